@@ -54,7 +54,7 @@ function checkTarget(
     else if (w.mode === 'assign')
       out.push({
         code: 'check/assign-in-reduction',
-        message: `${w.buffer} is assigned under the R iterator ${o.iter.name}, so the last of its values would win`,
+        message: `${w.buffer} is assigned under the R iterator ${o.iter.name}, so the last value would win`,
         ...place(w),
         labels: labelOf(o, `${o.iter.name} is R here`),
         hint: `reduce (\`+=\`, \`max=\`, …), make ${o.iter.name} an S iterator that the target is indexed by, or assign in a separate iteration`,
@@ -69,7 +69,7 @@ function checkTarget(
     message: `different values of the S iterator${missing.length > 1 ? 's' : ''} ${names} may write the same element of ${w.buffer}`,
     ...place(w),
     labels: missing.flatMap((m) => labelOf(m.o, `${m.o.iter.name} is S here`)),
-    expected: `a target that uses ${names} as plain ${missing.length > 1 ? 'indices' : 'index'}, or in a way that is provably one to one`,
+    expected: `a target that uses ${names} as plain ${missing.length > 1 ? 'indices' : 'index'}, or by a provably injective expression`,
     hint: used
       ? repeats(first.axis, axes, buffer)
       : `reduce over ${names} with ${missing.length > 1 ? 'R iterators' : 'an R iterator'}, or index ${w.buffer} by ${missing.length > 1 ? 'them' : 'it'}`,
@@ -111,7 +111,7 @@ const other = (a: Access, text: string): Label[] => (a.span ? [{ span: a.span, t
 
 const crossed = (w: Access, x: Access, o: OpenIter, name: string): Diagnostic => ({
   code: 'check/carried',
-  message: `${w.buffer} is ${x.mode === 'read' ? 'read' : 'written'} at other coordinates than it is written at in the same step of ${name}`,
+  message: `${w.buffer} is ${x.mode === 'read' ? 'read and written' : 'written twice'} at different coordinates in the same step of ${name}`,
   ...place(x),
   labels: other(w, `written here, at ${name}`),
   expected: `steps of ${o.iter.name} that do not depend on each other`,
@@ -120,10 +120,10 @@ const crossed = (w: Access, x: Access, o: OpenIter, name: string): Diagnostic =>
 
 const partial = (w: Access, x: Access, o: OpenIter): Diagnostic => ({
   code: 'check/partial-read',
-  message: `${x.buffer} is read while ${o.iter.name} still reduces into it`,
+  message: `${x.buffer} is read before the reduction over ${o.iter.name} is complete`,
   ...place(x),
   labels: other(w, 'reduced here'),
-  hint: `read it after the iteration over ${o.iter.name}`,
+  hint: `read ${x.buffer} after the iteration over ${o.iter.name}`,
 })
 
 const mixed = (w: Access, x: Access, o: OpenIter): Diagnostic => ({

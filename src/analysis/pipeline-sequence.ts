@@ -75,9 +75,9 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
   const placed = expressionsIn(statements).find((e) => mentionsSome(e, hidden))
   if (placed ?? loop.guards.some((g) => mentionsSome(g, hidden)))
     return {
-      message: `the copies of ${loop.name} depend on loops between it and ${over.name}`,
+      message: `the copies of ${loop.name} depend on loops between ${loop.name} and ${over.name}`,
       loops: [over, ...between, loop],
-      expected: 'copies for all threads of the block',
+      expected: 'copies for every thread of the block',
     }
   const written = writesOf(over.body)
   const said = [over.extent, ...conditions, loop.extent, ...loop.guards]
@@ -86,7 +86,7 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
     [...written].find((b) => said.some((e) => readsSome(e, new Set([b]))))
   if (changed !== undefined)
     return {
-      message: `${loop.name} reads ${changed} for its copies, which ${over.name} writes`,
+      message: `the copies of ${loop.name} read ${changed}, which ${over.name} writes`,
       loops: [over, loop],
       expected: `copies of buffers that ${over.name} does not write`,
     }

@@ -116,7 +116,7 @@ export function iterKinds(letters: Ident | null, iterators: number, missing: Spa
         iterators === 0
           ? 'no `as`: there are no iterators'
           : `\`as\` and ${count(iterators, 'letter')}, each \`S\` or \`R\``,
-      hint: '`S` where different values write different elements, `R` where they combine through a reducer',
+      hint: '`S` where different values write different elements, `R` where the values combine through a reducer',
     })
   return [...kinds] as ('S' | 'R')[]
 }
@@ -134,7 +134,7 @@ export function rejectRepeated(word: string, how: 'written' | 'given', span: Spa
     code: 'parse/duplicate',
     message: `\`${word}\` is ${how} twice`,
     span,
-    hint: 'remove one of the two',
+    hint: `remove the second \`${word}\``,
   })
 }
 

@@ -36,7 +36,7 @@ export function expectArgument(
     code: 'api/argument',
     message: `${subject} cannot be ${show(value)}`,
     expected,
-    ...(value instanceof Promise ? { hint: 'await it' } : hint === undefined ? {} : { hint }),
+    ...(value instanceof Promise ? { hint: 'await the promise' } : hint === undefined ? {} : { hint }),
   })
 }
 
@@ -49,7 +49,7 @@ export function expectDistinct(subject: string, list: readonly unknown[]): void 
     code: 'api/argument',
     message: `${show(repeated)} is twice among ${subject}`,
     expected: 'each once',
-    hint: 'remove one of the two',
+    hint: 'remove the duplicate',
   })
 }
 

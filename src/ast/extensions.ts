@@ -69,7 +69,7 @@ export class Extensions {
         span: s.name.span,
         ...(base && { labels: [{ span: base.name.span, text: 'declared here' }] }),
         expected: 'a schedule that an imported file declares with `choose`',
-        hint: base ? 'call it in a dispatch of another name' : 'write `choose` for a new dispatch',
+        hint: base ? 'rename this dispatch' : 'write `choose` for a new dispatch',
       })
   }
 }

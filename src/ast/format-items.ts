@@ -108,7 +108,7 @@ export function formatParam(name: Ident, type: Ident | null, value: Expr | null,
       code: 'parse/type',
       message: `a parameter of a format cannot be \`${type.name}\``,
       span: type.span,
-      expected: '`size`, `real`, `list` or `set`; without a type it is an integer',
+      expected: '`size`, `real`, `list` or `set`; the default type is an integer',
       lookup: { name: type.name, candidates: FORMAT_PARAM_TYPES },
     })
   if (value && paramType !== 'real')
@@ -118,8 +118,8 @@ export function formatParam(name: Ident, type: Ident | null, value: Expr | null,
       span: value.span,
       hint:
         paramType === 'size'
-          ? 'a `size` that is not given is measured; without `: size` it is an integer with a default'
-          : 'left out, it has the parameter’s own name in the data',
+          ? 'a `size` that is not given is measured; omit `: size` to declare an integer with a default'
+          : 'an omitted argument takes the parameter’s name in the data',
     })
   return { name, type: paramType, default: value, span }
 }
@@ -162,7 +162,7 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
       message: `padding with a coordinate cannot be distinguished from elements, so \`${claim.name}\` cannot be checked`,
       span: claim.span,
       labels: [{ span, text: 'the coordinate of padding' }],
-      hint: 'remove one of the two',
+      hint: `remove the coordinate of padding, or \`${claim.name}\``,
     })
 }
 
@@ -186,7 +186,7 @@ export function checkKernelAxis(a: AxisDecl): void {
       code: 'parse/padding',
       message: 'the padding of a kernel’s axes has no coordinate',
       span: a.padding.span,
-      hint: 'a format can choose one: declare it with that axis, and store the tensor in it',
+      hint: 'declare this axis in a format, and store the tensor in that format',
     })
   const parent = 'parent' in a.def ? a.def.parent : null
   const part = a.each ?? (a.name.index && a.name) ?? (parent && 'index' in parent ? parent : null)

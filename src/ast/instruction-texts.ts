@@ -24,7 +24,7 @@ export function rejectInstructionTexts(program: Program, shipped: Shipped = () =
         return [
           {
             code: 'check/instruction-text',
-            message: `${decl.kind} \`${decl.name.name}\` has a text for ${text.target.name}, which runs as it is written`,
+            message: `${decl.kind} \`${decl.name.name}\` has a text for ${text.target.name}, which runs unchecked`,
             span: text.span,
             expected: 'no device code outside the files of the package',
             hint: inPackage(path)

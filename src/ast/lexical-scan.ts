@@ -32,7 +32,7 @@ export function scan(source: Source): ScanResult {
     fail({
       code: 'parse/too-large',
       message: `${name} has ${text.length} characters; a program may have ${MAX_SOURCE}`,
-      hint: 'is this a data file? Those are bound with --bind NAME=PATH',
+      hint: 'if this is a data file, bind the file with --bind NAME=PATH',
     })
   const comments: Comment[] = []
   const condenser = new Condenser(text)
@@ -55,10 +55,10 @@ export function scan(source: Source): ScanResult {
       const code = c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
       fail({
         code: 'parse/unexpected',
-        message: `unexpected U+${code}, which looks like a space, but is not one`,
+        message: `unexpected U+${code}, which only looks like a space`,
         span: span(p, p + 1),
         expected: 'a blank, a tab or the end of the line',
-        hint: 'text that is copied from a page or a document has such characters: replace them by blanks',
+        hint: 'replace the character by a blank; text copied from web pages contains such characters',
       })
     } else {
       if (c in CLOSER) {
@@ -71,7 +71,7 @@ export function scan(source: Source): ScanResult {
             code: 'parse/unopened',
             message: `\`${c}\` closes nothing`,
             span: span(p, p + 1),
-            hint: 'remove it, or add the opening bracket',
+            hint: 'remove the bracket, or add the opening bracket',
           })
         if (CLOSER[open.char] !== c) rejectUnclosed(open, span(p, p + 1), span)
         if (c === '}' && !misindented && indentOf(text, p) < indentOf(text, open.offset)) misindented = open
@@ -176,7 +176,7 @@ export function rejectDepth(span: Span): never {
     message: 'this is nested too deeply',
     span,
     expected: `at most ${MAX_NESTING} brackets within brackets, and expressions of at most ${MAX_HEIGHT} levels`,
-    hint: 'name parts of it with `let`',
+    hint: 'name subexpressions with `let`',
   })
 }
 
@@ -188,7 +188,7 @@ export function rejectBranchCount(span: Span): never {
     code: 'parse/too-many-branches',
     message: 'this `if` has too many `else if`s',
     span,
-    expected: `at most ${MAX_BRANCHES} conditions in one \`if … else if\` chain`,
+    expected: `at most ${MAX_BRANCHES} conditions in an \`if … else if\` chain`,
     hint: 'read the value from a buffer with one entry per case, or start a new `if`',
   })
 }

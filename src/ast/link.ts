@@ -130,7 +130,9 @@ function findImported(path: string, i: Import, name: Ident, linking: Linking): N
     message: `\`${i.path.value}\` does not declare \`${name.name}\``,
     span: name.span,
     lookup: { name: name.name, candidates: [...targetNames.keys()] },
-    ...(reexport && { hint: `it imports that name from \`${reexport.path.value}\`: import it from there` }),
+    ...(reexport && {
+      hint: `\`${i.path.value}\` imports \`${name.name}\` from \`${reexport.path.value}\`: import from that file`,
+    }),
   })
   return undefined
 }
@@ -158,7 +160,7 @@ function attachedSchedules(file: File, { known }: Names, problems: Diagnostic[])
           name: s.kernel.name,
           candidates: [...known].flatMap(([name, d]) => (d.kind === 'kernel' ? [name] : [])),
         },
-        hint: 'a schedule belongs to a kernel of its file or of one that it imports',
+        hint: 'declare the kernel in this file, or import the kernel',
       })
       continue
     }

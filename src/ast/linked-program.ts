@@ -64,7 +64,7 @@ export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: Ident)
       message: `several files declare \`${id.name}\``,
       span: id.span,
       labels: ambiguous.map((d) => ({ span: d.name.span, text: 'one of them' })),
-      hint: `import the one that is meant by name: \`import { ${id.name} } from "…"\``,
+      hint: `import the declaration by name: \`import { ${id.name} } from "…"\``,
     })
   const kindName = kind.slice(0, -1)
   const otherKind = (['kernels', 'formats', 'monoids'] as const).find((k) => scope[k].has(id.name))

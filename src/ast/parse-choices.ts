@@ -88,7 +88,7 @@ export const choices: Actions = {
         message: 'an argument without a name follows one with a name',
         span: misplaced.span,
         labels: [{ span: namedArgs[firstNamed]!.span, text: 'named here' }],
-        hint: 'write it before, or name it too',
+        hint: 'move the argument to the front, or name the argument',
       })
     return namedArgs
   },

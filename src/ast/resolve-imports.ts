@@ -167,7 +167,7 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
             message: `cannot read \`${path}\`: ${reasonOf(reason)}`,
             hint: span
               ? hintFor(path)
-              : 'in a browser, paths are relative to the page; with a `read` function, paths are its own',
+              : 'in a browser, paths are relative to the page; a `read` function defines how paths resolve',
           },
         ]
   return span
@@ -216,7 +216,7 @@ export function rejectOutside(path: string, root: string): never {
     code: 'import/outside-root',
     message: `\`${path}\` is outside of ${root}, where imports are allowed from`,
     expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
-    hint: 'allow imports from a folder that holds both, if the program can be trusted with it',
+    hint: 'if you trust the program, allow imports from a folder that holds both files',
   })
 }
 

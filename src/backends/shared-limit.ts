@@ -30,6 +30,6 @@ export function rejectSharedOverflow(
     code: 'plan/shared-too-large',
     message: `${name} needs ${total} bytes of shared memory${arrayList}; ${holder} ${limit} per block`,
     expected: `at most ${limit} bytes`,
-    hint: 'cache a smaller tile: split the loops inside the cached one by smaller factors, or pipeline by fewer stages',
+    hint: 'cache a smaller tile: split the loops inside the cached loop by smaller factors, or pipeline by fewer stages',
   })
 }

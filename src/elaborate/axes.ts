@@ -92,7 +92,7 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
         labels: path
           .slice(path.indexOf(a) + 1)
           .map((x) => ({ span: x.name.span, text: 'on the way around' })),
-        hint: 'give one of these axes another parent, or none',
+        hint: 'change or remove a parent on this cycle',
       })
       return
     }
@@ -207,7 +207,7 @@ function fused(
       message:
         k === 0
           ? `fused starts at ${m.name}, which is not a root`
-          : `fused goes from ${above} to ${m.name}, which is not its child`,
+          : `fused goes from ${above} to ${m.name}, which is not a child of ${above}`,
       span: def.members[k]!.span,
       expected: 'a chain of axes from a root to a child',
       ...(chain.length > 1 ? { hint: `fused(${chain.join(', ')})` } : {}),
@@ -238,7 +238,7 @@ function attached(
       code: 'check/attached-parent',
       message: `${parent.name} is fused and has no single coordinate to enter ${of.name} by`,
       span: def.parent.span,
-      hint: `attach to one of its members: ${parent.members.join(', ')}`,
+      hint: `attach to a member: ${parent.members.join(', ')}`,
     })
   const through = isStored(parent) ? parent : storedAxis(d, parent.base)
   if (through && tooLong(through.extent, root.extent))

@@ -75,7 +75,7 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
       if (parent !== null && !seen.includes(parent))
         error({
           code: 'check/axis-order',
-          message: `axis ${a.name} of buffer ${b.name.name} comes before its parent ${parent}`,
+          message: `axis ${a.name} of buffer ${b.name.name} comes before the parent ${parent}`,
           span: id.span,
           labels,
           hint: `${b.name.name}: ${b.type.name}[${chainOf(d, a).join(', ')}], or an own axis of the same size, such as \`axis ${a.name}d = dense_fixed(n)\`, for a dense tensor`,

@@ -36,7 +36,7 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   if (!written || e.by || e.args.length !== 1)
     return report.error({
       code: 'check/feature',
-      message: 'has takes one feature of the device',
+      message: 'has takes a single feature of the device',
       span: e.span,
       expected: 'has(f16), has(subgroup_size(32))',
     })
@@ -58,7 +58,7 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   if (isRight && !(written.kind === 'call' && written.by)) return featureText(name, texts as string[])
   return report.error({
     code: 'check/feature',
-    message: params.length === 0 ? `${name} takes no arguments` : `these are not the arguments of ${name}`,
+    message: params.length === 0 ? `${name} takes no arguments` : `wrong arguments of ${name}`,
     span: written.span,
     expected: featureText(
       name,

@@ -228,7 +228,7 @@ export class ChoiceNames implements Names {
         : `kernel ${this.#kernel.name} has no axis ${name}`,
       span,
       ...(axis
-        ? { expected: this.#ragged(), hint: 'its extent is a size' }
+        ? { expected: this.#ragged(), hint: 'the extent of a ragged axis is a size' }
         : { lookup: { name, candidates } }),
     })
   }

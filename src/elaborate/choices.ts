@@ -95,7 +95,7 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
   if (b.calls.length === 0)
     r.report.error({
       code: 'check/empty-choice',
-      message: '`fastest` needs at least one schedule',
+      message: '`fastest` needs a schedule',
       span: b.span,
       expected: 'fastest { schedule; schedule }',
     })
@@ -123,10 +123,10 @@ function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r 
   if (branches <= MAX_BRANCHES) return false
   r.report.error({
     code: 'check/choice-size',
-    message: `with the dispatches that it calls, ${kernel.name}.${name.name} has ${branches} branches`,
+    message: `${kernel.name}.${name.name} has ${branches} branches, including called dispatches`,
     span,
     expected: `at most ${MAX_BRANCHES}`,
-    hint: 'call one dispatch in each `fastest { … }`',
+    hint: 'call a single dispatch in each `fastest { … }`',
   })
   return true
 }
@@ -162,7 +162,7 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
       span,
       labels: [{ span: decl.name.span, text: 'the choice' }],
       expected: 'schedules, or dispatches without a cycle',
-      hint: `to change an imported dispatch, extend it: schedule ${c.kernel.name}.${name} extends { … }`,
+      hint: `to extend an imported dispatch, write schedule ${c.kernel.name}.${name} extends { … }`,
     })
   }
   if (decl)
@@ -221,7 +221,7 @@ function argumentsOf(
         message: `${name} is given twice`,
         span,
         labels: [{ span: given[k].value.span, text: 'the first value' }],
-        hint: 'remove one of the two',
+        hint: `remove a value of ${name}`,
       })
     else given[k] = a
   }

@@ -38,14 +38,14 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
       message: `two parts are called ${name.name}`,
       span: name.span,
       labels: [{ span: first.span, text: 'the first' }],
-      hint: 'rename one of them',
+      hint: `rename a part ${name.name}`,
     })
   }
   const rest = parts.slice(0, -1).findIndex(takesAll)
   if (report.count === before && rest >= 0)
     report.error({
       code: 'check/rest-not-last',
-      message: 'this part takes all elements, so later parts would be empty',
+      message: 'this part takes every element, so later parts would be empty',
       span: headOf(rules[rest]!),
       labels: [{ span: headOf(rules[rest + 1]!), text: 'the next part' }],
       expected: 'a condition on every part but the last: `where (…)`',
@@ -201,9 +201,9 @@ function bucket(r: Ast.BucketRule, scope: RuleScope): PartRule | null {
   else if (good.every(Boolean) && dims.length === over.length)
     report.error({
       code: 'check/bucket-dimensions',
-      message: `a bucket counts the elements stored with the same ${dims.join(', ')}: here always one coordinate`,
+      message: `a bucket counts the elements stored with the same ${dims.join(', ')}: here always a single coordinate`,
       span: r.dims[0]!.span,
-      expected: `some of ${over.join(', ')}, not all of them`,
+      expected: `a proper subset of ${over.join(', ')}`,
     })
   const widths = r.widths.map((w) => width(w, scope))
   checkAscending(r, widths, report)

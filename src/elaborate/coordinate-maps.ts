@@ -103,7 +103,7 @@ class ListPositions {
         code: 'check/list-cycle',
         message: `the position of a coordinate in ${name} depends on position(${name})`,
         span,
-        expected: `coordinates of ${name} and its parent axes that do not depend on it`,
+        expected: `coordinates of ${name} and of parent axes that do not depend on ${name}`,
       })
     this.#around.push(name)
     const [of, ...by] = [name, ...list.under].map((axis) => this.coordinate(to.indexOf(axis)))

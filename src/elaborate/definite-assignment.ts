@@ -14,15 +14,15 @@ export function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>
     else if (b && (b.role === 'out' || b.role === 'local') && !written.has(b.name))
       out.push({
         code: 'check/read-before-write',
-        message: `${b.name} is read before anything is written to it`,
+        message: `${b.name} is read before the first write`,
         ...(a.span ? { span: a.span } : {}),
         ...(b.span
           ? { labels: [{ span: b.span, text: `${b.name} is ${b.role === 'out' ? 'an output' : 'a local'}` }] }
           : {}),
         hint:
           b.role === 'out'
-            ? 'use a reducer (`+=`), or give it the role `inout`'
-            : 'write it in an earlier statement',
+            ? `use a reducer (\`+=\`), or give ${b.name} the role \`inout\``
+            : `write ${b.name} in an earlier statement`,
       })
   }
   for (const b of kernel.buffers)
@@ -31,7 +31,7 @@ export function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>
         code: 'check/never-written',
         message: `the output ${b.name} is never written`,
         ...(b.span ? { span: b.span } : {}),
-        hint: `assign or reduce to ${b.name} in a statement, or leave it out`,
+        hint: `assign or reduce to ${b.name} in a statement, or remove the declaration`,
       })
   return out
 }

@@ -70,9 +70,7 @@ function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
     message: `there is no ${list.name}[${k}]: the list ${list.name} has ${many} element${many === 1 ? '' : 's'} here`,
     span: index.span,
     expected: many === 0 ? 'no index' : many === 1 ? '0' : `0 to ${many - 1}`,
-    ...(list.name === here.dims && k >= 0
-      ? { hint: 'the format is for tensors of more dimensions: store one of those in it' }
-      : {}),
+    ...(list.name === here.dims && k >= 0 ? { hint: 'use this format for tensors of more dimensions' } : {}),
   })
 }
 
@@ -154,7 +152,7 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   if (!to && last === null)
     report.error({
       code: TOO_LONG,
-      message: 'without a list of dimensions, there is no last one',
+      message: 'without a list of dimensions, there is no last dimension',
       span: each.span,
       expected: `an end: \`for ${name.name} from … to …\``,
     })

@@ -183,7 +183,7 @@ function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<stri
         message: `${name} is a list of axes, and something else`,
         span: axis.name.span,
         labels: alone ? [{ span: alone.axis.name.span, text: 'one axis of that name' }] : [],
-        hint: 'rename one of them',
+        hint: `rename the list ${name}, or the other declaration`,
       })
     const indices = new Set(mine.map((c) => c.index))
     const length = Math.max(...mine.map((c) => c.index ?? 0)) + 1

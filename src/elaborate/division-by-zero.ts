@@ -13,7 +13,7 @@ export const withoutDivisionByZero = (code: 'choose/division' | 'space/division'
   exactOperationOr((divisor) =>
     fail({
       code,
-      message: 'this divides by 0 for these data',
+      message: 'this divides by 0 for the bound data',
       ...(span && { span }),
       hint: `test the divisor first: \`${text(divisor)} != 0 and …\``,
     }),

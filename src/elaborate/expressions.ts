@@ -116,10 +116,10 @@ export function truth(t: Typed, span: Span, report: Report): Expr | null {
   if (t.expr.dtype === 'bool') return t.expr
   return report.error({
     code: 'check/condition',
-    message: `this must be true or false, and it is ${t.literal ? 'a number' : t.expr.dtype}`,
+    message: `this must be true or false, not ${t.literal ? 'a number' : t.expr.dtype}`,
     span,
     expected: 'a comparison or a value of type bool',
-    hint: 'compare it: `… != 0`',
+    hint: 'write a comparison: `… != 0`',
   })
 }
 
@@ -271,7 +271,7 @@ function math(
       code: 'check/operand',
       message: `${fn} takes a number, not a truth value`,
       span: whole,
-      hint: 'convert it explicitly: i32(…)',
+      hint: 'convert the value: i32(…)',
     })
   args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, real)))
   return plain(call(fn, args, whole))

@@ -116,7 +116,7 @@ function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string
   if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
   return p.report.error({
     code: 'check/not-given',
-    message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, and ${e.name} is not one` : ''}`,
+    message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, not ${e.name}` : ''}`,
     span: e.span,
     expected: `a parameter \`NAME: ${kind}\``,
     ...(e.kind === 'name' && {

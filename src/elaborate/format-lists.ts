@@ -39,10 +39,10 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
     if (parent !== null && lists.some((l) => l.name.name === parent))
       d.report.error({
         code: 'check/list-parent',
-        message: `${parent} is a list, and an axis cannot have a list's coordinates as its parent`,
+        message: `${parent} is a list, and coordinates of a list cannot be the parent of an axis`,
         span: decl.span,
-        expected: `an axis over its positions: an extent of ${parent} under another axis`,
-        hint: `\`axis ${axis.name} = dense_fixed(…, ${parent})\` has a coordinate for each of them`,
+        expected: `an axis over the positions: an extent of ${parent} under another axis`,
+        hint: `\`axis ${axis.name} = dense_fixed(…, ${parent})\` has a coordinate for each position`,
       })
     if (!decl.list && !isDense(axis)) continue
     if (decl.claims.some((c) => c.name === 'full'))
@@ -75,7 +75,7 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
       message: `the list ${name} is ${decl.def.kind}`,
       span: decl.def.span,
       expected:
-        'sparse_fixed(parent, extent, width): the same number of positions under each position of its parent',
+        'sparse_fixed(parent, extent, width): the same number of positions under each position of the parent',
     })
   const axis = storedAxis(d, name)
   if (!axis || !hasWidth(axis)) return null

@@ -93,7 +93,7 @@ export function integerAt(p: FormatScope, e: Ast.Expr, names: Names, what: strin
     code: 'check/coordinate-type',
     message: `${what} is an integer, and this is ${x.dtype === 'f64' || x.dtype === 'f32' ? 'a real number' : x.dtype}`,
     span: e.span,
-    hint: x.dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it: `i32(floor(…))`',
+    hint: x.dtype === 'bool' ? 'convert the value: i32(…)' : 'round the value: `i32(floor(…))`',
   })
 }
 

@@ -31,7 +31,7 @@ export function elaborateSort(
   if (open)
     return report.error({
       code: 'check/sort-key',
-      message: `axis ${dim} is sorted, and its extent is measured`,
+      message: `axis ${dim} is sorted and has a measured extent`,
       span: s.dim.span,
       expected: 'an extent of sizes and parameters',
       hint: `give ${open.name} a value`,
@@ -61,7 +61,7 @@ export function elaborateSort(
   if (other)
     return report.error({
       code: 'check/sort-key',
-      message: `a sort of ${dim} has one key for each ${dim}, and this one depends on ${other}`,
+      message: `the key of a sort of ${dim} cannot depend on ${other}`,
       span: s.by.span,
       expected: `${dim}, parameters, count(… by ${dim}) or least(… by ${dim})`,
     })
@@ -90,7 +90,7 @@ export function sortedOn(
   if (q?.kind !== 'place' || q.sort !== s.place.name)
     return report.error({
       code: 'check/sort-key',
-      message: `axis ${s.dim.name} is sorted, and the map does not use the sort for it`,
+      message: `axis ${s.dim.name} is sorted, but the map does not use the sort`,
       span: s.dim.span,
       expected: `${s.place.name}[…] in the map, for ${s.dim.name}`,
     })
@@ -101,9 +101,9 @@ export function sortedOn(
   if (late !== undefined)
     return report.error({
       code: 'check/sort-key',
-      message: `the sort of ${s.dim.name} depends on ${late}[…], a sort that is declared after it`,
+      message: `the sort of ${s.dim.name} depends on ${late}[…], a later sort`,
       span: s.span,
-      expected: 'sorts that are declared before it',
+      expected: 'earlier sorts',
     })
   return q.of
 }
@@ -112,10 +112,10 @@ export function sortedOn(
 export const notSorted = (name: Ast.Ident, axis: Axis, over: readonly string[], report: Report): null =>
   report.error({
     code: 'check/sort-axis',
-    message: `axis ${name.name} is ${axis.kind}, and a sort needs an axis with all coordinates`,
+    message: `axis ${name.name} is ${axis.kind}, and a sort needs a dense axis`,
     span: name.span,
     expected: `a dimension (${over.join(', ')}), or an axis that is dense_fixed`,
-    hint: `declare ${name.name} as dense_fixed, or sort the dimension that it is made of`,
+    hint: `declare ${name.name} as dense_fixed, or sort the dimension of this axis`,
   })
 
 export function unknownDimension(

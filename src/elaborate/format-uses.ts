@@ -35,7 +35,7 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   message: `${name.name} is declared by ${decls.length} of the files imported here`,
   span: name.span,
   labels: decls.map((d) => ({ span: d.name.span, text: 'declared here' })),
-  hint: 'import it by name, and rename one: import { name as other } from "…"',
+  hint: 'import and rename a declaration: import { name as other } from "…"',
 })
 
 /** Returns the format for tensors of `order` dimensions; null after a reported error. */

@@ -159,7 +159,9 @@ export function elaborate(program: Program): Elaborated {
         message: `there is no ${what} ${id.name}`,
         span: id.span,
         lookup: { name: id.name, candidates },
-        ...(nearest(id.name, candidates).length === 0 ? { hint: 'import the file that declares it' } : {}),
+        ...(nearest(id.name, candidates).length === 0
+          ? { hint: `import the file that declares ${id.name}` }
+          : {}),
       })
     }
   const memoriesIn = (scope: Scope, to: Report) => {

@@ -110,7 +110,7 @@ function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
       code: 'check/instr-examples',
       message: `instruction ${decl.name.name} has parameters and no examples`,
       span: decl.name.span,
-      expected: '`examples (…)`: the arguments with which it is checked and tested',
+      expected: '`examples (…)`: the arguments for checks and tests',
     })
 }
 

@@ -45,7 +45,7 @@ export class BodyOf {
     if (!s || (s.kind !== 'assign' && s.kind !== 'reduce') || s.targets.length !== 1)
       return report.error({
         code: 'check/instr-body',
-        message: 'an instruction assigns or reduces into one operand',
+        message: 'an instruction assigns or reduces into a single operand',
         span: s?.span ?? place,
         expected: '`OPERAND[…] = …` or `OPERAND[…] += …`',
       })
@@ -68,7 +68,7 @@ export class BodyOf {
           code: 'check/instr-operand',
           message: `the body does not use operand ${o.name}`,
           span: this.#s.name.span,
-          hint: `use ${o.name} in the statement, or leave it out`,
+          hint: `use ${o.name} in the statement, or remove the operand`,
         })
     if (!iters) return null
     const common = { span: s.span }
@@ -110,7 +110,7 @@ export class BodyOf {
               ? `${name} is the index of no operand`
               : `${name} is ${it.mode === 'S' ? 'no' : 'an'} index of ${target.buffer}`,
           span: it.span,
-          expected: 'S for the indices of written operands, R for the others',
+          expected: 'S for the indices of written operands, R for other indices',
         })
       return { name, extent, reduce: it.mode === 'R' }
     })
@@ -138,7 +138,7 @@ export class BodyOf {
         code: 'check/instr-index',
         message,
         span,
-        expected: `iterators as they are: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}], or, in memory, digits of a coordinate: 2 * g + q`,
+        expected: `plain iterators: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}], or, in memory, digits of a coordinate: 2 * g + q`,
       })
     if (e.index.length !== o.shape.length)
       return refuse(`${o.name} is not indexed by ${o.shape.length} different iterators`)
@@ -214,7 +214,7 @@ export class BodyOf {
     const refuse = (e: Ast.Expr): null =>
       this.#report.error({
         code: 'check/unknown-name',
-        message: 'an instruction computes with its operands',
+        message: 'an instruction computes with operands only',
         span: e.span,
         expected: `an element of ${[...this.#operands.keys()].join(' or ')}`,
       })

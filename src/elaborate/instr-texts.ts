@@ -55,7 +55,7 @@ export function textsOf(
     code: 'check/instr-text',
     message: `instruction ${s.name.name} has no text for any target`,
     span: s.name.span,
-    expected: 'a target and its text between backticks',
+    expected: 'a target and a text between backticks',
   })
 }
 

@@ -43,7 +43,7 @@ export function elaborateInstr(
         code: 'check/duplicate',
         message: `instruction ${s.name.name} has two operands ${o.name.name}`,
         span: o.name.span,
-        hint: 'rename one of them',
+        hint: `rename an operand ${o.name.name}`,
       })
     seen.add(o.name.name)
   }
@@ -52,9 +52,9 @@ export function elaborateInstr(
   if (bodies.length !== 1 || only?.where || only?.body.length !== 1)
     return report.error({
       code: 'check/instr-body',
-      message: `instruction ${s.name.name} does not have a body of one statement`,
+      message: `instruction ${s.name.name} has no body of a single statement`,
       span: bodies[1]?.span ?? s.name.span,
-      expected: 'one `iterate` over one statement, without a condition',
+      expected: 'one `iterate` over a single statement, without a condition',
     })
   if (threads === null || report.count > before) return null
   const operands = new Map(declared.flatMap((o) => (o ? [[o.name, o] as const] : [])))
@@ -112,14 +112,14 @@ export function elaborateInstr(
   if (texts.publish.length > 0 && !counted)
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} has a text for publish, but does not count its copies`,
+      message: `${s.name.name} has a text for publish, but is not \`counted\``,
       span: s.name.span,
       expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
     })
   if (texts.wait_read.length > 0 && (!asynchronous || counted))
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} has a text for wait_read, and ${asynchronous ? 'counts its copies' : 'is not asynchronous'}`,
+      message: `${s.name.name} has a text for wait_read, and is ${asynchronous ? 'counted' : 'not asynchronous'}`,
       span: s.name.span,
       expected: '`asynchronous`, with `commit TARGET …` and `wait TARGET …`',
     })
@@ -127,9 +127,9 @@ export function elaborateInstr(
   if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} is \`counted\`, so it must be a copy by one thread into shared memory`,
+      message: `${s.name.name} is \`counted\`, but not a copy by a single thread into shared memory`,
       span: s.name.span,
-      expected: 'one statement that assigns to an operand in shared memory, without `by … threads`',
+      expected: 'a statement that assigns to an operand in shared memory, without `by … threads`',
     })
   const runs = new Set(texts.run.map((t) => t.target))
   const reaching = new Set(texts.multicast.map((t) => t.target))
@@ -146,7 +146,7 @@ export function elaborateInstr(
   )
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'does not count its copies'}`,
+      message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'is not counted'}`,
       span: s.name.span,
       expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
     })
@@ -218,7 +218,7 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
       : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
     span: o.span,
     expected: fits(wrong)
-      ? 'one memory, or several in shared memory'
+      ? 'a single memory, or several in shared memory'
       : `tiles of ${base.dtype} ${wrong.scope === 'shared' ? `with ${shape.length} dimension${shape.length === 1 ? '' : 's'}` : `that make up [${shape.join(', ')}]`}`,
   })
 }
@@ -245,7 +245,7 @@ function fillsFit(
       message: `${s.name.name} has a text for zero-fill, and is not a copy from global to shared memory${prepare.length > 0 ? ' without a count' : ''}`,
       span: s.name.span,
       expected:
-        'one statement that assigns an operand `in global`, which is not `mapped`, to one `in shared`',
+        'a statement that copies an operand `in global`, which is not `mapped`, to an operand `in shared`',
     })
     return false
   }
@@ -253,7 +253,7 @@ function fillsFit(
   if (runs === fills) return true
   report.error({
     code: 'check/instr-text',
-    message: `${s.name.name} has texts for ${runs}, and filled ones for ${fills}`,
+    message: `${s.name.name} has texts for ${runs}, and filled texts for ${fills}`,
     span: s.name.span,
     expected: 'a filled text on each target, or on none',
   })

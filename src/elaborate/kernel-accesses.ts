@@ -46,7 +46,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   if (buffer)
     return report.error({
       code: 'check/buffer-without-index',
-      message: `${e.name} is a buffer; its elements have indices`,
+      message: `${e.name} is a buffer and needs indices`,
       span: e.span,
       hint: `${e.name}[${buffer.axes.join(', ')}]`,
     })
@@ -54,17 +54,17 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   if (isFused(axis))
     return report.error({
       code: 'check/fused-name',
-      message: `${e.name} is fused and has no coordinate of its own`,
+      message: `${e.name} is fused and has no coordinate`,
       span: e.span,
-      hint: `use the coordinates of its members: ${axis.members.join(', ')}`,
+      hint: `use the coordinates of the members: ${axis.members.join(', ')}`,
     })
   if (axis)
     return report.error({
       code: 'check/not-iterated',
-      message: `axis ${e.name} is not iterated here, so it has no coordinate`,
+      message: `axis ${e.name} is not iterated here and has no coordinate`,
       span: e.span,
       ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
-      hint: `make ${e.name} an iterator of this iteration, or of one around it`,
+      hint: `make ${e.name} an iterator of this or of an enclosing iteration`,
     })
   const hint = valueMeant(e.name)
   return report.error({
@@ -135,7 +135,7 @@ function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
       code: 'check/index-type',
       message: `an index is an integer, and this is ${value.dtype}`,
       span: e.span,
-      hint: 'convert it explicitly: i32(…)',
+      hint: 'convert the index: i32(…)',
     })
   return cast(value, 'i32')
 }

@@ -65,7 +65,7 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
     message: `${name.name} is declared twice`,
     span: name.span,
     labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
-    hint: 'all declarations of a kernel or format use one name space',
+    hint: 'declarations of a kernel or format share a name space',
   })
   return false
 }

@@ -37,7 +37,7 @@ export function knownStatistics(
     else if (!isBound(buffers.find((b) => b.name === s.tensor)!))
       report.error({
         code: 'check/statistic',
-        message: `${s.tensor} is dense and no input: nothing is known of its elements before the kernel runs`,
+        message: `${s.tensor} is dense and not an input: the elements are unknown before the kernel runs`,
         span: s.named,
         expected: [
           ...buffers.filter(isBound).map((b) => b.name),

@@ -40,7 +40,7 @@ export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): 
   if (scope !== 'shared' && scope !== 'register')
     return report.error({
       code: 'check/memory-scope',
-      message: `there is no memory ${scope} to declare one in`,
+      message: `there is no memory ${scope}`,
       span: m.scope.span,
       expected: 'shared or register',
       lookup: { name: scope, candidates: ['shared', 'register'] },
@@ -59,7 +59,7 @@ export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): 
       expected:
         scope === 'shared'
           ? '`address (i, j) -> …`'
-          : '`of n threads { element (lane, slot) -> (…) }`, or its type on targets',
+          : '`of n threads { element (lane, slot) -> (…) }`, or the type on each target',
     })
   if (item.kind === 'address') return shared(item, { ...base, scope: 'shared', threads: 1 }, report)
   const fragment = { ...base, scope: 'register', threads } as const
@@ -229,7 +229,7 @@ export function precisionOf(s: Ast.Instr, report: Report): number | undefined {
       code: 'check/duplicate',
       message: `instruction ${s.name.name} has two precisions`,
       span: second.span,
-      hint: 'delete one of them',
+      hint: 'delete a precision',
     })
   else if (first && bits !== null && !(bits! >= 1 && bits! <= 23))
     report.error({

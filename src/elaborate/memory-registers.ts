@@ -28,10 +28,10 @@ export function registers(
   if (!replicated && total % threads !== 0)
     return report.error({
       code: 'check/memory-map',
-      message: `${threads} threads cannot hold ${total} elements, each as many as the others`,
+      message: `${threads} threads cannot hold equal parts of ${total} elements`,
       span: map.span,
       expected: `a tile whose elements are a multiple of ${threads}`,
-      hint: 'write `replicated` where several threads hold one',
+      hint: 'write `replicated` if several threads hold the same element',
     })
   // For each element, the first slot and thread that hold it, as `slot * threads + lane`; -1 for elements not found
   // yet.
@@ -66,7 +66,7 @@ export function registers(
           code: 'check/memory-overlap',
           message: `${where(before)} and ${where(here)} of ${name} are both (${at.join(', ')})`,
           span: map.span,
-          expected: replicated ? 'an element once in each thread' : 'every element of the tile in one place',
+          expected: replicated ? 'an element once in each thread' : 'every element of the tile exactly once',
         })
       if (before < 0) {
         seen[flat] = here

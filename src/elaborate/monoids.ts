@@ -25,7 +25,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
         message: `monoid ${m.name.name} has two components ${f.name.name}`,
         span: f.name.span,
         labels: [{ span: first.span, text: 'the first one' }],
-        hint: 'rename one of them',
+        hint: `rename a component ${f.name.name}`,
       })
     seen.set(f.name.name, f)
   }
@@ -34,7 +34,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
       code: 'check/duplicate',
       message: `both parameters of combine are called ${m.left.name}`,
       span: m.right.span,
-      hint: 'rename one of them',
+      hint: 'rename the second parameter',
     })
   const vars = (side: Ast.Ident): Var[] =>
     m.fields.map((f) => variable(`${side.name}.${f.name.name}`, f.type.name) as Var)
@@ -63,7 +63,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
       message: `${monoid.name} is not a reducer: ${wrong}`,
       span: m.name.span,
       expected: 'an associative and commutative combine, and an identity that changes nothing',
-      hint: 'schedules combine values in any order and grouping, so these properties are required',
+      hint: 'schedules combine values in any order and grouping',
     })
   return monoid
 }
@@ -86,7 +86,7 @@ function operands(m: Ast.Monoid, report: Report): Names {
   const refuse = (e: Ast.Expr): null =>
     report.error({
       code: 'check/monoid-name',
-      message: 'combine mentions only the components of its operands',
+      message: 'combine mentions only the components of operands',
       span: e.span,
       expected: `${sides[0]}.${fields[0]} or ${sides[1]}.${fields[0]}`,
     })

@@ -22,7 +22,7 @@ export function scheduleParams(s: Ast.KernelSchedule, report: Report): readonly 
         code: 'check/duplicate',
         message: `${s.kind === 'space' ? 'space' : 'schedule'} ${s.name.name} has two parameters ${p.name.name}`,
         span: p.name.span,
-        hint: 'rename one of them',
+        hint: `rename a parameter ${p.name.name}`,
       })
     const fallback =
       p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
@@ -36,7 +36,7 @@ export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnosti
   code: 'check/argument-type',
   message: `an argument is ${what}, and this is ${dtype}`,
   span,
-  hint: dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it down: i32(…)',
+  hint: dtype === 'bool' ? 'convert the argument: i32(…)' : 'round the argument down: i32(…)',
 })
 
 /** Returns an argument of a kind, over these names; null after a reported error. */

@@ -181,20 +181,20 @@ export class StepWalk {
     if (parts.length > 0)
       report.error({
         code: 'check/nest-in-part',
-        message: `the loop nests that write ${step.buffer.name} belong to all parts`,
+        message: `the loop nests that write ${step.buffer.name} belong to every part`,
         span: step.span,
         expected: 'each nest of … as … outside of each part of …',
-        hint: 'take it out of the block',
+        hint: 'move `each nest` out of the block',
       })
     for (const s of step.steps) {
       if (s.kind === 'step') this.#step(s, parts)
       else
         report.error({
           code: 'check/step-in-nest',
-          message: 'each nest contains only steps on its loops',
+          message: 'each nest contains only steps on loops',
           span: s.span,
           expected: 'split, reorder, bind, …',
-          hint: 'put it before or after the block',
+          hint: 'move the step before or after the block',
         })
     }
   }
@@ -245,7 +245,7 @@ function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly 
       message: `${name} is chosen when data are bound, and has no steps before`,
       span,
       expected: 'a schedule with steps',
-      hint: `use one of its schedules: ${[...new Set(decl.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+      hint: `use a schedule of the dispatch: ${[...new Set(decl.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
     })
   if (decl.kind === 'space')
     return r.report.error({
@@ -253,14 +253,14 @@ function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly 
       message: `${name} is a space, whose steps are not decided`,
       span,
       expected: 'a schedule with steps',
-      hint: 'use it in a space',
+      hint: `move \`use ${name}\` into a space`,
     })
   if (path.includes(decl))
     return r.report.error({
       code: 'check/schedule-cycle',
       message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
       span,
-      hint: 'leave out this `use`, or one on the way around',
+      hint: 'remove this `use`, or another `use` of the cycle',
     })
   if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
   return r.schedule(decl, path)

@@ -54,7 +54,7 @@ export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): vo
         expected:
           x.kind === 'formats'
             ? `a step \`A as ${x.name.name}\``
-            : 'a step, format or schedule that it is given to',
-        hint: 'leave it out',
+            : `a step, format or schedule with the argument ${x.name.name}`,
+        hint: `remove ${x.name.name}`,
       })
 }

@@ -38,9 +38,9 @@ export class SpaceNumbers {
     if (late !== undefined)
       report.error({
         code: 'check/decision-order',
-        message: `the values of ${name} depend on ${late === name ? 'itself' : `${late}, which is decided after it`}`,
+        message: `the values of ${name} depend on ${late === name ? 'itself' : `${late}, which is decided later`}`,
         span: n.span,
-        hint: late === name ? 'write a condition: `only where (…)`' : `move ${late} before it`,
+        hint: late === name ? 'write a condition: `only where (…)`' : `move ${late} before ${name}`,
       })
     const isFixed = values.kind === 'list' && values.entries.length === 1
     const made = { name, values, isFixed, numbers: new Set(mentioned), span: n.span }
@@ -51,7 +51,7 @@ export class SpaceNumbers {
           code: 'check/empty-space',
           message: `${name} has no values`,
           span: n.span,
-          hint: 'leave it out, or give it some',
+          hint: `add values, or remove ${name}`,
         })
     } catch (e) {
       if (!(e instanceof SptError)) throw e

@@ -30,7 +30,7 @@ export function refuseOthers(space: string, point: SpacePoint, decided: Readonly
     message: `${space} decides nothing called ${more} after the other values`,
     lookup: { name: more, candidates: [...decided] },
     expected: [...decided].join(', ') || 'no values',
-    hint: 'leave it out',
+    hint: `omit ${more}`,
   })
 }
 

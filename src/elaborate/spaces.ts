@@ -24,7 +24,7 @@ export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Spac
   if (report.count === before && isEmpty({ space: made, params, known: () => undefined }))
     report.error({
       code: 'check/empty-space',
-      message: `no point of ${s.kernel.name}.${s.name.name} meets its conditions`,
+      message: `no point of ${s.kernel.name}.${s.name.name} meets the conditions`,
       span: s.name.span,
       labels: made.conditions.map(({ span }) => ({ span, text: 'must hold' })),
       hint: 'leave out a condition, or give more values',
@@ -71,7 +71,7 @@ class Elaboration {
         code: 'check/duplicate',
         message: `${name.name} has another meaning in space ${this.#s.name.name}`,
         span: name.span,
-        hint: 'rename one of them',
+        hint: `rename this ${name.name}`,
       })
     this.#taken.add(name.name)
   }
@@ -131,7 +131,7 @@ class Elaboration {
           message: `${text} is listed twice for ${what}`,
           span: nodes[k]!.span,
           labels: [{ span: nodes[first]!.span, text: 'first here' }],
-          hint: 'remove one of the two',
+          hint: `remove a duplicate ${text}`,
         })
     })
   }
@@ -213,7 +213,7 @@ class Elaboration {
         code: 'check/space-cycle',
         message: `space ${this.#s.name.name} uses itself${decl === this.#s ? '' : ` through ${name}`}`,
         span,
-        hint: 'leave out this `use`, or one on the way around',
+        hint: 'remove this `use`, or another `use` of the cycle',
       })
       return []
     }

@@ -5,6 +5,7 @@
 
 import { unreachable } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { orList } from '../ast/suggest.ts'
 import { isAttached, isFused, isGathered, isStored, parentOf } from '../ir/axis.ts'
 import { ACCESS_LEVELS, countText, MAX_LEVELS, MAX_NEST } from '../ir/code-size-budgets.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -55,10 +56,10 @@ const levelsOf = (value: Expr, scope: Scope): number =>
 const tooManyLevels = (d: Declared, s: Ast.Let, levels: number): null =>
   d.report.error({
     code: 'check/too-deep',
-    message: `with the \`let\`s that it mentions, ${s.name.name} is ${countText(levels)} operations deep (an access counts ${ACCESS_LEVELS})`,
+    message: `${s.name.name} with nested \`let\`s is ${countText(levels)} operations deep (an access counts ${ACCESS_LEVELS})`,
     span: s.span,
     expected: `at most ${countText(MAX_LEVELS)}`,
-    hint: 'store a value on the way in a local buffer, and read it from there in a separate iteration',
+    hint: 'store an intermediate value in a local buffer, and read the buffer in a separate iteration',
   })
 
 const letOf = (name: Ast.Ident, dtype: Dtype): Seen => ({
@@ -127,7 +128,7 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
       message: `${s.name.name} has ${count} iterators within each other`,
       span: s.name.span,
       expected: `at most ${MAX_NEST}`,
-      hint: 'fuse several axes into one, and compute the coordinates with `/` and `%`',
+      hint: 'fuse several axes, and compute the coordinates with `/` and `%`',
     })
   const fresh = declare(d, s.name, 'iteration')
   const scope = new Scope(outer)
@@ -184,12 +185,12 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
     const gathered = scope.iterators.find((s) => isGathered(s.axis) && s.axis.base === parent)
     return d.report.error({
       code: 'check/no-parent',
-      message: `${axis.name} is iterated without its parent ${parent}`,
+      message: `${axis.name} is iterated without the parent ${parent}`,
       span: it.span,
       ...(axis.span ? { labels: [{ span: axis.span, text: `${axis.name} is declared here` }] } : {}),
       hint: gathered
         ? `${gathered.name} is a list of coordinates: declare an axis attached(${axis.name}, ${gathered.axis!.name})`
-        : `iterate ${parent} before ${axis.name}, in the same iteration or around it`,
+        : `iterate ${parent} before ${axis.name}, in the same or an enclosing iteration`,
     })
   }
   return [seen(it.name.name, axis)]
@@ -204,7 +205,7 @@ function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
       message: `${buffer.name} is an input and cannot be written`,
       span: e.span,
       ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
-      hint: 'give it the role `inout`, or write another buffer',
+      hint: `give ${buffer.name} the role \`inout\`, or write another buffer`,
     })
   return l
 }
@@ -238,9 +239,9 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   if (targets.length !== 1)
     return d.report.error({
       code: 'check/reducer-arity',
-      message: `the reducer ${name} takes one target, and there are ${targets.length}`,
+      message: `the reducer ${name} takes a single target, and there are ${targets.length}`,
       span,
-      hint: 'reduce them one by one, or declare a monoid over the tuple',
+      hint: 'write a reduction for each target, or declare a monoid over the tuple',
     })
   if (!first) return null
   const logical = name === 'and' || name === 'or'
@@ -249,7 +250,7 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
       code: 'check/reducer-type',
       message: `the reducer ${name} does not work on ${first.dtype}`,
       span,
-      expected: `one of ${BUILTIN_REDUCERS.filter((r) => (r === 'and' || r === 'or') !== logical).join(' ')}`,
+      expected: orList(BUILTIN_REDUCERS.filter((r) => (r === 'and' || r === 'or') !== logical)),
     })
   return builtinMonoid(name, first.dtype)
 }
@@ -263,11 +264,11 @@ function repeats(d: Declared, s: Ast.Assign | Ast.Reduce, targets: readonly Load
   if (repeated < 0) return false
   d.report.error({
     code: 'check/repeated-target',
-    message: `${targets[repeated]!.buffer} is written twice at one element by one tuple`,
+    message: `${targets[repeated]!.buffer} is written twice at the same element by a tuple`,
     span: s.targets[repeated]!.span,
     labels: [{ span: s.targets[keys.indexOf(keys[repeated]!)]!.span, text: 'the same element' }],
     expected: 'a different element for each value',
-    hint: 'write them one after the other, or into a buffer each',
+    hint: 'write the values in separate statements, or into separate buffers',
   })
   return true
 }

@@ -71,9 +71,9 @@ export function boxesFit(
   if (value.kind !== 'load' || !value.index.every((e, d) => sameExpr(e, place[d]!))) {
     report.error({
       code: 'check/instr-mapped',
-      message: `boxes of ${box.name} arrive as they are, and the body does something else`,
+      message: `boxes of ${box.name} arrive unchanged, and the body does not copy elements`,
       span: s.operands.find((o) => o.name.name === box.name)!.span,
-      expected: 'a body that copies every element to the place that it has in the box',
+      expected: 'a body that copies every element to the same place of the box',
     })
     return false
   }

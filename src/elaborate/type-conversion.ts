@@ -105,7 +105,7 @@ export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Re
     message: `${what} is ${to}, and this value is ${expr.dtype}`,
     span,
     expected: `a value of type ${to}`,
-    hint: to === 'bool' ? 'compare it: `… != 0`' : `convert it explicitly: ${to}(…)`,
+    hint: to === 'bool' ? 'write a comparison: `… != 0`' : `convert the value: ${to}(…)`,
   })
 }
 

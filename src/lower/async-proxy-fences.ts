@@ -47,10 +47,10 @@ export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, fa
     if (by === undefined) continue
     fail({
       code: 'schedule/unfenced',
-      message: `${instr.name} reads its operand ${operand} through the async proxy, and ${by} fills ${buffer} without a fence for it`,
+      message: `${instr.name} reads operand ${operand} through the async proxy, and ${by} fills ${buffer} without a fence`,
       ...(loop.span ? { span: loop.span } : {}),
       expected: `${buffer} filled by instructions whose written operand is declared \`fenced\``,
-      hint: 'tensorize the copy with such an instruction: one that writes through the proxy, or ends with a fence',
+      hint: 'tensorize the copy with an instruction that writes through the proxy or ends with a fence',
     })
   }
 }

@@ -288,6 +288,6 @@ function reject(loop: For, why: string): never {
     ...(loop.span ? { span: loop.span } : {}),
     expected:
       'spatial loops inside a reduction over threads that are constant, or bound to threads themselves',
-    hint: `move ${loop.name} outside of the reduction, split it by a constant, or bind it to a thread axis`,
+    hint: `move ${loop.name} outside of the reduction, split ${loop.name} by a constant, or bind ${loop.name} to a thread axis`,
   })
 }

@@ -246,7 +246,7 @@ function rejectDivergent(loop: For): never {
     code: 'schedule/divergent-barrier',
     message: `threads of a block run loop ${loop.name} a different number of times, and there is a barrier inside`,
     ...(loop.span ? { span: loop.span } : {}),
-    expected: 'a loop around a barrier whose trip count is the same for all threads of a block',
+    expected: 'a loop around a barrier with the same trip count for every thread of a block',
     hint: `bind the loop that decides how long ${loop.name} is to a block axis, or cache in registers instead of shared memory`,
   })
 }
@@ -254,9 +254,9 @@ function rejectDivergent(loop: For): never {
 function rejectWrittenCondition(cond: Expr): never {
   fail({
     code: 'schedule/divergent-barrier',
-    message: `threads of a block meet under a condition on values that the kernel writes, and only the threads read them where ${printExpr(cond)}`,
+    message: `threads of a block meet under a condition on values that the kernel writes, and only the threads read the values where ${printExpr(cond)}`,
     expected:
-      'a condition on memory that is written that all threads of the block evaluate, or none of them meeting under it',
-    hint: 'bind the loop outside of the condition to blocks, or the loops inside of it to no threads',
+      'a condition on written memory that every thread of the block evaluates, or no barrier under the condition',
+    hint: 'bind the loop outside of the condition to blocks, and the loops inside to no threads',
   })
 }

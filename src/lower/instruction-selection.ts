@@ -120,9 +120,9 @@ class Lowering {
       if (instr.threads > 1 && all.some((e) => mentions(e, 'thread.x')))
         fail({
           code: 'schedule/divergent-instruction',
-          message: `${instr.name} is done by ${instr.threads} threads together, and they disagree on whether it is done`,
+          message: `${instr.name} is done by ${instr.threads} threads together under a condition that differs between threads`,
           ...(loop.span ? { span: loop.span } : {}),
-          expected: 'conditions that are the same for all threads of thread.x',
+          expected: 'conditions that are the same for every thread of thread.x',
         })
     }
     together(conditions)

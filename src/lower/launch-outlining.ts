@@ -89,7 +89,7 @@ function inClusters(body: Body): Pick<Launch, 'cluster'> {
     message: `blocks of ${loop.name} run in clusters of ${blocks}, and copy nothing together`,
     ...(loop.span ? { span: loop.span } : {}),
     expected:
-      'a pipelined copy by an instruction with a text for multicast, the same in all blocks of a cluster',
+      'a pipelined copy by an instruction with a text for multicast, the same in every block of a cluster',
     hint: 'leave out `cluster`',
   })
 }

@@ -28,9 +28,10 @@ export function canRunUnconditionally(copies: Body, all: Body, instr: Instr): bo
 export const rejectConditions = (loop: For, instr: Instr): never =>
   fail({
     code: 'schedule/conditional-rounds',
-    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts the copies of all iterations`,
+    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts the copies of every iteration`,
     ...(loop.span ? { span: loop.span } : {}),
-    expected: 'a pipelined loop whose iterations all run, or copies of boxes at addresses from one load',
+    expected:
+      'a pipelined loop without skipped iterations, or copies of boxes at addresses from a single load',
     hint: 'copy by threads, or by an instruction that is waited for in groups',
   })
 
@@ -43,5 +44,5 @@ export const rejectCluster = (loop: For): never =>
     code: 'schedule/not-one-sequence',
     message: `blocks of a cluster copy for each other in ${loop.name}, which goes on into the next iterations around`,
     ...(loop.span ? { span: loop.span } : {}),
-    expected: 'no cluster, or a pipeline that ends with its loop',
+    expected: 'no cluster, or a pipeline that ends with the loop',
   })

@@ -37,9 +37,9 @@ export function reject(
 ): never {
   return fail({
     code: 'schedule/across-lanes',
-    message: `${why}, and registers belong to one thread`,
+    message: `${why}, and registers belong to a single thread`,
     ...(s.span ? { span: s.span } : {}),
-    expected: 'loops over whole tiles that go through their elements one by one, or an instruction',
+    expected: 'loops over the elements of whole tiles, or an instruction',
     hint,
   })
 }

@@ -299,7 +299,7 @@ function rejectOpaqueTile(s: Stmt, why: string): never {
     code: 'schedule/opaque-tile',
     message: why,
     ...(s.span ? { span: s.span } : {}),
-    expected: 'one number for all elements, or loops that `tensorize` gives to an instruction',
+    expected: 'the same number for every element, or loops that `tensorize` gives to an instruction',
     hint: 'tensorize the copies to and from the tile',
   })
 }

@@ -205,7 +205,7 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
     const span = s.span ?? instr.span
     return fail({
       code: 'schedule/counted-copies',
-      message: `${instr.name} counts the bytes that it copies, and ${why}`,
+      message: `${instr.name} counts the copied bytes, and ${why}`,
       ...(span ? { span } : {}),
       expected: 'copies of the same number of bytes in every iteration, distributed over all threads',
       hint: 'require that the tiles divide the sizes',

@@ -215,6 +215,6 @@ export function refuseShares(
     message: `the chunks of ${loop.name} have no known common part: ${why}`,
     loops: [...path, loop],
     expected: 'a loop over equal chunks of the positions of compressed rows',
-    hint: 'fuse the row with its positions, then split by the size of a chunk',
+    hint: 'fuse the row with the positions, then split by the size of a chunk',
   })
 }

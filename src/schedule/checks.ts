@@ -41,7 +41,7 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
     code: 'schedule/not-serial',
     message: `${loop.name} is already ${how}`,
     loops: [loop],
-    hint: `${verb} it first, then bind, unroll or vectorise`,
+    hint: `${verb} ${loop.name} first, then bind, unroll or vectorise`,
   })
 }
 
@@ -77,9 +77,9 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
   if (outside)
     cx.refuse({
       code: 'schedule/not-nested',
-      message: `${outside.name} and ${innermost.loop.name} are not inside of one another`,
+      message: `${outside.name} and ${innermost.loop.name} are not nested`,
       loops: [outside, innermost.loop],
-      expected: 'loops of one loop nest',
+      expected: 'loops of the same loop nest',
     })
   for (const [k, l] of chain.entries()) {
     const next = chain[k + 1]
@@ -91,7 +91,7 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
         ? `${l.name} has other statements next to ${next.name}`
         : `${next.name} is nested in a condition inside of ${l.name}`,
       loops: [l, next],
-      expected: 'loops with nothing between them',
+      expected: 'perfectly nested loops',
       ...(direct ? { hint: `fission ${l.name} separates the statements, where that is legal` } : {}),
     })
   }
@@ -174,7 +174,7 @@ export function checkUsedAlone(
   if (other)
     cx.refuse({
       code: 'schedule/target-in-use',
-      message: `another statement of ${what} uses ${other.buffer} before all of it is combined`,
+      message: `another statement of ${what} uses ${other.buffer} before the reduction is complete`,
       loops,
       hint: SEPARATE,
     })

@@ -159,7 +159,7 @@ export class Context implements FreshNames {
         loops: matches,
         ...(nest === undefined && candidates.length > 1
           ? { hint: `write ${orList(candidates.map((c) => `\`${c}\``))}` }
-          : { expected: `one of ${candidates.join(', ')}` }),
+          : { expected: orList(candidates) }),
       })
     }
     const match = matches[0]
@@ -187,7 +187,7 @@ export class Context implements FreshNames {
         (l) =>
           (l.nest === gone.nest && gone.into.includes(l.name)) || gone.into.includes(`${l.nest}.${l.name}`),
       ),
-      expected: gone.into.length > 1 ? `one of ${gone.into.join(', ')}` : gone.into[0]!,
+      expected: orList(gone.into),
     })
   }
 
@@ -198,7 +198,7 @@ export class Context implements FreshNames {
     this.refuse({
       code: 'schedule/unknown-loop',
       message: `there is no loop ${name}`,
-      expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with loops',
+      expected: candidates.length > 0 ? orList(candidates) : 'a kernel with loops',
       ...(nest !== undefined && loops.every((l) => l.nest !== nest)
         ? { hint: `there is no iteration ${nest}; a part has a name only inside of each part of … as …` }
         : {}),
@@ -218,7 +218,7 @@ export class Context implements FreshNames {
     return this.refuse({
       code: 'schedule/unknown-buffer',
       message: `there is no buffer ${name}`,
-      expected: `one of ${(parts.length > 0 ? parts : candidates).join(', ')}`,
+      expected: orList(parts.length > 0 ? parts : candidates),
       ...(parts.length > 0 ? { hint: `inside of each part of … as p, ${name} is that of the part` } : {}),
       lookup: { name, candidates },
     })

@@ -51,7 +51,7 @@ export function readConditions(
       code: 'schedule/guard-not-decidable',
       message: `the reads inside of ${at.loop.name} happen under different conditions`,
       loops: [at.loop],
-      hint: 'cache further inside, where only one of them is left',
+      hint: 'cache further inside, where a single condition is left',
     })
   return lists[weakest]!
 }

@@ -90,7 +90,7 @@ export function footprint(
       code: 'schedule/searched',
       message: `${buffer.name} is searched inside of ${loop.name}, not only indexed`,
       loops: [loop],
-      hint: `cache at a loop that only indexes ${buffer.name}, or leave it where it is`,
+      hint: `cache at a loop that only indexes ${buffer.name}, or do not cache ${buffer.name}`,
     })
   const outside = [...at.path, loop]
   const elements = signature(first, outside)
@@ -101,7 +101,7 @@ export function footprint(
       message: `accesses to ${buffer.name} inside of ${loop.name} touch different elements`,
       loops: [loop],
       expected: `one index expression, where there are ${[...new Set(uses.map((u) => printIndex(buffer, u)))].join(' and ')}`,
-      hint: 'cache further inside, where only one of them is left',
+      hint: 'cache further inside, where a single access is left',
     })
   const loops = neededBy(first)
   checkGuards(cx, loop, first, loops)
@@ -145,7 +145,7 @@ export function checkSameLoops(
       code: 'schedule/different-elements',
       message: `${buffers[0]!.name} and ${buffers[other]!.name} are reduced together but depend on different loops inside of ${loop.name}`,
       loops: [loop],
-      hint: 'cache further inside, where they depend on the same loops',
+      hint: 'cache further inside, where both depend on the same loops',
     })
 }
 
@@ -174,7 +174,7 @@ function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): v
     if (by)
       cx.refuse({
         code: 'schedule/guard-not-decidable',
-        message: `which iterations of ${l.name} run depends on ${by.name}, and the copy is outside of it`,
+        message: `which iterations of ${l.name} run depends on ${by.name}, and the copy is outside of ${by.name}`,
         loops: [loop, by, l],
         hint: `cache at ${by.name} instead`,
       })

@@ -111,7 +111,7 @@ function checkRegisters(
     const loops = [...new Set(spread.flatMap((m) => m.get(axis) ?? []))]
     cx.refuse({
       code: 'schedule/registers-of-other-threads',
-      message: `${loops.map((l) => l.name).join(', ')} would spread ${buffer.name} over threads, and registers belong to one thread`,
+      message: `${loops.map((l) => l.name).join(', ')} would spread ${buffer.name} over threads, and registers belong to a single thread`,
       loops,
       hint: `keep ${buffer.name} in shared memory, or put the loop outside of where ${buffer.name} is cached`,
     })

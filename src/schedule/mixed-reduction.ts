@@ -12,10 +12,10 @@ export function mixedReduction(
   return {
     code: 'schedule/mixed-reduction',
     message: `of ${names.join(', ')} only ${loops.flatMap((l) => (l.reduce ? [l.name] : [])).join(', ')} reduce`,
-    expected: 'loops that all reduce, or of which none does',
+    expected: 'only reduction loops, or no reduction loop',
     hint:
       leading.length > 1
         ? `fuse (${leading.join(', ')})`
-        : 'fuse loops of one kind; reorder them first to be adjacent',
+        : 'reorder loops of the same kind to be adjacent, then fuse',
   }
 }

@@ -2,9 +2,11 @@
  * Names inside of `each nest of C as p`: loops by their role in the writes of the loop nest, independent of formats, so
  * that one schedule fits any format.
  */
+
 import { type LoopRole, rolesIn } from '../analysis/loop-roles.ts'
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
+import { orList } from '../ast/suggest.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
@@ -32,7 +34,7 @@ export function nestsWriting(
     code: 'schedule/no-nest',
     message: `no loop nest writes ${name}`,
     ...(span ? { span } : {}),
-    expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with loops',
+    expected: candidates.length > 0 ? orList(candidates) : 'a kernel with loops',
     lookup: { name, candidates },
   })
 }

@@ -100,7 +100,7 @@ function checkShared(
   if (other)
     cx.refuse({
       code: 'schedule/no-groups',
-      message: `${other.name} around ${path[at]!.name} would give a block several groups of chunks, and ${loop.name} has memory for one`,
+      message: `${other.name} around ${path[at]!.name} would give a block several groups of chunks, and ${loop.name} has memory for a single group`,
       loops: [other, path[at]!, loop],
       hint: `bind ${other.name} to a block axis`,
     })
@@ -158,9 +158,9 @@ function checkAxes(cx: Context, next: Kernel2): void {
     if (outer)
       cx.refuse({
         code: 'schedule/axis-taken',
-        message: `${s.name} and ${outer.name} around it are both bound to ${to}`,
+        message: `${s.name} and the enclosing loop ${outer.name} are both bound to ${to}`,
         loops: [outer, s],
-        hint: 'bind one of them to another axis',
+        hint: `bind ${s.name} or ${outer.name} to another axis`,
       })
   })
 }
@@ -190,7 +190,7 @@ function checkBlocks(cx: Context, next: Kernel2): void {
           : `${s.name} is bound to a block axis inside of ${beside.name}, which is not`,
         loops: [beside, s],
         expected: 'block-bound loops outermost, directly inside of each other',
-        hint: `reorder ${s.name} outwards, or bind it to a thread axis`,
+        hint: `reorder ${s.name} outwards, or bind ${s.name} to a thread axis`,
       })
   })
 }
@@ -211,7 +211,7 @@ function checkThreadCount(cx: Context, next: Kernel2): void {
         message: `a block would have ${threads} threads`,
         loops: bound,
         expected: `at most ${THREAD_LIMIT}`,
-        hint: 'split a loop and bind the smaller one',
+        hint: 'split a loop and bind the smaller loop',
       })
   }
 }
@@ -248,9 +248,9 @@ function checkInstructions(cx: Context, next: Kernel2): void {
     if (other)
       cx.refuse({
         code: 'schedule/not-idle',
-        message: `thread.x is ${count} threads that do instructions together, and ${other.name} would need others`,
+        message: `thread.x is ${count} threads that do instructions together, and ${other.name} needs different threads`,
         loops: [other],
-        hint: `bind ${other.name} to thread.y, or split it by ${count}`,
+        hint: `bind ${other.name} to thread.y, or split ${other.name} by ${count}`,
       })
   }
 }
@@ -280,9 +280,9 @@ function checkShares(cx: Context, next: Kernel2): void {
     if (open)
       cx.refuse({
         code: 'schedule/extent-not-constant',
-        message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so no thread can keep its part in registers`,
+        message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so no thread can keep a part in registers`,
         loops: [inside[0]!, open],
-        hint: `reorder ${open.name} outwards, or split it and put the outer loop outside`,
+        hint: `reorder ${open.name} outwards, or split ${open.name} and put the outer loop outside`,
       })
   }
 }

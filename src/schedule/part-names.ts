@@ -3,6 +3,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printLoop } from '../ast/print.ts'
+import { orList } from '../ast/suggest.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { labelled } from '../ir/format-tables.ts'
 import type { Kernel2 } from '../ir/loops.ts'
@@ -132,7 +133,7 @@ export class PartNames implements Names {
       message: `there is no loop ${name} outside of part ${this.#part.buffer} (${this.#part.formats[0]!.text})`,
       span: r.name.span,
       expected: `${this.#as}.${name}, the loop of each part`,
-      hint: `in this block loops of a part go by its name: write ${this.#as}.${name}`,
+      hint: `write ${this.#as}.${name} in this block`,
     })
   }
 
@@ -152,15 +153,15 @@ export class PartNames implements Names {
         code: 'schedule/ambiguous-loop',
         message: `${several.length} iterations of ${what} have a loop ${name}: ${several.join(', ')}`,
         span: r.name.span,
-        expected: `the name of one of them before it: ITERATION.${name}`,
+        expected: `the name of the iteration in front: ITERATION.${name}`,
       })
     return fail({
       code: 'schedule/unknown-loop',
       message: `${what} has no loop ${name}`,
       span: r.name.span,
-      expected: `one of ${candidates.join(', ')}`,
+      expected: orList(candidates),
       lookup: { name, candidates },
-      hint: `each step is for all parts; outside, loops of one part are called ${this.#own(candidates[0]!)} and so on`,
+      hint: `each step is for every part; outside, loops of a part are called ${this.#own(candidates[0]!)} and so on`,
     })
   }
 
@@ -199,7 +200,7 @@ export class PartNames implements Names {
       code: 'schedule/no-constant',
       message: `${formats[0]!.text} has no constant ${e.field.name}`,
       span: e.field.span,
-      ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
+      ...(candidates.length > 0 ? { expected: orList(candidates) } : {}),
       lookup: { name: e.field.name, candidates },
     })
   }

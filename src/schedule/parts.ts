@@ -1,6 +1,7 @@
 /** The parts that a tensor is stored in, after all steps that stored it or its parts in formats. */
 
 import { fail, type Span } from '../ast/diagnostic.ts'
+import { orList } from '../ast/suggest.ts'
 import { isFused } from '../ir/axis.ts'
 import type { FormatInstance } from '../ir/format.ts'
 import type { Iteration, Kernel1, Reformat, RuntimePart } from '../ir/stage1.ts'
@@ -58,7 +59,7 @@ export function partsOf(
     code: 'schedule/no-parts',
     message: `no step before stores ${buffer.name} in a format`,
     ...(buffer.span && { span: buffer.span }),
-    expected: stored.length > 0 ? `one of ${stored.join(', ')}` : `${buffer.name} as … before`,
+    expected: stored.length > 0 ? orList(stored) : `${buffer.name} as … before`,
     ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),
     hint: `write \`${buffer.name} as …\` first`,
   })

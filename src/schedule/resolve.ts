@@ -199,7 +199,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
         message: `${what} acts on coordinates and comes after a step on loops`,
         span,
         expected: `${what} before the first step on loops`,
-        hint: 'move it to the top of the schedule',
+        hint: `move ${what} to the top of the schedule`,
       })
   }
   switch (step.kind) {

@@ -62,7 +62,7 @@ export function* rejectNotInverse<C extends Column>(r: MapContext<C>, entry: num
   const culprit = instance.inverse[restored.findIndex((x, d) => x !== original[d])]
   return fail({
     code: 'format/not-inverse',
-    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, original)} goes to ${pointOf([...r.coordinates.keys()], mapped)}, and that back to (${restored.join(', ')})`,
+    message: `the inverse of ${instance.text} does not undo the map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, original)} goes to ${pointOf([...r.coordinates.keys()], mapped)}, and that back to (${restored.join(', ')})`,
     ...(culprit?.span ? { span: culprit.span } : {}),
     expected: 'the original coordinate',
     hint: 'the map must keep different coordinates apart, and the inverse must name the old coordinates in order',

@@ -172,7 +172,7 @@ test('unexpected arguments are rejected', async () => {
 test('a promise in place of a value is rejected with a hint to await it', async () => {
   const tensor = Promise.resolve(api.coords([3, 4], [[0], [0]], [1])) as never
   const failed = (await api.upload(device, tensor).catch((e: unknown) => e)) as api.SptError
-  expect(failed.diagnostics[0]).toMatchObject({ code: 'api/argument', hint: 'await it' })
+  expect(failed.diagnostics[0]).toMatchObject({ code: 'api/argument', hint: 'await the promise' })
 })
 
 test('SciPy-like objects and nested lists get a hint with the call that makes a tensor', async () => {

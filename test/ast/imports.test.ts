@@ -80,7 +80,7 @@ describe('imports', () => {
     `)
     expect(await refusal({}, 'main.spt')).toMatchInlineSnapshot(`
       "error[import/unreadable]: cannot read \`main.spt\`: no such file
-        = hint: in a browser, paths are relative to the page; with a \`read\` function, paths are its own"
+        = hint: in a browser, paths are relative to the page; a \`read\` function defines how paths resolve"
     `)
   })
 
@@ -105,7 +105,7 @@ describe('imports', () => {
       1 | import { formt, k } from "a.spt"
         |                 ^
         = known: \`format\`
-        = hint: it imports that name from \`b.spt\`: import it from there"
+        = hint: \`a.spt\` imports \`k\` from \`b.spt\`: import from that file"
     `)
   })
 
@@ -155,7 +155,7 @@ describe('imports', () => {
       2 | schedule al.s {}
         |          ^^
         = did you mean: \`all\`?
-        = hint: a schedule belongs to a kernel of its file or of one that it imports
+        = hint: declare the kernel in this file, or import the kernel
 
       error[link/unknown-name]: \`f\` is a format, not a kernel
        --> main.spt:4:10
@@ -163,7 +163,7 @@ describe('imports', () => {
       4 | schedule f.s {}
         |          ^
         = known: \`all\`
-        = hint: a schedule belongs to a kernel of its file or of one that it imports"
+        = hint: declare the kernel in this file, or import the kernel"
     `)
   })
 

@@ -348,10 +348,10 @@ kernel conv(n: size, m: size, f: size) {
         Y  x  no   the index x + i computes with the coordinate x (17:27)
 
       micro-tiles
-        A  b  1 × 16 × 32  of b = 4, c = 16, z = 32                  no format: A_along_b leaves out coordinates of A that hold its fill value, and skipping those would change T of conv
-        A  c  4 × 1 × 32   of b = 4, c = 16, z = 32                  no format: A_along_c leaves out coordinates of A that hold its fill value, and skipping those would change T of conv
-        B  b  1 × 16       of b = 4, c = 16, z = 32                  no format: B_along_b leaves out coordinates of B that hold its fill value, and skipping those would change T of conv
-        B  c  4 × 1        of b = 4, c = 16, z = 32                  no format: B_along_c leaves out coordinates of B that hold its fill value, and skipping those would change T of conv
+        A  b  1 × 16 × 32  of b = 4, c = 16, z = 32                  no format: A_along_b skips coordinates of A with the fill value, which would change T of conv
+        A  c  4 × 1 × 32   of b = 4, c = 16, z = 32                  no format: A_along_c skips coordinates of A with the fill value, which would change T of conv
+        B  b  1 × 16       of b = 4, c = 16, z = 32                  no format: B_along_b skips coordinates of B with the fill value, which would change T of conv
+        B  c  4 × 1        of b = 4, c = 16, z = 32                  no format: B_along_c skips coordinates of B with the fill value, which would change T of conv
         W  o  1 × 16 × 32  of o = 32, c = 16, i = 32, b = 4, x = 32  W_along_o
         W  c  32 × 1 × 32  of o = 32, c = 16, i = 32, b = 4, x = 32  W_along_c
 

@@ -57,8 +57,8 @@ describe('conditions', () => {
       'check/unknown-name: alpha is a scalar, and schedules are chosen by sizes [alpha]',
     ],
     ['when (j > 3) plain', 'check/unknown-name: j is an axis [j]'],
-    ['when (d) plain', 'check/condition: this must be true or false, and it is i32 [d]'],
-    ['when (cuda > 1 and d) plain', 'check/condition: this must be true or false, and it is i32 [d]'],
+    ['when (d) plain', 'check/condition: this must be true or false, not i32 [d]'],
+    ['when (cuda > 1 and d) plain', 'check/condition: this must be true or false, not i32 [d]'],
     [
       'when (A[0, 0] > 1) plain',
       'check/unknown-name: values of tensors are not known where a schedule is chosen [A[0, 0]]',
@@ -74,7 +74,7 @@ describe('conditions', () => {
       ['fill_ratio(A, 3)', 'check/statistic: covered takes a tensor and a format [fill_ratio(A, 3)]'],
       [
         'fill_ratio(A, all + all)',
-        'check/rest-not-last: this part takes all elements, so later parts would be empty [all]',
+        'check/rest-not-last: this part takes every element, so later parts would be empty [all]',
       ],
       [
         'fill_ratio(A, padded(0.5) where (i < 2) + all)',
@@ -84,7 +84,7 @@ describe('conditions', () => {
       ['fill_ratio(Q, all)', 'check/unknown-buffer: kernel mul has no buffer Q [Q]'],
       [
         'fill_ratio(C, all)',
-        'check/statistic: C is dense and no input: nothing is known of its elements before the kernel runs [C]',
+        'check/statistic: C is dense and not an input: the elements are unknown before the kernel runs [C]',
       ],
       ['fill_ratio(A, none)', 'check/unknown-format: there is no format none [none]'],
       ['fill_ratio(A, all(2))', 'check/arguments: format all is given 1 argument [all(2)]'],
@@ -96,23 +96,20 @@ describe('conditions', () => {
     ['when (sqrt(d) > 3) plain', 'check/unknown-function: there is no function sqrt here [sqrt]'],
     ['when (has(subgroup)) plain', 'check/feature: no device has a feature subgroup [subgroup]'],
     ['when (has(sm_90)) plain', 'check/feature: no device has a feature sm_90 [sm_90]'],
-    ['when (has(f16, f64)) plain', 'check/feature: has takes one feature of the device [has(f16, f64)]'],
-    ['when (has(3)) plain', 'check/feature: has takes one feature of the device [has(3)]'],
-    ['when (has(f16 by i)) plain', 'check/feature: has takes one feature of the device [has(f16 by i)]'],
+    ['when (has(f16, f64)) plain', 'check/feature: has takes a single feature of the device [has(f16, f64)]'],
+    ['when (has(3)) plain', 'check/feature: has takes a single feature of the device [has(3)]'],
+    ['when (has(f16 by i)) plain', 'check/feature: has takes a single feature of the device [has(f16 by i)]'],
     ['when (has(f16(2))) plain', 'check/feature: f16 takes no arguments [f16(2)]'],
-    ['when (has(lanes)) plain', 'check/feature: these are not the arguments of lanes [lanes]'],
-    ['when (has(lanes(f16))) plain', 'check/feature: these are not the arguments of lanes [lanes(f16)]'],
+    ['when (has(lanes)) plain', 'check/feature: wrong arguments of lanes [lanes]'],
+    ['when (has(lanes(f16))) plain', 'check/feature: wrong arguments of lanes [lanes(f16)]'],
     [
       'when (has(subgroup_matrix(16, 16, 16, f16))) plain',
-      'check/feature: these are not the arguments of subgroup_matrix [subgroup_matrix(16, 16, 16, f16)]',
+      'check/feature: wrong arguments of subgroup_matrix [subgroup_matrix(16, 16, 16, f16)]',
     ],
     ['when (has(lanes(n))) plain', 'check/feature: this is neither a number nor a type [n]'],
     ['when (has(lanes(2 * 8))) plain', 'check/feature: this is neither a number nor a type [2 * 8]'],
-    [
-      'when (has(lanes(8)) > 1 and d) plain',
-      'check/condition: this must be true or false, and it is i32 [d]',
-    ],
-    ['when (processors) plain', 'check/condition: this must be true or false, and it is i32 [processors]'],
+    ['when (has(lanes(8)) > 1 and d) plain', 'check/condition: this must be true or false, not i32 [d]'],
+    ['when (processors) plain', 'check/condition: this must be true or false, not i32 [processors]'],
     ['when (processor > 3) plain', 'check/unknown-name: there is no processor here [processor]'],
     ['when (d / 0 > 3) plain', 'check/division-by-zero: an integer is divided by 0 [0]'],
   ])('%s', async (text, complaint) => {
@@ -151,7 +148,7 @@ describe('parameters', () => {
       await auto(b, 'when (b > 1 and mean(j) >= 0.5 * c) tiles(c - b, each = b) otherwise plain'),
     ).toEqual([])
     expect(await auto(b, 'when (b) plain')).toEqual([
-      'check/condition: this must be true or false, and it is i32 [b]',
+      'check/condition: this must be true or false, not i32 [b]',
     ])
     expect(await auto(b, 'when (bb > 1) plain')).toEqual(['check/unknown-name: there is no bb here [bb]'])
     expect(await auto(b, 'otherwise tiles(0.5 * c)')).toEqual([

@@ -75,7 +75,7 @@ test('a place in a list', () => {
 }`
   expect(said(text)).toBe('at (row, col) = (1, 2), where position(jo) is 1, the coordinate on q is 2')
   expect(said(text.replace('position(jo) + 1', '1 - position(jo)'))).toMatch(
-    /^the inverse of o does not undo its map: \(row, col\) = \(0, 0\) goes to \(io, go, ii, q\) = /,
+    /^the inverse of o does not undo the map: \(row, col\) = \(0, 0\) goes to \(io, go, ii, q\) = /,
   )
 })
 

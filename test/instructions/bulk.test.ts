@@ -148,7 +148,7 @@ describe('is rejected', () => {
     const d = refusal(() => k.emit('cuda'))
     expect([d.code, d.message, d.expected, d.hint]).toEqual([
       'schedule/counted-copies',
-      'bulk counts the bytes that it copies, and some rounds copy more than others',
+      'bulk counts the copied bytes, and some rounds copy more than others',
       'copies of the same number of bytes in every iteration, distributed over all threads',
       'require that the tiles divide the sizes',
     ])

@@ -297,7 +297,7 @@ kernel batch(g: size, m: size, k: size) {
     expect(refused('product', later.replace('split p by 4', 'split p by 8'))).toEqual([
       'schedule/guarded',
       'later: not all elements are copied, only where po * 8 + pr_2 < k',
-      'a copy without conditions, of a box of a matrix, which has zeros beyond its edges, or by an instruction with a filled text',
+      'a copy without conditions, of a box of a matrix, which is zero outside the matrix, or by an instruction with a filled text',
     ])
   })
 

@@ -403,7 +403,7 @@ test('copies of data that the outer loop writes', () => {
     }`
   refused(
     () => parseProgram(text).kernel('twice').schedule('tested'),
-    'po reads P for its copies, which i writes',
+    'the copies of po read P, which i writes',
   )
 })
 
@@ -421,7 +421,7 @@ test('copies by one row of threads', () => {
     tensorize Bs.k with bulk
     pipeline j by 2 ${over}`)
   expect(by('')).not.toThrow()
-  refused(by('over fo'), 'the copies of j depend on loops between it and fo')
+  refused(by('over fo'), 'the copies of j depend on loops between j and fo')
 })
 
 test.each([

@@ -17,7 +17,7 @@ describe('threads with separate copies', () => {
     const d = diagnosticOf(() => gather(2, onX).emit('cuda'))
     expect([d?.code, d?.message, d?.expected]).toEqual([
       'schedule/counted-copies',
-      'bulk counts the bytes that it copies, and some threads copy by themselves',
+      'bulk counts the copied bytes, and some threads copy by themselves',
       'copies of the same number of bytes in every iteration, distributed over all threads',
     ])
     expect(d?.span).toBeDefined()
@@ -49,7 +49,7 @@ describe('conditional iterations', () => {
     const d = diagnosticOf(() => some('cache_read A at j in shared').emit('cuda'))
     expect([d?.code, d?.message]).toEqual([
       'schedule/conditional-rounds',
-      'iterations of j run under conditions, and bulk counts the copies of all iterations',
+      'iterations of j run under conditions, and bulk counts the copies of every iteration',
     ])
     expect(d?.span).toBeDefined()
   })
@@ -80,7 +80,7 @@ describe('Stage II programs that no schedule produces', () => {
     const d = diagnosticOf(() => lowerToMemory({ ...loops, body: changed }))
     expect([d?.code, d?.message]).toEqual([
       'schedule/counted-copies',
-      `bulk counts the bytes that it copies, and ${why}`,
+      `bulk counts the copied bytes, and ${why}`,
     ])
   })
 })

@@ -43,14 +43,14 @@ test.each([
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (held(M)) live in place',
-    'does not cover all coordinates, and C of product may depend on the others',
+    'does not cover every coordinate, and C of product may depend on the missing coordinates',
   ],
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (held(M)) + panels(2, 2) live for mul',
     'where one part has all of it',
   ],
-  [MASKED, 'A as blocks(2, 2) where (held(M) and i < j) live', 'does not cover all coordinates'],
+  [MASKED, 'A as blocks(2, 2) where (held(M) and i < j) live', 'does not cover every coordinate'],
   [
     KERNELS.plain
       .replace('A[i, q] * B', '(A[i, q] - 0.0) * B')

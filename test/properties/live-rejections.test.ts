@@ -109,7 +109,7 @@ test.each([
   ['U', 'schedule/live-tensor: U of product is read and written by grow'],
   ['V', 'schedule/live-tensor: V of product is overwritten by again after take reads it'],
   ['W', 'schedule/live-tensor: W of product is read by take before again writes it'],
-  ['H', 'schedule/format-padding: panels(2, 2) leaves out coordinates of H that hold its fill value'],
+  ['H', 'schedule/format-padding: panels(2, 2) skips coordinates of H with the fill value'],
 ])('%s, written by the kernel: %s', (tensor, expected) => {
   const told = refusal(`${tensor} as panels(2, 2) live in place`, WRITERS)
   expect(told).toContain(expected)

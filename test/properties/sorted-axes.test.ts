@@ -130,7 +130,7 @@ test('tiles are sorted by their counts; ties keep their order', () => {
 })
 
 test.each([
-  ['a key of something else', columns('sort to by i'), /one key for each to/],
+  ['a key of something else', columns('sort to by i'), /key of a sort of to cannot depend/],
   [
     'no place in the map',
     columns('sort to by -count(i by to)').replace('tp[place[j] / g]', 'place[j] / g'),
@@ -142,7 +142,7 @@ test.each([
       'axis io',
       'sort j by -count(i by j) -> (place, col)\n  axis io',
     ),
-    /declared after it/,
+    /a later sort/,
   ],
   [
     'an extent that is measured',
@@ -152,7 +152,7 @@ test.each([
     ),
     /measured/,
   ],
-  ['no dense axis', columns('sort io by -count(i by io)'), /a sort needs an axis with all coordinates/],
+  ['no dense axis', columns('sort io by -count(i by io)'), /a sort needs a dense axis/],
 ])('%s is rejected', (_, text, message) => {
   const refused = refusal(() => parseProgram(text))
   expect(refused.message).toMatch(message)

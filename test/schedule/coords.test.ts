@@ -124,7 +124,7 @@ test.each([
 
 test('a child before its parent: the hint has the legal order', () => {
   const { expected, hint } = refusal(() => apply(K, 'reorder (j, i, f)'))
-  expect(expected).toBe('an axis after its parent: i, j, f')
+  expect(expected).toBe('an axis after the parent: i, j, f')
   expect(hint).toContain('keep their order')
 })
 
@@ -196,7 +196,7 @@ describe('a row entered by a coordinate', () => {
 test('a loop of each part has the name of the part', () => {
   const steps = 'A as csr where (i < 2) + csr\neach part of A as p { bind io to block.x }'
   const r = refusal(() => apply(standard('csr') + K, steps).compilation.loops)
-  expect(r.hint).toBe('in this block loops of a part go by its name: write p.io')
+  expect(r.hint).toBe('write p.io in this block')
 })
 
 test('formats of untyped callers are checked', () => {

@@ -55,7 +55,7 @@ test('a trace of fused loops replays the schedule', () => {
 test('loops that are not perfectly nested', () => {
   expect(refusal(() => scheduled('fuse (s.i, s.j) -> q'))).toMatchObject({
     code: 'schedule/not-a-chain',
-    hint: 'the loops must be perfectly nested: reorder them first',
+    hint: 'the loops must be perfectly nested: reorder the loops first',
   })
 })
 

@@ -230,12 +230,12 @@ test.each([
     'D[i] + D[i - 1]',
     'compute_at d at o',
     'each iteration of o would compute its elements of D, and several may read the same elements',
-    'compute_at d at o recompute: each iteration computes them in private memory',
+    'compute_at d at o recompute: each iteration computes elements in private memory',
   ],
   [
     'D[i]',
     'split d.i by 32 -> (do, dt)  compute_at d at o',
-    'every iteration of o would compute all elements of D that do, dt cover',
+    'every iteration of o would compute the elements of D that do, dt cover',
     'move compute_at before the steps on do, dt',
   ],
 ])('%s: %s is rejected', (reads, step, message, hint) => {

@@ -366,7 +366,7 @@ describe('rejections', () => {
   test('state the fate of a loop', () => {
     const d = refusal(rowSums, split('i', 8), bind('i', 'block.x'))
     expect(d.message).toMatchInlineSnapshot(`"i was split into io, ii by step 1 (step 2: bind i to block.x)"`)
-    expect(d.expected).toMatchInlineSnapshot(`"one of io, ii"`)
+    expect(d.expected).toMatchInlineSnapshot(`"io or ii"`)
   })
 
   test('list the names if one is ambiguous, and the nearest if it is unknown', () => {

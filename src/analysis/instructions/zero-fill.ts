@@ -64,7 +64,7 @@ export function fillProblem(
       `not all elements are copied, only where ${where.map((g) => printExpr(g)).join(' and ')}`,
       {
         expected:
-          'a copy without conditions, of a box of a matrix, which has zeros beyond its edges, or by an instruction with a filled text',
+          'a copy without conditions, of a box of a matrix, which is zero outside the matrix, or by an instruction with a filled text',
         hint: 'require that the tiles divide the sizes',
       },
     )

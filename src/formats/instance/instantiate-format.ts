@@ -219,7 +219,7 @@ function translateSort(
       message: `format ${scope.format.name} sorts ${s.dim} within windows of ${declaredWithValue(s.within!, within.value)}`,
       ...spanOf(within.span, s.span, scope.format.span),
       expected: 'a positive number of coordinates',
-      hint: 'leave `within` out to sort all of them',
+      hint: 'omit `within` to sort the whole axis',
     })
   return {
     ...s,
@@ -245,7 +245,7 @@ function checkAxis(axis: StoredAxis, declared: StoredAxis, args: Arguments, site
       message: `axis ${axis.name} of ${args.text} has ${problem}`,
       ...spanOf(site.span, axis.span),
       expected,
-      hint: 'correct the arguments, or the extents that are computed from them',
+      hint: 'correct the arguments or the extents',
     })
   const constantOf = (e: Expr): number | undefined => (e.kind === 'const' ? e.value : undefined)
   const extent = constantOf(axis.extent)

@@ -193,7 +193,7 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, ruleScope
       message: `${composition.name} partitions ${rule.dim} into ${declaredWithValue(rule.into, count)}`,
       ...spanOf(context.site.span, rule.span),
       expected: 'a positive number of ranges',
-      hint: 'omit the partition for one range',
+      hint: 'omit the partition for a single range',
     })
   if (count > MAX_PARTS) rejectPartCount(`${count} ranges`, composition, context)
   const axis = context.over[dim]!

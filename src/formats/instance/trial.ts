@@ -111,10 +111,10 @@ function testPart(
       if (restored[k]![e] === coords[k]![e]) continue
       fail({
         code: 'format/not-inverse',
-        message: `the inverse of ${part.text} does not undo its map: ${point(names, coords, e)} of ${samples.shape(e)} goes to ${point(part.order, mappedCoords, e)}, and that back to (${restored.map((coordinates) => coordinates[e]).join(', ')})`,
+        message: `the inverse of ${part.text} does not undo the map: ${point(names, coords, e)} of ${samples.shape(e)} goes to ${point(part.order, mappedCoords, e)}, and that back to (${restored.map((coordinates) => coordinates[e]).join(', ')})`,
         ...spanOf(part.inverse[k]!.span, site.span),
-        expected: 'the coordinate it came from',
-        hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
+        expected: 'the original coordinate',
+        hint: 'the map must keep different coordinates apart, and the inverse must name the original coordinates in order',
       })
     }
 }

@@ -89,18 +89,18 @@ function checkTogether(axis: StoredAxis): void {
     code: 'lower/unordered-lookup',
     message: `axis ${axis.name} is nonunique and unordered, so the entries of a coordinate are not contiguous, and elements below cannot be looked up`,
     ...(axis.span ? { span: axis.span } : {}),
-    expected: `accesses at the iterators of ${axis.name} and of the axes under it`,
-    hint: `iterate ${axis.name}, or declare it ordered`,
+    expected: `accesses at the iterators of ${axis.name} and of the child axes`,
+    hint: `iterate ${axis.name}, or declare ${axis.name} ordered`,
   })
 }
 
 function rejectAmbiguousAccess(axis: StoredAxis): never {
   fail({
     code: 'lower/unordered-lookup',
-    message: `axis ${axis.name} is below several entries of one coordinate, whose elements cannot be looked up`,
+    message: `axis ${axis.name} is below several entries of a coordinate, whose elements cannot be looked up`,
     ...(axis.span ? { span: axis.span } : {}),
-    expected: `accesses at the iterators of ${axis.name} and of the axes above it`,
-    hint: `iterate ${axis.name} and the axes above it`,
+    expected: `accesses at the iterators of ${axis.name} and of the parent axes`,
+    hint: `iterate ${axis.name} and the parent axes`,
   })
 }
 

@@ -153,7 +153,7 @@ function rejectUnderMask(axis: StoredAxis, mask: StoredAxis): never {
     code: 'lower/fused-bitmap',
     message: `a fused loop cannot run over ${axis.name}, which is ${axis.kind} under the bitmap ${mask.name}`,
     ...(axis.span ? { span: axis.span } : {}),
-    expected: `the bitmap ${mask.name} as the last member, or dense_fixed and sparse_fixed axes under it`,
+    expected: `the bitmap ${mask.name} as the last member, or dense_fixed and sparse_fixed axes under ${mask.name}`,
     hint: `fuse down to ${mask.name} and iterate ${axis.name} inside`,
   })
 }

@@ -7,8 +7,10 @@
  * (`nest-cloning.ts`). Outputs need no special case: the first writer of a buffer initialises it
  * (`lower/output-initialization.ts`), whichever part the writer belongs to.
  */
+
 import { fail } from '../../ast/diagnostic.ts'
 import { isRecord } from '../../ast/expect-argument.ts'
+import { orList } from '../../ast/suggest.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
 import {
   denseAxis,
@@ -143,7 +145,7 @@ function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
         : `there is no buffer ${step.buffer}`,
     ...at,
     ...(parts.length > 0 ? {} : { lookup: { name: step.buffer, candidates } }),
-    expected: parts.length > 0 ? 'the buffer of a part' : `one of ${candidates.join(', ')}`,
+    expected: parts.length > 0 ? 'the buffer of a part' : orList(candidates),
   })
 }
 

@@ -38,7 +38,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
       code: 'schedule/no-join',
       message: `no condition states that ${p.name} and ${e.name} are the same coordinate`,
       expected: `a body of the form if (${p.name} == ${e.name}) { … }`,
-      hint: 'attach replaces such a comparison; without it the result would change',
+      hint: 'add the comparison that attach replaces',
     })
   const parentAxis = axes.get(parent)!
   const target = axes.get(e.axis)!

@@ -40,7 +40,7 @@ const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => (
   code: 'schedule/format-partial',
   message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${split.instance.text} may hold`,
   ...split.at,
-  expected: `iterations over all of ${namesOf(split)}`,
+  expected: `iterations over each of ${namesOf(split)}`,
   hint: 'choose a format of one part, or an iteration over a separate axis',
 })
 
@@ -61,7 +61,7 @@ function notDetermined({ it, split, part, wanted, names, known }: PartialIterati
     code: 'schedule/format-partial',
     message: `iteration ${it.name} is over ${[...known].join(', ')} alone, and ${part.text} has no axes for ${known.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
     ...split.at,
-    expected: `iterations over all of ${old.join(', ')}, or a format whose outer axes are those of ${[...known].join(', ')}`,
+    expected: `iterations over each of ${old.join(', ')}, or a format with the outer axes of ${[...known].join(', ')}`,
     hint: 'choose another format, or an iteration over a separate axis',
   }
 }
@@ -108,10 +108,10 @@ function otherVisits(
 
 export const visitsTwice = (it: Iteration, x: Iter, split: Split): Diagnostic => ({
   code: 'schedule/format-twice',
-  message: `iteration ${it.name} runs over ${x.axis} twice, and ${split.instance.text} replaces it together with ${namesOf(split)}`,
+  message: `iteration ${it.name} runs over ${x.axis} twice, and ${split.instance.text} replaces ${x.axis} together with ${namesOf(split)}`,
   ...split.at,
   expected: `one iterator over each of ${namesOf(split)}`,
-  hint: 'bind the tensor a second time, over axes of its own',
+  hint: 'bind the tensor a second time, over separate axes',
 })
 
 /** A diagnostic: the positions of a child axis depend on a parent axis that is not iterated any more. */
@@ -120,7 +120,7 @@ export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split
   message: `iteration ${it.name} enters ${x.axis} by ${parent}, whose iterator ${split.instance.text} replaces together with ${namesOf(split)}`,
   ...split.at,
   expected: `no iterator over another axis below ${parent}`,
-  hint: `declare ${x.axis} over a root of its own with the same size, iterate that one too, and compare: if (r == ${parent}) { … }`,
+  hint: `declare ${x.axis} over a separate root of the same size, iterate the root, and compare: if (r == ${parent}) { … }`,
 })
 
 const namesOf = (split: Split): string => split.over.map(sourceName).join(', ')

@@ -20,8 +20,8 @@ function applyDrop(kernel: Kernel1, { nest, span }: arg.StepOf<'drop', typeof ta
     message: left.reason,
     ...(span ? { span } : {}),
     ...(left.span ? { labels: [{ span: left.span, text: 'here' }] } : {}),
-    expected: 'an iteration that no result depends on, or one that writes one value everywhere',
-    hint: 'drop its consumers first, or mask it if only some of its elements are needed',
+    expected: 'an iteration that no result depends on, or an iteration that writes the same value everywhere',
+    hint: 'drop the consumers first, or mask the iteration if only some elements are needed',
     notes: [print1(kernel)],
   })
 }

@@ -30,8 +30,8 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
         ? `${text} may hold a coordinate of ${repeated.join(', ')} several times: ${problem.message}`
         : `iterations of ${text} may write the same elements of ${kernel.name}: ${problem.message}`,
     ...at,
-    expected: 'sums over the repeated coordinates that nothing reads before they are complete',
-    hint: 'choose a format in which each coordinate occurs once, such as one that stores the elements of a row contiguously',
+    expected: 'sums over the repeated coordinates without earlier consumers',
+    hint: 'choose a format in which each coordinate occurs once, such as csr',
   })
 }
 

@@ -47,7 +47,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
           ? `axis ${axis.name} is under ${parent}: fuse that too`
           : counted.length > 0
             ? `${axis.name} is counted for each of ${counted.join(', ')}: fuse (${[...counted, axis.name].join(', ')})`
-            : 'the loops must be perfectly nested: reorder them first',
+            : 'the loops must be perfectly nested: reorder the loops first',
       })
   })
   const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))
@@ -57,7 +57,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
       refuse(kernel, step.span, {
         code: 'schedule/not-a-chain',
         message: `${x.name} is nested in ${parent?.name}, not in ${iters[k - 1]!.name}, which runs over the same axis`,
-        expected: 'each iterator with its parent iterator',
+        expected: 'each iterator with the parent iterator',
         hint: `fuse ${parent?.name} with ${x.name}`,
       })
   })

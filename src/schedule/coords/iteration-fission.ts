@@ -149,7 +149,7 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
     const what = shell.let ? `let ${shell.let.name}` : 'a condition'
     fail({
       code: 'schedule/format-distribute',
-      message: `${state.text} separates the iterations inside ${state.nest}, and ${what} reads ${buffer}, which is overwritten before its last use`,
+      message: `${state.text} separates the iterations inside ${state.nest}, and ${what} reads ${buffer}, which is overwritten before the last use`,
       ...(read.span ? { span: read.span } : state.at),
       expected: 'inner iterations that share nothing but buffers indexed by the outer iterators',
       hint: `keep the value in a buffer over ${state.nest}'s axes, written by a separate iteration`,

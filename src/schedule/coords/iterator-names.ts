@@ -1,5 +1,7 @@
 /** Lookup of iterators by the names that schedules use, in a Stage I kernel. */
+
 import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
+import { orList } from '../../ast/suggest.ts'
 import { print1 } from '../../ir/print-stage1.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/stage1-tree.ts'
@@ -31,13 +33,13 @@ export function findIters(
       code: 'schedule/unknown-loop',
       message: `there is no iterator ${unknown}`,
       lookup: { name: unknown, candidates },
-      expected: `one of ${candidates.join(', ')}`,
+      expected: orList(candidates),
     })
   if (matches.length === 0)
     refuse(kernel, span, {
       code: 'schedule/not-together',
       message: `${names.join(', ')} are iterators of different iterations`,
-      expected: 'iterators of one iteration',
+      expected: 'iterators of the same iteration',
       hint: 'change each iteration in a separate step',
     })
   if (matches.length > 1)
@@ -71,7 +73,7 @@ export function iterationNamed(kernel: Kernel1, name: string, span: Span | undef
       code: 'schedule/unknown-nest',
       message: `there is no iteration ${name}`,
       lookup: { name, candidates },
-      expected: `one of ${candidates.join(', ')}`,
+      expected: orList(candidates),
     })
   )
 }

@@ -41,7 +41,7 @@ export function carriedTo(
       ...at,
       ...(it.span ? { labels: [{ span: it.span, text: 'here' }] } : {}),
       expected: 'an iteration that accesses a tensor by iterators of the same extents',
-      hint: `leave out ${nest}, or mask it by ${tensor.name}`,
+      hint: `leave out ${nest}, or mask ${nest} by ${tensor.name}`,
     })
   const iters = it.iters.map((x) => (own.includes(x) ? { ...x, axis: over.get(x.name)! } : x))
   return { ...under, body: replaceIteration(under.body, it, { ...it, iters }) }

@@ -25,7 +25,7 @@ export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxi
   if (sparse)
     fail({
       code: 'schedule/live-tensor',
-      message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}: its structure is known before the run`,
+      message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}, so the structure is known before the run`,
       ...at,
       expected: 'a dense tensor',
       hint: 'leave out `live`',
@@ -105,7 +105,7 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
       code: 'schedule/live-tensor',
       message: `${b.name} of ${kernel.name} is ${message}`,
       ...at,
-      expected: 'a dense tensor that is complete before its first read',
+      expected: 'a dense tensor that is complete before the first read',
       hint,
     })
   const { body } = kernel
@@ -142,7 +142,7 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
   if (early && !masks.has(b.name))
     fail({
       code: 'schedule/live-tensor',
-      message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes the mask of its parts`,
+      message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes the mask of the parts`,
       ...at,
       expected: 'masks that are computed before the first read of the tensor',
       hint: `compute the mask in an iteration before ${nameOf(early)}`,
@@ -167,12 +167,12 @@ export function checkVisited(
   fail({
     code: 'schedule/live-tensor',
     message: isAgain
-      ? `an earlier step already builds the structure of ${b.name} for all its consumers`
+      ? `an earlier step already builds the structure of ${b.name} for every consumer`
       : `no iteration uses the structure of ${b.name}: the loops of ${nameOf(reader)} run over other axes as well`,
     ...at,
-    expected: `an iteration that reads ${b.name} with one loop for each of its axes`,
+    expected: `an iteration that reads ${b.name} with a loop for each axis`,
     hint: isAgain
-      ? 'leave out one of the steps'
+      ? 'remove a step'
       : 'move this step before the steps that store other tensors in formats, or leave out `live`',
   })
 }

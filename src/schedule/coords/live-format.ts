@@ -76,7 +76,7 @@ export const refuseLive = (
     ...at,
     expected:
       wanted?.expected ??
-      'one list of coordinates under dense axes, with an affine inverse map such as io * 16 + ih * 4 + ii',
+      'a single list of coordinates under dense axes, with an affine inverse map such as io * 16 + ih * 4 + ii',
     hint: `${wanted?.hint ?? 'choose a format like panels, sr_bcrs, bsr or csr'}, ${OTHERWISE}`,
   })
 

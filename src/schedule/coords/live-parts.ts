@@ -7,6 +7,7 @@
 
 import { comesToNothing, writtenIn } from '../../analysis/fill-folding.ts'
 import { fail } from '../../ast/diagnostic.ts'
+import { orList } from '../../ast/suggest.ts'
 import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../ir/axis.ts'
 import {
   all,
@@ -111,7 +112,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
       message: `held(${q.set}) of ${instance.text} names a set that is bound with the data, and a format built at run time needs a tensor of the kernel`,
       ...at,
       lookup: { name: q.set, candidates: names },
-      expected: `one of ${names.join(', ')}`,
+      expected: orList(names),
     })
   const axes = mask.axes.map((name) => kernel.axes.find((a) => a.name === name))
   const isAlike =
@@ -186,7 +187,7 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
         r.text,
         `${r.buffer.name} is read at a coordinate that is named by \`let\``,
         hidden.span ? { span: hidden.span } : at,
-        { expected: 'coordinates of iterators', hint: 'write the value of the `let` in its place' },
+        { expected: 'coordinates of iterators', hint: 'replace the `let` by the value' },
       )
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
     const own = new Map(
@@ -208,10 +209,10 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
       if (!cases.some((c) => conjuncts(c).every(isIdle)))
         fail({
           code: 'schedule/live-format',
-          message: `${r.text} does not cover all coordinates, and ${s.targets[0]!.buffer} of ${r.kernel.name} may depend on the others`,
+          message: `${r.text} does not cover every coordinate, and ${s.targets[0]!.buffer} of ${r.kernel.name} may depend on the missing coordinates`,
           ...at,
           ...(s.span ? { labels: [{ span: s.span, text: 'here' }] } : {}),
-          expected: 'statements without effect on elements outside all parts',
+          expected: 'statements without effect on elements outside the parts',
           hint: 'add a last part without a condition, or put the condition around the statement',
         })
   })

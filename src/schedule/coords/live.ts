@@ -76,7 +76,7 @@ export function applyLive(
   const rooms = checkedRooms(shared, step, instance, at)
   if (carried.size > 0 && divided.parts.some((p) => p.where))
     refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, at, {
-      expected: 'one part, without a condition',
+      expected: 'a single part, without a condition',
       hint: 'leave out `for`',
     })
   const formats = divided.parts.map((p) => liveFormat(p.instance, text, { over, named: chosen }, at))

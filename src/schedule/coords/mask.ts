@@ -4,8 +4,10 @@
  * needed there (`analysis/sparsity/maskable-iterations.ts`). One structure, built at run time or bound, then serves all
  * iterations under the mask.
  */
+
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
 import { fail } from '../../ast/diagnostic.ts'
+import { orList } from '../../ast/suggest.ts'
 import { differs, load } from '../../ir/expr.ts'
 import { print1 } from '../../ir/print-stage1.ts'
 import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
@@ -31,7 +33,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
       code: 'schedule/unknown-buffer',
       message: `there is no buffer ${step.buffer}`,
       lookup: { name: step.buffer, candidates },
-      expected: `one of ${candidates.join(', ')}`,
+      expected: orList(candidates),
     })
   }
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
@@ -40,7 +42,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     return fail({
       code: 'schedule/mask',
       message: isFound
-        ? `the consumers of ${mask.name} already iterate over its run-time format: ${found.reason}`
+        ? `the consumers of ${mask.name} already iterate over the run-time format: ${found.reason}`
         : found.reason,
       ...(step.span ? { span: step.span } : {}),
       ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),

@@ -62,7 +62,7 @@ export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepS
         message: `${text} takes the ${kind} ${name}, and ${name} is ${what}`,
         ...at,
         expected: `a ${kind} under a distinct name`,
-        hint: `pass another name, and bind the ${kind} under it`,
+        hint: `pass another name, and bind the ${kind} under that name`,
       })
   }
 }

@@ -221,7 +221,7 @@ function waysIn(split: Split, iters: Iters): readonly Way[] {
 function refuseOutput(kernel: Kernel1, split: Split, b: Buffer1): never {
   fail({
     code: 'schedule/format-output',
-    message: `${b.name} of ${kernel.name} is written at every coordinate of its dense axes, and ${split.instance.text} would omit some`,
+    message: `${b.name} of ${kernel.name} is written at every coordinate of the dense axes, and ${split.instance.text} would omit some`,
     ...split.at,
     expected: 'a format of dense axes for a dense tensor that is written',
     hint: `declare ${b.name} over sparse axes, or leave out this step`,
@@ -240,10 +240,10 @@ function refuse(
   if (out)
     fail({
       code: 'schedule/format-padding',
-      message: `${text} leaves out coordinates of ${names} that hold its fill value, and skipping those would change ${target} of ${kernel.name}`,
+      message: `${text} skips coordinates of ${names} with the fill value, which would change ${target} of ${kernel.name}`,
       ...split.at,
       expected:
-        'a reduction that padding (the fill value of the tensor) does not change; `+=` of products with it is one',
+        'a reduction that padding (the fill value of the tensor) does not change, such as `+=` of products',
       hint: `leave out this step, declare ${names} over sparse axes, or mask the computation of ${target} first`,
     })
   const [first] = padded
@@ -252,12 +252,12 @@ function refuse(
   const which = first && first.text !== text ? `${first.text} in ${text}` : text
   fail({
     code: 'schedule/format-padding',
-    message: `${which} stores coordinates that are absent from ${names}, and visiting them would change ${target} of ${kernel.name}`,
+    message: `${which} stores coordinates that are absent from ${names}, and visits to these coordinates would change ${target} of ${kernel.name}`,
     ...split.at,
-    expected: 'a reduction that combines its identity at fill values of the tensor',
+    expected: 'a reduction that combines the identity at fill values of the tensor',
     hint:
       padding.length > 0
-        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: use a format without padding, such as csr, or one that stores a mask (\`mask held\`)`
-        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: use a format that stores only elements, such as csr or ell, or one that stores a mask (\`mask held\`)`,
+        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: use a format without padding, such as csr, or a format with a mask (\`mask held\`)`
+        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: use a format that stores only elements, such as csr or ell, or a format with a mask (\`mask held\`)`,
   })
 }

@@ -69,9 +69,9 @@ export function keepParents(
       message: other
         ? `${iter.name} is nested in ${parent.name}, and would be nested in ${other.name}, which runs over the same axis`
         : `${iter.name} is nested in ${parent.name}, which would be removed`,
-      expected: `${above.name} the innermost iterator over its axis around ${iter.name}`,
+      expected: `${above.name} the innermost iterator over the axis around ${iter.name}`,
       hint: other
-        ? `keep ${other.name} after ${iter.name}, or move it before ${above.name}`
+        ? `keep ${other.name} after ${iter.name}, or move ${other.name} before ${above.name}`
         : `leave ${parent.name}, or do the same to ${iter.name}`,
     })
   }

@@ -55,8 +55,8 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
     const isStored = parents.get(child) === above
     refuse(kernel, step.span, {
       code: 'schedule/parent-first',
-      message: `${child.name} would come before ${above.name}, ${isStored ? 'the parent of its stored coordinates' : 'which determines its extent'}`,
-      expected: `an axis after its parent: ${legal.join(', ')}`,
+      message: `${child.name} would come before ${above.name}, ${isStored ? 'the parent of the stored coordinates' : 'which determines its extent'}`,
+      expected: `an axis after the parent: ${legal.join(', ')}`,
       hint:
         iters.includes(child) && iters.includes(above)
           ? `axis ${child.axis} ${isStored ? 'is stored under' : 'is counted for each of'} axis ${above.axis}: keep their order`

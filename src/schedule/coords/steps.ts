@@ -56,5 +56,5 @@ export const refuseLate = (s: CoordStep): never =>
     message: `${s.kind} acts on coordinates and comes after a step on loops`,
     ...(s.span ? { span: s.span } : {}),
     expected: `${s.kind} before the first step on loops`,
-    hint: 'move it to the front',
+    hint: `move ${s.kind} to the front`,
   })

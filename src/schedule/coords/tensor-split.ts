@@ -79,7 +79,7 @@ export function chosenAxes(
     if (p !== null && !names.has(p))
       fail({
         code: 'schedule/format-rank',
-        message: `format ${format.name} would replace ${a.name} but not its parent ${p}`,
+        message: `format ${format.name} would replace ${a.name} but not the parent ${p}`,
         ...at,
         expected: 'a format over the whole chain of axes',
         hint: `choose a format over ${p} and ${a.name}`,

@@ -148,7 +148,7 @@ function groupsIn(
     code: 'schedule/no-groups',
     message: `accumulate over ${loop.name} within ${group.name}: ${groups}`,
     loops: [...path, loop],
-    expected: 'the loop over the chunks of a block, bound to threads together with all its inner loops',
+    expected: 'the loop over the chunks of a block, bound to threads together with the inner loops',
     hint: 'bind first',
   })
 }

@@ -146,7 +146,7 @@ function checkBlockExtent(cx: Context, loop: For, to: ThreadAxis): void {
     message: `${to} needs an extent that is known before the launch, and that of ${loop.name} is ${printExpr(loop.extent)}`,
     loops: [loop],
     expected: 'an extent over sizes',
-    hint: `bind a loop around ${loop.name}, or fuse the axes so that one loop runs over all positions`,
+    hint: `bind a loop around ${loop.name}, or fuse the axes so that a single loop runs over the positions`,
   })
 }
 
@@ -159,7 +159,7 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Red
   const target = first.targets[0]!.buffer
   cx.refuse({
     code: 'schedule/blocks-combine',
-    message: `iterations of ${loop.name} combine into the same elements of ${target}, and ${to} would run them on different blocks`,
+    message: `iterations of ${loop.name} combine into the same elements of ${target}, and ${to} would run the iterations on different blocks`,
     loops: [loop],
     hint: `atomic ${target} or combine ${target} first`,
   })

@@ -98,7 +98,7 @@ export const cacheRead = primitive({
     if (uses.some((u) => u.conditional && !(asks && u.under)))
       cx.refuse({
         code: 'schedule/conditional-read',
-        message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read it`,
+        message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read ${buffer.name}`,
         loops: [loop],
         hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
       })

@@ -57,7 +57,7 @@ export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: num
     code: 'schedule/several-writers',
     message: `${count} statements inside of ${loop.name} write ${buffer.name}, ${how}`,
     loops: [loop],
-    hint: 'cache at an inner loop that contains only one of these statements',
+    hint: 'cache at an inner loop that contains a single write',
   })
 }
 
@@ -120,7 +120,7 @@ export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, b
   if (!changed) return
   cx.refuse({
     code: 'schedule/not-every-element',
-    message: `whether ${loop.name} writes ${buffer.name} depends on ${printExpr(changed.cond)}, which changes before it would be written back`,
+    message: `whether ${loop.name} writes ${buffer.name} depends on ${printExpr(changed.cond)}, which changes before the write-back`,
     loops: [loop],
     hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
   })
@@ -152,7 +152,7 @@ export function checkReads(
   cx.refuse({
     code: 'schedule/read-too',
     message: whole
-      ? `${loop.name} reads ${buffer.name} before it is complete`
+      ? `${loop.name} reads ${buffer.name} before the value is complete`
       : `${loop.name} reads ${buffer.name}, which iterations of other loops still write`,
     loops: [loop],
     hint: 'cache at the loop around only the write',

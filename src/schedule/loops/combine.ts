@@ -47,7 +47,7 @@ export const combine = primitive({
       cx.refuse({
         code: 'schedule/atomic-already',
         message: `${name} is updated atomically`,
-        expected: 'one of atomic and combine',
+        expected: 'atomic or combine',
       })
     let here = cx
     let plain: Stmt | undefined
@@ -150,7 +150,7 @@ function checkExtent(cx: Context, l: For): void {
   if (overParams(cx, l.extent)) return
   cx.refuse({
     code: 'schedule/extent-not-known',
-    message: `partial results need a dimension for ${l.name}, and its extent is ${printExpr(l.extent)}`,
+    message: `partial results need a dimension for ${l.name}, and the extent is ${printExpr(l.extent)}`,
     loops: [l],
     expected: 'an extent over sizes',
     hint: `use atomic; or fuse ${l.name} on coordinates with the loop that determines its extent`,
@@ -170,7 +170,7 @@ function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
   if (on)
     cx.refuse({
       code: 'schedule/not-rectangular',
-      message: `the extent of ${on.name}, ${printExpr(on.extent)}, depends on a reduction loop around it`,
+      message: `the extent of ${on.name}, ${printExpr(on.extent)}, depends on an enclosing reduction loop`,
       loops: [on],
       hint: 'use atomic instead',
     })

@@ -106,7 +106,7 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: LoopL
   const own = `compute_at ${producer.nest} at ${names.get(loop.var)} recompute: each iteration has memory of its own`
   return cx.refuse({
     code: 'schedule/starts-in-reduction',
-    message: `${producer.nest} would reset its sums in each iteration of the reduction loop ${reducing.name}`,
+    message: `${producer.nest} would reset the sums in each iteration of the reduction loop ${reducing.name}`,
     loops: [producer, reducing],
     hint: outer ? `compute_at ${producer.nest} at ${names.get(outer.var)}, or ${own}` : own,
   })

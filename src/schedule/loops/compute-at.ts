@@ -2,6 +2,7 @@
 
 import { writtenIn } from '../../analysis/loop-writes.ts'
 import { expectFlag } from '../../ast/expect-argument.ts'
+import { orList } from '../../ast/suggest.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { findLoop, type LoopLocation, loopsOf } from '../../ir/definitions.ts'
 import { boundIndex } from '../../ir/hardware-axes.ts'
@@ -149,7 +150,7 @@ function findProducer(
     expected:
       known && beside.size === 0
         ? `an iteration next to that of ${at.loop.name}; there is none`
-        : `one of ${(known ? [...beside] : nests).join(', ')}`,
+        : orList(known ? [...beside] : nests),
     ...(known ? {} : { lookup: { name: nest, candidates: nests } }),
   })
 }
@@ -164,7 +165,7 @@ function checkNotAsked(
   if (!step.recompute && !step.scope) return
   cx.refuse({
     code: 'schedule/not-a-producer',
-    message: `${nest.nest} comes after ${loop.name} and consumes its output`,
+    message: `${nest.nest} comes after ${loop.name} and consumes the output`,
     loops: [loop, nest],
     hint: `compute_at ${nest.nest} at ${loop.name}`,
   })
@@ -218,7 +219,7 @@ function checkAgain(
     code: 'schedule/computed-again',
     message:
       arranged.length > 0
-        ? `every iteration of ${loop.name} would compute all elements of ${buffer} that ${names} cover`
+        ? `every iteration of ${loop.name} would compute the elements of ${buffer} that ${names} cover`
         : `each iteration of ${loop.name} would compute its elements of ${buffer}, and several may read the same elements`,
     loops: [loop, at.loop, ...arranged],
     expected:
@@ -228,7 +229,7 @@ function checkAgain(
     hint:
       arranged.length > 0
         ? `move compute_at before the steps on ${names}`
-        : `compute_at ${producer.nest} at ${name} recompute: each iteration computes them in private memory`,
+        : `compute_at ${producer.nest} at ${name} recompute: each iteration computes elements in private memory`,
   })
 }
 

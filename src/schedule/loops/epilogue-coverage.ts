@@ -44,7 +44,7 @@ export function covers(
   if (!cover)
     cx.refuse({
       code: 'schedule/not-every-element',
-      message: `the loops around the producer of ${name} may not cover all iterations of ${of.name}`,
+      message: `the loops around the producer of ${name} may not cover every iteration of ${of.name}`,
       loops: [of],
       hint: earlier
         ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a separate loop nest`

@@ -117,7 +117,7 @@ export function onlyWrite(cx: Context, at: LoopLocation, producer: Stmt, buffer:
       code: 'schedule/not-complete',
       message: `not every element of ${buffer} is written by one statement inside of ${at.loop.name}`,
       loops: [at.loop],
-      hint: 'choose a loop around all its producers',
+      hint: 'choose a loop around every producer',
     })
   return { index: write.index, path: write.path, stmt: write.stmt as Store | Reduce }
 }

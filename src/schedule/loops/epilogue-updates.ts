@@ -75,7 +75,7 @@ export function checkOwnStarts(
   const { buffer } = starts.targets[0]!
   cx.refuse({
     code: 'schedule/starts-in-reduction',
-    message: `${consumer.nest} initialises ${buffer}, and a condition within ${(by ?? combining[0]!).name} selects its elements`,
+    message: `${consumer.nest} initialises ${buffer}, and a condition within ${(by ?? combining[0]!).name} selects the elements`,
     loops: [by ?? combining[0]!, consumer],
     hint: `leave ${consumer.nest} a separate loop nest, or atomic ${buffer} first`,
   })

@@ -1,6 +1,7 @@
 /** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
 
 import { writtenIn } from '../../analysis/loop-writes.ts'
+import { orList } from '../../ast/suggest.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import { nestNames } from '../../ir/bound-names.ts'
@@ -73,13 +74,13 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
       code: 'schedule/unknown-nest',
       message: `${loop.name} contains no loop nest ${after}`,
       loops: [loop],
-      ...(nests.length > 0 ? { expected: `one of ${nests.join(', ')}` } : {}),
+      ...(nests.length > 0 ? { expected: orList(nests) } : {}),
       lookup: { name: after, candidates: nests },
     })
   if (!Number.isInteger(count) || count < 1 || count >= n)
     cx.refuse({
       code: 'schedule/nothing-to-separate',
-      message: `${loop.name} has ${n} statement${n === 1 ? '' : 's'}, and ${after} leaves one part empty`,
+      message: `${loop.name} has ${n} statement${n === 1 ? '' : 's'}, and ${after} leaves a part empty`,
       loops: [loop],
       expected: n > 1 ? `a place after one of the first ${n - 1} statements` : 'a loop of several statements',
     })

@@ -35,7 +35,7 @@ export const fuse = primitive({
         code: 'schedule/too-few-loops',
         message: 'fuse needs at least two loops',
         loops: found.map((f) => f.loop),
-        hint: 'name them from the outermost: fuse (i, j) -> k',
+        hint: 'name the loops from the outermost: fuse (i, j) -> k',
       })
     const chain = checkPerfectChain(cx, found, 'fuse')
     const loops = found.map((f) => f.loop)
@@ -94,7 +94,7 @@ function checkGuardsDependOn(cx: Context, chain: readonly For[], fused: For): vo
       code: 'schedule/nothing-to-fuse',
       message: 'a guard inside would not depend on the fused loop',
       loops: chain,
-      hint: 'leave out loops of one iteration',
+      hint: 'omit loops of a single iteration',
     })
 }
 

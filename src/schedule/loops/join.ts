@@ -158,7 +158,7 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
           code: 'schedule/order-matters',
           message: `${m.name} would reset elements of ${reduce.targets[0]!.buffer} that ${earlier.name} wrote`,
           loops: [earlier.top, m.top],
-          hint: 'leave them separate loop nests',
+          hint: 'keep separate loop nests',
         })
     }
 }

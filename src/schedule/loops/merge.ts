@@ -121,15 +121,15 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
       const why: Record<typeof conflict.kind, { message: string; hint: string }> = {
         reads: {
           message: `${a.name} and ${b.name} would run concurrently, and one reads ${buffer}, which the other writes`,
-          hint: 'leave them separate launches, or compute_at one inside of the other',
+          hint: 'keep separate launches, or use compute_at',
         },
         writes: {
           message: `${a.name} and ${b.name} would run concurrently, and both write ${buffer} without a common reducer`,
-          hint: 'leave them separate launches',
+          hint: 'keep separate launches',
         },
         combines: {
           message: `${a.name} and ${b.name} would run concurrently, and both combine into ${buffer}`,
-          hint: `atomic ${buffer} or combine ${buffer} first, or leave them separate launches`,
+          hint: `atomic ${buffer} or combine ${buffer} first, or keep separate launches`,
         },
       }
       cx.refuse({ code: 'schedule/nests-meet', ...why[conflict.kind], loops: [a.top, b.top] })
@@ -178,7 +178,7 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
   if (before)
     cx.refuse({
       code: 'schedule/order-matters',
-      message: `${buffer} would be initialised again, and a statement before the loop nests has written it`,
+      message: `${buffer} would be initialised again, after a write by an earlier statement`,
       loops: before.kind === 'for' ? [before] : [],
       hint: 'leave them separate launches',
     })

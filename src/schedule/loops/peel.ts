@@ -95,7 +95,7 @@ function checkSeveral(cx: Context, loop: For): void {
   if (loop.extent.kind !== 'const' || loop.extent.value > 1) return
   cx.refuse({
     code: 'schedule/nothing-to-separate',
-    message: `${loop.name} has ${printExpr(loop.extent)} iterations, so one part would be empty`,
+    message: `${loop.name} has ${printExpr(loop.extent)} iterations, so a part would be empty`,
     loops: [loop],
     expected: 'a loop of several iterations',
   })
@@ -108,7 +108,7 @@ function checkNoShares(cx: Context, loop: For): void {
   if (!shares) return
   cx.refuse({
     code: 'schedule/no-shares',
-    message: `peel: ${shares.name} inside of ${loop.name} accumulates over chunks, which needs one loop`,
+    message: `peel: ${shares.name} inside of ${loop.name} accumulates over chunks, which needs a single loop`,
     loops: [loop, shares],
     hint: 'peel first, then accumulate',
   })

@@ -61,10 +61,10 @@ export function own(
     cx.refuse({
       code: 'schedule/no-box',
       message: inShared
-        ? `${asked}: each thread copies its own elements of ${buffer.name}`
+        ? `${asked}: each thread copies different elements of ${buffer.name}`
         : `${asked}: a copy in registers has no layout`,
       loops: [at.loop],
-      expected: 'a copy in shared memory whose elements are the same for all threads',
+      expected: 'a copy in shared memory whose elements are the same for every thread',
     })
   const unneeded = tailGuards(cx, at, buffer, print, print.loops)
   const loops = print.loops.map((l) => ({ ...l, guards: l.guards.filter((g) => !unneeded.has(g)) }))

@@ -2,6 +2,7 @@
 
 import { eliminateImpliedGuards } from '../../analysis/integers/implied-guards.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import { orList } from '../../ast/suggest.ts'
 import { type Expr, int } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Fact } from '../../ir/loops.ts'
@@ -33,7 +34,7 @@ export const require = primitive({
       cx.refuse({
         code: 'schedule/unknown-size',
         message: `${cx.kernel.name} has no size ${step.size}`,
-        expected: `one of ${sizes.join(', ')}`,
+        expected: orList(sizes),
         lookup: { name: step.size, candidates: sizes },
       })
     if (!Number.isInteger(step.by) || step.by < (step.relation === 'equal' ? 0 : 1) || step.by >= 2 ** 31)

@@ -142,7 +142,7 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
   if (bound)
     cx.refuse({
       code: 'schedule/not-serial',
-      message: `${bound.name} is already bound, and the second loop nest would come after it`,
+      message: `${bound.name} is already bound, and the second loop nest would come later`,
       loops: [bound, loop],
       hint: 'rfactor first, then bind',
     })

@@ -101,7 +101,7 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: LoopLoc
   if (taken)
     cx.refuse({
       code: 'schedule/not-idle',
-      message: `${instr.name} is executed by ${instr.threads} threads of thread.x, and ${taken.name} around it is bound to thread.x`,
+      message: `${instr.name} is executed by ${instr.threads} threads of thread.x, and the enclosing loop ${taken.name} is bound to thread.x`,
       loops: [taken, loop],
       hint: `bind ${taken.name} to thread.y`,
     })

@@ -1,5 +1,6 @@
 /** Top-level loop nests that `merge` and `join` combine into one: lookup by name, and the place of the result. */
 
+import { orList } from '../../ast/suggest.ts'
 import { nestNames } from '../../ir/bound-names.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import type { Context } from '../context.ts'
@@ -40,7 +41,7 @@ export function topNest(cx: Context, name: string): TopNest {
     return cx.refuse({
       code: 'schedule/unknown-nest',
       message: `there is no top-level loop nest ${name}`,
-      ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
+      ...(candidates.length > 0 ? { expected: orList(candidates) } : {}),
       lookup: { name, candidates },
     })
   if (other)
@@ -48,7 +49,7 @@ export function topNest(cx: Context, name: string): TopNest {
       code: 'schedule/ambiguous-nest',
       message: `${name} has ${tops.length} top-level loops`,
       loops: tops.map((t) => t.top),
-      expected: 'an iteration with one top-level loop',
+      expected: 'an iteration with a single top-level loop',
     })
   return { name, ...only }
 }
@@ -77,9 +78,9 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
   }
   return cx.refuse({
     code: 'schedule/order-matters',
-    message: `${between!.member.name} cannot be moved to the others: a statement between them also uses ${between!.buffer}`,
+    message: `${between!.member.name} cannot be moved to the other loop nests: a statement in between also uses ${between!.buffer}`,
     loops: [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
-    expected: 'loop nests that follow each other, or independent ones between them',
+    expected: 'adjacent loop nests, or independent statements in between',
   })
 }
 

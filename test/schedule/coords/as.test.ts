@@ -103,7 +103,7 @@ describe('nests', () => {
       }`,
     )
     expect(refusal(text, 'A as two_sides')).toBe(
-      'schedule/format-distribute: two_sides separates the iterations inside row, and let a reads y, which is overwritten before its last use',
+      'schedule/format-distribute: two_sides separates the iterations inside row, and let a reads y, which is overwritten before the last use',
     )
   })
 

@@ -16,7 +16,7 @@ export function rejectF64(plan: Plan): void {
     ...(offender.span ? { span: offender.span } : {}),
     expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
     hint: declaration
-      ? 'declare it f32, or run the kernel on cpu or cuda'
+      ? `declare ${declaration.name} f32, or run the kernel on cpu or cuda`
       : 'cast to f32 and accumulate in f32, or run the kernel on cpu or cuda',
   })
 }
