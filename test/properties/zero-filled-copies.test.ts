@@ -285,7 +285,7 @@ test.each([
     'is not a copy from global',
     'register',
   ],
-  ['another target', 'D[k] = S[k]', '', 'js `x();` filled wgsl `y($there);`', 'filled ones for wgsl'],
+  ['another target', 'D[k] = S[k]', '', 'js `x();` filled wgsl `y($there);`', 'filled texts for wgsl'],
   ['a word of filled texts alone', 'D[k] = S[k]', '', 'js `x($there);`', 'there'],
 ])('%s is not a zero-filling copy', (_, body, place, texts, message, to = 'shared') => {
   const said = refusal(() =>
