@@ -120,7 +120,7 @@ export class CompiledDispatch extends CompiledKernel {
       return this.#prepared(known.variant, known.asking, inputs)
     }
     const asking = await fetchedRequest(this.#open, this.device, inputs)
-    // Whether runs select the schedule does not depend on the measured fill ratios.
+    // The fill ratios do not decide whether the schedule is selected in every run, so 0 stands for them here.
     const found = new Map(liveOf(this.#open.choice.statistics).map(([name]) => [name, 0]))
     const nothing =
       found.size > 0 ? resultOrError(() => selectSchedule({ ...asking, found }, this.device)) : null

@@ -1,6 +1,6 @@
 /** Definitions of axes: the parser reads `KIND(arguments) modifiers`, and `axis-kinds.ts` defines their meaning. */
 import { AXES, type AxisDef, type AxisWord, type Flags } from './axis-kinds.ts'
-import { rejectRepeated } from './checks.ts'
+import { quantity, rejectRepeated } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
 import { axisKindMeant } from './foreign-names.ts'
 import type { Element, Expr, Ident } from './nodes.ts'
@@ -34,7 +34,7 @@ export function axisDef(p: Parts): AxisDef {
   if (isList ? p.args.length < 2 : p.args.length !== takes.length && !isRoot)
     fail({
       code: 'parse/arity',
-      message: `\`${kind}\` does not take ${p.args.length} argument${p.args.length === 1 ? '' : 's'}`,
+      message: `\`${kind}\` does not take ${quantity(p.args.length, 'argument')}`,
       span: p.span,
       expected: `\`${AXES[kind].form}\``,
     })

@@ -54,7 +54,7 @@ export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice
   }
 }
 
-export const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
+export const quantity = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
 
 /** A list in the source: the noun for its items, their number, and its location. */
 interface SourceList {
@@ -68,7 +68,7 @@ export function checkSameLength(expected: SourceList, kinds: SourceList): void {
   if (expected.length === kinds.length) return
   fail({
     code: 'parse/arity',
-    message: `${count(expected.length, expected.what)}, but ${count(kinds.length, kinds.what)}`,
+    message: `${quantity(expected.length, expected.what)}, but ${quantity(kinds.length, kinds.what)}`,
     span: kinds.span,
     labels: [{ span: expected.span, text: `the ${expected.what}${expected.length === 1 ? '' : 's'}` }],
     expected: `a ${kinds.what} for each ${expected.what}`,
@@ -109,13 +109,13 @@ export function iterKinds(letters: Ident | null, iterators: number, missing: Spa
     fail({
       code: 'parse/iterator-kinds',
       message: letters
-        ? `\`${kinds}\` does not set the role of ${iterators} iterator${iterators === 1 ? '' : 's'}`
+        ? `\`${kinds}\` does not set the role of ${quantity(iterators, 'iterator')}`
         : 'missing roles of the iterators',
       span: letters?.span ?? missing,
       expected:
         iterators === 0
           ? 'no `as`: there are no iterators'
-          : `\`as\` and ${count(iterators, 'letter')}, each \`S\` or \`R\``,
+          : `\`as\` and ${quantity(iterators, 'letter')}, each \`S\` or \`R\``,
       hint: '`S` where different values write different elements, `R` where the values combine through a reducer',
     })
   return [...kinds] as ('S' | 'R')[]

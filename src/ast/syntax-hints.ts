@@ -175,11 +175,8 @@ const HINTS: readonly Hint[] = [
     text: 'every buffer says how it is used: `buffer A: f32[i, j] in`',
   },
   {
-    when: (p) => p.found === '=' && /[-/%]$/.test(p.before),
-    text: 'reducers are `+ * min max and or` and monoids; to subtract, reduce the negated value: `C[i] += -x`',
-  },
-  {
-    when: (p) => /^[-/%]$/.test(p.found) && /^\S\s*=/.test(p.rest),
+    when: (p) =>
+      (p.found === '=' && /[-/%]$/.test(p.before)) || (/^[-/%]$/.test(p.found) && /^\S\s*=/.test(p.rest)),
     text: 'reducers are `+ * min max and or` and monoids; to subtract, reduce the negated value: `C[i] += -x`',
   },
   {
@@ -234,7 +231,7 @@ const HINTS: readonly Hint[] = [
     // After a complete step, the word was read as the tensor of the next step.
     when: (p) =>
       /\blive\b[^;\n]*\bunordered$/.test(p.found === 'unordered' ? `${p.before} unordered` : p.before),
-    text: 'leave `unordered` out: lists are found in order, which takes nothing more than any other',
+    text: 'remove `unordered`: lists that are built at run time are always in order, at no cost',
   },
   {
     when: (p) => p.expected.includes('`as`') && /\bas\b[^;\n]*\b(live|in|place|capacity|for)$/.test(p.before),
@@ -246,5 +243,5 @@ const HINTS: readonly Hint[] = [
   },
 ]
 
-/** What to type instead, by the text around the error. */
+/** Returns the text to type instead, from the text around the error; undefined if no rule holds. */
 export const hintFor = (p: ErrorLocation): string | undefined => HINTS.find((h) => h.when(p))?.text

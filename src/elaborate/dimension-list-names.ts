@@ -1,6 +1,7 @@
 /**
  * Names, indices and list expressions in a format's text that is expanded for one order: `d[k]`, `d...`, `order(d)`.
  */
+import { quantity } from '../ast/checks.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { foldInt } from '../ir/constant-folding.ts'
@@ -67,7 +68,7 @@ function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
   const many = elements.length
   return here.report.error({
     code: BEYOND,
-    message: `there is no ${list.name}[${k}]: the list ${list.name} has ${many} element${many === 1 ? '' : 's'} here`,
+    message: `there is no ${list.name}[${k}]: the list ${list.name} has ${quantity(many, 'element')} here`,
     span: index.span,
     expected: many === 0 ? 'no index' : many === 1 ? '0' : `0 to ${many - 1}`,
     ...(list.name === here.dims && k >= 0 ? { hint: 'use this format for tensors of more dimensions' } : {}),

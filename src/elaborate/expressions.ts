@@ -1,4 +1,5 @@
 /** Elaboration of expressions: AST → typed IR. The caller resolves names, accesses and fields (`Names`). */
+import { quantity } from '../ast/checks.ts'
 import { type Span, unreachable } from '../ast/diagnostic.ts'
 import { functionHint } from '../ast/foreign-names.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -212,7 +213,7 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
   if (e.args.length < range[0] || e.args.length > range[1])
     return report.error({
       code: 'check/arguments',
-      message: `${fn} is called with ${e.args.length} argument${e.args.length === 1 ? '' : 's'}`,
+      message: `${fn} is called with ${quantity(e.args.length, 'argument')}`,
       span: e.span,
       expected: range[0] === range[1] ? `${range[0]}` : `${range[0]} or more`,
       ...(range[1] > 2 && e.args.length === 1 && { hint: `to reduce, write \`y[i] ${fn}= x\`` }),

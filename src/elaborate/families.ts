@@ -1,4 +1,5 @@
 /** Formats for tensors of any order, whose text is expanded when the order is known. */
+import { quantity } from '../ast/checks.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type { FormatFamily, OrderedFormat } from '../ir/format.ts'
 import { Report } from './diagnostics.ts'
@@ -51,7 +52,7 @@ function wrongOrder({ name, over, span }: Head, order: number, expected: string)
   const names = over.map((o) => (o.list ? `${o.name}...` : o.name))
   return fail({
     code: 'format/order',
-    message: `format ${name} is over (${names.join(', ')}), and this tensor has ${order} dimension${order === 1 ? '' : 's'}`,
+    message: `format ${name} is over (${names.join(', ')}), and this tensor has ${quantity(order, 'dimension')}`,
     ...(span && { span }),
     expected,
   })

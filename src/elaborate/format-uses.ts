@@ -1,5 +1,5 @@
 /** Formats by name, with arguments, in compositions and schedules. */
-import { count } from '../ast/checks.ts'
+import { quantity } from '../ast/checks.ts'
 import { type Span, SptError } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -77,7 +77,7 @@ export function checkArguments(
   const names = params.map((p) => (typeof p.name === 'string' ? p.name : p.name.name))
   report.error({
     code: 'check/arguments',
-    message: `${what} is given ${count(given, 'argument')}`,
+    message: `${what} is given ${quantity(given, 'argument')}`,
     span,
     expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
   })

@@ -2,6 +2,7 @@
  * Elaboration of declared instructions: AST → data. Bodies are elaborated in `instr-body.ts`, texts in
  * `instr-texts.ts`.
  */
+import { quantity } from '../ast/checks.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -219,7 +220,7 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
     span: o.span,
     expected: fits(wrong)
       ? 'a single memory, or several in shared memory'
-      : `tiles of ${base.dtype} ${wrong.scope === 'shared' ? `with ${shape.length} dimension${shape.length === 1 ? '' : 's'}` : `that make up [${shape.join(', ')}]`}`,
+      : `tiles of ${base.dtype} ${wrong.scope === 'shared' ? `with ${quantity(shape.length, 'dimension')}` : `that make up [${shape.join(', ')}]`}`,
   })
 }
 

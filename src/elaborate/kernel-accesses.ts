@@ -1,5 +1,6 @@
 /** Resolution of names and accesses in a kernel's body. */
 
+import { quantity } from '../ast/checks.ts'
 import type { Diagnostic } from '../ast/diagnostic.ts'
 import { valueMeant } from '../ast/foreign-names.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -106,7 +107,7 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names)
   if (index.length !== buffer.axes.length)
     return report.error({
       code: 'check/index-count',
-      message: `${buffer.name} has ${buffer.axes.length} dimension${buffer.axes.length === 1 ? '' : 's'}, and ${index.length} ${index.length === 1 ? 'index is' : 'indices are'} given`,
+      message: `${buffer.name} has ${quantity(buffer.axes.length, 'dimension')}, and ${index.length} ${index.length === 1 ? 'index is' : 'indices are'} given`,
       span: e.span,
       ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
       expected: `${buffer.name}[${buffer.axes.join(', ')}]`,

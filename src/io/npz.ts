@@ -1,4 +1,5 @@
 /** Reads `.npz`: a zip archive with one `.npy` entry per array. Arrays are read on request. */
+import { quantity } from '../ast/checks.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
@@ -131,7 +132,7 @@ export function rejectRank(label: string, shape: readonly number[], expected: nu
   return fail({
     code: 'io/rank',
     message: `${label} has ${shape.length} dimensions (${shape.join(' × ') || 'a scalar'})`,
-    expected: `${expected} dimension${expected === 1 ? '' : 's'}`,
+    expected: `${quantity(expected, 'dimension')}`,
   })
 }
 

@@ -1,5 +1,5 @@
 /** The error for lists built at run time that exceed their capacity. */
-import { count } from '../ast/checks.ts'
+import { quantity } from '../ast/checks.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import type { Plan } from '../ir/loops.ts'
@@ -68,7 +68,7 @@ function overflowOf(
   if (positions <= room) return undefined
   return new SptError({
     code: CODE,
-    message: `${name} has ${count(positions, 'position')} of ${axis}${part ? ` (part ${part})` : ''}, and the capacity is ${room} (${printExpr1(capacity)})`,
+    message: `${name} has ${quantity(positions, 'position')} of ${axis}${part ? ` (part ${part})` : ''}, and the capacity is ${room} (${printExpr1(capacity)})`,
     ...(span && { span }),
     expected: `a capacity of at least ${positions}`,
     hint: `increase the number after \`capacity\`${part ? ', which may have one for each part: capacity (E, E)' : ''}, or leave it out: the capacity is then the maximum`,

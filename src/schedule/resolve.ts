@@ -2,6 +2,7 @@
  * Resolution of `.spt` schedules to steps: parameters are evaluated, used schedules are expanded, and stages are
  * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
  */
+import { quantity } from '../ast/checks.ts'
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { nameText } from '../ast/expect-argument.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -72,7 +73,7 @@ export function valuesOf(
   if (args.length > schedule.params.length)
     fail({
       code: 'schedule/arguments',
-      message: `${what} ${schedule.name} is given ${args.length} argument${args.length === 1 ? '' : 's'}`,
+      message: `${what} ${schedule.name} is given ${quantity(args.length, 'argument')}`,
       expected: `at most ${schedule.params.length}: (${schedule.params.map((p) => p.name).join(', ')})`,
       hint: 'leave out the other arguments',
     })

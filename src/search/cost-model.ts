@@ -123,7 +123,7 @@ export function costPrior(
       return costs.map((c) => (Number.isNaN(c) ? Number.POSITIVE_INFINITY : c))
     },
     begin() {
-      // Where points can be counted without going through all of them.
+      // Only counts points that need not be enumerated.
       const { points, isExact } = space.remainderKey
         ? atOnce(counting(space))
         : { points: MIN_SHARED, isExact: false }

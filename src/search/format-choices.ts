@@ -33,7 +33,7 @@ export function formatChoices(
 ): readonly FormatChoice[] {
   const sparse = sparseTensors(kernel)
   if (!requested) {
-    // What is stored by a step already is as the caller wants it.
+    // A kernel with a step `as` keeps the formats of its caller.
     const free = kernel.compilation.kernel.reformats.length === 0 ? sparse : []
     return free.map(({ name, order }) => programFormats(kernel, name, order))
   }

@@ -127,7 +127,7 @@ class Run {
     const limit = Math.max(1, Math.min(batch, Math.ceil(trials - this.#spent - EPSILON)))
     const proposed = yield* strategy.askStepwise?.(limit) ?? asStepwise(() => strategy.ask(limit))
     const points = yield* this.#proposals.proper(proposed, limit, strategy)
-    // What tries one may not make another of it.
+    // Frozen: `evaluate` must not change the points.
     return points.map((p) => ({ point: Object.freeze({ ...p }), share: strategy.share?.(p) ?? 1 }))
   }
 
@@ -140,11 +140,11 @@ class Run {
     try {
       results = await this.#ending.unlessAborted(() => evaluate(requests, { signal, report: settle }))
     } catch (e) {
-      // What was told of before it broke has come nevertheless.
+      // Trials that were reported before the failure count.
       this.#addSettled(requests, settled)
       throw e
     }
-    // Given up halfway: what would have come of the others is not known.
+    // Aborted: only trials that were reported have results.
     return !results && signal.aborted ? this.#addSettled(requests, settled) : this.#add(requests, results)
   }
 

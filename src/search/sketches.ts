@@ -87,7 +87,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     name: kernel.name,
     shortlist: () => [...formsOf(rule)].map((d) => d.values),
     variants: (point) => neighboursOf(rule, checkPoint(space, point)),
-    // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
+    // If a coordinate step is rejected, no decision follows: the point is rejected when it is applied.
     next(partial: Point): OpenDecision | null {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
       const open = resultOrError(() => nextDecision(partial, rule))

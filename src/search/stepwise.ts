@@ -26,7 +26,7 @@ export async function inTurns<T>(work: Stepwise<T>, signal?: AbortSignal): Promi
       if (turns.isDue) await turns.next()
     }
   } finally {
-    // What it has others do ends with it.
+    // Also ends the generators that this generator delegates to.
     work.return(undefined as never)
   }
 }

@@ -163,8 +163,7 @@ function run(body: Body, memory: Memory, outside: ReadonlyMap<string, number> = 
 }
 
 let fewer = 0
-// In the gate, few cases are drawn and `scaled(3)` is 0.
-afterAll(() => expect(fewer).toBeGreaterThanOrEqual(scaled(3)))
+afterAll(() => expect(fewer).toBeGreaterThan(scaled(3)))
 
 test('results are unchanged', () => {
   fc.assert(
@@ -191,6 +190,7 @@ test('results are unchanged', () => {
       run(after, now)
       expect([now.get('A'), now.get('C')], printBody(body)).toEqual([before.get('A'), before.get('C')])
     }),
-    parameters(600),
+    // One case in 150 merges registers.
+    parameters(3000),
   )
 })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
 import { printedSteps } from '../../src/api/trace-text.ts'
-import { count } from '../../src/ast/checks.ts'
+import { quantity } from '../../src/ast/checks.ts'
 import type { Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
@@ -72,7 +72,7 @@ test('an exact capacity, and one that is too small', async () => {
             if (room < needed)
               expect(await ran).toMatch(
                 new RegExp(
-                  `^run/overflow: product has ${count(needed, 'position')} of ${axis}, and the capacity is ${room} \\(.*: A as .* capacity ${room}$`,
+                  `^run/overflow: product has ${quantity(needed, 'position')} of ${axis}, and the capacity is ${room} \\(.*: A as .* capacity ${room}$`,
                 ),
               )
             else expect(await ran).toBe('right')

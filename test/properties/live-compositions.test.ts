@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
-import { count } from '../../src/ast/checks.ts'
+import { quantity } from '../../src/ast/checks.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { RuntimeLists } from '../../src/ir/stage1.ts'
 import { reference } from '../../src/reference/index.ts'
@@ -73,7 +73,7 @@ test(
       const prepared = await tight.prepare({ tensors: s.inputs.tensors! })
       const { instance, axis } = parts[wanting]!
       await expect(prepared.run()).rejects.toThrow(
-        `product has ${count(needed[wanting]!, 'position')} of ${axis} (part ${instance.text} of A), and the capacity is ${rooms[wanting]} `,
+        `product has ${quantity(needed[wanting]!, 'position')} of ${axis} (part ${instance.text} of A), and the capacity is ${rooms[wanting]} `,
       )
       prepared.free()
     }),

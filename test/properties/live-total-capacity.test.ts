@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/trace-text.ts'
-import { count } from '../../src/ast/checks.ts'
+import { quantity } from '../../src/ast/checks.ts'
 import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
@@ -81,7 +81,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           if (groups > Math.max(0, room)) {
             expect(error).toBeInstanceOf(SptError)
             expect(error!.message).toContain(
-              `run/overflow: k has ${count(groups, 'position')} of go, and the capacity is ${Math.max(0, room)} (`,
+              `run/overflow: k has ${quantity(groups, 'position')} of go, and the capacity is ${Math.max(0, room)} (`,
             )
             const { start, end } = error!.diagnostics[0]!.span!
             expect(text.slice(start, end)).toMatch(/^P as .* in all$/)

@@ -149,21 +149,29 @@ property.prop(
 )(
   'the expected counts of samples equal those of the whole structure',
   (seed, steep, byColumns, [name, ...args]) => {
-    expectSamples(matrixOf(seed, steep, byColumns), name, args, off(name))
+    expectSamples([matrixOf(seed, steep, byColumns)], name, args, off(name))
   },
 )
 
-function expectSamples(given: ReturnType<typeof matrixOf>, name: string, args: number[], off: number): void {
+/** Compares the sum over the matrices of each count of samples with that of whole structures; `off`: the relative tolerance. */
+function expectSamples(
+  matrices: readonly ReturnType<typeof matrixOf>[],
+  name: string,
+  args: number[],
+  off: number,
+): void {
   const { kernel: stored, loops, positions } = kernel.as('A', name, ...args).compilation
-  const counted = (sampled?: number) => {
-    const structure = structureOf(stored, positions, given, sampled)
-    return termsOf(loops, workOf(loops, structure), structure, null)
-  }
+  const counted = (sampled?: number) =>
+    matrices.map((given) => {
+      const structure = structureOf(stored, positions, given, sampled)
+      return termsOf(loops, workOf(loops, structure), structure, null)
+    })
   const [some, all] = [counted(SAMPLED), counted(Number.POSITIVE_INFINITY)]
   for (const term of TOTALS) {
-    if (all[term] === 0) continue
-    expect(some[term] / all[term], term).toBeGreaterThan(1 - off)
-    expect(some[term] / all[term], term).toBeLessThan(1 + off)
+    const total = (terms: typeof some): number => terms.reduce((sum, t) => sum + t[term], 0)
+    if (total(all) === 0) continue
+    expect(total(some) / total(all), term).toBeGreaterThan(1 - off)
+    expect(total(some) / total(all), term).toBeLessThan(1 + off)
   }
 }
 
@@ -175,6 +183,11 @@ property.prop(
   ],
   { numRuns: runs(10) },
 )('samples contain the rows that a format groups', (seed, classes, [name, ...args]) =>
-  // Few classes make the sampling error large: 32 % with 11 classes and seed 316857582.
-  expectSamples(scattered(seed, classes), name, args, 0.4),
+  // The sampling error of one matrix exceeds 25 % in 1 of 70 cases.
+  expectSamples(
+    [0, 1, 2, 3, 4, 5].map((k) => scattered((seed + k) % 2 ** 31, classes)),
+    name,
+    args,
+    0.25,
+  ),
 )

@@ -31,9 +31,6 @@ import {
 } from '../scheduled-kernel.ts'
 import { rejectUsage } from '../usage.ts'
 
-/** True if an argument has neither a folder nor an ending, and no file has this name. */
-const isWord = (argument: string): boolean => /^[\w-]+$/.test(argument) && !existsSync(argument)
-
 export const explain: CommandSpec = {
   name: 'explain',
   args: 'FILE|CODE',
@@ -66,21 +63,24 @@ export const explain: CommandSpec = {
     'spt explain kernel.spt --schedule "gpu(8, 32)" --bind A=graph.mtx --size d=64 --device webgpu',
   ],
   async run(call) {
-    const code = codeIn(call.args[0]!)
-    if (code !== undefined && !existsSync(call.args[0]!)) {
-      call.io.out(explainCode(code))
-      return EXIT.ok
+    const argument = call.args[0]!
+    if (!existsSync(argument)) {
+      const code = codeIn(argument)
+      if (code !== undefined) {
+        call.io.out(explainCode(code))
+        return EXIT.ok
+      }
+      if (/^[\w-]+$/.test(argument))
+        rejectUsage({
+          command: 'explain',
+          message: `'${argument}' is not a file and not an error code`,
+          expected: 'a program such as kernel.spt, or a code such as bind/rank',
+        })
     }
-    if (isWord(call.args[0]!))
-      rejectUsage({
-        command: 'explain',
-        message: `'${call.args[0]}' is not a file and not an error code`,
-        expected: 'a program such as kernel.spt, or a code such as bind/rank',
-      })
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const requested = scheduleCall(call)
     const { files, seed } = bindOptions(call)
-    const program = await loadFile(call.args[0]!, call)
+    const program = await loadFile(argument, call)
     return withSourcesOf(program, async () => {
       const source = selectKernel(program, call)
       const fixed = fixedSchedule(source, requested, kind)

@@ -1,5 +1,6 @@
 /** The report of a run: the verdict and a table for people, one object for programs. */
 import type { Selection } from '../../api/dispatch-conditions.ts'
+import { decimal } from '../../ir/rounding.ts'
 import { coverageText } from '../../run/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'
@@ -106,14 +107,8 @@ export function reportJson(r: Report): string {
 
 const sizesText = (record: Readonly<Record<string, number>>): string =>
   Object.entries(record)
-    .map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : shortest(n)}`)
+    .map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : decimal(n, 'f32')}`)
     .join(', ')
-
-/** The shortest decimal with the same f32 value if `x` is one (0.1, not 0.10000000149011612), otherwise `x`. */
-function shortest(x: number): number {
-  const digits = [1, 2, 3, 4, 5, 6, 7, 8, 9].find((p) => Math.fround(Number(x.toPrecision(p))) === x)
-  return digits === undefined ? x : Number(x.toPrecision(digits))
-}
 
 function nonzerosText(r: Report): string {
   return Object.entries(r.nnz)

@@ -1,5 +1,7 @@
 /** Arguments of formats and compositions. */
+
 import { appliedFormat } from '../../ast/applied-name.ts'
+import { quantity } from '../../ast/checks.ts'
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { constant, type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -74,7 +76,7 @@ function checkArgumentCount(format: OrderedFormat, args: readonly Expr[], site: 
   const range = minimum === format.params.length ? String(minimum) : `${minimum} to ${format.params.length}`
   fail({
     code: 'format/arguments',
-    message: `format ${format.name} has ${args.length} argument${args.length === 1 ? '' : 's'}`,
+    message: `format ${format.name} has ${quantity(args.length, 'argument')}`,
     ...spanOf(site.span, format.span),
     expected: `${range} argument${range === '1' ? '' : 's'}: ${signature(format)}`,
     // A composition written in place has no declaration: its text is its name.

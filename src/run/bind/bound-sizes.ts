@@ -1,5 +1,6 @@
 /** Sizes: given by the caller, or inferred from the shapes of bound tensors. All sources of a size must agree. */
 
+import { quantity } from '../../ast/checks.ts'
 import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
 import { hasWidth, isRagged } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
@@ -219,8 +220,8 @@ function measured(
     const ragged = dimensions.findLast((d) => isRagged(allAxesOf(kernel).get(d.name)))
     fail({
       code: 'bind/rank',
-      message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${dimensionCount(tensor.shape.length)}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
-      expected: dimensionCount(dimensions.length),
+      message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
+      expected: quantity(dimensions.length, 'dimension'),
       hint: ragged
         ? `bind a tensor with a dimension for each axis, or offsets to ${ragged.name} and here a value for each position`
         : `bind a tensor with a dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,

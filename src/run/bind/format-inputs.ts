@@ -1,4 +1,5 @@
 /** Lists and sets: data-dependent arguments of formats. */
+import { quantity } from '../../ast/checks.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance } from '../../ir/format.ts'
@@ -8,7 +9,6 @@ import type { Kernel1 } from '../../ir/stage1.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { dimensionCount } from './bound-sizes.ts'
 import { Random, randomCoords, seedFor } from './random-tensors.ts'
 
 export interface GivenData {
@@ -103,7 +103,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   if (tensor.shape.length !== 1)
     fail({
       code: 'bind/rank',
-      message: `the list ${name} is bound to a tensor of ${dimensionCount(tensor.shape.length)}`,
+      message: `the list ${name} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}`,
       expected: 'one dimension',
       hint: 'bind a one-dimensional tensor: the boundaries of the segments',
     })
@@ -159,7 +159,7 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
   if (tensor.shape.length !== axes.length)
     fail({
       code: 'bind/rank',
-      message: `the set ${name} is bound to a tensor of ${dimensionCount(tensor.shape.length)}`,
+      message: `the set ${name} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}`,
       expected: `coordinates over [${axes.join(', ')}]`,
     })
   if (tensor.shape.some((n, d) => extents.has(axes[d]!) && n !== shape[d]))

@@ -1,5 +1,5 @@
 /** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
-import { count } from '../../ast/checks.ts'
+import { quantity } from '../../ast/checks.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isDense, type StoredAxis } from '../../ir/axis.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -69,7 +69,7 @@ export function checkedRooms(
   const rooms: readonly Expr[] = isEach ? given : parts.map(() => given as Expr)
   if (rooms.length !== parts.length)
     refuse(
-      `${text} has ${count(parts.length, 'part')}, and capacities for ${rooms.length} are given`,
+      `${text} has ${quantity(parts.length, 'part')}, and capacities for ${rooms.length} are given`,
       `one capacity for all parts, or one for each: ${parts.map((p) => p.instance.text).join(', ')}`,
     )
   const sizes = params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))

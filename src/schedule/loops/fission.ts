@@ -1,6 +1,7 @@
 /** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
 
 import { writtenIn } from '../../analysis/loop-writes.ts'
+import { quantity } from '../../ast/checks.ts'
 import { orList } from '../../ast/suggest.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
@@ -80,7 +81,7 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
   if (!Number.isInteger(count) || count < 1 || count >= n)
     cx.refuse({
       code: 'schedule/nothing-to-separate',
-      message: `${loop.name} has ${n} statement${n === 1 ? '' : 's'}, and ${after} leaves a part empty`,
+      message: `${loop.name} has ${quantity(n, 'statement')}, and ${after} leaves a part empty`,
       loops: [loop],
       expected: n > 1 ? `a place after one of the first ${n - 1} statements` : 'a loop of several statements',
     })

@@ -56,7 +56,7 @@ export class Reductions {
   }
 
   #contend({ maxPerElement, warps, threadsPerElement }: Updates, times: number): void {
-    // Of n concurrent updates, the i-th waits for i - 1: (n - 1) / 2 on average.
+    // Update i of n concurrent updates waits for i - 1 updates: (n - 1) / 2 on average.
     this.#sums.conflicts += (times * (Math.max(1, threadsPerElement) - 1)) / 2
     this.#sums.contention = Math.max(this.#sums.contention, maxPerElement)
     this.#sums.retries = Math.max(this.#sums.retries, maxPerElement * warps)

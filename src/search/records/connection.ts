@@ -58,7 +58,7 @@ export function transaction<T>(db: Connection, work: () => T): T {
     db.exec('COMMIT')
     return result
   } catch (e) {
-    // Of a full disk SQLite has undone it already.
+    // If the disk is full, SQLite has already rolled the transaction back.
     if (db.inTransaction) db.exec('ROLLBACK')
     throw e
   }
@@ -82,7 +82,7 @@ const BUSY = 5
 function codeOf(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined
   const { rawCode } = error as { rawCode?: unknown }
-  // What cannot be opened comes as text alone: `ConnectionFailed("Unable to open … : 14")`.
+  // Errors of opening a file have no code, only text: `ConnectionFailed("Unable to open … : 14")`.
   const text = /ConnectionFailed\(.*: (\d+)"\)/s.exec(error.message)
   const code = typeof rawCode === 'number' ? rawCode : text ? Number(text[1]) : undefined
   return code === undefined ? undefined : code & 0xff

@@ -137,7 +137,7 @@ export async function openFile(requestedPath: string | undefined, readonly: bool
   const Database = await loadLibsql()
   if (requestedPath === IN_MEMORY) return inMemory(Database, readonly)
   const path = resolve(requestedPath ?? defaultRecordsPath())
-  // What is wrong with the usual folder is said as of any other.
+  // Errors of the default folder are reported below, like those of any other folder.
   if (requestedPath === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
   return explained(path, () => {
     checkPlace(path, readonly)
@@ -152,9 +152,9 @@ export async function openFile(requestedPath: string | undefined, readonly: bool
         migrate(db, path)
         if (columnOf(db, 'PRAGMA journal_mode') !== 'wal')
           retried(() => void db.prepare('PRAGMA journal_mode = WAL').get())
-        // What is acknowledged survives a loss of power as well.
+        // Acknowledged trials survive a power failure.
         db.exec('PRAGMA synchronous = FULL')
-        // Said now rather than at the first trial.
+        // Reports a file that cannot be written now, not at the first trial.
         transaction(db, () => undefined)
       }
       const key = readonly ? undefined : identityOf(path)

@@ -47,9 +47,9 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX trials_of_studies ON trials (study, status, median);
   CREATE INDEX trials_of_traces ON trials (trace_hash);`,
-  // Of a whole measurement; NULL: all of it.
+  // Fraction of a complete measurement; NULL: a complete one.
   'ALTER TABLE trials ADD COLUMN share REAL',
-  // What the data are, for readers, as JSON; NULL: an older version kept the study.
+  // Description of the data as JSON; NULL if an older version stored the study.
   'ALTER TABLE studies ADD COLUMN data TEXT',
   // Bounds, which `high` holds; what a kernel holds on the device, and how it compares with the reference. A processor's times
   // of fewer than five runs were those of runs that nothing had warmed: they are bounds.

@@ -154,8 +154,8 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /**
-   * Of a few random points, the one whose values have been used least, so that each value of each decision is tried
-   * early.
+   * Returns the point with the least used values among a few random points, so that each value of each decision is
+   * tried early.
    */
   protected *spread(): Stepwise<Point | null> {
     const uses = new Map<string, number>()
