@@ -159,7 +159,7 @@ export async function convertForKernel(
 /**
  * Binds tensors that are resident in the kernel's formats, and other inputs from the host. Resident tensors are used in place and must
  * outlive the prepared kernel, which otherwise fails with `device/freed`. On devices with few bindings (WebGPU), packed arrays
- * (`lower/buffer-packing.ts`) are copied through the host.
+ * (`lower/launches/buffer-packing.ts`) are copied through the host.
  * Calls that need coordinates of a resident tensor (`read` of an output with its structure, `verify`, `explain`) download it each time;
  * zeros in its blocks count as padding. `executable.values` reads values in storage order without a download of coordinates. `write` to a
  * resident tensor and `formats` are rejected (`run/resident`).

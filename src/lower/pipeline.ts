@@ -8,8 +8,8 @@ import { int, THREAD_AXES } from '../ir/expr.ts'
 import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
-import { flatBuffers } from './buffer-flattening.ts'
-import { outlineLaunches } from './launch-outlining.ts'
+import { outlineLaunches } from './launches/launch-outlining.ts'
+import { flatBuffers } from './memory/buffer-flattening.ts'
 import {
   type Context,
   LAST_REJECTING_PASS,

@@ -6,7 +6,7 @@ import { rejectSharedOverflow, sharedArrays } from '../backends/shared-limit.ts'
 import { allocateShared } from '../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../ir/loops.ts'
-import { buffersOf, type PackedPlan } from '../lower/buffer-packing.ts'
+import { buffersOf, type PackedPlan } from '../lower/launches/buffer-packing.ts'
 import type { Device } from '../runtime/device.ts'
 import { storedBytes } from '../runtime/widened-elements.ts'
 

@@ -110,7 +110,7 @@ export function footprint(
   const threads = scope === 'shared' ? around.filter((l) => speaksOf.some((e) => freeVars(e).has(l.var))) : []
   const why = `a copy in ${scope === 'shared' ? 'shared memory' : 'registers'} has constant size`
   const sizes = [...threads, ...loops].map((l) => Math.max(1, checkConstantExtent(cx, l, why)))
-  // Registers are each thread's own (`lower/tile-privatization.ts`).
+  // Registers are each thread's own (`lower/memory/tile-privatization.ts`).
   const others = scope === 'register' ? loops.filter((l) => boundIndex(l, 'thread')) : []
   const total = [...threads, ...loops].reduce((n, l, k) => (others.includes(l) ? n : n * sizes[k]!), 1)
   const limit = SIZE_LIMIT[scope] * (memory?.threads ?? 1)

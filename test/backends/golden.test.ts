@@ -8,7 +8,7 @@ import type { ModuleText } from '../../src/backends/emit.ts'
 import { emit } from '../../src/backends/emit.ts'
 import { TARGET_NAMES, TARGETS } from '../../src/backends/targets/index.ts'
 import type { Plan } from '../../src/ir/loops.ts'
-import { packBuffers } from '../../src/lower/buffer-packing.ts'
+import { packBuffers } from '../../src/lower/launches/buffer-packing.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 

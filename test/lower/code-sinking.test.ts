@@ -5,7 +5,7 @@ import { add, type Expr, int, load, lt, mul, variable } from '../../src/ir/expr.
 import type { For, Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { barrier, when } from '../../src/ir/statement-builders.ts'
-import { sinkCode } from '../../src/lower/code-sinking.ts'
+import { sinkCode } from '../../src/lower/expressions/code-sinking.ts'
 
 const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'i32', value })
 const put = (at: Expr): Stmt => ({ kind: 'store', buffer: 'C', index: [at], value: int(1) })

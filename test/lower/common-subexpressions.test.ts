@@ -6,7 +6,7 @@ import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { barrier, store, when } from '../../src/ir/statement-builders.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { eliminateCommonSubexpressions } from '../../src/lower/common-subexpressions.ts'
+import { eliminateCommonSubexpressions } from '../../src/lower/expressions/common-subexpressions.ts'
 import { buffer, loop } from '../../src/schedule/build.ts'
 
 const [i, n] = [variable('i'), variable('n')]

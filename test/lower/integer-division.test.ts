@@ -6,7 +6,7 @@ import { add, builtin, div, type Expr, int, load, mod, mul, sub, variable } from
 import { rewriteExpr } from '../../src/ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { lowerIntegerDivision } from '../../src/lower/integer-division.ts'
+import { lowerIntegerDivision } from '../../src/lower/expressions/integer-division.ts'
 import { loop as loopOver } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
 

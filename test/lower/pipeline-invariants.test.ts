@@ -6,7 +6,7 @@ import { add, builtin, div, type Expr, int, lt, mod, mul, variable } from '../..
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printExpr } from '../../src/ir/print-stage2.ts'
 import { when } from '../../src/ir/statement-builders.ts'
-import { pipelineInvariants } from '../../src/lower/pipeline-invariants.ts'
+import { pipelineInvariants } from '../../src/lower/pipelining/pipeline-invariants.ts'
 import { at, loop, store } from '../../src/schedule/build.ts'
 
 const [tile, go, m, thread] = [variable('tile'), variable('go'), variable('m'), builtin('thread.x')]

@@ -18,7 +18,7 @@ import {
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { when } from '../../src/ir/statement-builders.ts'
-import { expandSearches } from '../../src/lower/search-expansion.ts'
+import { expandSearches } from '../../src/lower/loops/search-expansion.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 
 const [i, m] = [variable('i'), variable('m')]

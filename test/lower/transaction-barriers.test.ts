@@ -6,7 +6,7 @@ import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../src/ir/tree.ts'
-import { asynchronousInstrs, insertAsyncWaits } from '../../src/lower/async-wait-insertion.ts'
+import { asynchronousInstrs, insertAsyncWaits } from '../../src/lower/pipelining/async-wait-insertion.ts'
 import { runs } from '../support/cases.ts'
 import {
   COPIES,

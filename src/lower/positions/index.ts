@@ -26,13 +26,13 @@ import { writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { fill, forLoop, reduction, store, when } from '../../ir/statement-builders.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { stmt } from '../../ir/tree.ts'
-import { deriveInitialisation } from '../output-initialization.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
 import { openIterator } from './iterate.ts'
 import { buffersOf, tableLength, valuesBelow } from './kernel-buffers.ts'
 import { Copies, usedChanged } from './let-inlining.ts'
 import { Levels } from './level-positions.ts'
 import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
+import { deriveInitialisation } from './output-initialization.ts'
 
 /** Lowers a Stage I kernel to loops over positions. */
 export function lowerToPositions(kernel: Kernel1): Kernel2 {

@@ -5,7 +5,7 @@
  * runs once for each part, over the part's axes, and the part's inverse map computes the old coordinates. A nest of
  * several such iterations is distributed first (`iteration-fission.ts`), unless each row is in a single part
  * (`nest-cloning.ts`). Outputs need no special case: the first writer of a buffer initialises it
- * (`lower/output-initialization.ts`), whichever part the writer belongs to.
+ * (`lower/positions/output-initialization.ts`), whichever part the writer belongs to.
  */
 
 import { fail } from '../../ast/diagnostic.ts'

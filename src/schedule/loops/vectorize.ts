@@ -12,7 +12,7 @@ const LANES = [2, 4, 8]
 
 /**
  * `vectorize f`: the iterations of an innermost loop of extent 2, 4 or 8 run as vector lanes if the sizes make the accesses
- * aligned and all lanes exist, otherwise one after the other (`lower/vector-versioning.ts`). The step is illegal for
+ * aligned and all lanes exist, otherwise one after the other (`lower/specialise/vector-versioning.ts`). The step is illegal for
  * reductions (lanes would combine into one element) and for iterations that depend on each other.
  */
 export const vectorize = primitive({

@@ -1,0 +1,69 @@
+/**
+ * Integer division and modulo: floored to truncated, with strength reduction. Invariant reached: they are `quo` and `rem`, which every
+ * target provides. Flooring is expanded if the dividend may be negative. Division by 0 yields 0.
+ * If g divides x and c, 0 <= r < g, and no operation wraps, then `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`. So the
+ * addresses of swizzled tiles stay a common base plus constants.
+ */
+
+import { gcd } from '../../analysis/integers/divisors.ts'
+import { Facts } from '../../analysis/integers/facts.ts'
+import { isNonNegative } from '../../analysis/integers/interval.ts'
+import { type HardwareExtents, registersOf } from '../../analysis/integers/ranges.ts'
+import { isFloat } from '../../ir/dtype.ts'
+import { add, and, binary, constant, type Expr, eq, select, sub } from '../../ir/expr.ts'
+import type { Kernel2 } from '../../ir/loops.ts'
+import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import { valuesIn, wrapPredicate } from '../../ir/wrapping-values.ts'
+
+export function lowerIntegerDivision(
+  body: Body,
+  { params, buffers, facts: sizes }: Pick<Kernel2, 'params' | 'buffers' | 'facts'>,
+  launch?: HardwareExtents,
+): Body {
+  const analyse = () => ({
+    registers: registersOf(body, params, buffers, launch),
+    facts: new Facts({ sizes }),
+    wraps: wrapPredicate(valuesIn(body)),
+  })
+  // Computed lazily, because many bodies contain no division.
+  let analysis: ReturnType<typeof analyse> | undefined
+  return rewriteStmts(body, {
+    expr: (e) => {
+      if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
+      analysis ??= analyse()
+      const { registers, facts, wraps } = analysis
+      const nonNegative = (x: Expr): boolean => isNonNegative(registers(x).range)
+      const safe = e.b.kind === 'const' && e.b.value !== 0
+      const positive = nonNegative(e.a) && nonNegative(e.b)
+      const [from, rest] =
+        e.b.kind === 'const' && !wraps(e.a) && !registers(e.a).ofData
+          ? splitRemainder(e.a, e.b.value, facts)
+          : [e.a, 0]
+      const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)
+      if (e.op === 'mod' && rest > 0) return add(value, constant(rest, e.dtype))
+      return safe ? value : select(eq(e.b, constant(0, e.b.dtype)), constant(0, e.dtype), value)
+    },
+  })
+}
+
+/** Splits `e` into `x + r`, with `0 <= r < g` for a common divisor g of `x` and `c`. If `e` is nonnegative, so is `x`. */
+function splitRemainder(e: Expr, c: number, facts: Facts): [x: Expr, r: number] {
+  if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'const' || c <= 0) return [e, 0]
+  const g = gcd(facts.divisor(e.a), c)
+  const r = e.b.value - g * Math.floor(e.b.value / g)
+  return [add(e.a, constant(e.b.value - r, e.b.dtype)), r]
+}
+
+/** Corrects a truncated result by 1 if the signs differ; repeats the operands as rarely as possible. */
+function floored(op: 'div' | 'mod', a: Expr, b: Expr): Expr {
+  const zero = constant(0, b.dtype)
+  const rem = binary('rem', a, b)
+  const negative = binary('lt', rem, zero)
+  const off =
+    b.kind === 'const' && b.value > 0
+      ? negative
+      : and(binary('ne', rem, zero), binary('ne', negative, binary('lt', b, zero)))
+  return op === 'div'
+    ? sub(binary('quo', a, b), select(off, constant(1, b.dtype), zero))
+    : add(rem, select(off, b, zero))
+}

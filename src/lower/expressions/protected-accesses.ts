@@ -1,0 +1,148 @@
+/**
+ * Speculation safety of loads and divisions: which conditions keep an access in range, or a divisor from being 0. An expression may be
+ * hoisted out of a condition only if the two have no name in common (`common-subexpressions.ts` states the rule).
+ */
+import type { HardwareExtents } from '../../analysis/integers/ranges.ts'
+import type { Expr, Load, Search } from '../../ir/expr.ts'
+import {
+  buffersRead,
+  children,
+  dividesByVariable,
+  freeVars,
+  isLazy,
+  readsMemory,
+} from '../../ir/expr-tree.ts'
+import type { Buffer } from '../../ir/loops.ts'
+import { type Body, walkStmts } from '../../ir/tree.ts'
+
+/** Pseudo-name for accesses with a loaded index. */
+const FROM_ARRAYS = 'from arrays'
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+
+/** Pseudo-name for accesses with a constant index that may exceed the array. */
+const AT_CONSTANTS = 'at constants'
+
+/** Returns true for names of arrays in the result of `#dependsOn`. */
+const isArray = (v: string): boolean => v.endsWith('[]')
+
+/** Lengths of buffers, computed once for the launches of a kernel. */
+interface Lengths {
+  /** Size parameters that are the length of a buffer. */
+  readonly counts: ReadonlySet<string>
+  /** Constant lengths in elements, by buffer. */
+  readonly constants: ReadonlyMap<string, number>
+  /** Size parameters in the length of each buffer. */
+  readonly lengths: ReadonlyMap<string, readonly string[]>
+}
+const lengthsByBuffers = new WeakMap<readonly Buffer[], Lengths>()
+
+function lengthsOf(buffers: readonly Buffer[]): Lengths {
+  const cached = lengthsByBuffers.get(buffers)
+  if (cached) return cached
+  const result = {
+    lengths: new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])])),
+    constants: new Map(
+      buffers.flatMap(({ name, shape }) =>
+        shape.every((e) => e.kind === 'const')
+          ? [[name, shape.reduce((n, e) => n * e.value, 1)] as const]
+          : [],
+      ),
+    ),
+    counts: new Set(
+      buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
+    ),
+  }
+  lengthsByBuffers.set(buffers, result)
+  return result
+}
+
+/**
+ * Names on which accesses and divisors depend, and names that conditions protect. A condition may protect an access if they share a name.
+ */
+export class ProtectedAccesses {
+  readonly #buffers: Lengths
+  readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
+  readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
+  /** Dependences of let values, by name, so that a condition on a let protects the same accesses as its value. */
+  readonly #behind = new Map<string, ReadonlySet<string>>()
+  /** Dependences of the extents of loop variables and launch axes, by name. */
+  readonly #ranges = new Map<string, ReadonlySet<string>>()
+
+  constructor(body: Body, buffers: readonly Buffer[], launch: HardwareExtents) {
+    this.#buffers = lengthsOf(buffers)
+    for (const [axis, extent] of launch) this.#ranges.set(axis, this.#says(extent))
+    walkStmts(body, (s) => {
+      if (s.kind === 'let') this.#behind.set(s.name, this.#dependsOn(s.value))
+      if (s.kind === 'for') this.#ranges.set(s.var, this.#says(s.extent))
+    })
+  }
+
+  /** The names whose accesses the condition may keep in range. */
+  protects(cond: Expr): ReadonlySet<string> {
+    const vars = this.#says(cond)
+    const counts = [...vars].some((v) => this.#buffers.counts.has(v))
+    return new Set([...vars, AT_CONSTANTS, ...(counts ? [FROM_ARRAYS] : [])])
+  }
+
+  /** The names of variables and arrays on which the accesses in `e` depend. */
+  ofLoads(e: Expr): ReadonlySet<string> {
+    if (!readsMemory(e)) return NO_NAMES
+    let cached = this.#loadVars.get(e)
+    if (cached === undefined) {
+      const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
+      cached = new Set(children(e).flatMap((c) => [...this.ofLoads(c)]))
+      if (e.kind === 'load' || e.kind === 'search')
+        cached = new Set([
+          ...cached,
+          ...places,
+          ...(this.#buffers.lengths.get(e.buffer) ?? []),
+          ...(places.some(isArray) ? [FROM_ARRAYS] : []),
+          ...(places.length === 0 && !this.#isWithin(e) ? [AT_CONSTANTS] : []),
+        ])
+      this.#loadVars.set(e, cached)
+    }
+    return cached
+  }
+
+  /** Returns true if a constant index is less than the constant length of the array. */
+  #isWithin(e: Load | Search): boolean {
+    const [place] = children(e)
+    const length = this.#buffers.constants.get(e.buffer)
+    return e.kind === 'load' && length !== undefined && place?.kind === 'const' && place.value < length
+  }
+
+  /** The names on which the divisors in `e` depend, except those that a condition in `e` itself tests. */
+  ofDivisors(e: Expr): ReadonlySet<string> {
+    if (children(e).length === 0) return NO_NAMES
+    let cached = this.#divisorVars.get(e)
+    if (cached === undefined) {
+      const [first, ...others] = children(e)
+      const guards = isLazy(e) && first ? this.#dependsOn(first) : NO_NAMES
+      const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !guards.has(v))
+      const divisorVars = dividesByVariable(e) ? this.#dependsOn(e.b) : NO_NAMES
+      const ahead = first ? this.ofDivisors(first) : NO_NAMES
+      const isNone = divisorVars.size + ahead.size + behind.length === 0
+      cached = isNone ? NO_NAMES : new Set([...divisorVars, ...ahead, ...behind])
+      this.#divisorVars.set(e, cached)
+    }
+    return cached
+  }
+
+  /** The names on which `e` depends, directly or through ranges: if `j` is below `ceildiv(n, 8)`, `0 < j` implies `8 < n`. */
+  #says(e: Expr): ReadonlySet<string> {
+    const vars = this.#dependsOn(e)
+    return new Set([...vars, ...[...vars].flatMap((v) => [...(this.#ranges.get(v) ?? [])])])
+  }
+
+  /** The names of the variables in `e` and in the values of its lets, and the arrays that it reads, as `x[]`. */
+  #dependsOn(e: Expr): ReadonlySet<string> {
+    const vars = freeVars(e)
+    const reads = buffersRead(e)
+    if (reads.size === 0 && ![...vars].some((v) => this.#behind.has(v))) return vars
+    return new Set([
+      ...[...vars].flatMap((v) => [v, ...(this.#behind.get(v) ?? [])]),
+      ...[...reads].map((b) => `${b}[]`),
+    ])
+  }
+}

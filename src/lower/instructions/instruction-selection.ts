@@ -1,0 +1,207 @@
+/**
+ * Instruction selection for declared (tensor core) instructions. Invariant reached: tensorized loops are instruction calls. Buffers in
+ * declared register memories are arrays of the elements that one thread holds, indexed by tile and slot.
+ * Loops over the elements of such tiles become loops over the slots of each thread (`tile-element-loops.ts`). So initialisation,
+ * conversion and write-back need no instruction.
+ */
+
+import { matchInstr } from '../../analysis/instructions/match.ts'
+import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
+import { Facts } from '../../analysis/integers/facts.ts'
+import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/lane-groups.ts'
+import { tiledShape } from '../../analysis/memory-tiles.ts'
+import { fail, invariant } from '../../ast/diagnostic.ts'
+import { accessesOf } from '../../ir/accesses.ts'
+import { coordinatesAt } from '../../ir/arrays.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { loopsOf } from '../../ir/definitions.ts'
+import { add, all, builtin, type Expr, eq, int, mod, select } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
+import {
+  barrierAddress,
+  type Instr,
+  LANE,
+  type Placeholder,
+  type Signals,
+  tileSteps,
+  tilesOf,
+} from '../../ir/instr.ts'
+import type { CallPiece, InstrCall } from '../../ir/instr-call.ts'
+import { instrCall } from '../../ir/instr-call.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import { when } from '../../ir/statement-builders.ts'
+import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
+import { checkFences } from './async-proxy-fences.ts'
+import { physical, unrolled } from './register-fragments.ts'
+import { matrixIndex, matrixOf } from './tensor-maps.ts'
+import { ElementLoops } from './tile-element-loops.ts'
+
+export function selectInstructions(body: Body, kernel: Kernel2, names: Names): Body {
+  const isDeclared = (s: Stmt): boolean =>
+    (s.kind === 'for' && s.mode.kind === 'instr') ||
+    (s.kind === 'instr' && s.once === true) ||
+    (s.kind === 'alloc' && s.buffer.memory?.scope === 'register')
+  return someStmt(body, isDeclared) ? new Lowering(body, kernel, names).run(body) : body
+}
+
+/** Condition of the first thread of a block. Absent axes have index 0. */
+export const FIRST_THREAD = eq(
+  add(builtin('thread.x'), add(builtin('thread.y'), builtin('thread.z'))),
+  int(0),
+)
+
+/** Restricts a multicast copy to the block of the cluster whose turn it is. */
+const inTurn = (signals: Signals | undefined, call: InstrCall): Stmt => {
+  const multicast = signals?.multicast
+  if (!multicast) return call
+  return when(eq(mod(builtin('block.x'), int(multicast.cluster)), multicast.turn), [call])
+}
+
+class Lowering {
+  readonly #lanes: Lanes
+  readonly #buffers: Map<string, Buffer>
+  readonly #facts: Facts
+  readonly #elements: ElementLoops
+
+  constructor(body: Body, kernel: Kernel2, names: Names) {
+    this.#lanes = lanesIn(body)
+    this.#facts = new Facts({ sizes: kernel.facts })
+    this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+    walkStmts(body, (s) => {
+      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
+    })
+    const loops = new Map(loopsOf(body).map((l) => [l.var, l]))
+    this.#elements = new ElementLoops(this.#lanes, this.#buffers, loops, names)
+  }
+
+  run(body: Body): Body {
+    checkFences(body, this.#buffers, this.#facts)
+    return unrolled(this.#list(body, []), this.#lanes)
+  }
+
+  #list(body: Body, conditions: readonly Expr[]): Body {
+    return body.flatMap((s) => this.#statement(s, conditions))
+  }
+
+  #statement(s: Stmt, conditions: readonly Expr[]): Body {
+    switch (s.kind) {
+      case 'alloc': {
+        const { memory } = s.buffer
+        if (memory?.scope !== 'register') return [s]
+        return [stmt({ ...s, buffer: Object.freeze({ ...s.buffer, shape: tiledShape(s.buffer, memory) }) })]
+      }
+      case 'for':
+        if (s.mode.kind === 'instr') return [inTurn(s.mode.signals, this.#call(s, s.mode.instr, conditions))]
+        if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        return [stmt({ ...s, body: this.#list(s.body, [...conditions, s.extent]) })]
+      case 'if': {
+        const inside = [...conditions, s.cond]
+        return [stmt({ ...s, then: this.#list(s.then, inside), else: this.#list(s.else, inside) })]
+      }
+      case 'instr':
+        return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
+      default:
+        if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
+        if (this.#isOfTiles(s)) this.#elements.rejectPartialAccess(s)
+        return [withBodies(s, bodiesOf(s))]
+    }
+  }
+
+  /** Returns true for a statement that lanes execute together, or that accesses a fragment held by one thread. */
+  #isOfTiles(s: Stmt): boolean {
+    return (
+      isWarpCollective(s, this.#lanes) ||
+      (this.#lanes.count === 1 && accessesOf([s]).some((a) => this.#lanes.buffers.has(a.buffer)))
+    )
+  }
+
+  #call(loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall {
+    const together = (all: readonly Expr[]): void => {
+      if (instr.threads > 1 && all.some((e) => mentions(e, 'thread.x')))
+        fail({
+          code: 'schedule/divergent-instruction',
+          message: `${instr.name} is done by ${instr.threads} threads together under a condition that differs between threads`,
+          ...(loop.span ? { span: loop.span } : {}),
+          expected: 'conditions that are the same for every thread of thread.x',
+        })
+    }
+    together(conditions)
+    const match = matchInstr(instr, loop, {
+      buffer: (name) => this.#buffers.get(name),
+      facts: this.#facts,
+    })
+    if (match.kind === 'mismatch')
+      return fail({
+        ...match.refusal,
+        message: `${instr.name}: ${match.refusal.message}`,
+        ...(loop.span ? { span: loop.span } : {}),
+      })
+    const there = all(match.where)
+    const filled = match.where.length > 0 ? instr.filled : undefined
+    if (filled) together(match.where)
+    const signals = loop.mode.kind === 'instr' ? loop.mode.signals : undefined
+    const texts = (signals?.multicast && instr.multicast?.texts) ?? filled ?? instr.texts
+    const piece = (p: string | Placeholder): CallPiece => {
+      if (typeof p === 'string') return p
+      if (p.kind === 'lane') return { kind: 'value', value: builtin('thread.x') }
+      if (p.kind === 'barrier') {
+        invariant(signals, `${instr.name} has no barrier`)
+        return barrierAddress(signals)
+      }
+      if (p.kind === 'there') return { kind: 'value', value: select(there, int(1), int(0)) }
+      if (p.kind === 'blocks') {
+        invariant(signals?.multicast, `${instr.name} is alone`)
+        return String(2 ** signals.multicast.cluster - 1)
+      }
+      invariant(p.kind === 'operand', 'only what waits speaks of groups')
+      const o = instr.operands.find((x) => x.name === p.operand)
+      const element = match.operands.get(p.operand)
+      const along = o && element && alongDimensions(o, element, instr, match.loops, match.operands)
+      invariant(o && along, `no operand ${p.operand}`)
+      const { load: l, own } = along
+      // Loops that do not index the operand have one iteration per call, so their variables are 0.
+      const others = match.loops.map((x) => [x.var, int(0)] as const)
+      const at = (values: readonly Expr[]): readonly Expr[] =>
+        l.index.map((e) => {
+          const x = substitute(e, new Map([...others, ...own.map((l, k) => [l.var, values[k]!] as const)]))
+          // Elements that do not exist are replaced by address 0, and the instruction fills them.
+          return filled && o.mode === 'read' && x.kind !== 'const' ? select(there, x, int(0)) : x
+        })
+      const { what } = p
+      if (what === 'map' || what === 'row' || what === 'column') {
+        const b = this.#buffers.get(l.buffer)
+        invariant(b && o.mapped, `${l.buffer} is no matrix`)
+        const [row, column] = matrixIndex(b, at(own.map(() => int(0))))
+        if (what !== 'map') return { kind: 'value', value: what === 'row' ? row : column }
+        return { kind: 'map', buffer: l.buffer, index: [], mode: o.mode, matrix: matrixOf(b, o) }
+      }
+      const ref = (index: readonly Expr[]): CallPiece => ({
+        kind: what,
+        buffer: l.buffer,
+        index,
+        mode: o.mode,
+      })
+      if (what === 'name') return ref([])
+      if (what === 'slot' || what === 'word') {
+        const k = p.args[0]
+        invariant(k?.kind === 'const', 'a register has a constant number')
+        const slot = what === 'word' ? 2 * k.value : k.value
+        const { memory } = o
+        if (!memory) return ref(at(coordinatesAt(slot, o.shape).map(int)))
+        const tile = coordinatesAt(Math.floor(slot / memory.size), tilesOf(o, memory))
+        const steps = tileSteps(o, memory)
+        const first = at(tile.map((t, d) => int(t * steps[d]!)))
+        return ref(physical(first, memory, int(slot % memory.size)))
+      }
+      return ref(at(p.args.map((e) => substitute(e, new Map([[LANE, builtin('thread.x')]])))))
+    }
+    return instrCall({
+      instr: instr.name,
+      threads: instr.threads,
+      ...(instr.asynchronous ? { asynchronous: true } : {}),
+      ...(instr.precision === undefined ? {} : { precision: instr.precision }),
+      texts: texts.map((t) => ({ ...t, pieces: t.pieces.map(piece) })),
+      span: instr.span,
+    })
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Packing of buffers into arenas, for devices with few bindings per launch. Stage III → Stage III. Invariant reached: no launch uses more
+ * than `limit` buffers, as far as packing of read-only arrays permits. Read-only arrays of one element type are concatenated into an
+ * arena, and a parameter of the plan holds the base offset of each array. Launches that write too many buffers are split first.
+ */
+import { readsOf, writesOf } from '../../ir/accesses.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { namesOf, unusedName } from '../../ir/bound-names.ts'
+import { add, ceildiv, type Expr, int, load, mul, variable } from '../../ir/expr.ts'
+import type { Buffer, Fact, Launch, Plan, PlanStep } from '../../ir/loops.ts'
+import type { Param } from '../../ir/stage1.ts'
+import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import { slicesOf } from './launch-slicing.ts'
+
+/** An array stored inside an arena. */
+export interface Member {
+  readonly buffer: Buffer
+  /** Name of the parameter that holds the index of the array's first element in the arena. */
+  readonly base: string
+  /** Value of this parameter in elements, over the other parameters of the plan. */
+  readonly offset: Expr
+}
+
+/** A buffer of the packed plan that contains several buffers of the original plan. */
+export interface Arena {
+  readonly buffer: Buffer
+  readonly members: readonly Member[]
+}
+
+export interface PackedPlan {
+  readonly plan: Plan
+  readonly arenas: readonly Arena[]
+}
+
+/** The global buffers of the plan that a launch reads or writes. */
+export function buffersOf(plan: Plan, launch: Launch): readonly Buffer[] {
+  const used = new Set([...readsOf(launch.body), ...writesOf(launch.body)])
+  return plan.buffers.filter((b) => used.has(b.name))
+}
+
+/**
+ * Packs as few arrays as necessary for every launch to use at most `limit` buffers, index arrays first. Launches that still exceed the
+ * limit are left for the caller to reject. A plan within the limit is returned unchanged.
+ */
+export function packBuffers(whole: Plan, limit: number): PackedPlan {
+  const plan = withSlices(whole, limit)
+  const launches = plan.steps.filter((s) => s.kind === 'launch').map((s) => buffersOf(plan, s))
+  if (launches.every((l) => l.length <= limit)) return { plan, arenas: [] }
+  const chosen = choose(launches, limit)
+  const bodies = plan.steps.flatMap((s) => (s.kind === 'launch' ? s.body : []))
+  const names = namesOf({ params: plan.params, buffers: plan.buffers, body: bodies })
+  const arenas = byDtype(plan.buffers.filter((b) => chosen.has(b)))
+    .filter((members) => members.length > 1)
+    .map((members) => arenaOf(members, names))
+  return { plan: withArenas(plan, arenas), arenas }
+}
+
+/** Splits the launches that would exceed the limit even after packing. */
+function withSlices(plan: Plan, limit: number): Plan {
+  const fits = (launch: Launch): boolean => {
+    const used = buffersOf(plan, launch)
+    const readOnly = used.filter((b) => RANK[b.role] !== undefined)
+    return used.length - readOnly.length + byDtype(readOnly).length <= limit
+  }
+  if (plan.steps.every((s) => s.kind !== 'launch' || fits(s))) return plan
+  const usedNames = new Set(plan.steps.flatMap((s) => (s.kind === 'launch' ? [s.name] : [])))
+  const nameOf = (base: string): string => {
+    const name = unusedName(base, (x) => usedNames.has(x))
+    usedNames.add(name)
+    return name
+  }
+  return {
+    ...plan,
+    steps: plan.steps.flatMap((s): readonly PlanStep[] =>
+      s.kind === 'launch' ? slicesOf(plan, s, fits, nameOf) : [s],
+    ),
+  }
+}
+
+/** Packing order of read-only buffers by role: index arrays first. Other roles are not packed. */
+const RANK: Readonly<Partial<Record<Buffer['role'], number>>> = { index: 0, in: 1 }
+
+/** Selects the arrays to pack. A launch benefits from arrays that were selected for an earlier launch. */
+function choose(launches: readonly (readonly Buffer[])[], limit: number): ReadonlySet<Buffer> {
+  const chosen = new Set<Buffer>()
+  for (const used of launches) {
+    const slots = (): number => {
+      const packed = used.filter((b) => chosen.has(b))
+      return used.length - packed.length + new Set(packed.map((b) => b.dtype)).size
+    }
+    const readOnly = used.filter((b) => RANK[b.role] !== undefined)
+    const groups = byDtype(readOnly.toSorted((a, b) => RANK[a.role]! - RANK[b.role]!))
+    groups.sort((a, b) => RANK[a[0]!.role]! - RANK[b[0]!.role]! || b.length - a.length)
+    for (const b of groups.flat()) {
+      if (slots() <= limit) break
+      chosen.add(b)
+    }
+  }
+  return chosen
+}
+
+function byDtype(buffers: readonly Buffer[]): Buffer[][] {
+  const groups = new Map<string, Buffer[]>()
+  for (const b of buffers) groups.set(b.dtype, [...(groups.get(b.dtype) ?? []), b])
+  return [...groups.values()]
+}
+
+function arenaOf(members: readonly Buffer[], names: Names): Arena {
+  const first = members[0]!
+  let offset: Expr = int(0)
+  const placed = members.map((buffer): Member => {
+    const member = { buffer, base: names.fresh(`base_${buffer.name}`), offset }
+    // Arrays begin at multiples of the vector width, so that vector loads stay aligned.
+    offset = mul(ceildiv(add(offset, buffer.shape[0]!), int(ALIGN)), int(ALIGN))
+    return member
+  })
+  const index = members.every((b) => b.role === 'index')
+  const buffer: Buffer = {
+    name: names.fresh(`arena_${first.dtype}`),
+    dtype: first.dtype,
+    scope: 'global',
+    role: index ? 'index' : 'in',
+    shape: [offset],
+    fill: 0,
+    accumulate: first.dtype,
+  }
+  return { buffer, members: placed }
+}
+
+/** Vector width in elements on devices with few bindings. */
+const ALIGN = 4
+
+function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {
+  const home = new Map(arenas.flatMap((a) => a.members.map((m) => [m.buffer.name, { ...m, arena: a }])))
+  const body = (b: Body): Body =>
+    rewriteStmts(b, {
+      expr: (e) => {
+        const at = e.kind === 'load' ? home.get(e.buffer) : undefined
+        if (e.kind !== 'load' || !at) return undefined
+        return load(at.arena.buffer.name, [add(variable(at.base), e.index[0]!)], e.dtype, e.span)
+      },
+    })
+  const bases = arenas.flatMap((a) =>
+    a.members.map((m): Param => ({ name: m.base, kind: 'size', dtype: 'i32', measured: true })),
+  )
+  return {
+    ...plan,
+    params: [...plan.params, ...bases],
+    facts: [
+      ...(plan.facts ?? []),
+      ...bases.map((b): Fact => ({ size: b.name, relation: 'multiple', by: ALIGN })),
+    ],
+    buffers: [...plan.buffers.filter((b) => !home.has(b.name)), ...arenas.map((a) => a.buffer)],
+    steps: plan.steps.map((s) => (s.kind === 'launch' ? { ...s, body: body(s.body) } : s)),
+  }
+}

@@ -1,0 +1,212 @@
+/**
+ * Kernel outlining: top-level loop nests become launches with grids and thread indices (or clears). Invariant reached: bound loops are
+ * hardware indices, and guards are `if` statements. Only the thread that owns an element writes it to shared or global memory.
+ */
+
+import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/lane-groups.ts'
+import { fail, InternalError, invariant } from '../../ast/diagnostic.ts'
+import { accessesOf, offsetsIn } from '../../ir/accesses.ts'
+import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { all, builtin, type Expr, eq, int, lt, max, THREAD_AXES, type ThreadAxis } from '../../ir/expr.ts'
+import { truncateDivisions } from '../../ir/expr-tree.ts'
+import { levelOf } from '../../ir/hardware-axes.ts'
+import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../../ir/loops.ts'
+import { store } from '../../ir/statement-builders.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
+import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import { insertBarriers } from '../divergence/barriers.ts'
+import { Varying } from '../divergence/divergence-analysis.ts'
+import { Conditions, isCooperative } from '../divergence/divergent-conditions.ts'
+import { clusterOf } from '../pipelining/cluster-multicast.ts'
+import { flatNest, isParallel } from './flat-nest.ts'
+
+/**
+ * Outlines every top-level statement. `warp`: number of lanes that can synchronise without their block; 1 if the target has no such
+ * barrier.
+ */
+export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {
+  const steps: PlanStep[] = []
+  const parallel = isParallel(kernel.body)
+  const indptr = offsetsIn(kernel.buffers)
+  for (const s of kernel.body) {
+    const name = `${kernel.name}_${steps.length}`
+    if (s.kind === 'fill') {
+      if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
+      else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr, warp, names))
+    } else steps.push(launchOf([s], name, indptr, warp, names))
+  }
+  return steps
+}
+
+const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
+
+/** Returns a loop nest that sets every element of a buffer to a value. */
+function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): Stmt {
+  const buffer = kernel.buffers.find((b) => b.name === s.buffer)
+  invariant(buffer, `no buffer ${s.buffer}`)
+  return flatNest(buffer, 'fill', names, parallel, (p) => store(s.buffer, [p], s.value))
+}
+
+type Extents = ReadonlyMap<ThreadAxis, Expr>
+
+function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: number, names: Names): Launch {
+  const body = insertBarriers(nest, indptr, warp, names)
+  const extents = collectExtents(body)
+  const extent = (axis: ThreadAxis): Expr => extents.get(axis) ?? int(1)
+  const threads = (axis: ThreadAxis): number => {
+    const e = extent(axis)
+    if (e.kind !== 'const') throw new InternalError(`the extent of ${axis} is not constant`)
+    return e.value
+  }
+  return {
+    kind: 'launch',
+    name,
+    grid: [
+      truncateDivisions(extent('block.x')),
+      truncateDivisions(extent('block.y')),
+      truncateDivisions(extent('block.z')),
+    ],
+    block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
+    ...inClusters(body),
+    body: new Binder(extents, body, new Conditions(new Varying(body, threadsIn(body)), names)).run(),
+  }
+}
+
+/**
+ * Returns the cluster size of the launch; an empty object if it has no clusters. Throws `schedule/idle-cluster` if clusters share no
+ * copies.
+ */
+function inClusters(body: Body): Pick<Launch, 'cluster'> {
+  const clustered = clusterOf(body)
+  if (!clustered) return {}
+  const { loop, blocks } = clustered
+  const isTogether = ({ mode }: For): boolean =>
+    mode.kind === 'instr' && mode.signals?.multicast !== undefined
+  if (someStmt(body, (s) => s.kind === 'for' && isTogether(s))) return { cluster: blocks }
+  return fail({
+    code: 'schedule/idle-cluster',
+    message: `blocks of ${loop.name} run in clusters of ${blocks}, and copy nothing together`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected:
+      'a pipelined copy by an instruction with a text for multicast, the same in every block of a cluster',
+    hint: 'leave out `cluster`',
+  })
+}
+
+/** The largest extent that is bound to each axis. */
+function collectExtents(body: Body): Extents {
+  const out = new Map<ThreadAxis, Expr>()
+  walkStmts(body, (s) => {
+    if (s.kind !== 'for' || s.mode.kind !== 'bind') return
+    const extent = out.get(s.mode.to)
+    out.set(s.mode.to, extent && !sameExpr(extent, s.extent) ? max(extent, s.extent) : s.extent)
+  })
+  const { count } = lanesIn(body)
+  const onLanes = out.get('thread.x')
+  if (count > 1) out.set('thread.x', onLanes ? max(onLanes, int(count)) : int(count))
+  for (const [axis, e] of out)
+    if (e.kind === 'binary' && e.op === 'max' && e.a.kind === 'const' && e.b.kind === 'const')
+      out.set(axis, int(Math.max(e.a.value, e.b.value)))
+  // A block has at least one thread; loops with extent 0 are skipped by their extents.
+  for (const [axis, e] of out)
+    if (levelOf(axis) === 'thread' && e.kind === 'const' && e.value < 1) out.set(axis, int(1))
+  return out
+}
+
+class Binder {
+  readonly #extents: Extents
+  readonly #body: Body
+  readonly #scopes = new Map<string, Buffer['scope']>()
+  readonly #lanes: Lanes
+
+  readonly #conditions: Conditions
+
+  constructor(extents: Extents, body: Body, conditions: Conditions) {
+    this.#conditions = conditions
+    this.#extents = extents
+    this.#body = body
+    this.#lanes = lanesIn(body)
+    walkStmts(body, (s) => {
+      if (s.kind === 'alloc') this.#scopes.set(s.buffer.name, s.buffer.scope)
+    })
+  }
+
+  run(): Body {
+    return this.#list(this.#body, new Set())
+  }
+
+  #list(body: Body, on: ReadonlySet<ThreadAxis>): Body {
+    return body.flatMap((s) => this.#statement(s, on))
+  }
+
+  #statement(s: Stmt, on: ReadonlySet<ThreadAxis>): Body {
+    const owners = this.#owners(s, on)
+    if (owners.length > 0)
+      return this.#conditions.onOwners(
+        all(owners.map((a) => eq(builtin(a), int(0)))),
+        this.#statement(s, new Set([...on, ...owners])),
+      )
+    switch (s.kind) {
+      case 'for':
+        return this.#loop(s, on)
+      case 'if': {
+        if (s.cond.kind === 'const') return this.#list(s.cond.value !== 0 ? s.then : s.else, on)
+        const then = this.#list(s.then, on)
+        const otherwise = this.#list(s.else, on)
+        return this.#conditions.choose(s.cond, then, otherwise)
+      }
+      default:
+        return [s]
+    }
+  }
+
+  #loop(loop: For, on: ReadonlySet<ThreadAxis>): Body {
+    if (loop.mode.kind !== 'bind') {
+      const body = this.#list(loop.body, loop.cooperative ? new Set(THREAD_AXES) : on)
+      const rounds = this.#conditions.agreed(loop.extent, body)
+      return [
+        ...rounds.before,
+        stmt({
+          ...loop,
+          extent: rounds.value,
+          guards: [],
+          body: this.#conditions.guard(loop.guards, this.#conditions.inRounds(loop, body)),
+        }),
+      ]
+    }
+    const axis = loop.mode.to
+    const whole = this.#extents.get(axis)!
+    // An axis of one thread has index 0, so its conditions are uniform.
+    const index = levelOf(axis) === 'thread' && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
+    const map = new Map<string, Expr>([[loop.var, index]])
+    // Bounds on the loop variable become bounds on the hardware index.
+    const inner = substituteStmts(loop.body, map)
+    const guards = (substituteStmts([{ ...loop, body: [] }], map)[0] as For).guards
+    const range = sameExpr(whole, loop.extent) ? [] : [lt(index, loop.extent)]
+    return this.#conditions.guard([...range, ...guards], this.#list(inner, new Set([...on, axis])))
+  }
+
+  /**
+   * The axes of the launch to which no loop in or around `s` is bound, if `s` writes shared or global memory. One index of each such axis
+   * executes `s`.
+   */
+  #owners(s: Stmt, on: ReadonlySet<ThreadAxis>): ThreadAxis[] {
+    if (s.kind === 'alloc' || s.kind === 'let' || s.kind === 'barrier') return []
+    const inside = new Set<ThreadAxis>()
+    walkStmts([s], (x) => {
+      if (x.kind === 'for' && x.mode.kind === 'bind') inside.add(x.mode.to)
+    })
+    if (isWarpCollective(s, this.#lanes)) inside.add('thread.x')
+    const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
+    if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
+    const local = allocatedNames([s])
+    const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
+    const scopeOf = (b: string): Buffer['scope'] => this.#scopes.get(b) ?? 'global'
+    // Registers are private, so all threads must run statements that write them.
+    if (written.some((a) => scopeOf(a.buffer) === 'register')) return []
+    const global = written.some((a) => scopeOf(a.buffer) === 'global')
+    const shared = written.some((a) => scopeOf(a.buffer) === 'shared')
+    return idle.filter((a) => (levelOf(a) === 'thread' ? global || shared : global && !shared))
+  }
+}

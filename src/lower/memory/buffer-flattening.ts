@@ -1,0 +1,85 @@
+/**
+ * Buffer flattening (row-major linearisation). Invariant reached: every buffer has one dimension, and every access one row-major index.
+ */
+
+import { tiledIndex, tiledShape } from '../../analysis/memory-tiles.ts'
+import { invariant } from '../../ast/diagnostic.ts'
+import { add, cast, div, type Expr, int, load, mul } from '../../ir/expr.ts'
+import { freeVars, mentions } from '../../ir/expr-tree.ts'
+import type { Buffer, Stmt } from '../../ir/loops.ts'
+import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+
+/** Row-major address of `index` in a buffer of this shape. */
+export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
+  invariant(shape.length === index.length, 'an index for each dimension')
+  return index.reduce<Expr>((sum, e, k) => (k === 0 ? e : add(mul(sum, shape[k]!), e)), int(0))
+}
+
+/**
+ * Casts index expressions to u32 and back if a variable cancels in their sum, such as `i` in `X[i, -i]`. The sum alone would no longer
+ * mention `i`, so the conditions and loops that keep the access in range would not apply to it.
+ */
+const opaqueIndices = (index: readonly Expr[], lost: readonly string[]): readonly Expr[] =>
+  index.map((e, k) => (k > 0 && lost.some((v) => mentions(e, v)) ? cast(cast(e, 'u32'), 'i32') : e))
+
+const flatBuffer = (b: Buffer): Buffer => Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
+
+const flat = new WeakMap<readonly Buffer[], readonly Buffer[]>()
+
+/** Returns flattened copies of the buffers; cached, because each launch of a kernel needs them. */
+export function flatBuffers(buffers: readonly Buffer[]): readonly Buffer[] {
+  const flattened = flat.get(buffers) ?? buffers.map(flatBuffer)
+  flat.set(buffers, flattened)
+  return flattened
+}
+
+/** The shape whose row-major order is the storage order: a buffer in a declared shared memory is stored tile by tile. */
+const storedShape = (b: Buffer): readonly Expr[] =>
+  b.memory?.scope === 'shared' ? tiledShape(b, b.memory) : b.shape
+
+export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
+  const all = new Map<string, Buffer>(buffers.map((b) => [b.name, b]))
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc') all.set(s.buffer.name, s.buffer)
+  })
+  const flatIndex = (buffer: string, index: readonly Expr[]): Expr => {
+    const b = all.get(buffer)
+    invariant(b, `no buffer ${buffer}`)
+    const at = b.memory?.scope === 'shared' ? tiledIndex(index, b.memory) : index
+    const sum = address(storedShape(b), at)
+    const lost = [...new Set(index.flatMap((e) => [...freeVars(e)]))].filter((v) => !mentions(sum, v))
+    return lost.length === 0 ? sum : address(storedShape(b), opaqueIndices(at, lost))
+  }
+  // A one-dimensional access is flat already, unless its memory is tiled.
+  const isFlat = (x: { readonly buffer: string; readonly index: readonly Expr[] }): boolean =>
+    x.index.length === 1 && all.get(x.buffer)?.memory?.scope !== 'shared'
+  return rewriteStmts(body, {
+    expr: (e) =>
+      e.kind === 'load' && !isFlat(e)
+        ? load(e.buffer, [flatIndex(e.buffer, e.index)], e.dtype, e.span)
+        : undefined,
+    stmt: (s): Stmt | undefined => {
+      switch (s.kind) {
+        case 'store':
+          return isFlat(s) ? undefined : stmt({ ...s, index: [flatIndex(s.buffer, s.index)] })
+        case 'reduce':
+          return stmt({
+            ...s,
+            targets: s.targets.map((t) =>
+              isFlat(t) ? t : load(t.buffer, [flatIndex(t.buffer, t.index)], t.dtype, t.span),
+            ),
+          })
+        case 'instr':
+          return mapPieces(s, (p) => {
+            if (p.kind === 'value' || p.kind === 'name' || p.kind === 'map') return p
+            const index = flatIndex(p.buffer, p.index)
+            return { ...p, index: [p.kind === 'word' ? div(index, int(2)) : index] }
+          })
+        case 'alloc':
+          return stmt({ ...s, buffer: flatBuffer(s.buffer) })
+        default:
+          return undefined
+      }
+    },
+  })
+}

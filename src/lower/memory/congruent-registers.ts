@@ -1,0 +1,264 @@
+/**
+ * Merging of congruent registers (optimistic value numbering; Alpern, Wegman and Zadeck, POPL 1988). Invariant reached: of the registers
+ * that are equal before a loop and after each of its iterations, one remains.
+ * Reductions of pairs (a maximum and a sum) have such registers: the running maximum is the same for all elements of a row. Device compilers do
+ * not detect this, and would rescale each element separately.
+ */
+
+import { writesOf } from '../../ir/accesses.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { type Expr, int, load, variable } from '../../ir/expr.ts'
+import { buffersRead, freeVars, perExpr, rewriteExpr } from '../../ir/expr-tree.ts'
+import type { Buffer, For, Stmt, While } from '../../ir/loops.ts'
+import { memoize } from '../../ir/memoize.ts'
+import { define } from '../../ir/statement-builders.ts'
+import { structureText } from '../../ir/structural-equality.ts'
+import {
+  type Body,
+  exprsOf,
+  mapExprs,
+  piecesOf,
+  rewriteStmts,
+  someStmt,
+  walkStmts,
+  withBodies,
+} from '../../ir/tree.ts'
+
+export function mergeCongruentRegisters(body: Body, names: Names): Body {
+  const scalars = scalarsOf(body)
+  if (scalars.size < 2) return body
+  const numbering = new Numbering(scalars, names)
+  let left = numbering.repeated(body)
+  while (left.size > 0) {
+    const { body: merged, needed } = numbering.without(left, body)
+    if (needed.size === 0) return withoutUnused(merged)
+    left = new Set([...left].filter((v) => !needed.has(v)))
+  }
+  return body
+}
+
+/** Registers of one element, by name. */
+function scalarsOf(body: Body): ReadonlyMap<string, Buffer> {
+  const out = new Map<string, Buffer>()
+  const isOne = (n: Expr): boolean => n.kind === 'const' && n.value === 1
+  walkStmts(body, (s) => {
+    if (s.kind !== 'alloc' || s.buffer.scope !== 'register' || !s.buffer.shape.every(isOne)) return
+    out.set(s.buffer.name, s.buffer)
+  })
+  return out
+}
+
+/** Registers that must be kept: named by instructions, read in conditions of `while` loops, or reduced into. */
+function namedIn(body: Body): ReadonlySet<string> {
+  const out = new Set<string>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'instr') for (const p of piecesOf(s)) if (p.kind !== 'value') out.add(p.buffer)
+    if (s.kind === 'while') for (const buffer of buffersRead(s.cond)) out.add(buffer)
+    if (s.kind === 'reduce') for (const t of s.targets) out.add(t.buffer)
+  })
+  return out
+}
+
+/** A value number. Equal numbers mean equal values; different numbers may also have equal values. */
+type Value = number
+/** Value number of each live register, in the order of allocation. */
+type State = Map<string, Value>
+/** At least two registers that are equal whenever an iteration begins, in the order of allocation. */
+type Class = readonly string[]
+type Loop = For | While
+
+/** `left`: registers to remove. `needed`: registers in `left` whose value no other register holds, so they must stay. */
+interface Leaving {
+  readonly left: ReadonlySet<string>
+  readonly needed: Set<string>
+  /** Registers that held a class's value when the iteration began, by value number. */
+  readonly before: Map<Value, Before>
+}
+
+/**
+ * `from`: the register that holds the value. `name`: a let for the value at the beginning of the iteration, if it is read after the
+ * register changed; otherwise null.
+ */
+interface Before {
+  readonly from: string
+  name: string | null
+}
+
+class Numbering {
+  readonly #scalars: ReadonlyMap<string, Buffer>
+  readonly #names: Names
+  readonly #classes = new Map<Loop, readonly Class[]>()
+  readonly #numbers = new Map<string, Value>()
+  readonly #lets = new Map<string, Value>()
+  readonly #constants = new Map<Value, Expr>()
+  #next = 0
+
+  constructor(scalars: ReadonlyMap<string, Buffer>, names: Names) {
+    this.#scalars = scalars
+    this.#names = names
+  }
+
+  /** Solves the classes of all loops, and returns the registers that duplicate an earlier register of their class. */
+  repeated(body: Body): ReadonlySet<string> {
+    this.#walk(body, new Map())
+    const named = namedIn(body)
+    const later = [...this.#classes.values()].flat().flatMap(([, ...others]) => others)
+    return new Set(later.filter((v) => !named.has(v)))
+  }
+
+  /** Returns the body without these registers, and the registers that are still needed. */
+  without(
+    left: ReadonlySet<string>,
+    body: Body,
+  ): { readonly body: Body; readonly needed: ReadonlySet<string> } {
+    const leaving: Leaving = { left, needed: new Set(), before: new Map() }
+    return { body: this.#walk(body, new Map(), leaving), needed: leaving.needed }
+  }
+
+  /** Walks the body. `state` holds the value numbers before the body, and is updated to those after it. */
+  #walk(body: Body, state: State, leaving?: Leaving): Body {
+    const out: Stmt[] = []
+    const allocated: string[] = []
+    for (const s of body) {
+      const t = leaving ? this.#reading(s, state, leaving) : s
+      if (s.kind === 'alloc' && this.#scalars.has(s.buffer.name)) {
+        allocated.push(s.buffer.name)
+        state.set(s.buffer.name, this.#fresh())
+        if (!leaving?.left.has(s.buffer.name)) out.push(t)
+      } else if (s.kind === 'store' && this.#scalars.has(s.buffer)) {
+        state.set(s.buffer, s.unconditional ? this.#fresh() : this.#valueOf(s.value, state))
+        if (!leaving?.left.has(s.buffer)) out.push(t)
+      } else if (s.kind === 'if') {
+        const cond = this.#valueOf(s.cond, state)
+        const ends = [new Map(state), new Map(state)] as const
+        const bodies = [this.#walk(s.then, ends[0], leaving), this.#walk(s.else, ends[1], leaving)]
+        for (const v of state.keys()) {
+          const [a, b] = ends.map((end) => end.get(v)!)
+          state.set(v, a === b ? a! : this.#numberOf(`if ${cond} ${a} ${b}`))
+        }
+        out.push(withBodies(t, bodies))
+      } else if (s.kind === 'for' || s.kind === 'while') {
+        out.push(withBodies(t, [this.#loop(s, state, leaving)]))
+      } else {
+        for (const buffer of writesOf([s])) if (state.has(buffer)) state.set(buffer, this.#fresh())
+        if (s.kind === 'let') this.#lets.set(s.name, s.lane ? this.#fresh() : this.#valueOf(s.value, state))
+        out.push(t)
+      }
+    }
+    for (const v of allocated) state.delete(v)
+    return out
+  }
+
+  #loop(s: Loop, state: State, leaving?: Leaving): Body {
+    const writes = writtenIn(s)
+    const written = [...state.keys()].filter((v) => writes.has(v))
+    if (!leaving) this.#solve(s, written, state)
+    const classes = this.#classes.get(s)!
+    let body = s.body
+    if (leaving) {
+      const inner = this.#begin(written, classes, state)
+      const befores = classes.map((c): Before => ({ from: c.find((v) => !leaving.left.has(v))!, name: null }))
+      for (const before of befores) leaving.before.set(inner.get(before.from)!, before)
+      const walked = this.#walk(s.body, inner, leaving)
+      const lets = befores.flatMap(({ from, name }) =>
+        name === null ? [] : [define(name, this.#held(from))],
+      )
+      body = [...lets, ...walked]
+    }
+    for (const [v, value] of this.#begin(written, classes, state)) state.set(v, value)
+    return body
+  }
+
+  /** Returns the state at the beginning of an iteration, or after the last iteration. */
+  #begin(written: readonly string[], classes: readonly Class[], state: State): State {
+    const held = new Map(state)
+    for (const v of written) held.set(v, this.#fresh())
+    for (const c of classes) for (const v of c) held.set(v, held.get(c[0]!)!)
+    return held
+  }
+
+  /**
+   * Partition refinement: begins with classes of registers that are equal before the loop, and splits them until an iteration preserves
+   * the classes.
+   */
+  #solve(s: Loop, written: readonly string[], state: State): void {
+    let classes = classesBy(written, (v) => `${this.#scalars.get(v)!.dtype} ${state.get(v)}`)
+    for (;;) {
+      this.#classes.set(s, classes)
+      const inner = this.#begin(written, classes, state)
+      this.#walk(s.body, inner)
+      const parted = classes.flatMap((c) => classesBy(c, (v) => inner.get(v)))
+      if (parted.length === classes.length && parted.every((c, k) => c.length === classes[k]!.length)) return
+      classes = parted
+    }
+  }
+
+  /** Replaces reads of removed registers by other registers or constants of the same value. */
+  #reading(s: Stmt, state: State, { left, needed, before }: Leaving): Stmt {
+    return mapExprs(s, (whole) =>
+      rewriteExpr(whole, (e) => {
+        if (e.kind !== 'load' || !left.has(e.buffer)) return undefined
+        const value = state.get(e.buffer)
+        const constant = value === undefined ? undefined : this.#constants.get(value)
+        if (constant) return constant
+        for (const [v, held] of state) if (held === value && !left.has(v)) return this.#held(v)
+        const old = value === undefined ? undefined : before.get(value)
+        if (old) return variable((old.name ??= this.#names.fresh(`${old.from}_before`)), e.dtype)
+        needed.add(e.buffer)
+        return undefined
+      }),
+    )
+  }
+
+  #held = (register: string): Expr => load(register, [int(0)], this.#scalars.get(register)!.dtype)
+
+  #valueOf(whole: Expr, state: State): Value {
+    const valueIn = perExpr<Value>((e, recurse) => {
+      if (e.kind === 'var') return this.#lets.get(e.name) ?? this.#numberOf(e.name)
+      if (e.kind === 'load') return state.get(e.buffer) ?? this.#fresh()
+      if (e.kind === 'search') return this.#fresh()
+      const value = this.#numberOf(structureText(e, (x) => String(recurse(x))))
+      if (e.kind === 'const') this.#constants.set(value, e)
+      return value
+    })
+    return valueIn(whole)
+  }
+
+  #fresh(): Value {
+    return this.#next++
+  }
+
+  #numberOf(key: string): Value {
+    let number = this.#numbers.get(key)
+    if (number === undefined) {
+      number = this.#fresh()
+      this.#numbers.set(key, number)
+    }
+    return number
+  }
+}
+
+const writtenIn = memoize((s: Loop) => writesOf(s.body))
+
+/** Groups registers by key; groups of one register are dropped. */
+function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): readonly Class[] {
+  const out = new Map<unknown, string[]>()
+  for (const v of registers) {
+    const key = keyOf(v)
+    const members = out.get(key)
+    if (members) members.push(v)
+    else out.set(key, [v])
+  }
+  return [...out.values()].filter((c) => c.length > 1)
+}
+
+/** Removes lets that are never used. */
+function withoutUnused(body: Body): Body {
+  const used = new Set<string>()
+  walkStmts(body, (s) => {
+    for (const e of exprsOf(s)) for (const v of freeVars(e)) used.add(v)
+  })
+  const isUnused = (s: Stmt): boolean => s.kind === 'let' && !s.lane && !used.has(s.name)
+  if (!someStmt(body, isUnused)) return body
+  return withoutUnused(rewriteStmts(body, { stmt: (s) => (isUnused(s) ? [] : undefined) }))
+}

@@ -1,0 +1,192 @@
+/**
+ * Scalar promotion (register promotion). Invariant reached: an element that all iterations of a loop update, at the same index, is kept in
+ * a register during the outermost such loop. No other access to the buffer occurs in this loop.
+ * The pass runs for targets whose compilers do not do this. Registers are at least as precise as the declared type, so values are rounded
+ * once, at the store after the loop.
+ */
+
+import { accessesOf, type BufferAccess, targetsOf } from '../../ir/accesses.ts'
+import { boundVarsOf } from '../../ir/bindings.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { type Dtype, isHalf } from '../../ir/dtype.ts'
+import { type Expr, int, load, lt } from '../../ir/expr.ts'
+import { mentionsSome, readsSome, someExpr } from '../../ir/expr-tree.ts'
+import { reuseIfSame } from '../../ir/lists.ts'
+import type { Buffer, For, Stmt } from '../../ir/loops.ts'
+import { alloc, local, store, when } from '../../ir/statement-builders.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  rewriteStmts,
+  someStmt,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../../ir/tree.ts'
+
+export function promoteToScalars(body: Body, buffers: readonly Buffer[], names: Names): Body {
+  const threads = someStmt(body, (s) => exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'builtin')))
+  const global = new Map(buffers.filter((b) => isWhole(b.dtype)).map((b) => [b.name, b]))
+  return promoted(body, { global, threads, names, extents: new Map(), values: new Map() })
+}
+
+interface Context {
+  readonly global: ReadonlyMap<string, Buffer>
+  /** True if the launch has several threads. */
+  readonly threads: boolean
+  readonly names: Names
+  /** Extents of the enclosing loops, by variable. */
+  readonly extents: ReadonlyMap<string, Expr>
+  /** Values of the enclosing lets, by name. */
+  readonly values: ReadonlyMap<string, Expr>
+}
+
+/** Returns true for types that registers represent like memory, except for float rounding. Narrow types accumulate as declared. */
+const isWhole = (dtype: Dtype): boolean => !isHalf(dtype) && dtype !== 'i8' && dtype !== 'u8'
+
+/** Statements before and after a loop whose elements are in registers. */
+interface Held {
+  readonly before: Stmt[]
+  readonly after: Stmt[]
+}
+
+const runs = (extent: Expr): boolean => extent.kind === 'const' && extent.value > 0
+
+function promoted(body: Body, outside: Context): Body {
+  const out: Stmt[] = []
+  const values = new Map(outside.values)
+  const cx: Context = { ...outside, values }
+  for (const s of body) {
+    if (s.kind === 'let') values.set(s.name, s.value)
+    let loop = s
+    const around: Held = { before: [], after: [] }
+    // If only the loop accesses the element, it may not exist, or belong to another thread, when the loop does not run.
+    const guarded: Held = { before: [], after: [] }
+    if (s.kind === 'for')
+      for (const element of elementsOf(s, cx)) {
+        const { buffer, index } = element
+        const isAccessible = isWritten(body, element) || isAlwaysThere(element, cx)
+        if (!isAccessible && !isWritten(s.body, element)) continue
+        const b = cx.global.get(buffer)!
+        const register: Buffer = {
+          ...local(cx.names.fresh(`${buffer}_at`), b.dtype, [int(1)]),
+          scope: 'register',
+        }
+        const registerLoad = load(register.name, [int(0)], b.dtype)
+        loop = inRegister(loop, element, registerLoad)
+        const start = isAccessible ? takeStart(out, element) : undefined
+        const { before, after } = isAccessible ? around : guarded
+        before.push(alloc(register), store(register.name, [int(0)], start ?? load(buffer, index, b.dtype)))
+        after.push(store(buffer, index, registerLoad))
+      }
+    const within =
+      s.kind === 'for' ? { ...cx, extents: new Map([...cx.extents, [s.var, s.extent] as const]) } : cx
+    const inside = withBodies(
+      loop,
+      bodiesOf(loop).map((inner) => promoted(inner, within)),
+    )
+    const run = [...guarded.before, inside, ...guarded.after]
+    const sure = s.kind !== 'for' || guarded.before.length === 0 || runs(s.extent)
+    out.push(...around.before, ...(sure ? run : [when(lt(int(0), s.extent), run)]), ...around.after)
+  }
+  return reuseIfSame(body, out)
+}
+
+type Element = Pick<BufferAccess, 'buffer' | 'index'>
+
+/** Elements that a loop reads and writes at one loop-invariant index. */
+function elementsOf(loop: For, cx: Context): readonly Element[] {
+  let alone = true
+  walkStmts([loop], (s) => {
+    if (s.kind === 'barrier' || s.kind === 'instr' || (s.kind === 'let' && s.lane)) alone = false
+  })
+  if (!alone) return []
+  const accesses = accessesOf([loop])
+  const accessesByBuffer = new Map<string, BufferAccess[]>()
+  const written = new Set<string>()
+  for (const a of accesses) {
+    accessesByBuffer.set(a.buffer, [...(accessesByBuffer.get(a.buffer) ?? []), a])
+    if (a.mode === 'write') written.add(a.buffer)
+  }
+  const bound = boundVarsOf([loop])
+  const varies = (e: Expr): boolean => mentionsSome(e, bound) || readsSome(e, written)
+  return [...written].flatMap((buffer): Element[] => {
+    const all = accessesByBuffer.get(buffer)!
+    const [{ index }] = all as [BufferAccess]
+    if (!cx.global.has(buffer) || !all.some((a) => a.mode === 'read') || !index[0] || varies(index[0]))
+      return []
+    const sameElement = all.every(
+      (a) =>
+        !a.whole &&
+        (a.mode === 'read' || a.stmt.kind === 'store') &&
+        a.index[0] !== undefined &&
+        keyOf(a.index[0]) === keyOf(index[0]!),
+    )
+    return sameElement ? [{ buffer, index }] : []
+  })
+}
+
+const isAt = (a: Element, b: Element): boolean =>
+  a.buffer === b.buffer && keyOf(a.index[0]!) === keyOf(b.index[0]!)
+
+/** Returns true if a statement of this list writes the element, so the element exists and belongs to this thread. */
+const isWritten = (body: Body, element: Element): boolean =>
+  body.some((s) => targetsOf(s).some((t) => isAt(t, element)))
+
+/** Returns true if the element exists for all sizes, and only one thread runs. */
+function isAlwaysThere({ buffer, index }: Element, cx: Context): boolean {
+  const length = cx.global.get(buffer)!.shape[0]
+  const [at] = index
+  return !cx.threads && at !== undefined && length !== undefined && isBelow(at, length, cx)
+}
+
+/** Returns true if an index is provably less than `length`: a constant, a loop variable, or a mixed-radix combination. */
+function isBelow(place: Expr, length: Expr, cx: Context): boolean {
+  const behind = (e: Expr): Expr => {
+    const value = e.kind === 'var' ? cx.values.get(e.name) : undefined
+    return value ? behind(value) : e
+  }
+  const [at, n] = [behind(place), behind(length)]
+  if (at.kind === 'const') return n.kind === 'const' && at.value < n.value
+  if (at.kind === 'var') {
+    const extent = cx.extents.get(at.name)
+    return extent !== undefined && keyOf(behind(extent)) === keyOf(n)
+  }
+  if (at.kind !== 'binary' || at.op !== 'add' || n.kind !== 'binary' || n.op !== 'mul') return false
+  const high = behind(at.a)
+  return (
+    high.kind === 'binary' &&
+    high.op === 'mul' &&
+    keyOf(high.b) === keyOf(n.b) &&
+    isBelow(high.a, n.a, cx) &&
+    isBelow(at.b, n.b, cx)
+  )
+}
+
+/** Removes the last store of a constant to the element from `before`, and returns the constant; undefined if there is none. */
+function takeStart(before: Stmt[], element: Element): Expr | undefined {
+  for (let k = before.length - 1; k >= 0; k--) {
+    const s = before[k]!
+    if (s.kind === 'store' && isAt(s, element)) {
+      const { value } = s
+      if (value.kind !== 'const') return undefined
+      before.splice(k, 1)
+      return value
+    }
+    if (s.kind !== 'let' && s.kind !== 'alloc' && s.kind !== 'store') return undefined
+    if (accessesOf([s]).some((a) => a.buffer === element.buffer)) return undefined
+  }
+  return undefined
+}
+
+function inRegister(loop: Stmt, { buffer }: Element, registerLoad: Expr & { kind: 'load' }): Stmt {
+  return rewriteStmts([loop], {
+    expr: (e) => (e.kind === 'load' && e.buffer === buffer ? registerLoad : undefined),
+    stmt: (s) =>
+      s.kind === 'store' && s.buffer === buffer
+        ? stmt({ ...s, buffer: registerLoad.buffer, index: registerLoad.index })
+        : undefined,
+  })[0]!
+}

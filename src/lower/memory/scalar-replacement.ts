@@ -1,0 +1,55 @@
+/**
+ * Scalar replacement of aggregates (SROA). Invariant reached: a register array that is only accessed at constant indices becomes one
+ * scalar per element, so that targets keep it in registers.
+ */
+
+import { isPacked } from '../../analysis/memory-tiles.ts'
+import { accessesOf } from '../../ir/accesses.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { type Expr, int, load } from '../../ir/expr.ts'
+import type { Buffer, Stmt } from '../../ir/loops.ts'
+import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+
+export function replaceArraysByScalars(body: Body, names: Names): Body {
+  const arrays = new Map<string, readonly Buffer[]>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register') arrays.set(s.buffer.name, [])
+  })
+  for (const a of accessesOf(body)) if (a.whole || a.index[0]?.kind !== 'const') arrays.delete(a.buffer)
+  walkStmts(body, (s) => {
+    const length = s.kind === 'alloc' && s.buffer.shape[0]?.kind === 'const' ? s.buffer.shape[0].value : 1
+    if (s.kind !== 'alloc' || !arrays.has(s.buffer.name)) return
+    // Instructions read two half-precision elements as one word.
+    if (isPacked(s.buffer)) {
+      arrays.delete(s.buffer.name)
+      return
+    }
+    if (length === 1) arrays.delete(s.buffer.name)
+    else arrays.set(s.buffer.name, elementsOf(s.buffer, length, names))
+  })
+  if (arrays.size === 0) return body
+  const at = (buffer: string, index: Expr): string | undefined =>
+    index.kind === 'const' ? arrays.get(buffer)?.[index.value]?.name : undefined
+  return rewriteStmts(body, {
+    expr: (e) => {
+      const name = e.kind === 'load' ? at(e.buffer, e.index[0]!) : undefined
+      return name === undefined ? undefined : load(name, [int(0)], e.dtype)
+    },
+    stmt: (s): Stmt | Body | undefined => {
+      if (s.kind === 'alloc') return arrays.get(s.buffer.name)?.map((buffer) => stmt({ ...s, buffer }))
+      if (s.kind === 'instr')
+        return mapPieces(s, (p) => {
+          const one = p.kind === 'slot' ? at(p.buffer, p.index[0]!) : undefined
+          return one === undefined || p.kind !== 'slot' ? p : { ...p, buffer: one, index: [int(0)] }
+        })
+      if (s.kind !== 'store') return undefined
+      const name = at(s.buffer, s.index[0]!)
+      return name === undefined ? undefined : stmt({ ...s, buffer: name, index: [int(0)] })
+    },
+  })
+}
+
+const elementsOf = (b: Buffer, length: number, names: Names): readonly Buffer[] =>
+  Array.from({ length }, (_, k) =>
+    Object.freeze({ ...b, name: names.fresh(`${b.name}_${k}`), shape: [int(1)] }),
+  )

@@ -1,0 +1,63 @@
+/**
+ * Privatization of register tiles. Invariant reached: a dimension that is indexed by a thread number in all accesses is removed, because
+ * registers are private to each thread.
+ */
+
+import { accessesOf } from '../../ir/accesses.ts'
+import { type Expr, int, load } from '../../ir/expr.ts'
+import { levelOf } from '../../ir/hardware-axes.ts'
+import type { Buffer, Stmt } from '../../ir/loops.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+
+const isThread = (e: Expr): boolean => e.kind === 'builtin' && levelOf(e.axis) === 'thread'
+
+export function privatizeTiles(body: Body): Body {
+  const tiles = new Map<string, Buffer>()
+  walkStmts(body, (s) => {
+    if (s.kind === 'alloc' && s.buffer.scope === 'register' && !s.buffer.padding)
+      tiles.set(s.buffer.name, s.buffer)
+  })
+  const indices = new Map<string, (readonly Expr[])[]>()
+  for (const a of accessesOf(body)) {
+    if (a.whole) tiles.delete(a.buffer)
+    else if (tiles.has(a.buffer)) indices.set(a.buffer, [...(indices.get(a.buffer) ?? []), a.index])
+  }
+  const kept = new Map<string, readonly boolean[]>()
+  for (const [name, { shape, memory }] of tiles) {
+    // The last dimensions are those of a declared memory's tiles, which threads hold together.
+    const before = shape.length - (memory?.shape.length ?? 0)
+    const all = indices.get(name) ?? []
+    const [first] = all
+    const keeps = shape.map(
+      (_, d) =>
+        d >= before || !first || !isThread(first[d]!) || all.some((i) => keyOf(i[d]!) !== keyOf(first[d]!)),
+    )
+    if (keeps.includes(false)) kept.set(name, keeps)
+  }
+  if (kept.size === 0) return body
+  const keptDims = (name: string, list: readonly Expr[], none: Expr): readonly Expr[] => {
+    const rest = list.filter((_, d) => kept.get(name)![d])
+    return rest.length > 0 ? rest : [none]
+  }
+  return rewriteStmts(body, {
+    expr: (e) =>
+      e.kind === 'load' && kept.has(e.buffer)
+        ? load(e.buffer, keptDims(e.buffer, e.index, int(0)), e.dtype)
+        : undefined,
+    stmt: (s): Stmt | undefined => {
+      if (s.kind === 'alloc' && kept.has(s.buffer.name))
+        return stmt({ ...s, buffer: { ...s.buffer, shape: keptDims(s.buffer.name, s.buffer.shape, int(1)) } })
+      if (s.kind === 'store' && kept.has(s.buffer))
+        return stmt({ ...s, index: keptDims(s.buffer, s.index, int(0)) })
+      if (s.kind === 'reduce' && s.targets.some((t) => kept.has(t.buffer)))
+        return stmt({
+          ...s,
+          targets: s.targets.map((t) =>
+            kept.has(t.buffer) ? { ...t, index: keptDims(t.buffer, t.index, int(0)) } : t,
+          ),
+        })
+      return undefined
+    },
+  })
+}

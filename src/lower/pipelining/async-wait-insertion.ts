@@ -1,0 +1,148 @@
+/**
+ * Insertion of commit and wait groups for asynchronous instructions (`cp.async`). Invariant reached: asynchronous work is committed and
+ * awaited before a statement that depends on it. Independent asynchronous work may start in between. The copies of a software pipeline
+ * have their own groups; this pass handles the other instructions.
+ * Asynchronous stores (`outgoing-copies.ts`) are awaited one iteration later, before their source is overwritten.
+ */
+
+import { invariant } from '../../ast/diagnostic.ts'
+import { readsOf, targetsOf, writesOf } from '../../ir/accesses.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { namesOf } from '../../ir/bound-names.ts'
+import { loopsOf } from '../../ir/definitions.ts'
+import { bool, int } from '../../ir/expr.ts'
+import { commitGroup, type Instr, sharesCompletion, waitGroup, waitRead } from '../../ir/instr.ts'
+import { mapSame, reuseIfSame } from '../../ir/lists.ts'
+import type { Kernel2, Stmt } from '../../ir/loops.ts'
+import { when } from '../../ir/statement-builders.ts'
+import { type Body, bodiesOf, walkStmts, withBodies } from '../../ir/tree.ts'
+import { type Outgoing, outgoingCopies } from './outgoing-copies.ts'
+import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
+
+export function insertAsyncWaits(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const body = mapSame(kernel.body, (s) => new AwaitInsertion(s, names).run())
+  return body === kernel.body ? kernel : { ...kernel, body }
+}
+
+class AwaitInsertion {
+  readonly #top: Stmt
+  readonly #names: Names
+  readonly #preheaders: Preheader[] = []
+  readonly #outgoing: Outgoing
+
+  constructor(top: Stmt, names: Names) {
+    this.#top = top
+    this.#names = names
+    this.#outgoing = outgoingCopies(top, startsOf)
+  }
+
+  run(): Stmt {
+    const statements = withPreheaders(this.#list([this.#top]), this.#preheaders)
+    return statements.length === 1 ? statements[0]! : when(bool(true), statements)
+  }
+
+  #list(list: Body): Body {
+    const out: Stmt[] = []
+    const open = new Map<string, Instr>()
+    const pending = new Map<string, Instr>()
+    /** Asynchronous statements in flight, which may read and write until they are awaited. */
+    let running: Stmt[] = []
+    const commit = (but?: string): void => {
+      for (const [name, instr] of open) {
+        if (name === but) continue
+        out.push(commitGroup(instr))
+        open.delete(name)
+        pending.set(name, instr)
+      }
+    }
+    const wait = (): void => {
+      commit()
+      for (const instr of pending.values()) out.push(waitGroup(instr, 0))
+      pending.clear()
+      running = []
+    }
+    for (const s of list) {
+      for (const instr of this.#outgoing.before.get(s) ?? []) out.push(waitRead(instr), BLOCK_BARRIER)
+      const started = startsOf(s)
+      if (started.some((i) => i.asynchronous?.mbarrier)) {
+        wait()
+        out.push(...this.#transactionRound(s, started))
+        continue
+      }
+      if (started.length > 0) {
+        if (running.some((r) => needs(r, s) || needs(s, r))) wait()
+        running.push(s)
+        commit(started.length === 1 ? started[0]!.name : undefined)
+        for (const instr of started) open.set(instr.name, instr)
+      } else if (s.kind === 'instr') {
+        // An existing commit or wait group belongs to a software pipeline.
+        open.clear()
+        running = []
+      } else if (s.kind !== 'alloc') wait()
+      out.push(
+        started.length > 0
+          ? s
+          : withBodies(
+              s,
+              bodiesOf(s).map((b) => this.#list(b)),
+            ),
+      )
+      for (const instr of this.#outgoing.after.get(s) ?? []) out.push(waitRead(instr))
+    }
+    const { copies, carried } = this.#outgoing
+    if (running.length === 0 || !running.every((s) => copies.has(s))) wait()
+    else {
+      commit()
+      if (!running.every((s) => carried.has(s))) for (const i of pending.values()) out.push(waitRead(i))
+    }
+    return reuseIfSame(list, out)
+  }
+
+  /** Returns one iteration of copies that count their bytes on an mbarrier: barrier set-up, copies, wait. */
+  #transactionRound(s: Stmt, [instr]: readonly Instr[]): Body {
+    const [loop] = loopsOf([s])
+    invariant(instr && loop, 'an instruction is a loop')
+    const round = new TransactionBarrier(instr, [s], 1, loop, this.#top, this.#names)
+    this.#preheaders.push(...round.preheaders)
+    const one = int(0)
+    return [
+      ...round.setup,
+      round.expect(one),
+      ...round.start([s], one),
+      round.wait(one),
+      ...round.end(int(1)),
+    ]
+  }
+}
+
+/** Returns true if `a` writes a buffer that `b` reads. Asynchronous reductions into one buffer need no wait. */
+function needs(a: Stmt, b: Stmt): boolean {
+  const written = writesOf([a])
+  return [...readsOf([b])].some((x) => written.has(x))
+}
+
+/**
+ * Returns the asynchronous instructions that `s` starts and that a wait after `s` covers. Empty if they complete in different ways,
+ * because then they are awaited inside `s`.
+ */
+function startsOf(s: Stmt): readonly Instr[] {
+  const all = asynchronousInstrs(s)
+  return all.every((i) => sharesCompletion(i, all[0]!)) ? all : []
+}
+
+/** Returns the asynchronous instructions of `s`. Empty if `s` also contains other work. */
+export function asynchronousInstrs(s: Stmt): readonly Instr[] {
+  const instrs = new Map<string, Instr>()
+  let others = false
+  walkStmts([s], (x) => {
+    if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.asynchronous) {
+      // Copies with a barrier of their own are awaited at this barrier.
+      if (!x.mode.signals) instrs.set(x.mode.instr.name, x.mode.instr)
+      return false
+    }
+    if ((x.kind === 'instr' && !x.once) || targetsOf(x).length > 0) others = true
+    return true
+  })
+  return others ? [] : [...instrs.values()]
+}

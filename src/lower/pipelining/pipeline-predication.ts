@@ -1,0 +1,48 @@
+/**
+ * Predication of software-pipelined loops with guards whose copies count bytes on an mbarrier: the copies of every iteration run, or the
+ * loop is rejected.
+ */
+import { fail } from '../../ast/diagnostic.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { children } from '../../ir/expr-tree.ts'
+import type { Instr } from '../../ir/instr.ts'
+import type { For } from '../../ir/loops.ts'
+import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
+
+/**
+ * Returns true if counted copies may run regardless of the loop's guards. They must copy boxes of a matrix, because elements beyond its
+ * end are zero-filled, with at most one level of indirect addressing.
+ */
+export function canRunUnconditionally(copies: Body, all: Body, instr: Instr): boolean {
+  const loads = (e: Expr, depth: number): boolean =>
+    (e.kind === 'load' && depth === 0) ||
+    children(e).some((x) => loads(x, e.kind === 'load' ? depth - 1 : depth))
+  let plain = copies.length === all.length && instr.operands.every((o) => o.scope !== 'global' || o.mapped)
+  walkStmts(copies, (s) => {
+    plain &&= !exprsOf(s).some((e) => loads(e, s.kind === 'store' ? 2 : 1))
+  })
+  return plain
+}
+
+/** Throws `schedule/conditional-rounds`: skipped iterations are not counted, so consumers would wait for the wrong one. */
+export const rejectConditions = (loop: For, instr: Instr): never =>
+  fail({
+    code: 'schedule/conditional-rounds',
+    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts the copies of every iteration`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected:
+      'a pipelined loop without skipped iterations, or copies of boxes at addresses from a single load',
+    hint: 'copy by threads, or by an instruction that is waited for in groups',
+  })
+
+/**
+ * Throws `schedule/not-one-sequence`: blocks of a cluster agree on the iterations of one loop, but not of a pipeline across outer
+ * iterations.
+ */
+export const rejectCluster = (loop: For): never =>
+  fail({
+    code: 'schedule/not-one-sequence',
+    message: `blocks of a cluster copy for each other in ${loop.name}, which goes on into the next iterations around`,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected: 'no cluster, or a pipeline that ends with the loop',
+  })

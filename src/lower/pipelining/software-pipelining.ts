@@ -1,0 +1,276 @@
+/**
+ * Software pipelining (Lam, PLDI 1988). Invariant reached: no loop has the mode `pipeline`. Copies into shared memory for iteration `k`
+ * run `stages - 1` iterations earlier, into buffer `k mod stages` of `stages`:
+ *
+ *     copies of iterations 0 … stages - 2
+ *     for k: start the copies of k + stages - 1; compute k; end them
+ *
+ * Asynchronous copies are committed in one group per iteration, and awaited by number. Other copies start with loads into registers and
+ * end with stores to shared memory, so that computation hides the loads on any target. Copies that count bytes use mbarriers
+ * (`transaction-barriers.ts`).
+ *
+ * A buffer may be refilled after all threads have computed with it and passed a barrier. Asynchronous ordered instructions
+ * continue during the next iteration, so their end is known one iteration later, at the barrier between compute and copies:
+ *
+ *     for k: wait for the copies of k; start to compute k; wait until k - 1 is computed; barrier;
+ *            start the copies of k + stages - 1 into the buffer of k - 1
+ *
+ * Copies in groups become visible to other threads at the barrier at the end of an iteration.
+ */
+
+import { Facts } from '../../analysis/integers/facts.ts'
+import { type PipelineSequence, pipelineSequence } from '../../analysis/pipeline-sequence.ts'
+import { copiesIn } from '../../analysis/shared-memory-copies.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import { writesOf } from '../../ir/accesses.ts'
+import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { namesOf } from '../../ir/bound-names.ts'
+import { copyStatements } from '../../ir/clone-loops.ts'
+import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
+import { add, bool, type Expr, int, load, lt, mod, variable } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
+import { commitGroup, type Instr, sharesCompletion, waitGroup } from '../../ir/instr.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import { alloc, forLoop, when, whenAll } from '../../ir/statement-builders.ts'
+import { type Body, type Rewriter, rewriteStmts, stmt } from '../../ir/tree.ts'
+import { addressesAhead, addressesOnce } from './address-prefetch.ts'
+import { asynchronousInstrs } from './async-wait-insertion.ts'
+import { blockInvariantCopies } from './cluster-multicast.ts'
+import { splitCopy } from './copy-in-flight.ts'
+import { inEveryThread, PipelineCursor } from './pipeline-cursor.ts'
+import { pipelineInvariants } from './pipeline-invariants.ts'
+import { canRunUnconditionally, rejectCluster, rejectConditions } from './pipeline-predication.ts'
+import { guardsInside } from './thread-guards.ts'
+import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
+
+export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const memory = allocatedNames(kernel.body)
+  const facts = new Facts({ sizes: kernel.facts })
+  // Each top-level statement is one launch, so the result of one loop stays in one statement.
+  const nests = kernel.body.map((nest): Stmt => {
+    const s = allThreadsPipelining(nest)
+    const preheaders: Preheader[] = []
+    const pipelined: Rewriter = {
+      stmt: (x) => {
+        if (x.kind !== 'for' || x.mode.kind !== 'pipeline') return undefined
+        const sequence = x.mode.continued && sequenceOf(s, x.var)
+        const expanded = expandLoop(x, x.mode.stages, sequence, {
+          top: s,
+          memory,
+          buffers: kernel.buffers,
+          facts,
+          names,
+        })
+        preheaders.push(...expanded.preheaders)
+        return expanded.body
+      },
+    }
+    const statements = withPreheaders(rewriteStmts([s], pipelined), preheaders)
+    return statements.length === 1 ? statements[0]! : when(bool(true), statements)
+  })
+  return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
+}
+
+/** Moves guards inside, so that all threads of a block run all iterations of a pipeline across outer iterations. */
+function allThreadsPipelining(nest: Stmt): Stmt {
+  return loopsOf([nest]).reduce((top, { mode, var: name }) => {
+    if (mode.kind !== 'pipeline' || !mode.continued) return top
+    const { over, loop } = sequenceOf(top, name)
+    return replaceLoop([top], over.var, (l) => guardsInside(l, loop, copiesIn(loop).statements))[0]!
+  }, nest)
+}
+
+/** Returns the loop over which a pipeline continues. Throws SptError `schedule/not-one-sequence` if earlier passes broke the sequence. */
+function sequenceOf(top: Stmt, name: string): PipelineSequence {
+  const sequence = pipelineSequence([top], name)
+  if ('over' in sequence) return sequence
+  const loop = sequence.loops.at(-1)!
+  return fail({
+    code: 'schedule/not-one-sequence',
+    message: sequence.message,
+    ...(loop.span ? { span: loop.span } : {}),
+    expected: sequence.expected,
+  })
+}
+
+interface Expanded {
+  readonly body: Body
+  readonly preheaders: readonly Preheader[]
+}
+
+interface Surroundings {
+  /** The top-level nest that contains the loop. */
+  readonly top: Stmt
+  /** Names of allocated buffers, in shared memory and registers. */
+  readonly memory: ReadonlySet<string>
+  readonly buffers: readonly Buffer[]
+  readonly facts: Facts
+  readonly names: Names
+}
+
+function expandLoop(
+  loop: For,
+  stages: number,
+  sequence: PipelineSequence | undefined,
+  { top, memory, buffers: stored, facts, names }: Surroundings,
+): Expanded {
+  const { statements, buffers } = copiesIn(loop)
+  const serial = { kind: 'serial' } as const
+  if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], preheaders: [] }
+  const cursor = sequence && new PipelineCursor(sequence, loop, stages, top, stored, names)
+  const staged = new Set(buffers.map((b) => b.name))
+  const written = writesOf(loop.body)
+  const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
+  const tile = sequence && pipelineInvariants(statements, loop, sequence.over, facts, names)
+  const once = addressesOnce(tile?.copies ?? statements, loop, stable, names, sequence?.over)
+  const enter = (): Body => [...(tile?.fill ?? []), ...once.fill()]
+  const copiesAt = (values: ReadonlyMap<string, Expr>, number: Expr): Body =>
+    inStage(copyStatements(substituteStmts(once.copies, values), names), staged, mod(number, int(stages)))
+
+  const rest = loop.body.filter(
+    (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
+  )
+  const kinds = asynchronousIn(statements)
+  const barriers = kinds
+    .filter((i) => i.asynchronous?.mbarrier)
+    .map((i) => {
+      const copies = statements.filter((s) => asynchronousIn([s]).some((x) => sharesCompletion(x, i)))
+      if (loop.guards.length > 0 && !canRunUnconditionally(copies, statements, i)) rejectConditions(loop, i)
+      const together = blockInvariantCopies(copies, loop, top, memory)
+      if (together && cursor) rejectCluster(loop)
+      return new TransactionBarrier(i, copies, stages, loop, top, names, together, cursor !== undefined)
+    })
+  const groups = kinds.filter((i) => !i.asynchronous?.mbarrier)
+  const ordered = statements.every((s) => asynchronousInstrs(s).length > 0) ? orderedInstr(rest) : undefined
+  const distance = stages - 1
+  const commit = groups.map(commitGroup)
+  const wait = groups.map((i) => waitGroup(i, distance - 1))
+  // With mbarriers, the copies of all iterations run.
+  const guardsAt = (values: ReadonlyMap<string, Expr>): readonly Expr[] =>
+    (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, values))
+  const inLoop = (iteration: Expr): ReadonlyMap<string, Expr> => new Map([[loop.var, iteration]])
+  const inRound = (values: ReadonlyMap<string, Expr>, body: Body): Body =>
+    body.length === 0
+      ? []
+      : whenAll([cursor?.exists ?? lt(values.get(loop.var)!, loop.extent), ...guardsAt(values)], body)
+  const started = (number: Expr, body: Body): Body => [
+    ...barriers.flatMap((c) => [c.expect(number), ...c.release(number)]),
+    ...barriers.reduce((b, c) => c.start(b, number), body),
+  ]
+
+  const iteration = variable(loop.var)
+  const after = add(iteration, int(distance))
+  const [now, ahead] = cursor ? [cursor.number(iteration), cursor.number(after)] : [iteration, after]
+  const next = cursor?.at ?? inLoop(after)
+  const first = cursor?.begin(enter()) ?? enter()
+  const copied = (values: ReadonlyMap<string, Expr>, number: Expr): Body => [
+    ...inRound(values, started(number, copiesAt(values, number))),
+    ...commit,
+  ]
+  const prologue = cursor
+    ? [
+        eachOf(names.fresh('round'), distance, (k) => [
+          ...copied(next, cursor.number(k)),
+          ...cursor.advance(enter()),
+        ]),
+      ]
+    : Array.from({ length: distance }, (_, k) => copied(inLoop(int(k)), int(k))).flat()
+  const later = copiesAt(next, ahead)
+  const moving = cursor?.moves ?? ((a: Expr): boolean => mentions(a, loop.var))
+  const addresses = addressesAhead(later, guardsAt(next), moving, stable, names)
+  const fill = (at: Expr): Body =>
+    cursor
+      ? inEveryThread(addresses.fill(cursor.exists))
+      : addresses.fill(lt(substitute(after, inLoop(at)), loop.extent), inLoop(at))
+  const moved = addresses.copies.map((s, k) => splitCopy(s, later[k]!, names))
+  const start = [
+    ...inRound(
+      next,
+      started(
+        ahead,
+        moved.map((m) => m.start),
+      ),
+    ),
+    ...commit,
+  ]
+  const end = inRound(
+    next,
+    moved.flatMap((m) => (m.end ? [m.end] : [])),
+  )
+  const advance = [...(cursor?.advance(enter()) ?? []), ...fill(add(iteration, int(1)))]
+  const compute = [
+    ...barriers.map((c) => c.wait(now)),
+    ...whenAll(loop.guards, inStage(rest, staged, mod(now, int(stages)))),
+    ...(ordered ? [commitGroup(ordered), waitGroup(ordered, 1), BLOCK_BARRIER] : []),
+  ]
+  // The end of a copy uses the cursor, so the cursor advances after it.
+  const late = cursor !== undefined && end.length > 0
+  const begun = late ? start : [...start, ...advance]
+  const setup = [
+    ...buffers.map((b) => alloc(Object.freeze({ ...b, shape: [int(stages), ...b.shape] }))),
+    ...barriers.flatMap((c) => c.setup),
+    ...[...(tile?.registers ?? []), ...once.registers].map((b) => alloc(b)),
+    ...first,
+    ...prologue,
+    ...addresses.registers.map((b) => alloc(b)),
+    ...fill(int(0)),
+    ...wait,
+  ]
+  const body = [
+    ...(cursor ? [] : setup),
+    stmt<For>({
+      ...loop,
+      mode: serial,
+      guards: [],
+      body: [
+        ...moved.flatMap((m) => (m.inFlight ? [alloc(m.inFlight)] : [])),
+        // Asynchronous computation starts before the copies.
+        ...(asynchronousIn(rest).length > 0 ? [...compute, ...begun] : [...begun, ...compute]),
+        ...end,
+        ...(late ? advance : []),
+        ...wait,
+        ...(barriers.length > 0 && !ordered ? [BLOCK_BARRIER] : []),
+      ],
+    }),
+    ...(ordered ? [waitGroup(ordered, 0)] : []),
+    ...(cursor?.end() ?? barriers.flatMap((c) => c.end(loop.extent))),
+  ]
+  return {
+    body,
+    preheaders: [...barriers.flatMap((c) => c.preheaders), ...(cursor?.preheaders(setup) ?? [])],
+  }
+}
+
+/** Returns a loop of `count` iterations. */
+const eachOf = (name: string, count: number, body: (k: Expr) => Body): Stmt =>
+  forLoop(name, int(count), body(variable(name)))
+
+/** Adds the stage as the first index to accesses of `buffers`. */
+const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
+  rewriteStmts(body, {
+    expr: (e) =>
+      e.kind === 'load' && buffers.has(e.buffer)
+        ? load(e.buffer, [stage, ...e.index], e.dtype, e.span)
+        : undefined,
+    stmt: (s) =>
+      s.kind === 'store' && buffers.has(s.buffer) ? stmt({ ...s, index: [stage, ...s.index] }) : undefined,
+  })
+
+/** The ordered instruction that does all the computation, so that iterations need not wait for each other; otherwise undefined. */
+function orderedInstr(rest: Body): Instr | undefined {
+  const started = rest.filter((s) => s.kind !== 'alloc').map(asynchronousInstrs)
+  const [first] = started[0] ?? []
+  return started.every((l) => l.length === 1 && l[0] === first) && first?.asynchronous?.ordered
+    ? first
+    : undefined
+}
+
+/** Asynchronous instructions in the body, one per way of completion. */
+function asynchronousIn(body: Body): readonly Instr[] {
+  const all = loopsOf(body).flatMap(({ mode }) =>
+    mode.kind === 'instr' && mode.instr.asynchronous ? [mode.instr] : [],
+  )
+  return all.filter((i, k) => all.findLastIndex((x) => sharesCompletion(x, i)) === k)
+}

@@ -1,0 +1,161 @@
+/**
+ * Tree reduction of the partial results of threads: warp shuffles, then shared memory. Lanes exchange registers. The results of groups of
+ * lanes are combined in shared memory by recursive halving, or by another exchange. One thread of each group updates the target. Each
+ * phase is a separate loop nest over all threads, so that barriers can be inserted between the phases.
+ */
+
+import type { Names } from '../../ir/bound-names.ts'
+import { copyNest } from '../../ir/clone-loops.ts'
+import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
+import { alloc, store, when, whenAll } from '../../ir/statement-builders.ts'
+import { type Body, stmt } from '../../ir/tree.ts'
+import { vectorToUnroll } from '../loops/vector-to-unroll.ts'
+import { exchangeHalves, hasHalves } from './recursive-halving.ts'
+
+/** The roles of the loops of a cross-thread reduction. */
+export interface Roles {
+  /** The outermost reduction loop. */
+  readonly root: For
+  /** Reduction loops that are bound to threads. Loops on thread.x are last. */
+  readonly folded: readonly For[]
+  /** Spatial loops inside the root, without guards. `serial`: loops within one thread. `threads`: loops that are bound to threads. */
+  readonly serial: readonly For[]
+  readonly threads: readonly For[]
+  /** All spatial loops that are bound to threads, inside and around the root. */
+  readonly others: readonly For[]
+  /** The target is updated only if all these conditions hold. */
+  readonly conditions: readonly Expr[]
+  /** True if no other loop or statement combines into the target. */
+  readonly alone: boolean
+  /** True if a condition may exclude elements, which still have to be initialised to the identity. */
+  readonly startsApart: boolean
+  /** Condition for the existence of the element; undefined if it always exists. */
+  readonly exists: Expr | undefined
+}
+
+export interface PartialResults {
+  readonly reduce: Reduce
+  readonly roles: Roles
+  /** Buffers of partial results, one per target: `registers` of each thread, and `scratch` in shared memory. */
+  readonly registers: readonly Buffer[]
+  readonly scratch: readonly Buffer[]
+  /** `width`: lanes per exchange. `groups`: number of groups of lanes. `lanesAgain`: the groups are few enough for a second exchange. */
+  readonly width: number
+  readonly groups: number
+  readonly lanesAgain: boolean
+  /** True if all elements of a thread are combined at once; false if they are combined one by one. */
+  readonly atOnce: boolean
+  /** True if the first index of `scratch` is the thread's rank, and the last index is the element. False for the opposite order. */
+  readonly rankFirst: boolean
+  /** True if any thread may update the target, because the target is not in registers. */
+  readonly scattered: boolean
+  readonly lane: { readonly among: number; readonly together: boolean | undefined }
+}
+
+type Vars = ReadonlyMap<string, Expr>
+
+/** Index of the current element in a thread's partial results. */
+export const elementOf = ({ serial }: Roles, map: Vars = new Map()): Expr[] =>
+  serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
+
+/** Returns the statements after the reduction loops, which combine the partial results of the threads into the target. */
+export function combinePartials(partials: PartialResults, names: Names): Stmt[] {
+  const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, rankFirst, lane } = partials
+  const { serial, threads, others, folded } = roles
+  // In the last phase, `over` is empty: the first thread of each group updates its elements.
+  const nestOfPhase = (
+    map: Vars,
+    over: readonly For[],
+    make: (rank: Expr, cell: (rank: Expr) => Expr[], inner: Vars) => Body,
+  ): Body =>
+    nest([...threads, ...over.map((l) => ({ ...l, reduce: false, guards: [] }))], names, (inner) => {
+      const all = new Map([...map, ...inner])
+      const at = (l: For): Expr => substitute(variable(l.var), all)
+      const rank = over.reduce<Expr>((sum, l) => add(mul(sum, l.extent), at(l)), int(0))
+      const row = atOnce ? serial.map(at) : []
+      const place = others.map(at)
+      return make(rank, (r) => (rankFirst ? [r, ...place, ...row] : [...row, ...place, r]), all)
+    })
+  const registersAt = (map: Vars): Load[] =>
+    registers.map((b) => load(b.name, elementOf(roles, map), b.dtype))
+  const cells = (index: Expr[]): Load[] => scratch.map((b) => load(b.name, index, b.dtype))
+  const exchange = (map: Vars, count: number): Stmt => {
+    const own = registersAt(map)
+    const { among, together } = lane
+    const lanes = { width: count, among, ...(together ? { together } : {}) }
+    return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
+  }
+  const updateAt = (values: readonly Load[], at: Vars): Body =>
+    whenAll(
+      roles.conditions.map((g) => substitute(g, at)),
+      update(partials, values, at),
+    )
+  if (hasHalves(partials))
+    return exchangeHalves(partials, names, {
+      overThreads: (make) => nestOfPhase(new Map(), folded, (rank, _, all) => make(rank, all)),
+      update: (at, values, all) =>
+        updateAt(values, new Map([...all, ...serial.map((l, k): [string, Expr] => [l.var, at[k]!])])),
+    })
+  type Phase = (map: Vars) => Body
+  const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
+  if (groups > 1)
+    phases.push((map) =>
+      nestOfPhase(map, folded, (rank, cell, all) => {
+        const stores = scratch.map((b, k) => store(b.name, cell(div(rank, int(width))), registersAt(all)[k]!))
+        return width > 1 ? [when(eq(mod(rank, int(width)), int(0)), stores)] : stores
+      }),
+    )
+  if (lanesAgain)
+    phases.push((map) => [
+      ...nestOfPhase(map, folded, (rank, cell, all) => {
+        const values = cells(cell(mod(rank, int(groups))))
+        return registersAt(all).map((register, k) => store(register.buffer, register.index, values[k]!))
+      }),
+      exchange(map, groups),
+    ])
+  for (let stride = lanesAgain ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; stride >= 1; stride /= 2)
+    phases.push((map) =>
+      nestOfPhase(map, folded, (rank, cell) => {
+        const other = add(rank, int(stride))
+        const [targets, values] = [cells(cell(rank)), cells(cell(other))]
+        const fold = stmt<Stmt>({ ...reduce, init: false, atomic: false, targets, values })
+        return [when(and(lt(rank, int(stride)), lt(other, int(groups))), [fold])]
+      }),
+    )
+  phases.push((map) =>
+    nestOfPhase(map, [], (_, cell, all) => {
+      const values = groups > 1 && !lanesAgain ? cells(cell(int(0))) : registersAt(all)
+      return updateAt(values, all)
+    }),
+  )
+  return [
+    ...scratch.map(alloc),
+    ...(atOnce
+      ? phases.flatMap((p) => nest(serial, names, p))
+      : nest(serial.map(vectorToUnroll), names, (map) => phases.flatMap((p) => p(map)))),
+  ]
+}
+
+/** Updates the target; a plain store suffices if nothing else combines into it. */
+function update({ reduce, roles }: PartialResults, values: readonly Load[], map: Vars): Body {
+  const targets = reduce.targets.map((t) =>
+    load(
+      t.buffer,
+      t.index.map((e) => substitute(e, map)),
+      t.dtype,
+    ),
+  )
+  if (!roles.alone) return [stmt<Stmt>({ ...reduce, targets, values })]
+  return targets.map((t, k) => stmt({ ...store(t.buffer, t.index, values[k]!), span: reduce.span }))
+}
+
+/** Copies loops around the body `make`. Of the guards, only those on the loop's own variable are copied. */
+export const nest = (loops: readonly For[], names: Names, make: (map: Vars) => Body): Body =>
+  copyNest(
+    loops.map((l) => ({ ...l, guards: l.guards.filter((g) => mentions(g, l.var)) })),
+    names,
+    new Map(),
+    make,
+  )

@@ -1,0 +1,99 @@
+/**
+ * Initialisation of reductions with the identity. Invariant reached: no reduction carries its own initialisation; every target is set to
+ * the identity once, before the first combine.
+ * The initialisation is placed before the outermost reduction loop (or the instruction around it), under copies of the spatial loops in
+ * between. If the target's element changes with a reduction loop, or the loop is parallel, the whole buffer is filled first.
+ */
+
+import { spatialNest } from '../../analysis/spatial-nest.ts'
+import { invariant } from '../../ast/diagnostic.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { namesOf } from '../../ir/bound-names.ts'
+import { replaceLoop } from '../../ir/definitions.ts'
+import { constant, type Expr, type Load } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
+import { initialValue } from '../../ir/monoid.ts'
+import { initsOf, type ReductionPath } from '../../ir/reductions.ts'
+import { fill, store, when } from '../../ir/statement-builders.ts'
+import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
+
+export function initializeReductions(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  let body: Body = kernel.body
+  const fills: Stmt[] = []
+  for (;;) {
+    const site = initsOf(body)[0]
+    if (!site) break
+    const { reduce } = site
+    const plain = stmt<Reduce>({ ...reduce, init: false })
+    const started = withStart(body, site, names)
+    if (started) {
+      body = replaceStmt(started, reduce, () => plain)
+    } else {
+      for (const [k, t] of reduce.targets.entries()) {
+        const buffer = kernel.buffers.find((b) => b.name === t.buffer)
+        invariant(buffer, `the local buffer ${t.buffer} cannot be initialised before its reduction`)
+        fills.push(fill(buffer.name, initialValue(reduce.reducer.identity[k]!, buffer.dtype)))
+      }
+      body = replaceStmt(body, reduce, () => plain)
+    }
+  }
+  return { ...kernel, body: [...fills, ...body] }
+}
+
+/**
+ * Inserts the initialisation of a reduction's targets before the outermost reduction loop or instruction around it, for elements that
+ * satisfy `cond`. Undefined if this place is not legal.
+ */
+export function withStart(
+  body: Body,
+  { reduce, path }: ReductionPath,
+  names: Names,
+  cond?: Expr,
+): Body | undefined {
+  // The loops of an instruction cannot contain other statements.
+  const at = path.findIndex((l) => l.reduce || l.mode.kind === 'instr')
+  const inside = at < 0 ? [] : path.slice(at)
+  const nest = fitsBefore(reduce, inside) ? startsOf(reduce, inside, names, cond) : undefined
+  if (!nest) return undefined
+  return at < 0
+    ? replaceStmt(body, reduce, () => [...nest, reduce])
+    : replaceLoop(body, path[at]!.var, (loop) => [...nest, loop])
+}
+
+/** Returns true if the element does not change with a reduction loop, and no reduction loop is parallel. */
+const fitsBefore = (reduce: Reduce, inside: readonly For[]): boolean =>
+  inside
+    .filter((l) => l.reduce)
+    .every(
+      (r) => r.mode.kind !== 'bind' && reduce.targets.every((t) => t.index.every((e) => !mentions(e, r.var))),
+    )
+
+/**
+ * Sets the targets to the identity, over copies of the spatial loops `inside`. Guards that mention no copied loop are dropped, because
+ * skipped elements need the identity too. Undefined if no such nest exists.
+ */
+export const startsOf = (
+  reduce: Reduce,
+  inside: readonly For[],
+  names: Names,
+  cond?: Expr,
+): readonly Stmt[] | undefined =>
+  spatialNest(
+    inside,
+    reduce.targets.flatMap((t) => t.index),
+    (base) => names.fresh(base),
+    (renamed) => {
+      const stores = identities(reduce, renamed)
+      return cond ? [when(substitute(cond, renamed), stores)] : stores
+    },
+  )?.nest
+
+const identities = (reduce: Reduce, rename: ReadonlyMap<string, Expr> = new Map()): Stmt[] =>
+  reduce.targets.map((t: Load, k) => {
+    const identity = reduce.reducer.identity[k]!
+    const value = identity.kind === 'const' ? constant(identity.value, t.dtype) : identity
+    const index = t.index.map((e) => substitute(e, rename))
+    return store(t.buffer, index, value, { span: reduce.span })
+  })

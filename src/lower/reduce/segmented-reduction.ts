@@ -1,0 +1,176 @@
+/**
+ * Segmented reduction. Invariant reached: no loop has the mode `accumulate`. Such a loop accumulates in registers while the element stays
+ * the same, and writes back when it changes and at the end. Neighbouring iterations mostly have the same element, so most updates stay in
+ * the thread (Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016, for whole rows).
+ * The element is identified by the part of its index that changes with the loop. A reserved value marks empty registers.
+ */
+
+import { groupsOf, withoutStart } from '../../analysis/balanced-partition.ts'
+import { rises } from '../../analysis/integers/linear.ts'
+import { isPerfect, segmentsOf } from '../../analysis/segmented-loops.ts'
+import { invariant } from '../../ast/diagnostic.ts'
+import { accessesOf } from '../../ir/accesses.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { namesOf } from '../../ir/bound-names.ts'
+import { findLoop } from '../../ir/definitions.ts'
+import { add, all, bool, type Expr, int, type Load, load, mul, variable } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
+import { mapSame } from '../../ir/lists.ts'
+import type { For, Kernel2, LoopMode, Reduce, Stmt } from '../../ir/loops.ts'
+import { alloc, local, store, when } from '../../ir/statement-builders.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
+import { type Body, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import { fixupStarts } from './carry-out-fixup.ts'
+import { type LoopValues, nest, SegmentAccumulators } from './segment-accumulators.ts'
+import { type Epilogue, perBlock, perElement, perShare, type WriteBack } from './segment-epilogue.ts'
+
+export function reduceSegments(kernel: Kernel2): Kernel2 {
+  const names = namesOf(kernel)
+  const replaced = fixupStarts(kernel, names)
+  const body = mapSame(kernel.body, (top, k) => {
+    const marked: string[] = []
+    walkStmts([top], (s) => {
+      if (s.kind === 'for' && s.mode.kind === 'accumulate') marked.unshift(s.var)
+    })
+    return marked.reduce((s, v) => withSegmentedReduction(s, v, kernel, k, names), top)
+  })
+  if (body === kernel.body) return kernel
+  return { ...kernel, body: body.flatMap((s) => replaced.get(s) ?? [s]) }
+}
+
+type Accumulate = LoopMode & { readonly kind: 'accumulate' }
+
+/** Lowers the loop with variable `v` in statement `at` of the kernel. */
+function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
+  const mode = findLoop([whole], v)!.loop.mode as Accumulate
+  const { carry, within, by, partition: shares } = mode
+  const top = carry === undefined ? whole : withoutStart(whole, carry)
+  const { loop: marked, path } = findLoop([top], v)!
+  const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })
+  const segments = segmentsOf(loop)
+  if (typeof segments === 'string') {
+    invariant(carry === undefined, segments)
+    return replaceStmt([top], marked, () => loop)[0]!
+  }
+  const sums = new SegmentAccumulators(segments, names)
+  const { atomic } = segments.reduce
+  const withEpilogue = (epilogue: Epilogue): Body => [
+    ...epilogue.start,
+    // Batches require a perfect nest. If a later step added copies next to the reduction, iterations run one by one.
+    ...(by > 1 && isPerfect(loop, segments)
+      ? batches(loop, sums, epilogue, by, names)
+      : [sums.eachIteration(loop, epilogue.flush())]),
+    ...epilogue.end,
+  ]
+  const one = (epilogue: Epilogue): Stmt => {
+    const body = [...epilogue.registers.map(alloc), ...withEpilogue(epilogue)]
+    return replaceStmt([top], marked, () => when(bool(true), body))[0]!
+  }
+  if (!shares || (carry === undefined && !atomic)) return one(perElement(sums, atomic))
+  const writeBack: WriteBack = { own: interiorUpdate(segments.reduce, top, kernel, at), carry }
+  if (within === undefined) return one(perShare(sums, shares, writeBack, names))
+  const groups = groupsOf(shares, within, path, marked)
+  invariant(typeof groups !== 'string', 'steps see to it that groups stay what they are')
+  const epilogue = perBlock(sums, shares, groups, writeBack, names)
+  const inside = replaceStmt([groups.loop], marked, () => withEpilogue(epilogue))
+  const body = replaceStmt([top], groups.loop, () => [
+    ...epilogue.registers.map(alloc),
+    ...inside,
+    ...epilogue.after,
+  ])
+  // Allocated outside of the loops over blocks, so that the versions of a body share the memory.
+  return when(bool(true), [alloc(epilogue.shared), ...body])
+}
+
+/** How an element that belongs to one partition only is updated. */
+function interiorUpdate(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): WriteBack['own'] {
+  const [target] = reduce.targets
+  const uses = (body: Body): readonly Stmt[] =>
+    accessesOf(body).flatMap((a) => (a.buffer === target!.buffer ? [a.stmt] : []))
+  if (uses([top]).some((s) => s !== reduce)) return 'atomic'
+  const before = uses(kernel.body.slice(0, at))
+  const [identity] = reduce.reducer.identity
+  const last = before.at(-1)
+  const filled = last?.kind === 'fill' && identity && sameExpr(last.value, identity)
+  return filled ? 'store' : 'update'
+}
+
+/**
+ * Batches of `by` iterations: all values are loaded first, so that their loads are in flight together, and then combined in order. If the
+ * last iteration satisfies the guards, all do, and no iteration tests them.
+ */
+function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: number, names: Names): Body {
+  const { reduce, inner, parts } = sums.segments
+  const { extent } = loop
+  invariant(extent.kind === 'const' && extent.value % by === 0, 'batches divide a constant loop')
+  const shape = [int(by), ...inner.map((l) => l.extent)]
+  const batchLoop = (guarded: boolean): Body => {
+    const values = reduce.values.map((_, k) =>
+      local(names.fresh(`${reduce.targets[k]!.buffer}_value`), reduce.reducer.right[k]!.dtype, shape),
+    )
+    const round = names.fresh(`${loop.var}_round`)
+    const each = (make: (map: LoopValues, at: Expr) => Body): Stmt => {
+      const name = names.fresh(loop.var)
+      const map = new Map([[loop.var, add(mul(variable(round), int(by)), variable(name))]])
+      return stmt({
+        ...loop,
+        var: name,
+        extent: int(by),
+        mode: { kind: 'unroll', factor: null },
+        guards: guarded ? loop.guards.map((g) => substitute(g, map)) : [],
+        body: make(map, variable(name)),
+      })
+    }
+    const value = (k: number, at: Expr, map: LoopValues): Load =>
+      load(values[k]!.name, [at, ...inner.map((l) => substitute(variable(l.var), map))], values[k]!.dtype)
+    const loadPhase: Body = [
+      ...values.map(alloc),
+      each((map, at) =>
+        nest(inner, names, true, map, (all) =>
+          reduce.values.map((v, k) => store(values[k]!.name, value(k, at, all).index, substitute(v, all))),
+        ),
+      ),
+    ]
+    const combine = (switchElement: (map: LoopValues) => Body): Stmt =>
+      each((map, at) => [
+        ...switchElement(map),
+        ...nest(inner, names, true, map, (all) => [
+          sums.combine(
+            all,
+            values.map((_, k) => value(k, at, all)),
+          ),
+        ]),
+      ])
+    const switchElement = (map: LoopValues): Body =>
+      sums.switchElement(
+        parts.map((p) => substitute(p, map)),
+        epilogue.flush(),
+      )
+    const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
+    // Loads stay outside of the condition, so that they overlap its evaluation.
+    const one = guarded || !grows(parts, loop) ? undefined : sums.staysWithin(end)
+    const combinePhase: Stmt = one
+      ? when(one, [combine(() => [])], [combine(switchElement), ...sums.setLimit()])
+      : combine(switchElement)
+    const body: Body = [...loadPhase, combinePhase]
+    return [stmt({ ...loop, var: round, extent: int(extent.value / by), guards: [], body })]
+  }
+  const last = new Map([[loop.var, int(extent.value - 1)]])
+  const whole = loop.guards.map((g) => substitute(g, last))
+  if (!loop.guards.every((g) => isUpperBound(g, loop))) return batchLoop(true)
+  if (whole.length === 0) return batchLoop(false)
+  // Only the last partition is partial, so its iterations run one by one.
+  return [when(all(whole), batchLoop(false), [sums.eachIteration(loop, epilogue.flush())])]
+}
+
+/** Returns true for a guard `c·v + rest < n`, which holds for all earlier iterations if it holds for one. */
+function isUpperBound(g: Expr, loop: For): boolean {
+  return g.kind === 'binary' && g.op === 'lt' && !mentions(g.b, loop.var) && rises(g.a, loop.var)
+}
+
+/** Returns true if the searched value increases with the loop, and the range of the search is invariant. */
+const grows = ([part]: readonly Expr[], loop: For): boolean =>
+  part?.kind === 'search' &&
+  !mentions(part.lo, loop.var) &&
+  !mentions(part.hi, loop.var) &&
+  rises(part.value, loop.var)

@@ -1,0 +1,241 @@
+/**
+ * Multiversioning of vectorised loops, for alignment and remainders. Invariant reached: a vectorised loop whose accesses are aligned only
+ * for some sizes has two versions, under a test of these sizes: `if (d % 4 == 0) { … } else { … }`. In the first version, later passes use
+ * the test as a fact. If accesses are aligned but the loop may end within a vector, all lanes are tested at once: `if (last lane exists) {
+ * unconditional } else { one test per lane }`.
+ * Sizes are uniform, so versions may contain barriers, and the test is outside of all loops. It moves further inside if a version would
+ * allocate shared memory or be very long.
+ */
+
+import { Facts } from '../../analysis/integers/facts.ts'
+import { keepTerms, type Linear, linear, minus } from '../../analysis/integers/linear.ts'
+import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
+import { allocatedNames } from '../../ir/bindings.ts'
+import type { Names } from '../../ir/bound-names.ts'
+import { copyStatements } from '../../ir/clone-loops.ts'
+import { loopsOf } from '../../ir/definitions.ts'
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import { all, conjuncts, type Expr, eq, int, mod, variable } from '../../ir/expr.ts'
+import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
+import { mapSame } from '../../ir/lists.ts'
+import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import { when } from '../../ir/statement-builders.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import { type Body, bodiesOf, rewriteStmts, someStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
+import { valuesIn, wrapPredicate } from '../../ir/wrapping-values.ts'
+
+/** Width of the longest access in bytes. */
+const ACCESS = 16
+/** Maximum number of statements, after unrolling, of a second version. */
+const LONGEST = 1024
+
+export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body {
+  const together = vectorizeRegisterLoops(body)
+  const out = new Multiversioning(together, kernel, names).list(together, new Facts({ sizes: kernel.facts }))
+  return out === together ? body : out
+}
+
+/** Also vectorises loops over registers that vectorised loops access, because both will be unrolled together. */
+function vectorizeRegisterLoops(body: Body): Body {
+  const registers = allocatedNames(body, 'register')
+  const over = (loop: For): readonly string[] =>
+    accessesOf(loop.body).flatMap((a) =>
+      registers.has(a.buffer) && a.index.some((e) => mentions(e, loop.var)) ? [a.buffer] : [],
+    )
+  const lanes = new Map(
+    loopsOf(body).flatMap((l) => (isVector(l) ? over(l).map((b) => [b, lanesOf(l)]) : [])),
+  )
+  return rewriteStmts(body, {
+    stmt: (s) =>
+      s.kind === 'for' &&
+      s.mode.kind === 'serial' &&
+      loopsOf(s.body).length === 0 &&
+      over(s).some((b) => lanes.get(b) === lanesOf(s))
+        ? stmt<For>({ ...s, mode: { kind: 'vectorize' } })
+        : undefined,
+  })
+}
+
+class Multiversioning {
+  readonly #names: Names
+  readonly #sizes: ReadonlySet<string>
+  readonly #memory: ReadonlyMap<string, Buffer>
+  readonly #wraps: (e: Expr) => boolean
+
+  constructor(body: Body, kernel: Kernel2, names: Names) {
+    this.#names = names
+    this.#sizes = new Set(kernel.params.filter((p) => p.kind === 'size').map((p) => p.name))
+    const memory = new Map(kernel.buffers.map((b) => [b.name, b]))
+    walkStmts(body, (s) => {
+      if (s.kind === 'alloc' && s.buffer.scope !== 'register') memory.set(s.buffer.name, s.buffer)
+    })
+    this.#memory = memory
+    this.#wraps = wrapPredicate(valuesIn(body))
+  }
+
+  list(list: Body, facts: Facts): Body {
+    const missingFacts = list.map((s) => this.#missingFacts(s, facts))
+    if (missingFacts.every((w) => w.length === 0))
+      return mapSame(list, (s) => this.#guardByLastLane(s, facts))
+    const first = list.findIndex(hasVector)
+    const last = list.findLastIndex(hasVector)
+    const binds = list.slice(first, last + 1).some((s) => s.kind === 'let' || s.kind === 'alloc')
+    const end = binds ? list.length : last + 1
+    const range = list.slice(first, end)
+    const branches = range.every((s) => s.kind === 'if')
+    if (branches || !isCopied(range))
+      return list.flatMap((s) => (range.length > 1 ? this.list([s], facts) : [this.#versionInside(s, facts)]))
+    const missing = strongest(missingFacts.flat())
+    const cond = all(missing.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
+    const then = this.list(copyStatements(range, this.#names), facts.with(missing))
+    const others = (from: number, to?: number): Body =>
+      list.slice(from, to).map((s) => this.#guardByLastLane(s, facts))
+    return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
+  }
+
+  #versionInside(s: Stmt, facts: Facts): Stmt {
+    const then = s.kind === 'if' ? facts.where(s.cond) : facts
+    return withBodies(
+      s,
+      bodiesOf(s).map((b, k) => this.list(b, k === 0 ? then : facts)),
+    )
+  }
+
+  /** The facts about sizes that would align the vectorised loops inside. */
+  #missingFacts(s: Stmt, facts: Facts): readonly Fact[] {
+    if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, facts)
+    const then = s.kind === 'if' ? facts.where(s.cond) : facts
+    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, k === 0 ? then : facts)))
+  }
+
+  #missingForLoop(loop: For, facts: Facts): readonly Fact[] {
+    const missing = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, facts)?.missing ?? [])
+    return missing.length === 0 ||
+      this.#laneConditions(loop, facts.with(missing)).every((c) => this.#inLastLane(c, loop))
+      ? missing
+      : []
+  }
+
+  /** The conditions that lanes of one access evaluate individually. */
+  #laneConditions(loop: For, facts: Facts): readonly Expr[] {
+    const widths = accessesOf(loop.body).flatMap((a) => {
+      const alignment = this.#alignment(a, loop, facts)
+      return alignment?.missing.length === 0 ? [alignment.width] : []
+    })
+    return widths.length > 0
+      ? conditionsOn(loop).filter((c) => !this.#isUniform(c, loop, Math.max(...widths), facts))
+      : []
+  }
+
+  /** The number of lanes that one access can cover, and the facts that are missing for it. Undefined if lanes are not adjacent. */
+  #alignment(
+    { buffer, index, whole }: BufferAccess,
+    loop: For,
+    facts: Facts,
+  ): { readonly width: number; readonly missing: readonly Fact[] } | undefined {
+    const memory = this.#memory.get(buffer)
+    const base = memory && !whole ? neighbours(index[0]!, loop) : undefined
+    if (!memory || !base) return undefined
+    const sizes = [...base.terms.values()].flatMap(({ term }) =>
+      [...freeVars(term)].filter((v) => this.#sizes.has(v)),
+    )
+    const widest = Math.min(lanesOf(loop), ACCESS / DTYPE_BYTES[memory.dtype])
+    for (let width = widest; width >= 2; width /= 2) {
+      if (base.constant % width !== 0) continue
+      const isAligned = (extra: readonly Fact[]): boolean =>
+        facts.with(extra).divisorOfTerms(base) % width === 0
+      if (isAligned([])) return { width, missing: [] }
+      let missing = [...new Set(sizes)].map((size): Fact => ({ size, relation: 'multiple', by: width }))
+      if (!isAligned(missing)) continue
+      for (const f of missing) {
+        const fewer = missing.filter((x) => x !== f)
+        if (isAligned(fewer)) missing = fewer
+      }
+      return { width, missing }
+    }
+    return undefined
+  }
+
+  /** Splits a condition `x + lane < end` into the sum of the first lane and the end; undefined for other conditions. */
+  #firstLane(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
+    if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
+    const first = this.#wraps(c.a) || this.#wraps(c.b) ? undefined : neighbours(c.a, loop)
+    return first && { first, end: c.b }
+  }
+
+  /** Returns true if a condition is equal in `width` lanes: `x + lane < d` with x and d divisible by `width`. */
+  #isUniform(c: Expr, loop: For, width: number, facts: Facts): boolean {
+    const compared = this.#firstLane(c, loop)
+    if (!compared) return false
+    const difference = minus(compared.first, linear(compared.end))
+    return facts.divisorOfTerms(difference) % width === 0 && difference.constant % width === 0
+  }
+
+  /** The condition in the last lane, which implies it in all lanes; undefined for other conditions. */
+  #inLastLane(c: Expr, loop: For): Expr | undefined {
+    return this.#firstLane(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
+  }
+
+  /** Tests all lanes of aligned vectorised loops at once. */
+  #guardByLastLane(s: Stmt, facts: Facts): Stmt {
+    if (s.kind !== 'for' || !isVector(s)) {
+      const then = s.kind === 'if' ? facts.where(s.cond) : facts
+      return withBodies(
+        s,
+        bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : facts))),
+      )
+    }
+    const open = this.#laneConditions(s, facts)
+    const last = open.map((c) => this.#inLastLane(c, s))
+    if (open.length === 0 || last.some((c) => !c)) return s
+    const [only] = s.body
+    if (s.body.length !== 1 || only?.kind !== 'if') return s
+    const rest = conjuncts(only.cond).filter((c) => !open.includes(c))
+    const body = rest.length > 0 ? [stmt({ ...only, cond: all(rest) })] : only.then
+    return when(all(last as Expr[]), copyStatements([stmt<For>({ ...s, body })], this.#names), [s])
+  }
+}
+
+const isVector = (l: For): boolean => l.mode.kind === 'vectorize'
+
+const hasVector = (s: Stmt): boolean => loopsOf([s]).some(isVector)
+
+/** Returns true if a second version is short enough and allocates no shared memory. */
+const isCopied = (body: Body): boolean =>
+  !someStmt(body, (s) => s.kind === 'alloc' && s.buffer.scope !== 'register') && lengthOf(body) <= LONGEST
+
+/** The number of statements after unrolling. */
+const lengthOf = (body: Body): number =>
+  body.reduce((n, s) => {
+    const inside = bodiesOf(s).reduce((m, b) => m + lengthOf(b), 0)
+    return n + 1 + (s.kind === 'for' ? inside * copiesOf(s) : inside)
+  }, 0)
+
+function copiesOf({ mode, extent }: For): number {
+  if (mode.kind === 'unroll' && mode.factor !== null) return mode.factor
+  return mode.kind !== 'serial' && extent.kind === 'const' ? extent.value : 1
+}
+
+const lanesOf = (loop: For): number => (loop.extent.kind === 'const' ? loop.extent.value : 1)
+
+/** The index of the first lane, if the other lanes are adjacent; otherwise undefined. */
+function neighbours(index: Expr, loop: For): Linear | undefined {
+  const sum = linear(index)
+  const loopTerm = sum.terms.get(keyOf(variable(loop.var)))
+  if (loopTerm?.coefficient !== 1) return undefined
+  const others = keepTerms(sum, (t) => t !== loopTerm)
+  return [...others.terms.values()].some((t) => mentions(t.term, loop.var)) ? undefined : others
+}
+
+/** Conjuncts on the loop variable in the condition that encloses the whole body. */
+function conditionsOn(loop: For): readonly Expr[] {
+  const [only] = loop.body
+  return only?.kind === 'if' ? conjuncts(only.cond).filter((c) => mentions(c, loop.var)) : []
+}
+
+/** Keeps one fact per size. All divisors are powers of two, so the greatest implies the others. */
+function strongest(facts: readonly Fact[]): readonly Fact[] {
+  const by = new Map<string, Fact>()
+  for (const f of facts) if (f.by > (by.get(f.size)?.by ?? 0)) by.set(f.size, f)
+  return [...by.values()]
+}
