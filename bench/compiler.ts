@@ -16,8 +16,8 @@ import { emit } from '../src/backends/emit.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { readProgramText } from '../src/io/program-text.ts'
 import { Compilation } from '../src/run/compile.ts'
-import { programOf } from '../src/schedule/language.ts'
-import { stepsOf } from '../src/schedule/resolve.ts'
+import { programOf } from '../src/schedule/steps/language.ts'
+import { stepsOf } from '../src/schedule/steps/resolve.ts'
 import { child, count, cpu, isMain, option, packageFile, table, writeJson } from './support.ts'
 
 const STAGES = ['parse', 'elaborate', 'steps', 'lower', 'print'] as const

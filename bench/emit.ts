@@ -9,8 +9,8 @@ import { print } from '../src/ast/print.ts'
 import { emit } from '../src/backends/emit.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { Compilation } from '../src/run/compile.ts'
-import { loadFiles, loadProgram, programOf } from '../src/schedule/language.ts'
-import { stepsOf } from '../src/schedule/resolve.ts'
+import { loadFiles, loadProgram, programOf } from '../src/schedule/steps/language.ts'
+import { stepsOf } from '../src/schedule/steps/resolve.ts'
 import { child, count, isMain, median, option, packageFile, table, writeJson } from './support.ts'
 
 const STAGES = ['parse', 'elaborate', 'steps', 'lower', 'print', 'total'] as const

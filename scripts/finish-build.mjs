@@ -33,7 +33,7 @@ const trees = join(dist, 'trees')
 rmSync(trees, { recursive: true, force: true })
 const { openCache } = await import(pathToFileURL(join(dist, 'src/cache/disk-cache.js')).href)
 const { treesIn } = await import(pathToFileURL(join(dist, 'src/io/program-trees.js')).href)
-const { parse } = await import(pathToFileURL(join(dist, 'src/schedule/language.js')).href)
+const { parse } = await import(pathToFileURL(join(dist, 'src/schedule/steps/language.js')).href)
 const shipped = treesIn([openCache(trees, 'tree')], BUILD)
 for (const file of readdirSync(join(root, 'kernels'), { recursive: true, encoding: 'utf8' })) {
   if (!file.endsWith('.spt')) continue

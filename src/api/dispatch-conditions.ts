@@ -14,7 +14,7 @@ import {
 import { evaluateNode } from '../ir/evaluate.ts'
 import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { children, freeVars, rewriteExpr } from '../ir/expr-tree.ts'
-import { valuesOf } from '../schedule/resolve.ts'
+import { valuesOf } from '../schedule/steps/resolve.ts'
 
 /** A dispatch with arguments. */
 export interface DispatchCall {

@@ -8,7 +8,7 @@ import { suitsUnevenSegments } from '../formats/uneven-segments.ts'
 import { type AnyFormat, formatOfOrder } from '../ir/format.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
 import type { Compilation } from '../run/compile.ts'
-import type { UsedFormat } from '../schedule/used-formats.ts'
+import type { UsedFormat } from '../schedule/coordinates/as/used-formats.ts'
 import type { MatrixStatistics } from '../search/model/statistics.ts'
 import {
   applySketch,

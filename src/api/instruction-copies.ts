@@ -10,7 +10,7 @@ import { iteratorsOf } from '../analysis/instructions/operand-digits.ts'
 import { Names } from '../ir/bound-names.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Instr } from '../ir/instr.ts'
-import type { LoopStep } from '../schedule/steps.ts'
+import type { LoopStep } from '../schedule/steps/steps.ts'
 import { type InstructionTest, testOf } from './instruction-data.ts'
 import { runOf, SMALL, TWICE } from './instruction-layout.ts'
 

@@ -6,8 +6,8 @@ import { Report } from '../elaborate/diagnostics.ts'
 import { constantArguments, type Family, type Named } from '../elaborate/index.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
 import { sameData } from '../ir/structural-equality.ts'
-import type { CacheScope, MemoryScope } from '../schedule/arguments.ts'
-import type { LoopStep } from '../schedule/steps.ts'
+import type { CacheScope, MemoryScope } from '../schedule/steps/arguments.ts'
+import type { LoopStep } from '../schedule/steps/steps.ts'
 
 /** Declarations and imports of a program. */
 export interface Declarations {

@@ -11,9 +11,9 @@ import {
   formatInputs,
   formatInputsOfChoice,
   inputsOfFormats,
-} from '../schedule/format-inputs.ts'
-import { type Step, stepsOf } from '../schedule/resolve.ts'
-import { type UsedFormat, usedFormats } from '../schedule/used-formats.ts'
+} from '../schedule/coordinates/as/format-inputs.ts'
+import { type UsedFormat, usedFormats } from '../schedule/coordinates/as/used-formats.ts'
+import { type Step, stepsOf } from '../schedule/steps/resolve.ts'
 import type { SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from './argument-checks.ts'
 import { valuesIn } from './bound-inputs.ts'

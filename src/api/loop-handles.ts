@@ -5,8 +5,8 @@
 import type { For } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
-import type { LoopHandle } from '../schedule/loop-ref.ts'
-import { handle, loopName } from '../schedule/state.ts'
+import type { LoopHandle } from '../schedule/names/loop-ref.ts'
+import { handle, loopName } from '../schedule/state/state.ts'
 
 const origins = new WeakMap<LoopHandle, { readonly kernel: Kernel1; readonly name: string }>()
 

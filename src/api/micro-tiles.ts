@@ -11,7 +11,7 @@ import { constant, type Expr } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import type { AnyFormat, Format } from '../ir/format.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { programOf } from '../schedule/language.ts'
+import { programOf } from '../schedule/steps/language.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 
 export type {

@@ -5,8 +5,8 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { printExpr, printMode } from '../ir/print-stage2.ts'
 import { walkStmts } from '../ir/tree.ts'
-import { loopNames } from '../schedule/loop-names.ts'
-import type { LoopRef } from '../schedule/loop-ref.ts'
+import { loopNames } from '../schedule/names/loop-names.ts'
+import type { LoopRef } from '../schedule/names/loop-ref.ts'
 
 /** A top-level loop nest: one launch, unless it is merged with others. */
 export interface Nest {

@@ -3,7 +3,7 @@
 import { labelled } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Sources } from '../run/launch-spans.ts'
-import { axisOf, iterationsOver, loopOver, type StoredPart } from '../schedule/parts.ts'
+import { axisOf, iterationsOver, loopOver, type StoredPart } from '../schedule/names/parts.ts'
 import { ErrorSources } from './error-sources.ts'
 
 export class Part extends ErrorSources {

@@ -5,7 +5,7 @@ import { Report } from '../elaborate/diagnostics.ts'
 import { argumentOver, parameters } from '../elaborate/schedule-params.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { overSizes } from '../schedule/step-arguments.ts'
+import { overSizes } from '../schedule/steps/step-arguments.ts'
 
 /** Parses an expression as in schedules. Throws SptError `parse/…` and `check/…`, with spans in a source called `sizes`. */
 export function parseSizes(text: string, { params }: Kernel1): Expr {

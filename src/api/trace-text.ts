@@ -3,8 +3,8 @@ import { useText } from '../formats/instance/format-arguments.ts'
 import type { Expr } from '../ir/expr.ts'
 import { printExpr1 } from '../ir/print-stage1.ts'
 import type { Compilation } from '../run/compile.ts'
-import { printCoordStep } from '../schedule/coords/steps.ts'
-import type { LoopStep } from '../schedule/steps.ts'
+import { printCoordStep } from '../schedule/coordinates/steps.ts'
+import type { LoopStep } from '../schedule/steps/steps.ts'
 
 /** A step in JSON; formats are given by name or source. */
 export type TraceStep =

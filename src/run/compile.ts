@@ -17,15 +17,15 @@ import {
   isLoopStep,
   isOfOtherAxes,
   refuseLate,
-} from '../schedule/coords/steps.ts'
+} from '../schedule/coordinates/steps.ts'
 import { alone, automatic } from '../schedule/default-schedule.ts'
-import { checkNewNames } from '../schedule/fresh-names.ts'
-import { withApart } from '../schedule/nest-dependence.ts'
+import { withApart } from '../schedule/legality/nest-dependence.ts'
+import { checkNewNames } from '../schedule/names/fresh-names.ts'
 import { endsCoordinates } from '../schedule/primitives.ts'
-import type { Step } from '../schedule/resolve.ts'
-import { apply, printTrace, type ScheduleState, start, undo } from '../schedule/state.ts'
-import { withParameters } from '../schedule/step-parameters.ts'
-import { type LoopStep, printStep } from '../schedule/steps.ts'
+import { apply, printTrace, type ScheduleState, start, undo } from '../schedule/state/state.ts'
+import type { Step } from '../schedule/steps/resolve.ts'
+import { withParameters } from '../schedule/steps/step-parameters.ts'
+import { type LoopStep, printStep } from '../schedule/steps/steps.ts'
 import { EarlySteps } from './size-steps.ts'
 
 /** A point in a compilation at which an observer is called. */

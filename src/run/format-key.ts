@@ -1,5 +1,5 @@
 /** Keys for kernels that store their tensors identically. */
-import { coordStepsKey } from '../schedule/coords/steps.ts'
+import { coordStepsKey } from '../schedule/coordinates/steps.ts'
 import type { Compilation } from './compile.ts'
 
 /** Key of the steps that determine the stored arrays: all steps on coordinates except loop reordering. Empty if there are none. */

@@ -10,8 +10,8 @@ import { isInt } from '../ir/dtype.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
-import { apply, type ScheduleState } from './state.ts'
-import type { LoopStep } from './steps.ts'
+import { apply, type ScheduleState } from './state/state.ts'
+import type { LoopStep } from './steps/steps.ts'
 
 /** Threads of a block for one loop; columns and rows of a block for two loops. */
 const THREADS = 64

@@ -5,9 +5,9 @@
 import type { StepSyntax } from '../ast/step-syntax.ts'
 import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
-import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './arguments.ts'
-import type { Consumed, Context } from './context.ts'
-import type { LoopRef } from './loop-ref.ts'
+import type { LoopRef } from './names/loop-ref.ts'
+import type { Consumed, Context } from './state/context.ts'
+import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './steps/arguments.ts'
 
 /** A loop that no longer exists, and the names of the loops that replace it. */
 export type Gone = Omit<Consumed, 'step'>

@@ -6,7 +6,7 @@ import { blockOf } from '../../src/analysis/subscript-injectivity.ts'
 import { denseAxis } from '../../src/ir/axis.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../../src/ir/expr.ts'
 import type { For } from '../../src/ir/loops.ts'
-import { loop } from '../../src/schedule/build.ts'
+import { loop } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 
 const EXTENTS = { x: 6, y: 4 } as const

@@ -4,7 +4,7 @@ import * as ast from '../../src/ast/nodes.ts'
 import { BIND_TARGETS, ROLES, SCALAR_TYPES } from '../../src/ast/nodes.ts'
 import { printStep } from '../../src/ast/print.ts'
 import type { Syntax, ValueSyntax } from '../../src/ast/step-syntax.ts'
-import { STEP_SYNTAX } from '../../src/schedule/language.ts'
+import { STEP_SYNTAX } from '../../src/schedule/steps/language.ts'
 
 const span = { source: 'generated', start: 0, end: 0 }
 type Arb<T> = fc.Arbitrary<T>

@@ -3,7 +3,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { resolve, scopeOf } from '../../src/ast/linked-program.ts'
 import { render } from '../../src/ast/render.ts'
 import { resolvePath } from '../../src/ast/resolve-path.ts'
-import { loadProgram, programOf } from '../../src/schedule/language.ts'
+import { loadProgram, programOf } from '../../src/schedule/steps/language.ts'
 
 type Texts = Readonly<Record<string, string>>
 const reader = (texts: Texts) => async (path: string) => {

@@ -5,7 +5,7 @@ import { scan } from '../../src/ast/lexical-scan.ts'
 import type * as Ast from '../../src/ast/nodes.ts'
 import { parseExpression } from '../../src/ast/parse.ts'
 import { sourceOf, spanIn } from '../../src/ast/span.ts'
-import { parse } from '../../src/schedule/language.ts'
+import { parse } from '../../src/schedule/steps/language.ts'
 import { refusal } from '../support/refusal.ts'
 
 const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/', '$', ' ') }), {

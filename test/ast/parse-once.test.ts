@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { type Parser, parserFor } from '../../src/ast/parse.ts'
 import { print } from '../../src/ast/print.ts'
-import { STEP_SYNTAX } from '../../src/schedule/language.ts'
+import { STEP_SYNTAX } from '../../src/schedule/steps/language.ts'
 import { runs } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 

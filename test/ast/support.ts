@@ -1,7 +1,7 @@
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { File } from '../../src/ast/nodes.ts'
 import { render } from '../../src/ast/render.ts'
-import { parse } from '../../src/schedule/language.ts'
+import { parse } from '../../src/schedule/steps/language.ts'
 
 export const read = (text: string, name = 'test.spt'): File => parse({ name, text })
 

@@ -7,7 +7,7 @@ import type { Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { at, buffer, type Operand, reduce, store } from '../../src/schedule/build.ts'
+import { at, buffer, type Operand, reduce, store } from '../../src/schedule/examples/build.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 
 const TYPES: readonly Dtype[] = ['f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8']

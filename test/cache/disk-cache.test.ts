@@ -17,7 +17,7 @@ import {
   openCache,
 } from '../../src/cache/disk-cache.ts'
 import { decodeTree, encodeTree, treesIn } from '../../src/io/program-trees.ts'
-import { parse } from '../../src/schedule/language.ts'
+import { parse } from '../../src/schedule/steps/language.ts'
 import { sample } from '../support/cases.ts'
 
 let folder = ''

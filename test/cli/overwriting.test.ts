@@ -8,7 +8,7 @@ import { isQuotable, quotedPath } from '../../src/ast/quoted-path.ts'
 import { Call } from '../../src/cli/command.ts'
 import { writeWrongResults } from '../../src/cli/run/tuning.ts'
 import { load } from '../../src/node.ts'
-import { parse } from '../../src/schedule/language.ts'
+import { parse } from '../../src/schedule/steps/language.ts'
 import { runs, sample } from '../support/cases.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 

@@ -2,11 +2,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { parseProgram } from '../../src/api/program.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
-import type { CoordExample } from '../../src/schedule/coords/primitive.ts'
-import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
+import type { CoordExample } from '../../src/schedule/coordinates/primitive.ts'
+import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
-import { apply, start } from '../../src/schedule/state.ts'
-import { printStep } from '../../src/schedule/steps.ts'
+import { apply, start } from '../../src/schedule/state/state.ts'
+import { printStep } from '../../src/schedule/steps/steps.ts'
 import { standard } from '../support/packaged-formats.ts'
 
 const ROW_SUMS = `kernel k(m: size, n: size) {
@@ -167,7 +167,7 @@ export function codesOfSteps(): ReadonlyMap<string, readonly string[]> {
     )
     return [...it.codes, ...inner]
   }
-  const common = new Set(reach(`${FOLDER}context.ts`, 'Context', new Set()))
+  const common = new Set(reach(`${FOLDER}state/context.ts`, 'Context', new Set()))
   const out = new Map<string, readonly string[]>([['every step', [...common].toSorted()]])
   for (const [file, { own }] of modules)
     for (const [name] of own) {
@@ -178,7 +178,7 @@ export function codesOfSteps(): ReadonlyMap<string, readonly string[]> {
       ).exec(text)
       if (!word) continue
       const key =
-        file.includes('/coords/') && ['fuse', 'reorder'].includes(word[2]!)
+        file.includes('/coordinates/') && ['fuse', 'reorder'].includes(word[2]!)
           ? `${word[2]} on coordinates`
           : word[2]!
       out.set(key, [...new Set(reach(file, name, new Set()))].filter((c) => !common.has(c)).toSorted())

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { type Elaborated, elaborate } from '../../src/elaborate/index.ts'
 import { print1 } from '../../src/ir/print-stage1.ts'
-import { loadProgram } from '../../src/schedule/language.ts'
+import { loadProgram } from '../../src/schedule/steps/language.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'
 import { kernelOf } from './support.ts'
 

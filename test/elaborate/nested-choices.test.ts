@@ -5,7 +5,7 @@ import { decide, dispatchCall } from '../../src/api/dispatch-conditions.ts'
 import type { Choice } from '../../src/elaborate/index.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { load, SptError } from '../../src/node.ts'
-import { loadProgram, programOf } from '../../src/schedule/language.ts'
+import { loadProgram, programOf } from '../../src/schedule/steps/language.ts'
 
 const KERNEL = `kernel mul(m: size, n: size, d: size) {
   axis i  = dense_fixed(m)

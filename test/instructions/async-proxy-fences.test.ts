@@ -5,7 +5,7 @@ import type { Stmt } from '../../src/ir/loops.ts'
 import { walkStmts } from '../../src/ir/tree.ts'
 import { checkFences } from '../../src/lower/instructions/async-proxy-fences.ts'
 import { load } from '../../src/node.ts'
-import { at, reduce, store } from '../../src/schedule/build.ts'
+import { at, reduce, store } from '../../src/schedule/examples/build.ts'
 import { refusal } from '../support/refusal.ts'
 
 test.each([

@@ -6,7 +6,7 @@ import { findLoop, loopsOf, replaceLoop } from '../../src/ir/definitions.ts'
 import { int, variable } from '../../src/ir/expr.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { rewriteStmts, stmt } from '../../src/ir/tree.ts'
-import { rowProduct, twoPhases } from '../../src/schedule/samples.ts'
+import { rowProduct, twoPhases } from '../../src/schedule/examples/samples.ts'
 import { runs } from '../support/cases.ts'
 import { samples } from '../support/kernel2.ts'
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostic.ts'
 import { add, builtin, int, lt } from '../../src/ir/expr.ts'
 import type { For, Kernel2, LoopMode, Stmt } from '../../src/ir/loops.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
-import * as samples from '../../src/schedule/samples.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
+import * as samples from '../../src/schedule/examples/samples.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 
 const buffers = [

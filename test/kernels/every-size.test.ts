@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { decide, dispatchCall } from '../../src/api/dispatch-conditions.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { type Kernel, load } from '../../src/node.ts'
-import { loadProgram } from '../../src/schedule/language.ts'
+import { loadProgram } from '../../src/schedule/steps/language.ts'
 import { isTurnOf, LONG, SEED, sample } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 

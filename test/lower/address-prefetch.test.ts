@@ -5,7 +5,7 @@ import { lt, variable } from '../../src/ir/expr.ts'
 import { mentions } from '../../src/ir/expr-tree.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
 import { addressesAhead } from '../../src/lower/pipelining/address-prefetch.ts'
-import { at, loop, store } from '../../src/schedule/build.ts'
+import { at, loop, store } from '../../src/schedule/examples/build.ts'
 
 test('an address that one copy tests per element is computed by all of its copies', () => {
   const row = at('list', ['p'], 'i32')

@@ -7,7 +7,7 @@ import { printBody } from '../../src/ir/print-stage2.ts'
 import { barrier, store, when } from '../../src/ir/statement-builders.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { eliminateCommonSubexpressions } from '../../src/lower/expressions/common-subexpressions.ts'
-import { buffer, loop } from '../../src/schedule/build.ts'
+import { buffer, loop } from '../../src/schedule/examples/build.ts'
 
 const [i, n] = [variable('i'), variable('n')]
 const named = (name: string, value: Expr): Stmt => ({ kind: 'let', name, dtype: value.dtype, value })

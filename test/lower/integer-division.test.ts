@@ -7,7 +7,7 @@ import { rewriteExpr } from '../../src/ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { lowerIntegerDivision } from '../../src/lower/expressions/integer-division.ts'
-import { loop as loopOver } from '../../src/schedule/build.ts'
+import { loop as loopOver } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 
 const store = (e: Expr): Store =>

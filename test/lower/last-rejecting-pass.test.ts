@@ -1,15 +1,14 @@
 /** What `spt check` leaves out of lowering cannot refuse: no pass after the last that may has what refusals are made with. */
 import { readFileSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename, dirname, normalize, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { LAST_REJECTING_PASS, LAUNCH_PASSES } from '../../src/lower/passes.ts'
 
 const textOf = (file: string): string => readFileSync(resolve('src/lower', file), 'utf8')
 const importsOf = (file: string): readonly (readonly [names: string, file: string])[] =>
-  [...textOf(file).matchAll(/^import (?!type\b)([^;]*?) from '\.\/([\w/-]+\.ts)'/gm)].map((m) => [
-    m[1]!,
-    m[2]!,
-  ])
+  [...textOf(file).matchAll(/^import (?!type\b)([^;]*?) from '(\.\.?\/[\w./-]+\.ts)'/gm)]
+    .map((m) => [m[1]!, normalize(`${dirname(file)}/${m[2]!}`)] as const)
+    .filter(([, from]) => !from.startsWith('..'))
 
 /** The file with those of its room that it runs. */
 function reached(file: string, into: Set<string> = new Set()): ReadonlySet<string> {

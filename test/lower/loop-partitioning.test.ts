@@ -7,7 +7,7 @@ import { add, ceildiv, div, type Expr, lt, mod, mul } from '../../src/ir/expr.ts
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
 import { tightenLoopBounds } from '../../src/lower/specialise/loop-bound-tightening.ts'
 import { partitionLoops } from '../../src/lower/specialise/loop-partitioning.ts'
-import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 
 /**

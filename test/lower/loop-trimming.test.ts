@@ -5,7 +5,7 @@ import { interpret } from '../../src/interpret/stage2.ts'
 import { add, type Expr, lt, mul } from '../../src/ir/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
 import { trimLoops } from '../../src/lower/specialise/loop-trimming.ts'
-import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 
 const LENGTH = 16

@@ -8,7 +8,7 @@ import { add, div, type Expr, lt, mul } from '../../src/ir/expr.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
 import { alloc } from '../../src/ir/statement-builders.ts'
 import { accumulateIntoPadding } from '../../src/lower/specialise/padding-accumulation.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 
 /** Each is by itself a reason to go on asking. */

@@ -1,21 +1,24 @@
 /** The naming rule of passes (`passes.ts`): a pass has the name of its file, and its function contains the same words. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { expect, test } from 'vitest'
 import { LAUNCH_OUTLINING, LAUNCH_PASSES, LOOP_PASSES, PASSES, POSITIONS } from '../../src/lower/passes.ts'
 
 const LISTS = readFileSync('src/lower/passes.ts', 'utf8')
 const PIPELINE = readFileSync('src/lower/pipeline.ts', 'utf8')
 
-/** The functions that a file imports from `./MODULE.ts`. */
+const FILES = readdirSync('src/lower', { recursive: true, encoding: 'utf8' }).map((f) => basename(f, '.ts'))
+
+/** The functions that a file imports from `./FOLDER/MODULE.ts`. */
 const importedFrom = (text: string, module: string): readonly string[] =>
-  [...text.matchAll(/^import \{([^}]*)\} from '\.\/([\w/-]+)\.ts'$/gm)]
+  [...text.matchAll(/^import \{([^}]*)\} from '\.\/(?:[\w-]+\/)?([\w-]+)\.ts'$/gm)]
     .filter(([, , from]) => from === module)
     .flatMap(([, names]) => names!.match(/\w+/g)!)
 
 const stem = (word: string): string => word.slice(0, 3)
 
 function expectNamed(name: string, functions: readonly string[]): void {
-  expect(existsSync(`src/lower/${name}.ts`), `src/lower/${name}.ts`).toBe(true)
+  expect(FILES.filter((f) => f === name)).toHaveLength(1)
   const verbForm = functions.filter((f) => name.split('-').every((w) => f.toLowerCase().includes(stem(w))))
   expect(verbForm, `${functions.join(', ')} in words of ${name}`).toHaveLength(1)
 }

@@ -7,7 +7,7 @@ import type { Stmt } from '../../src/ir/loops.ts'
 import { printExpr } from '../../src/ir/print-stage2.ts'
 import { when } from '../../src/ir/statement-builders.ts'
 import { pipelineInvariants } from '../../src/lower/pipelining/pipeline-invariants.ts'
-import { at, loop, store } from '../../src/schedule/build.ts'
+import { at, loop, store } from '../../src/schedule/examples/build.ts'
 
 const [tile, go, m, thread] = [variable('tile'), variable('go'), variable('m'), builtin('thread.x')]
 const row = at('rows', [tile], 'i32')

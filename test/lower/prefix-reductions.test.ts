@@ -8,7 +8,7 @@ import { mentions } from '../../src/ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { simplifyPrefixReductions } from '../../src/lower/reduce/prefix-reductions.ts'
 import { initializeReductions } from '../../src/lower/reduce/reduction-initialization.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 
 const MOST = 64

@@ -6,7 +6,7 @@ import { loopsOf } from '../../src/ir/definitions.ts'
 import { add, binary, call, cast, constant, type Expr, int, lt, mul } from '../../src/ir/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
 import { iterateSetBits } from '../../src/lower/loops/set-bit-iteration.ts'
-import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 
 const isSet = (word: Expr): Expr =>

@@ -4,7 +4,7 @@ import { add, eq, lt } from '../../src/ir/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { when } from '../../src/ir/statement-builders.ts'
 import { makeCopiesCooperative } from '../../src/lower/memory/cooperative-copies.ts'
-import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { run, runPlan } from '../support/kernel2.ts'
 

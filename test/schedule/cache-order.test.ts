@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
-import { columnSplit } from '../../src/schedule/samples.ts'
-import { replay } from '../../src/schedule/state.ts'
+import { columnSplit } from '../../src/schedule/examples/samples.ts'
+import { replay } from '../../src/schedule/state/state.ts'
 
 test('partial results of a split row are in registers only, with the tail', () => {
   const { kernel } = replay(columnSplit, [

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { int } from '../../src/ir/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { KernelNames } from '../../src/schedule/kernel-names.ts'
+import { KernelNames } from '../../src/schedule/names/kernel-names.ts'
 
 const NAMES = ['a', 'b', 'c', 'd']
 const loop = (v: string, k: number): Stmt =>

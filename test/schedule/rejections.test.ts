@@ -4,7 +4,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { add, constant, type Expr, lt, mul, select } from '../../src/ir/expr.ts'
 import type { Kernel2 } from '../../src/ir/loops.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import {
   boundNests,
   elementwise,
@@ -16,10 +16,10 @@ import {
   rowSums,
   twoNests,
   twoPhases,
-} from '../../src/schedule/samples.ts'
-import { replay } from '../../src/schedule/state.ts'
-import type { LoopStep } from '../../src/schedule/steps.ts'
-import { traceFromJson } from '../../src/schedule/trace.ts'
+} from '../../src/schedule/examples/samples.ts'
+import { replay } from '../../src/schedule/state/state.ts'
+import { traceFromJson } from '../../src/schedule/state/trace.ts'
+import type { LoopStep } from '../../src/schedule/steps/steps.ts'
 import { pair, run } from '../support/kernel2.ts'
 import { FORMATS } from '../support/program-parts.ts'
 import { diagnosticOf, refusal as refused } from '../support/refusal.ts'

@@ -1,8 +1,8 @@
 /** A step of any word, drawn from what its primitive says that it takes; most are refused. */
 import type { StepSyntax, Syntax, ValueSyntax } from '../../src/ast/step-syntax.ts'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
-import type { LoopRef } from '../../src/schedule/loop-ref.ts'
-import type { LoopStep } from '../../src/schedule/steps.ts'
+import type { LoopRef } from '../../src/schedule/names/loop-ref.ts'
+import type { LoopStep } from '../../src/schedule/steps/steps.ts'
 
 /** Where draws come from, and what there is to draw. */
 export interface Draws {

@@ -8,7 +8,7 @@ import { builtinMonoid, type Monoid } from '../../src/ir/monoid.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { when } from '../../src/ir/statement-builders.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
 
 export interface Data {

@@ -3,7 +3,7 @@ import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Compilation } from '../../src/run/compile.ts'
-import type { Step } from '../../src/schedule/resolve.ts'
+import type { Step } from '../../src/schedule/steps/resolve.ts'
 import type { Joined } from './join-gen.ts'
 
 export interface Made {

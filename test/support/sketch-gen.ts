@@ -2,7 +2,7 @@
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Compilation } from '../../src/run/compile.ts'
-import type { Step } from '../../src/schedule/resolve.ts'
+import type { Step } from '../../src/schedule/steps/resolve.ts'
 import {
   applySketch,
   Decisions,

@@ -6,8 +6,8 @@ import { loopsOf } from '../../src/ir/definitions.ts'
 import { THREAD_AXES } from '../../src/ir/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
-import { apply, type ScheduleState, start } from '../../src/schedule/state.ts'
-import type { LoopStep } from '../../src/schedule/steps.ts'
+import { apply, type ScheduleState, start } from '../../src/schedule/state/state.ts'
+import type { LoopStep } from '../../src/schedule/steps/steps.ts'
 import { drawnStep } from './draw-step.ts'
 
 /** Numbers that choose one step. */

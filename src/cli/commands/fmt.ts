@@ -3,7 +3,7 @@ import { print } from '../../ast/print.ts'
 import { escapeLine } from '../../ast/render.ts'
 import { writeFile } from '../../io/node-files.ts'
 import { readProgramText } from '../../io/program-text.ts'
-import { parse } from '../../schedule/language.ts'
+import { parse } from '../../schedule/steps/language.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT, showDiagnostics } from '../failure.ts'
 

@@ -1,6 +1,6 @@
 /**
  * Fix-up of carry-outs (Merrill and Garland, merge-path partitions, SC 2016). The work partition in which a nonempty segment begins
- * stores its result (`schedule/carry-out.ts` ensures that every position and column has a partition). A loop nest after all partitions
+ * stores its result (`schedule/loops/reductions/carry-out.ts` ensures that every position and column has a partition). A loop nest after all partitions
  * visits every element and sets empty segments to the identity. So no zero-fill is needed before.
  */
 

@@ -5,9 +5,9 @@ import { findLoop, loopsOf } from '../../ir/definitions.ts'
 import type { ThreadAxis } from '../../ir/expr.ts'
 import type { For, Kernel2 } from '../../ir/loops.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import type { CoordStep } from '../../schedule/coords/steps.ts'
-import type { Step } from '../../schedule/resolve.ts'
-import type { LoopStep } from '../../schedule/steps.ts'
+import type { CoordStep } from '../../schedule/coordinates/steps.ts'
+import type { Step } from '../../schedule/steps/resolve.ts'
+import type { LoopStep } from '../../schedule/steps/steps.ts'
 
 /** Basis of sketches: a kernel as an immutable value that accepts schedule steps. */
 export interface Schedulable<K> {

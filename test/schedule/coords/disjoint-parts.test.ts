@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Kernel1 } from '../../../src/ir/stage1.ts'
-import { partsApart } from '../../../src/schedule/coords/part-write-conflicts.ts'
+import { partsApart } from '../../../src/schedule/coordinates/legality/part-write-conflicts.ts'
 import { runs } from '../../support/cases.ts'
 import { inputsOf, pair } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'

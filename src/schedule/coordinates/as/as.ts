@@ -1,0 +1,305 @@
+/**
+ * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure (a dense A: itself,
+ * `own-axes.ts`) in another format, or in several formats for different parts of the coordinates (SparseTIR's
+ * decompose_format, section 3.2.2, with legality checks). The old axes leave the kernel. Every iteration over them
+ * runs once for each part, over the part's axes, and the part's inverse map computes the old coordinates. A nest of
+ * several such iterations is distributed first (`iteration-fission.ts`), unless each row is in a single part
+ * (`nest-cloning.ts`). Outputs need no special case: the first writer of a buffer initialises it
+ * (`lower/positions/output-initialization.ts`), whichever part the writer belongs to.
+ */
+
+import { fail } from '../../../ast/diagnostic.ts'
+import { isRecord } from '../../../ast/expect-argument.ts'
+import { orList } from '../../../ast/suggest.ts'
+import { instantiate } from '../../../formats/instance/instantiate.ts'
+import {
+  denseAxis,
+  hasHoles,
+  namesOfAxis,
+  repeatsCoordinates,
+  type StoredAxis,
+  sizesOfAxis,
+} from '../../../ir/axis.ts'
+import { unusedName } from '../../../ir/bound-names.ts'
+import type { Const } from '../../../ir/expr.ts'
+import { freeVars } from '../../../ir/expr-tree.ts'
+import type { AnyFormat, FormatInstance, Table } from '../../../ir/format.ts'
+import { segmentsOf } from '../../../ir/format-tables.ts'
+import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../../ir/stage1.ts'
+import * as arg from '../../steps/arguments.ts'
+import { fillFactor } from '../legality/fill-factors.ts'
+import { maskBuffers, maskedBody, settled, withMasks } from '../legality/masked-statements.ts'
+import { checkPadding, padsWithFill } from '../legality/padding.ts'
+import type { Room } from '../live/checks.ts'
+import { applyLive } from '../live/live.ts'
+import { coordPrimitive } from '../primitive.ts'
+import { blocks } from './as-examples.ts'
+import { Views, withAttached } from './attached-axes.ts'
+import { withKinds } from './format-iterator-kinds.ts'
+import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
+import { distribute, enters, isNest } from './iteration-fission.ts'
+import { checkGiven, takenNames } from './name-collisions.ts'
+import { type Locals, wholeNests } from './nest-cloning.ts'
+import { withOwnAxes } from './private-axes.ts'
+import {
+  checkChildren,
+  chosenAxes,
+  leavingOf,
+  partBuffers,
+  type Split,
+  type StepSpan,
+  splitBuffers,
+} from './tensor-split.ts'
+
+/** The step as data. Format arguments are numbers, or names of lists and sets in the bound data. */
+export type AsStep = arg.StepOf<'as', typeof takes>
+
+/** Claims and returns an unused name; `label` is the label of the part, a suffix of the name. */
+type Unused = (name: string, label?: string) => string
+
+function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
+  const at: StepSpan = step.span ? { span: step.span } : {}
+  checkFound(step, at)
+  const buffer =
+    shared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(shared, step, at)
+  const taken = takenNames(shared)
+  const unused: Unused = (name, label = '') => {
+    const wanted = label === '' ? name : `${name}_${label}`
+    const out = unusedName(wanted, (name) => namesOfAxis(name).some((x) => taken.has(x)))
+    for (const x of namesOfAxis(out)) taken.add(x)
+    return out
+  }
+  const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
+  if (step.live) return applyLive(shared, step, { tensor: buffer, chosen }, unused, at)
+  const { kernel, over } = withOwnAxes(shared, buffer.name, chosen, unused)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const leaving = withAttached(kernel.axes, leavingOf(over))
+  const instance = instantiate(step, over, unused, at)
+  checkGiven(kernel, instance, at)
+  // Lists are bound data like the parts, so parts must not have their names.
+  for (const { name } of instance.given) taken.add(name)
+  checkChildren(kernel, leaving, instance.text, at)
+  const fresh = instance.parts.flatMap((p) => p.instance.axes)
+  const buffers = splitBuffers(kernel, over, leaving, instance, unused, at)
+  const split: Split = {
+    over,
+    leaving,
+    instance,
+    buffers,
+    axes: new Map([...axes, ...fresh.map((a) => [a.name, a] as const)]),
+    views: new Views(unused),
+    at,
+  }
+  const padding = checkPadding(kernel, split)
+  const factors = padding.factors.map((f) => fillFactor(kernel, over, f))
+  const tables = tablesOf(split, unused)
+  const locals: Locals = new Map()
+  const masked = { ...kernel, body: maskedBody(kernel.body, padding.masked) }
+  const within = withMasks(split, (part) => padsWithFill(part, instance))
+  const body = settled(masked.body.flatMap((s) => splitStmt(s, masked, within, locals, unused)))
+  const reformat: Reformat = {
+    format: instance.text,
+    from: over,
+    instance,
+    source: buffer.name,
+    buffers: [...buffers.values()].map((b) => ({
+      name: b.buffer.name,
+      axes: b.buffer.axes,
+      parts: b.parts,
+    })),
+    factors,
+  }
+  const views = split.views.in(body)
+  const next: Kernel1 = {
+    ...kernel,
+    params: [...kernel.params, ...measuredSizes(kernel, split)],
+    axes: [
+      ...kernel.axes.filter((a) => !leaving.has(a.name)),
+      ...tables.axes.filter((a) => a.parent === null),
+      ...fresh,
+      ...tables.axes.filter((a) => a.parent !== null),
+      ...views,
+    ],
+    buffers: [
+      ...kernel.buffers.flatMap((b) => {
+        const s = buffers.get(b.name)
+        return s ? partBuffers(s, over.length, instance) : ofParts(b, locals)
+      }),
+      ...tables.buffers,
+      ...maskBuffers(split),
+    ],
+    body,
+    reformats: [...kernel.reformats, reformat],
+  }
+  return withKinds(next, [...fresh, ...views], instance.text, at)
+}
+
+function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
+  const parts = kernel.reformats.flatMap((r) => r.buffers.find((b) => b.name === step.buffer)?.parts ?? [])
+  const candidates = kernel.buffers.filter((b) => !b.table).map((b) => b.name)
+  return fail({
+    code: 'schedule/unknown-buffer',
+    message:
+      parts.length > 0
+        ? `${step.buffer} is stored in parts: ${parts.join(', ')}`
+        : `there is no buffer ${step.buffer}`,
+    ...at,
+    ...(parts.length > 0 ? {} : { lookup: { name: step.buffer, candidates } }),
+    expected: parts.length > 0 ? 'the buffer of a part' : orList(candidates),
+  })
+}
+
+/** Returns the sizes that are measured when data are bound: open widths, and numbers of segments of lists. */
+function measuredSizes(kernel: Kernel1, split: Split): Param[] {
+  const { parts, given } = split.instance
+  const open = parts.flatMap((p) => p.instance.measured)
+  const lists = given.filter((g) => g.kind === 'list').map((g) => ({ name: segmentsOf(g.name) }))
+  const mentioned = new Set(
+    parts.flatMap(({ instance: f }) =>
+      [...f.axes.flatMap(sizesOfAxis), ...f.tables.map((t) => t.length), ...f.map, ...f.inverse].flatMap(
+        (e) => [...freeVars(e)],
+      ),
+    ),
+  )
+  const seen = new Set(kernel.params.map((p) => p.name))
+  const out: Param[] = []
+  for (const p of [...open, ...lists.filter((l) => mentioned.has(l.name))]) {
+    if (seen.has(p.name)) continue
+    seen.add(p.name)
+    out.push({ ...p, kind: 'size', dtype: 'i32', measured: true })
+  }
+  return out
+}
+
+/** Returns the tables that inverse maps load as buffers over separate axes; a list is a table under its axes. */
+function tablesOf(split: Split, unused: Unused) {
+  const axes: StoredAxis[] = []
+  const buffers: Buffer1[] = []
+  for (const { instance } of split.instance.parts)
+    for (const t of instance.tables) {
+      if (buffers.some((b) => b.name === t.name)) continue
+      const axis = unused(`${t.name}_x`)
+      axes.push(denseAxis(axis, t.length, t.under.at(-1) ?? null))
+      buffers.push({
+        name: t.name,
+        dtype: 'i32',
+        axes: [...t.under, axis],
+        role: 'in',
+        fill: 0,
+        accumulate: 'i32',
+        table: true,
+        ...(t.kind === 'sort' ? { distinct: true } : {}),
+        ...(isFilled(t, instance) ? { below: t.fill } : {}),
+      })
+    }
+  return { axes, buffers }
+}
+
+/** Returns whether a table is a list without holes, so that each entry is a coordinate. */
+const isFilled = (t: Table, { lists }: FormatInstance): boolean =>
+  lists.some(({ axis }) => axis.name === t.name && !hasHoles(axis))
+
+/** Returns one local buffer for each part if the parts do not share the buffer; otherwise the buffer itself. */
+const ofParts = (b: Buffer1, locals: Locals): Buffer1[] =>
+  locals.get(b.name)?.map((name) => ({ ...b, name })) ?? [b]
+
+function splitStmt(s: Stmt1, kernel: Kernel1, split: Split, locals: Locals, unused: Unused): Stmt1[] {
+  const { leaving, instance, at } = split
+  const outside: PartRewrite = { split, part: null, problems: [] }
+  if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewriteStmt(s, outside)]
+  if (!isNest(s, leaving)) return inParts(s, split, unused)
+  const only = instance.parts.length === 1 ? instance.parts[0]!.instance : null
+  if (only && !only.axes.some(repeatsCoordinates)) {
+    const whole: PartRewrite = { split, part: 0, problems: [] }
+    const nest = rewriteStmt(s, whole)
+    if (whole.problems.length === 0) return [nest]
+  }
+  const whole = wholeNests(s, kernel, split, locals, unused)
+  if (whole) return whole
+  const seen = new Set<string>()
+  return distribute(s, leaving, instance.text, at).flatMap((piece) => {
+    const name = seen.has(piece.name) ? unused(piece.name) : piece.name
+    seen.add(name)
+    const named = { ...piece, name }
+    return enters(named, leaving) ? inParts(named, split, unused) : [rewriteStmt(named, outside)]
+  })
+}
+
+/** Returns one iteration for each part, in the order of the parts. Throws the first problem of a part. */
+function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
+  return split.instance.parts.map(({ label }, part) => {
+    const c: PartRewrite = { split, part, problems: [] }
+    const name = label === '' ? it.name : unused(it.name, label)
+    const out = rewriteStmt({ ...it, name }, c)
+    const [problem] = c.problems
+    return problem ? fail(problem) : out
+  })
+}
+
+/** Returns whether `x` is a format, also of another program: it has parameters, and axes, parts or members. */
+function isFormat(x: unknown): boolean {
+  const f = x as { [field in 'kind' | 'axes' | 'parts' | 'params' | 'withOrder']?: unknown } | null
+  if (typeof f !== 'object' || f === null || !Array.isArray(f.params)) return false
+  if (f.kind === 'family') return typeof f.withOrder === 'function'
+  return Array.isArray(f.kind === 'composition' ? f.parts : f.axes)
+}
+const areArguments = (x: unknown): boolean =>
+  Array.isArray(x) && x.every((a) => typeof a === 'string' || typeof a === 'number')
+
+const areNames = (x: unknown): boolean => Array.isArray(x) && x.every((a) => typeof a === 'string')
+
+const isLive = (x: unknown): boolean => x === 'live' || x === 'live in place'
+
+/** Returns whether `x` is an expression as `overSizes` builds it, without a division by the literal 0. */
+function isOverSizes(x: unknown): boolean {
+  if (!isRecord(x) || x.dtype !== 'i32') return false
+  const { kind, op, name, value, a, b } = x
+  if (kind === 'const') return Number.isInteger(value) && Math.abs(value as number) < 2 ** 31
+  if (kind === 'var') return typeof name === 'string'
+  const divides = op === 'div' || op === 'mod'
+  const isOf = divides || ['add', 'sub', 'mul', 'min', 'max'].includes(String(op))
+  return (
+    kind === 'binary' && isOf && isOverSizes(a) && isOverSizes(b) && !(divides && (b as Const).value === 0)
+  )
+}
+
+const isRoom = (x: unknown): boolean =>
+  Array.isArray(x) ? x.length > 0 && x.every(isOverSizes) : isOverSizes(x)
+
+/** Throws `schedule/bad-step` if a step without `live` has a capacity or `for`. */
+function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
+  if (live || !(capacity || total || carried)) return
+  fail({
+    code: 'schedule/bad-step',
+    message: `as has ${carried ? 'for' : 'a capacity'} and no live`,
+    ...at,
+    expected: "live: 'live', or 'live in place'",
+  })
+}
+
+const OVER_SIZES =
+  'an expression over sizes, or one for each part: integers, names of sizes, add, sub, mul, div, mod, min, max'
+
+/** The arguments as data. The grammar has a rule for the text, in which the buffer comes first. */
+const takes = arg.takes(
+  arg.buffer('buffer'),
+  arg.data<AnyFormat>(isFormat, 'a format')('format'),
+  arg.data<readonly (number | string)[]>(areArguments, 'a list of numbers and names')('args'),
+  arg.optional(arg.data<'live' | 'live in place'>(isLive, 'live, or live in place')('live')),
+  arg.optional(arg.data<Room>(isRoom, OVER_SIZES)('capacity')),
+  arg.optional(arg.data<Room>(isRoom, OVER_SIZES)('total')),
+  arg.optional(arg.data<readonly string[]>(areNames, 'a list of names of iterations')('for')),
+)
+
+export const as = coordPrimitive({
+  word: 'as',
+  call: "as('A', 'bsr', 4)",
+  takes,
+  given: (buffer: string, format: AnyFormat, args: readonly (number | string)[]) => ({
+    buffer,
+    format,
+    args,
+  }),
+  apply: applyAs,
+  example: blocks,
+})

@@ -1,0 +1,76 @@
+/** Lists and sets that the formats of schedules, choices and spaces take from the data. */
+import { type Choice, isNested, type Schedule, type Space, type SpaceStep } from '../../../elaborate/index.ts'
+import type { AnyFormat } from '../../../ir/format.ts'
+import { memoize } from '../../../ir/memoize.ts'
+
+export interface FormatInput {
+  readonly kind: 'list' | 'set'
+  /** The tensor that the format stores; null for a part, or for any tensor. */
+  readonly tensor: string | null
+}
+
+type Texts = Pick<Schedule, 'formats' | 'uses'>
+/** A format with its arguments; for a list or set, the argument is its name in the data. */
+type Use = { readonly format: AnyFormat; readonly args: readonly unknown[] }
+
+/**
+ * Returns the lists and sets by the names under which they are bound: the names that `as` passes, otherwise the names
+ * of the format's parameters.
+ */
+export function formatInputs(
+  schedules: Iterable<Schedule>,
+  spaces: Iterable<Space> = [],
+  choices: Iterable<Choice> = [],
+): ReadonlyMap<string, FormatInput> {
+  const found = new Map<string, FormatInput>()
+  const seen = new Set<Texts>()
+  const take = (tensor: string, { format, args }: Use): void =>
+    format.params.forEach(({ name, kind }, k) => {
+      const given = args[k]
+      if (kind === 'list' || kind === 'set')
+        found.set(typeof given === 'string' ? given : name, { kind, tensor })
+    })
+  const ask = ({ statistics }: Pick<Choice, 'statistics'>): void => {
+    for (const s of statistics.values()) if (s.kind === 'fill_ratio') take(s.tensor, s)
+  }
+  const look = (of: Texts): void => {
+    if (seen.has(of)) return
+    seen.add(of)
+    for (const [{ buffer }, use] of of.formats) take(buffer.name, use)
+    for (const used of of.uses.values()) look(used)
+  }
+  for (const s of schedules) look(s)
+  for (const s of spaces) {
+    ask(s)
+    for (const { names } of withNested(s)) look(names)
+  }
+  for (const c of choices) {
+    ask(c)
+    for (const b of c.branches) for (const call of b.calls) look(call.schedule)
+  }
+  return found
+}
+
+/** Returns the lists and sets of a choice's schedules and statistics. */
+export const formatInputsOfChoice = memoize((c: Choice) => formatInputs([], [], [c]))
+
+/** Returns a space, and the spaces nested in it. */
+function withNested(space: Space): readonly Space[] {
+  const inside = (steps: readonly SpaceStep[]): readonly Space[] =>
+    steps.flatMap((s) =>
+      s.kind === 'options'
+        ? s.options.flatMap(({ body }) => (isNested(body) ? withNested(body.space) : inside(body)))
+        : [],
+    )
+  return [space, ...inside(space.body)]
+}
+
+/** Returns the lists and sets of formats that tensors may be stored in, by the names of the formats' parameters. */
+export const inputsOfFormats = (formats: Iterable<AnyFormat>): ReadonlyMap<string, FormatInput> =>
+  new Map(
+    [...formats].flatMap(({ params }) =>
+      params.flatMap(({ name, kind }): [string, FormatInput][] =>
+        kind === 'list' || kind === 'set' ? [[name, { kind, tensor: null }]] : [],
+      ),
+    ),
+  )

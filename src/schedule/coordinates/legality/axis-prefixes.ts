@@ -1,0 +1,126 @@
+/**
+ * Iterations over some of the replaced axes: conditions under which a format has axes for these coordinates alone.
+ */
+
+import { dependsOn } from '../../../analysis/query-dependence.ts'
+import type { Diagnostic } from '../../../ast/diagnostic.ts'
+import { isDense, sourceName } from '../../../ir/axis.ts'
+import type { FormatInstance } from '../../../ir/format.ts'
+import type { Iter, Iteration, Stmt1 } from '../../../ir/stage1.ts'
+import type { Split } from '../as/tensor-split.ts'
+import { visits } from './visited-coordinates.ts'
+
+/** An iteration over some of the old axes. */
+export interface PartialIteration {
+  readonly it: Iteration
+  readonly split: Split
+  readonly part: FormatInstance
+  /** New axes on which the old coordinates depend. */
+  readonly wanted: ReadonlySet<string>
+  /** New axes that the iteration would run over: `wanted` and their parents, without the axes of outer iterations. */
+  readonly names: readonly string[]
+  /** New axes that enclosing iterations run over. */
+  readonly placed: ReadonlySet<string>
+  /** Old axes whose coordinates are available in the iteration. */
+  readonly known: ReadonlySet<string>
+}
+
+/**
+ * Returns the reasons why the iteration cannot run over the part; an empty list if there is no such reason. `apart`:
+ * each coordinate of the iteration is in a single part.
+ */
+export function partialProblems(p: PartialIteration, apart = false): readonly Diagnostic[] {
+  if (p.split.instance.parts.length > 1 && !apart) return [inSeveralParts(p)]
+  const problem = notDetermined(p) ?? otherVisits(p, apart)
+  return problem ? [problem] : []
+}
+
+/** A diagnostic: several parts may contain the coordinates of the iteration. */
+const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => ({
+  code: 'schedule/format-partial',
+  message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${split.instance.text} may hold`,
+  ...split.at,
+  expected: `iterations over each of ${namesOf(split)}`,
+  hint: 'choose a format of one part, or an iteration over a separate axis',
+})
+
+/**
+ * Returns a diagnostic if the new axes depend on old coordinates that the iteration does not have; null if each
+ * combination of old coordinates is one combination of new coordinates.
+ */
+function notDetermined({ it, split, part, wanted, names, known }: PartialIteration): Diagnostic | null {
+  const old = split.over.map((a) => a.name)
+  const free = names.find(
+    (name) =>
+      !wanted.has(name) ||
+      [...dependsOn(part.map[part.order.indexOf(name)]!, part.queries, old)].some((v) => !known.has(v)),
+  )
+  if (free === undefined) return null
+  const missing = old.filter((a) => !known.has(a))
+  return {
+    code: 'schedule/format-partial',
+    message: `iteration ${it.name} is over ${[...known].join(', ')} alone, and ${part.text} has no axes for ${known.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
+    ...split.at,
+    expected: `iterations over each of ${old.join(', ')}, or a format with the outer axes of ${[...known].join(', ')}`,
+    hint: 'choose another format, or an iteration over a separate axis',
+  }
+}
+
+/**
+ * Returns a diagnostic if the body would run a different number of times for an old coordinate; null otherwise. The
+ * number is irrelevant if the body only iterates over further old axes. With `apart`, a part may skip coordinates
+ * that it cannot contain.
+ */
+function otherVisits(
+  { it, split, part, names, placed, known }: PartialIteration,
+  apart: boolean,
+): Diagnostic | null {
+  const { instance, leaving } = split
+  const only = (body: readonly Stmt1[]): boolean =>
+    body.every((s) => s.kind === 'iterate' && (s.iters.some((x) => leaving.has(x.axis)) || only(s.body)))
+  if (only(it.body)) return null
+  const { misses, adds, repeats } = visits(
+    apart ? { ...part, where: null } : part,
+    instance,
+    known,
+    new Set([...placed, ...names]),
+  )
+  if (!misses && !adds && !repeats) return null
+  const over = [...known].join(', ')
+  const dense = split.over.every((a) => !known.has(a.name) || isDense(a))
+  const what = misses
+    ? 'may skip some of those coordinates'
+    : adds
+      ? 'also visits other coordinates'
+      : 'may visit some of those coordinates a different number of times'
+  return {
+    code: 'schedule/format-partial',
+    message: `iteration ${it.name} is over ${dense ? 'all coordinates' : 'the stored coordinates'} of ${over}, and over ${[...placed, ...names].join(', ')} of ${part.text} it ${what}`,
+    ...split.at,
+    expected: dense
+      ? `a format with dense axes for ${over}`
+      : `a format whose axes for ${over} hold each stored coordinate once`,
+    hint: dense
+      ? 'choose another format, or move the statements for every coordinate into a separate iteration'
+      : `choose another format (such as dcsr, where rows are stored), or bind ${over} a second time, over separate axes`,
+  }
+}
+
+export const visitsTwice = (it: Iteration, x: Iter, split: Split): Diagnostic => ({
+  code: 'schedule/format-twice',
+  message: `iteration ${it.name} runs over ${x.axis} twice, and ${split.instance.text} replaces ${x.axis} together with ${namesOf(split)}`,
+  ...split.at,
+  expected: `one iterator over each of ${namesOf(split)}`,
+  hint: 'bind the tensor a second time, over separate axes',
+})
+
+/** A diagnostic: the positions of a child axis depend on a parent axis that is not iterated any more. */
+export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split): Diagnostic => ({
+  code: 'schedule/format-children',
+  message: `iteration ${it.name} enters ${x.axis} by ${parent}, whose iterator ${split.instance.text} replaces together with ${namesOf(split)}`,
+  ...split.at,
+  expected: `no iterator over another axis below ${parent}`,
+  hint: `declare ${x.axis} over a separate root of the same size, iterate the root, and compare: if (r == ${parent}) { … }`,
+})
+
+const namesOf = (split: Split): string => split.over.map(sourceName).join(', ')

@@ -1,0 +1,180 @@
+/** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
+import { quantity } from '../../../ast/checks.ts'
+import { fail } from '../../../ast/diagnostic.ts'
+import { isDense, type StoredAxis } from '../../../ir/axis.ts'
+import { evaluate } from '../../../ir/evaluate.ts'
+import type { Expr } from '../../../ir/expr.ts'
+import { buffersRead, freeVars } from '../../../ir/expr-tree.ts'
+import type { Instance } from '../../../ir/format.ts'
+import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../../ir/stage1.ts'
+import { type Body1, readsIn, someStmt1, writtenBuffers1 } from '../../../ir/stage1-tree.ts'
+import type { StepSpan } from '../as/tensor-split.ts'
+
+/** Throws `schedule/live-tensor` unless the tensor is dense: only a dense tensor can be scanned at every run. */
+export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
+  const along = foundOver(kernel, b)
+  if (along)
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is stored over positions that are built at run time from ${along.tensor}, and is not dense any more`,
+      ...at,
+      expected: 'a dense tensor, over axes that the kernel declares',
+      hint: `move the step of ${b.name} before the step of ${along.tensor}`,
+    })
+  const sparse = over.find((a) => !isDense(a))
+  if (sparse)
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}, so the structure is known before the run`,
+      ...at,
+      expected: 'a dense tensor',
+      hint: 'leave out `live`',
+    })
+}
+
+/**
+ * Returns the structure that an earlier step builds at run time, if the tensor is a temporary over its positions;
+ * undefined otherwise.
+ */
+function foundOver({ axes, runtimeLists: found = [] }: Kernel1, b: Buffer1): RuntimeLists | undefined {
+  const ends = axes.flatMap((a) => (isDense(a) && a.count && b.axes.includes(a.name) ? [a.count] : []))
+  const counts = new Set(ends.flatMap((e) => [...buffersRead(e)]))
+  return found.find((f) => f.parts.some((p) => counts.has(p.counts)))
+}
+
+/** A capacity for all parts, or a list with a capacity for each part. */
+export type Room = Expr | readonly Expr[]
+
+/**
+ * Returns the capacity of each part, over sizes; undefined if the step has no capacity. For sizes that make a capacity
+ * negative, the capacity is 0, and the run reports it. Throws `schedule/live-capacity`, also for a negative constant.
+ */
+export function checkedRooms(
+  { name, params }: Kernel1,
+  { capacity, total }: { readonly capacity?: Room | undefined; readonly total?: Room | undefined },
+  { parts, text }: Instance,
+  at: StepSpan,
+): readonly Expr[] | undefined {
+  const given = capacity ?? total
+  const refuse = (message: string, expected: string, hint?: string): never =>
+    fail({ code: 'schedule/live-capacity', message, ...at, expected, ...(hint && { hint }) })
+  if (capacity && total)
+    refuse(
+      'both capacity and total are given',
+      'one of capacity and total',
+      'give `total` alone (`capacity E in all`): no list is longer than all of them together',
+    )
+  if (!given) return undefined
+  const isEach = Array.isArray(given)
+  const rooms: readonly Expr[] = isEach ? given : parts.map(() => given as Expr)
+  if (rooms.length !== parts.length)
+    refuse(
+      `${text} has ${quantity(parts.length, 'part')}, and capacities for ${rooms.length} are given`,
+      `one capacity for all parts, or one for each: ${parts.map((p) => p.instance.text).join(', ')}`,
+    )
+  const sizes = params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))
+  for (const room of new Set(rooms)) {
+    const used = [...freeVars(room)]
+    const unknown = used.find((v) => !sizes.includes(v))
+    if (unknown !== undefined)
+      fail({
+        code: 'schedule/live-capacity',
+        message: `the capacity depends on ${unknown}, which is not a size of ${name}`,
+        lookup: { name: unknown, candidates: sizes },
+        ...at,
+        expected: 'an expression over sizes of the kernel',
+      })
+    const value = used.length > 0 ? 0 : Number(evaluate(room, new Map()))
+    if (value < 0)
+      refuse(
+        `a capacity of ${value} is below 0`,
+        'a number of positions, over sizes and parameters',
+        'leave out `capacity` to allocate the maximum',
+      )
+  }
+  return rooms
+}
+
+/**
+ * Returns the number of statements up to the last write of the tensor; 0 if it is not written. Throws
+ * `schedule/live-tensor` if a read comes before.
+ */
+export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
+  const refuse = (message: string, hint: string): never =>
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is ${message}`,
+      ...at,
+      expected: 'a dense tensor that is complete before the first read',
+      hint,
+    })
+  const { body } = kernel
+  const writes = body.map((s) => writtenBuffers1([s]).has(b.name))
+  const last = writes.lastIndexOf(true)
+  const reader = body.findIndex((s) => readsIn([s]).some((l) => l.buffer === b.name))
+  if (last < 0) return 0
+  const [by, writer] = [nameOf(body[reader]), nameOf(body[last])]
+  if (reader < 0)
+    refuse(`written by ${writer}, and nothing reads it after that`, 'choose a tensor that an iteration reads')
+  if (writes[reader])
+    refuse(
+      `read and written by ${by}, so no format can be built in between`,
+      'write it in a separate iteration before its consumer',
+    )
+  if (reader < last)
+    refuse(
+      writes.indexOf(true) < reader
+        ? `overwritten by ${writer} after ${by} reads it, which invalidates the format`
+        : `read by ${by} before ${writer} writes it, so the format would be built too late`,
+      `let ${writer} write a separate tensor`,
+    )
+  return last + 1
+}
+
+/**
+ * Returns the number of statements up to the last write of a tensor that the parts' conditions read.
+ * @throws SptError `schedule/live-tensor` if the tensor is read before
+ */
+export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>, at: StepSpan): number {
+  const { body } = kernel
+  const last = body.findLastIndex((s) => [...writtenBuffers1([s])].some((name) => masks.has(name)))
+  const early = body.slice(0, last + 1).find((s) => readsIn([s]).some((l) => l.buffer === b.name))
+  if (early && !masks.has(b.name))
+    fail({
+      code: 'schedule/live-tensor',
+      message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes the mask of the parts`,
+      ...at,
+      expected: 'masks that are computed before the first read of the tensor',
+      hint: `compute the mask in an iteration before ${nameOf(early)}`,
+    })
+  return last + 1
+}
+
+/**
+ * Checks that, if the tensor is read, an iteration runs over the new axes. @throws SptError `schedule/live-tensor`
+ */
+export function checkVisited(
+  { runtimeLists: found = [] }: Kernel1,
+  b: Buffer1,
+  body: Body1,
+  axes: ReadonlySet<string>,
+  at: StepSpan,
+): void {
+  const reader = body.find((s) => readsIn([s]).some((l) => l.buffer === b.name))
+  const goes = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
+  if (!reader || someStmt1(body, goes)) return
+  const isAgain = found.some((f) => f.tensor === b.name)
+  fail({
+    code: 'schedule/live-tensor',
+    message: isAgain
+      ? `an earlier step already builds the structure of ${b.name} for every consumer`
+      : `no iteration uses the structure of ${b.name}: the loops of ${nameOf(reader)} run over other axes as well`,
+    ...at,
+    expected: `an iteration that reads ${b.name} with a loop for each axis`,
+    hint: isAgain
+      ? 'remove a step'
+      : 'move this step before the steps that store other tensors in formats, or leave out `live`',
+  })
+}
+
+const nameOf = (s: Stmt1 | undefined): string => (s?.kind === 'iterate' ? s.name : 'a statement')

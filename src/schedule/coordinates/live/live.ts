@@ -1,0 +1,298 @@
+/**
+ * `A as panels(64, 64) live in place`: the kernel builds the format's structure at every run, from the elements of A
+ * that differ from its fill value, and does not copy A. Statements are rewritten as for any format, but they access A
+ * at the coordinates of the inverse map. Lists are temporaries of the kernel, and each loop over a list ends with it.
+ * The visited coordinates are a subset of the original ones, so padding adds nothing (`live-groups.ts`). If the kernel
+ * writes A, the builder follows the last write: statements before it use the dense A, statements after it read A like
+ * an input.
+ * `A as panels(64, 64) live`: positions have values of their own, copied after the lists (`live-values.ts`). Each of
+ * several parts has its own lists, and a copy of each iteration (`live-parts.ts`).
+ * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`live-carried.ts`).
+ */
+import { fail } from '../../../ast/diagnostic.ts'
+import { type InstantiateUse, instantiate } from '../../../formats/instance/instantiate.ts'
+import { listAxis, type StoredAxis } from '../../../ir/axis.ts'
+import { add, type Expr, int, lt, mul, variable } from '../../../ir/expr.ts'
+import { walkExpr } from '../../../ir/expr-tree.ts'
+import type { FormatInstance, Instance } from '../../../ir/format.ts'
+import type { Buffer1, Kernel1, RuntimePart, Stmt1 } from '../../../ir/stage1.ts'
+import type { Body1 } from '../../../ir/stage1-tree.ts'
+import { Views } from '../as/attached-axes.ts'
+import { withKinds } from '../as/format-iterator-kinds.ts'
+import { type PartRewrite, rewriteStmt } from '../as/format-rewrite.ts'
+import { distribute, enters, isNest } from '../as/iteration-fission.ts'
+import { withOwnAxes } from '../as/private-axes.ts'
+import {
+  checkChildren,
+  leavingOf,
+  partBuffers,
+  type Split,
+  type SplitBuffer,
+  type StepSpan,
+  splitBuffers,
+} from '../as/tensor-split.ts'
+import { fillFactor } from '../legality/fill-factors.ts'
+import { checkPadding } from '../legality/padding.ts'
+import { type Built, buildNests } from './build.ts'
+import { carriedTo, withoutConditions } from './carried.ts'
+import { checkDense, checkedRooms, checkVisited, masksFrom, type Room, writtenUpTo } from './checks.ts'
+import { type LiveFormat, liveFormat, refuseLive } from './format.ts'
+import { ended, inGroups } from './groups.ts'
+import { goingAlong, whereHeld } from './locals.ts'
+import { withOffsets } from './offsets.ts'
+import { checkParts, type LivePart, livePartsOf, ofPart } from './parts.ts'
+import { positionAt } from './positions.ts'
+import { type Values, valuesOf } from './values.ts'
+
+/** The format and its capacity; `for` names iterations that run over the lists without reading the tensor. */
+interface LiveUse extends InstantiateUse {
+  readonly live?: 'live' | 'live in place' | undefined
+  readonly capacity?: Room | undefined
+  readonly total?: Room | undefined
+  readonly for?: readonly string[] | undefined
+}
+
+/**
+ * Applies the step; `chosen` are the tensor's axes that the format covers. @throws SptError `schedule/live-tensor`,
+ * `schedule/live-format`, `schedule/live-capacity`, and the errors of `as` and `mask`
+ */
+export function applyLive(
+  shared: Kernel1,
+  step: LiveUse,
+  { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
+  unused: (name: string, label?: string) => string,
+  at: StepSpan,
+): Kernel1 {
+  checkDense(shared, tensor, chosen, at)
+  const written = writtenUpTo(shared, tensor, at)
+  const carried = new Set(step.for)
+  const asked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }, at), shared)
+  const { kernel, over } = withOwnAxes(asked, tensor.name, chosen, unused, asked.body.slice(written))
+  const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
+  const leaving = leavingOf(over)
+  const instance = instantiate(step, over, unused, at)
+  const { text } = instance
+  const divided = livePartsOf(kernel, instance, at)
+  const rooms = checkedRooms(shared, step, instance, at)
+  if (carried.size > 0 && divided.parts.some((p) => p.where))
+    refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, at, {
+      expected: 'a single part, without a condition',
+      hint: 'leave out `for`',
+    })
+  const formats = divided.parts.map((p) => liveFormat(p.instance, text, { over, named: chosen }, at))
+  checkChildren(kernel, leaving, text, at)
+  const from = Math.max(written, masksFrom(kernel, buffer, divided.masks, at))
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const readers: Kernel1 = {
+    ...kernel,
+    buffers: kernel.buffers.map((b) => (b === buffer ? { ...b, role: 'in' } : b)),
+    body: kernel.body.slice(from),
+  }
+  const buffers = splitBuffers(readers, over, leaving, instance, unused, at)
+  const views = new Views(unused)
+  const padding = checkPadding(readers, { over, leaving, instance, buffers, axes, views, at })
+  const start = buffer.axes.indexOf(over[0]!.name)
+  checkParts(divided, { kernel: readers, buffer, start, over, leaving, text }, at)
+  const parts = divided.parts.map((p, k): BuiltPart => {
+    const format = formats[k]!
+    const { label, where } = p
+    const room = rooms?.[k]
+    // For a single list, the total capacity is that of the list.
+    const isInAll = step.total !== undefined && format.outer.length > 0
+    const [capacity, total] = isInAll ? [undefined, room] : [room, undefined]
+    const source = { buffer, start, over, axes: kernel.axes, where }
+    const built = buildNests(format, source, unused, at, { capacity, total, label })
+    const instance = overLists(p.instance, format, built)
+    const held = endOf(format, built)
+    const values =
+      step.live === 'live' ? valuesOf(source, instance, { built, held, label }, unused, at) : undefined
+    return { label, where, instance, format, built, values, isInAll }
+  })
+  const [only] = parts
+  const isAlone = parts.length === 1
+  const alongside = isAlone ? goingAlong(kernel, { buffer, over, chosen, from }) : []
+  const copied: readonly SplitBuffer[] =
+    step.live === 'live'
+      ? [{ buffer, parts: parts.map((p) => p.values!.buffer.name), start, stays: true }]
+      : []
+  const split: Split = {
+    over,
+    leaving,
+    instance: { ...instance, parts } satisfies Instance,
+    buffers: new Map([...alongside, ...copied].map((b) => [b.buffer.name, b] as const)),
+    axes: new Map([...axes, ...parts.flatMap((p) => p.instance.axes.map((a) => [a.name, a] as const))]),
+    views,
+    position: isAlone
+      ? positionAt(only!.format, only!.built.ranks, only!.instance, over, endOf(only!.format, only!.built))
+      : undefined,
+    at,
+  }
+  const body = withoutConditions(readers.body, carried).flatMap((s) =>
+    inParts(s, { split, parts, buffer, start }, unused),
+  )
+  checkVisited(kernel, buffer, body, new Set(parts.flatMap((p) => p.instance.axes.map((a) => a.name))), at)
+  const next: Kernel1 = {
+    ...kernel,
+    axes: [...kernel.axes, ...parts.flatMap((p) => p.built.axes)],
+    buffers: [
+      ...kernel.buffers.flatMap((b) => {
+        const along = alongside.find((s) => s.buffer === b)
+        return along ? partBuffers(along, over.length, split.instance) : [b]
+      }),
+      ...parts.flatMap(({ values, built }) => [
+        ...(values ? [values.buffer] : []),
+        ...built.buffers.map((b) => listedOnce(b, built)),
+      ]),
+    ],
+    body: [
+      ...kernel.body.slice(0, from),
+      ...parts.flatMap(({ built, values }) => [...built.nests, ...(values ? [values.nest] : [])]),
+      ...parts.reduce<Body1>((now, p, k) => visited(now, p, k, split), body),
+    ],
+    capacities: [...(kernel.capacities ?? []), ...parts.flatMap((p) => p.built.capacity ?? [])],
+    runtimeLists: [
+      ...(kernel.runtimeLists ?? []),
+      {
+        tensor: tensor.name,
+        format: step.format,
+        args: step.args,
+        parts: parts.map((p) => foundOf(p, tensor.name)),
+        ...at,
+      },
+    ],
+    skippedProducts: [
+      ...(kernel.skippedProducts ?? []),
+      {
+        by: `${text} live`,
+        tensor: tensor.name,
+        factors: padding.factors.map((f) => fillFactor(readers, over, f)),
+      },
+    ],
+    defaults: [
+      ...(kernel.defaults ?? []),
+      ...parts.flatMap((p) => [...p.built.defaults, ...(p.values?.defaults ?? [])]),
+    ],
+  }
+  const fresh = parts.flatMap((p) => p.instance.axes)
+  return parts.reduce((k, p) => inOrder(k, p, at), withKinds(next, fresh, text, at))
+}
+
+/** A part with its format builder. */
+interface BuiltPart extends LivePart {
+  readonly format: LiveFormat
+  readonly built: Built
+  readonly values: Values | undefined
+  /** True if the step's capacity is a total for all lists together. */
+  readonly isInAll: boolean
+}
+
+/** Returns the statements with loops over the part's positions that end with each list or group. */
+function visited(body: Body1, { format, built, instance }: BuiltPart, part: number, split: Split): Body1 {
+  return (format.repeats ? inGroups : ended)(body, {
+    axis: built.position.name,
+    held: () => endOf(format, built),
+    along: new Map([...split.buffers.values()].map((b) => [b.parts[part]!, b] as const)),
+    order: instance.order,
+  })
+}
+
+/** A capacity of all lists together needs consecutive lists, so offsets are added. */
+function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: StepSpan): Kernel1 {
+  if (!isInAll) return kernel
+  const lies = new Map(kernel.axes.map((a) => [a.name, a]))
+  const chain = [...format.outer, built.group ?? built.position].map((a) => lies.get(a.name)!)
+  return withOffsets(kernel, chain, at)
+}
+
+/** Returns the part with dense axes, whose coordinates are loaded from the part's list. */
+function overLists(
+  part: FormatInstance,
+  format: LiveFormat,
+  { axes, listed, group, position }: Built,
+): FormatInstance {
+  const own = new Map(axes.map((a) => [a.name, a]))
+  const kept = part.order.flatMap((name) => own.get(name) ?? [])
+  const list = listAxis(listed.buffer, (group ?? position).name, format.extent, position.extent)
+  return {
+    ...part,
+    axes: kept,
+    order: kept.map((a) => a.name),
+    inverse: format.inverse(listed),
+    queries: [],
+    tables: [
+      {
+        name: listed.buffer,
+        kind: 'positions',
+        source: listed.buffer,
+        under: listed.index.slice(0, -1).flatMap((e) => (e.kind === 'var' ? [e.name] : [])),
+        length: position.extent,
+        fill: format.extent,
+      },
+    ],
+    lists: [{ axis: list, under: [], coordinate: variable(position.name), position: null }],
+  }
+}
+
+/** Marks the list's buffer: loops over its positions visit each coordinate once. */
+const listedOnce = (b: Buffer1, { listed, group }: Built): Buffer1 =>
+  b.name === listed.buffer ? { ...b, listDims: listed.index.length - (group ? 2 : 1) } : b
+
+/** Returns the statement for each of the parts, or once if it does not visit the tensor. */
+function inParts(
+  s: Stmt1,
+  {
+    split,
+    parts,
+    buffer,
+    start,
+  }: { readonly split: Split; readonly parts: readonly BuiltPart[] } & Pick<SplitBuffer, 'buffer' | 'start'>,
+  unused: (name: string, label?: string) => string,
+): readonly Stmt1[] {
+  const { over, leaving, instance, at } = split
+  if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewritten(s, split, null)]
+  const isCopied = split.buffers.has(buffer.name)
+  const inPart = (it: Stmt1, k: number): Stmt1 => {
+    const { format, where } = parts[k]!
+    const isSingle = format.inner.length === 0 && buffer.axes.length === over.length
+    const known = isSingle ? whereHeld(it, buffer, over) : it
+    // Coordinates that are listed singly belong to the part; blocks may contain elements of other parts.
+    const own = where && format.inner.length > 0 && !isCopied
+    return rewritten(own ? ofPart(known, where, { buffer, start, over }) : known, split, k)
+  }
+  if (parts.length === 1) return [inPart(s, 0)]
+  const seen = new Set<string>()
+  const pieces = isNest(s, leaving) ? distribute(s, leaving, instance.text, at) : [s]
+  return pieces.flatMap((piece) => {
+    if (!enters(piece, leaving)) {
+      const name = seen.has(piece.name) ? unused(piece.name) : piece.name
+      seen.add(name)
+      return [rewritten({ ...piece, name }, split, null)]
+    }
+    return parts.map(({ label }, k) => inPart({ ...piece, name: unused(piece.name, label) }, k))
+  })
+}
+
+function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
+  const c: PartRewrite = { split, part, problems: [] }
+  const out = rewriteStmt(s, c)
+  const [problem] = c.problems
+  return problem ? fail(problem) : out
+}
+
+/** Describes a built part for consumers after a run, which read the lengths of its lists. */
+function foundOf({ format, built, values, label, instance }: BuiltPart, tensor: string): RuntimePart {
+  const { width, extent, outer, inner } = format
+  let counts = ''
+  walkExpr(built.count, (e) => {
+    if (e.kind === 'load') counts = e.buffer
+  })
+  const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
+  const axis = (built.group ?? built.position).name
+  const own = { label, instance, buffer: values?.buffer.name ?? tensor }
+  return { ...own, axis, counts, lists: all(outer), width, extent, slots: all(inner) }
+}
+
+function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {
+  const at = variable(position.name)
+  return lt(group ? add(mul(variable(group.name), int(width)), at) : at, count)
+}

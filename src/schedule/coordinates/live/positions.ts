@@ -1,0 +1,93 @@
+/**
+ * Lookup of the position of any coordinate in lists that are built at run time. The bitmask shows whether the
+ * coordinate is listed; the counts before its word, and a population count of the word, give its position. No search
+ * is necessary.
+ */
+import {
+  add,
+  all,
+  binary,
+  call,
+  div,
+  type Expr,
+  int,
+  type Load,
+  load,
+  max,
+  mod,
+  variable,
+} from '../../../ir/expr.ts'
+import { substitute } from '../../../ir/expr-tree.ts'
+import type { FormatInstance } from '../../../ir/format.ts'
+import type { Position, Split } from '../as/tensor-split.ts'
+import { inRange } from '../legality/coordinate-ranges.ts'
+import type { LiveFormat } from './format.ts'
+
+/** The number of coordinates in a word, and of words in a chunk. */
+export const WORD = 32
+
+/**
+ * Names of arrays over the outer axes: the bitmask (`marks`), the number of set bits before each chunk of words
+ * (`bases`), and in a chunk before each word (`starts`).
+ */
+export interface Ranks {
+  readonly marks: string
+  readonly bases: string
+  readonly starts: string
+}
+
+export const bitOf = (place: Expr): Expr => call('shift_left', [int(1), place])
+/** Bits below `place`. An xor, because the subtraction for bit 31 would overflow (-2 ** 31 - 1). */
+const bitsBelow = (place: Expr): Expr => call('bit_xor', [call('shift_left', [int(-1), place]), int(-1)])
+
+export const isMarked = (word: Expr, bit: Expr): Expr =>
+  binary('ne', call('bit_and', [word, bitOf(bit)]), int(0))
+
+/** Returns the number of coordinates listed before a bit, given the counts before its chunk and its word. */
+export const listedBefore = (base: Expr, start: Expr, word: Expr, bit: Expr): Expr =>
+  add(add(base, start), call('popcount', [call('bit_and', [word, bitsBelow(bit)])]))
+
+/**
+ * Returns a function from coordinates to their position. `part` is the format over positions, and `ends` the
+ * condition that a position is visited.
+ */
+export function positionAt(
+  format: LiveFormat,
+  ranks: Ranks,
+  part: FormatInstance,
+  over: Split['over'],
+  ends: Expr,
+): (coordinates: readonly Expr[]) => Position {
+  const visited = [ends, ...part.inverse.flatMap((e, k) => inRange(e, over[k]!, part))]
+  return (coordinates) => {
+    const at = new Map(over.map((a, k) => [a.name, coordinates[k]!]))
+    const digit = (name: string): Expr => substitute(format.digits.get(name)!, at)
+    const outer = format.outer.map((a) => digit(a.name))
+    const element = (array: string, ...index: readonly Expr[]): Load =>
+      load(array, [...outer, ...index], 'i32')
+    const listed = digit(format.list)
+    const word = div(listed, int(WORD))
+    const [chunk, bit] = [div(word, int(WORD)), mod(listed, int(WORD))]
+    const marked = element(ranks.marks, word)
+    const before = listedBefore(
+      element(ranks.bases, chunk),
+      element(ranks.starts, chunk, mod(word, int(WORD))),
+      marked,
+      bit,
+    )
+    const width = int(format.width)
+    const places = new Map([
+      ...format.outer.map((a, k) => [a.name, outer[k]!] as const),
+      ...format.inner.map((a) => [a.name, digit(a.name)] as const),
+      ...(format.group
+        ? // Range analysis has no bound for sums of loaded values, and a dividend must not be negative.
+          ([
+            [format.group.name, div(max(before, int(0)), width)],
+            [format.position, mod(max(before, int(0)), width)],
+          ] as const)
+        : [[format.position, before] as const]),
+    ])
+    const held = [isMarked(marked, bit), ...visited.map((c) => substitute(c, places))]
+    return { held: all(held), index: part.order.map((name) => places.get(name) ?? variable(name)) }
+  }
+}

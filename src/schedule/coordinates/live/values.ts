@@ -1,0 +1,127 @@
+/**
+ * Values of lists that are built at run time (`A as FORMAT live`). A loop nest after the lists copies the values of all
+ * positions from the tensor, which is read there only: consumers that gather an element several times then gather from
+ * neighbouring addresses. Groups are copied as a whole, with the fill value at positions without a coordinate. Nothing
+ * is read after the last group.
+ */
+
+import { valuesName } from '../../../ir/derived-names.ts'
+import { all, constant, type Expr, load, select, variable } from '../../../ir/expr.ts'
+import { substitute } from '../../../ir/expr-tree.ts'
+import type { FormatInstance } from '../../../ir/format.ts'
+import type { Buffer1, Iteration, NestDefault } from '../../../ir/stage1.ts'
+import { assign1, iteration } from '../../../ir/stage1-builders.ts'
+import type { StepSpan } from '../as/tensor-split.ts'
+import { inRange } from '../legality/coordinate-ranges.ts'
+import type { Built } from './build.ts'
+import type { Source } from './reading.ts'
+import { type Loop, loopOver, named, Steps, THREADS } from './schedule.ts'
+
+export interface Values {
+  readonly buffer: Buffer1
+  readonly nest: Iteration
+  readonly defaults: readonly NestDefault[]
+}
+
+/**
+ * Builds the buffer of values and the loop nest that fills it. `part` is the format over positions, and `held` the
+ * condition that a position of a group has a coordinate.
+ */
+export function valuesOf(
+  { buffer, start, over, axes, where }: Source,
+  part: FormatInstance,
+  { built, held, label }: { readonly built: Built; readonly held: Expr; readonly label: string },
+  unused: (name: string, label?: string) => string,
+  { span }: StepSpan,
+): Values {
+  const [name, nest] = [unused(valuesName(buffer.name), label), unused(`copy_${buffer.name}`, label)]
+  const own = buffer.axes.map((axis, k) =>
+    k >= start && k < start + over.length ? null : { name: unused(axis), axis },
+  )
+  const iters = [
+    ...own.slice(0, start),
+    ...part.order.map((axis) => ({ name: axis, axis })),
+    ...own.slice(start + over.length),
+  ].flatMap((x) => (x ? [{ ...x, kind: 'S' as const }] : []))
+  const element = load(
+    buffer.name,
+    own.map((x, k) => (x ? variable(x.name) : part.inverse[k - start]!)),
+    buffer.dtype,
+  )
+  const inside = [
+    ...(built.group ? [held] : []),
+    ...part.inverse.flatMap((e, k) => inRange(e, over[k]!, part)),
+    ...(where ? [substitute(where, new Map(over.map((a, k) => [a.name, part.inverse[k]!])))] : []),
+  ]
+  const value =
+    inside.length > 0 ? select(all(inside), element, constant(buffer.fill, buffer.dtype)) : element
+  const extents = new Map([...axes, ...part.axes].flatMap((a) => ('extent' in a ? [[a.name, a.extent]] : [])))
+  return {
+    buffer: {
+      ...buffer,
+      name,
+      role: 'local',
+      axes: [...buffer.axes.slice(0, start), ...part.order, ...buffer.axes.slice(start + over.length)],
+      placed: true,
+      filledAtRunTime: true,
+      span: undefined,
+    },
+    nest: iteration({
+      name: nest,
+      iters,
+      where: [],
+      body: [
+        assign1(
+          [
+            load(
+              name,
+              iters.map((x) => variable(x.name)),
+              buffer.dtype,
+            ),
+          ],
+          [value],
+          span,
+        ),
+      ],
+      span,
+    }),
+    defaults: copySteps({
+      nest,
+      counted: (built.group ?? built.position).name,
+      loops: iters.map((x) => loopOver(x.name, extents.get(x.axis)!)),
+    }),
+  }
+}
+
+/**
+ * The loop nest that copies values to positions: its loops in order, and the name of the loop that ends with the list.
+ */
+interface CopyNest {
+  readonly nest: string
+  readonly counted: string
+  readonly loops: readonly Loop[]
+}
+
+/** Returns the schedule: a block has one group, or enough groups to give its threads neighbouring elements. */
+function copySteps({ nest, counted, loops }: CopyNest): readonly NestDefault[] {
+  const s = new Steps(nest)
+  const at = loops.findIndex((l) => l.name === counted)
+  const outer = s.fuse(loops.slice(0, at), `${counted}_outer`)
+  const inner = loops.slice(at + 1)
+  const extent = inner.reduce<number | null>(
+    (n, l) => (n === null || l.extent === null ? null : n * l.extent),
+    1,
+  )
+  const elements = inner.length > 0 ? { name: s.fuse(inner, `${counted}_element`)!.name, extent } : null
+  const isWide = extent === null || extent > THREADS
+  const [, lanes] = elements && isWide ? s.split(elements, THREADS, 'thread') : [null, elements]
+  const rows = isWide ? 1 : 2 ** Math.floor(Math.log2(THREADS / Math.max(1, extent)))
+  const [block, row] = s.split(named(counted), rows, 'row')
+  s.bind(
+    [outer, 'block.x'],
+    [block, outer ? 'block.y' : 'block.x'],
+    [row, lanes ? 'thread.y' : 'thread.x'],
+    [lanes, 'thread.x'],
+  )
+  return [{ nest, steps: s.steps }]
+}

@@ -1,0 +1,110 @@
+/**
+ * `mask T by M`: iteration T runs only where the tensor M, its mask, differs from its fill value (−0.0 equals zero, NaN
+ * differs). Results do not change if T's statements combine the identity elsewhere, or write elements that are not
+ * needed there (`analysis/sparsity/maskable-iterations.ts`). One structure, built at run time or bound, then serves all
+ * iterations under the mask.
+ */
+
+import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
+import { fail } from '../../ast/diagnostic.ts'
+import { orList } from '../../ast/suggest.ts'
+import { differs, load } from '../../ir/expr.ts'
+import { print1 } from '../../ir/print-stage1.ts'
+import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
+import { when1 } from '../../ir/stage1-builders.ts'
+import * as arg from '../steps/arguments.ts'
+import { iterationNamed, refuse, replaceIteration } from './iterator-names.ts'
+import { factorsOf } from './legality/fill-factors.ts'
+import { coordPrimitive } from './primitive.ts'
+
+const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
+
+/**
+ * Returns the kernel with the complete body of the iteration under the mask's condition.
+ * @throws SptError `schedule/mask`, `schedule/unknown-nest`, `schedule/unknown-buffer`
+ */
+export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof takes>, 'kind'>): Kernel1 {
+  const it = iterationNamed(kernel, step.nest, step.span)
+  const buffers = kernel.buffers.filter((b) => !b.table)
+  const mask = buffers.find((b) => b.name === step.buffer)
+  if (!mask) {
+    const candidates = buffers.map((b) => b.name)
+    return refuse(kernel, step.span, {
+      code: 'schedule/unknown-buffer',
+      message: `there is no buffer ${step.buffer}`,
+      lookup: { name: step.buffer, candidates },
+      expected: orList(candidates),
+    })
+  }
+  const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
+  const isFound = kernel.runtimeLists?.some((f) => f.tensor === mask.name)
+  if (!('index' in found))
+    return fail({
+      code: 'schedule/mask',
+      message: isFound
+        ? `the consumers of ${mask.name} already iterate over the run-time format: ${found.reason}`
+        : found.reason,
+      ...(step.span ? { span: step.span } : {}),
+      ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),
+      expected: `an iteration whose results are not needed where ${mask.name} is ${mask.fill}`,
+      hint: isFound ? `move the mask before the step that makes ${mask.name} live` : found.hint,
+      notes: [print1(kernel)],
+    })
+  const held = differs(load(mask.name, found.index, mask.dtype), mask.fill)
+  const by: Iteration = { ...it, body: [when1(held, it.body, [], step.span)] }
+  const passedOver = {
+    by: `mask ${step.nest} by ${mask.name}`,
+    tensor: mask.name,
+    factors: factorsOf(kernel, mask),
+  }
+  return {
+    ...kernel,
+    body: replaceIteration(kernel.body, it, by),
+    skippedProducts: [...(kernel.skippedProducts ?? []), passedOver],
+  }
+}
+
+export const mask = coordPrimitive({
+  word: 'mask',
+  call: "mask('first', 'M')",
+  takes,
+  given: (nest: string, buffer: string) => ({ nest, buffer }),
+  apply: underMask,
+  example: {
+    before: `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(d)
+  buffer Q: f32[i, p] in
+  buffer K: f32[j, p] in
+  buffer M: f32[i, j] in
+  buffer S: f32[i, j] local
+  buffer P: f32[i, j] out
+  iterate score [i, j, p] as SSR {
+    S[i, j] += Q[i, p] * K[j, p]
+  }
+  iterate last [i, j] as SS {
+    P[i, j] = M[i, j] * S[i, j]
+  }
+}`,
+    steps: 'mask score by M',
+    after: `kernel k(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(d)
+  buffer Q: f32[i, p] in
+  buffer K: f32[j, p] in
+  buffer M: f32[i, j] in
+  buffer S: f32[i, j] local
+  buffer P: f32[i, j] out
+  iterate score [i, j, p] as SSR {
+    if (M[i, j] != 0) {
+      S[i, j] += Q[i, p] * K[j, p]
+    }
+  }
+  iterate last [i, j] as SS {
+    P[i, j] = M[i, j] * S[i, j]
+  }
+}`,
+  },
+})

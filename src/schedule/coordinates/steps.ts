@@ -1,0 +1,60 @@
+/** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
+import { fail, type SptError } from '../../ast/diagnostic.ts'
+import { memoize } from '../../ir/memoize.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import type { StepIn } from '../primitive.ts'
+import { checkStep, stepText } from '../steps/step-data.ts'
+import type { LoopStep } from '../steps/steps.ts'
+import type { CoordPrimitive } from './primitive.ts'
+import { COORD_STEPS } from './primitives.ts'
+
+export type CoordStep = StepIn<typeof COORD_STEPS>
+
+/** Results of steps on a kernel, by the text of the step: points of a search space share a few formats. */
+const madeOf = memoize((_: Kernel1): Map<string, Kernel1> => new Map())
+/** Number of cached results for a kernel; formats have numeric arguments, so there may be many. */
+const MOST_MADE = 64
+
+/** Applies one step. @throws SptError `schedule/…`, `format/…` if the step could change the result */
+export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
+  checkStep(step, COORD_STEPS, ' on coordinates')
+  const made = madeOf(kernel)
+  const key = coordStepsKey([step], true)
+  const before = made.get(key)
+  if (before) return before
+  const next = (COORD_STEPS[step.kind] as CoordPrimitive<CoordStep>).apply(kernel, step)
+  if (made.size >= MOST_MADE) made.clear()
+  made.set(key, next)
+  return next
+}
+
+/** Returns a text that is equal for equal steps; with `spans`, equal only for steps at the same source position. */
+export const coordStepsKey = (steps: readonly CoordStep[], spans: boolean): string =>
+  JSON.stringify(steps, (name, value: unknown) =>
+    name === 'span' && !spans ? undefined : name === 'format' ? numberOf(value as object) : value,
+  )
+
+/** Number of known formats. Formats of different programs may have the same name, so each has a number. */
+let formats = 0
+const numberOf = memoize((_: object): number => formats++)
+
+/** Returns the step as `.spt` text; for declared formats only. */
+export const printCoordStep = (step: CoordStep): string => stepText(COORD_STEPS[step.kind], step)
+
+/** Returns whether a step on coordinates has the word and the fields of a step on loops. */
+export const isLoopStep = (s: CoordStep | LoopStep): s is LoopStep =>
+  s?.kind === 'fuse' || s?.kind === 'reorder'
+
+/** Returns whether a `fuse` failed because the axes are not a chain. Their loops may still be fused. */
+export const isOfOtherAxes = ({ diagnostics }: SptError): boolean =>
+  diagnostics[0]?.code === 'schedule/not-a-chain'
+
+/** Throws `schedule/too-late`: the step would regenerate the loops and discard the steps on them. */
+export const refuseLate = (s: CoordStep): never =>
+  fail({
+    code: 'schedule/too-late',
+    message: `${s.kind} acts on coordinates and comes after a step on loops`,
+    ...(s.span ? { span: s.span } : {}),
+    expected: `${s.kind} before the first step on loops`,
+    hint: `move ${s.kind} to the front`,
+  })

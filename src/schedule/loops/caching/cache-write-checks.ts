@@ -1,0 +1,160 @@
+/** Legality of caching writes: conditions under which the writes of an iteration may go to a local buffer first. */
+
+import { type Condition, conditionsAround } from '../../../analysis/dominating-conditions.ts'
+import { writesOf } from '../../../ir/accesses.ts'
+import { allocatedNames } from '../../../ir/bindings.ts'
+import { readsSome } from '../../../ir/expr-tree.ts'
+import type { Buffer, For, Reduce, Stmt, Store } from '../../../ir/loops.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import { keyOf } from '../../../ir/structural-equality.ts'
+import type { Body } from '../../../ir/tree.ts'
+import type { Use } from '../../legality/buffer-uses.ts'
+import { type Footprint, hiddenLoop, neededBy } from '../../legality/footprint.ts'
+import type { Context } from '../../state/context.ts'
+
+/**
+ * Returns the writers of the buffer inside of the loop, in order: one statement, or several reductions of the same
+ * targets by one reducer, of which only the first may initialise them. Throws `schedule/not-written` or
+ * `schedule/several-writers`.
+ */
+export function checkWriters(
+  cx: Context,
+  loop: For,
+  buffer: Buffer,
+  uses: readonly Use[],
+): readonly [Store | Reduce, ...Reduce[]] {
+  const found = uses.flatMap((u) => (u.mode === 'write' ? [u.stmt] : []))
+  const [writer, ...others] = found
+  if (allocatedNames(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
+    return cx.refuse({
+      code: 'schedule/not-written',
+      message: `${loop.name} does not write ${buffer.name} from outside`,
+      loops: [loop],
+      hint: 'cache at a loop around the writes',
+    })
+  const targets = (s: Reduce): string => s.targets.map((t) => t.buffer).join()
+  const isAlike = (s: Stmt): s is Reduce =>
+    s.kind === 'reduce' &&
+    writer.kind === 'reduce' &&
+    !s.init &&
+    s.reducer.name === writer.reducer.name &&
+    s.atomic === writer.atomic &&
+    targets(s) === targets(writer)
+  if (!others.every(isAlike) || new Set(found).size < found.length)
+    return refuseSeveral(
+      cx,
+      loop,
+      buffer,
+      found.length,
+      'other than by combining the same elements by one reducer',
+    )
+  return [writer, ...others]
+}
+
+/** Throws `schedule/several-writers`. @param how the reason why the writers cannot share a local buffer */
+export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: number, how: string): never {
+  return cx.refuse({
+    code: 'schedule/several-writers',
+    message: `${count} statements inside of ${loop.name} write ${buffer.name}, ${how}`,
+    loops: [loop],
+    hint: 'cache at an inner loop that contains a single write',
+  })
+}
+
+/** Properties of several writers of one local buffer. */
+interface Together {
+  /** Loops of a tile whose rows may be the same element. */
+  readonly scattered: readonly For[]
+  /** True if the first writer initialises the local buffer. */
+  readonly whole: boolean
+  readonly written: readonly Use[]
+  /** Conditions of each writer that do not depend on the combined values. */
+  readonly conditions: readonly (readonly Condition[])[]
+}
+
+/**
+ * Throws `schedule/several-writers` unless the writers use the elements of one local buffer that can be written back
+ * once.
+ */
+export function checkTogether(
+  cx: Context,
+  loop: For,
+  buffer: Buffer,
+  { scattered, whole, written, conditions }: Together,
+): void {
+  const refuse = (how: string): never => refuseSeveral(cx, loop, buffer, written.length, how)
+  if (scattered.length > 0 || written.some((u) => neededBy(u).some((l) => l.reduce)))
+    refuse('and which element it is changes with a reduction loop')
+  const key = (list: readonly Condition[]): string =>
+    list.map((c) => `${keyOf(c.cond)} ${c.absent ?? ''}`).join(' ; ')
+  const [first, ...others] = conditions.map(key)
+  const { path, stmt } = written[0]!
+  const around = conditionsAround(loop.body, path.find((l) => l.reduce) ?? stmt)
+  if (others.some((o) => o !== first) || (whole && around.length > 0)) refuse('under different conditions')
+}
+
+/** Throws `schedule/not-every-element` unless every element that is written back has been stored. */
+export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, buffer: Buffer): void {
+  const extra = hiddenLoop(use, print)
+  if (!use.conditional && !extra) return
+  cx.refuse({
+    code: 'schedule/not-every-element',
+    message: extra
+      ? `${buffer.name} is written inside ${extra.name}, which may not run, and the copy would always be written back`
+      : `${loop.name} writes ${buffer.name} under a condition, and the copy would always be written back`,
+    loops: extra ? [loop, extra] : [loop],
+    hint: extra
+      ? `cache further inside, at ${extra.name}`
+      : `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
+  })
+}
+
+/**
+ * Throws `schedule/not-every-element` if a condition of the initialisation may change before the write-back. Conditions
+ * inside of reductions do not matter.
+ */
+export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, buffer: Buffer): void {
+  const written = writesOf(until)
+  const around = conditionsAround(loop.body, use.path.find((l) => l.reduce) ?? use.stmt)
+  const changed = around.find((c) => readsSome(c.cond, written))
+  if (!changed) return
+  cx.refuse({
+    code: 'schedule/not-every-element',
+    message: `whether ${loop.name} writes ${buffer.name} depends on ${printExpr(changed.cond)}, which changes before the write-back`,
+    loops: [loop],
+    hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
+  })
+}
+
+export function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): never {
+  return cx.refuse({
+    code: 'schedule/scattered',
+    message: `the element of ${buffer.name} changes with the reduction loop ${by.name}`,
+    loops: [loop, by],
+    hint: `cache at ${by.name} instead`,
+  })
+}
+
+/**
+ * Throws `schedule/read-too` if the loop reads the buffer before the local buffer is complete, or if the local buffer
+ * has only a part of the combined value.
+ */
+export function checkReads(
+  cx: Context,
+  loop: For,
+  buffer: Buffer,
+  uses: readonly Use[],
+  writerChild: number,
+  whole: boolean,
+): void {
+  const early = uses.find((u) => u.mode === 'read' && (!whole || u.child <= writerChild))
+  if (!early) return
+  cx.refuse({
+    code: 'schedule/read-too',
+    message: whole
+      ? `${loop.name} reads ${buffer.name} before the value is complete`
+      : `${loop.name} reads ${buffer.name}, which iterations of other loops still write`,
+    loops: [loop],
+    hint: 'cache at the loop around only the write',
+  })
+}

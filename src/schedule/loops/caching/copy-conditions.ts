@@ -1,0 +1,137 @@
+/**
+ * Conditions of hoisted loads. A read happens only in iterations of the loops around it. Its copy is outside of the
+ * loops that do not determine the element, and may read more elements than the loop does, but only elements that exist.
+ */
+
+import { rises } from '../../../analysis/integers/linear.ts'
+import type { LoopLocation } from '../../../ir/definitions.ts'
+import { type Expr, int, lt, variable } from '../../../ir/expr.ts'
+import {
+  buffersRead,
+  children,
+  freeVars,
+  mentions,
+  mentionsSome,
+  readsMemory,
+  substitute,
+} from '../../../ir/expr-tree.ts'
+import { boundIndex } from '../../../ir/hardware-axes.ts'
+import type { For } from '../../../ir/loops.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import { keyOf } from '../../../ir/structural-equality.ts'
+import { exprsOf } from '../../../ir/tree.ts'
+import type { Use } from '../../legality/buffer-uses.ts'
+import { beginsTile, namedAlike, neededBy } from '../../legality/footprint.ts'
+import type { Context } from '../../state/context.ts'
+import type { CacheScope } from '../../steps/arguments.ts'
+import { wayTo } from './block-tile.ts'
+
+/**
+ * Returns the conditions, from loops around the reads, that protect the address at the position of the copy: one list
+ * for all uses, over the loops of the first use. Only a condition on data of the address protects it. Throws
+ * `schedule/guard-not-decidable` if uses need different conditions.
+ */
+export function readConditions(
+  cx: Context,
+  at: LoopLocation,
+  uses: readonly Use[],
+  scope: CacheScope,
+): readonly Expr[] {
+  const lists = uses.map((u) => {
+    const loops = neededBy(u)
+    const first = namedAlike(loops, uses[0]!)
+    const map = new Map<string, Expr>(loops.map((l, k) => [l.var, first[k]!]))
+    return conditionsOf(cx, at, u, scope).map((e) => substitute(e, map))
+  })
+  // The copy needs the conditions of one read if they hold for all other reads as well.
+  const keys = lists.map((l) => new Set(l.map(keyOf)))
+  const weakest = keys.findIndex((own) => keys.every((other) => [...own].every((c) => other.has(c))))
+  if (weakest < 0)
+    cx.refuse({
+      code: 'schedule/guard-not-decidable',
+      message: `the reads inside of ${at.loop.name} happen under different conditions`,
+      loops: [at.loop],
+      hint: 'cache further inside, where a single condition is left',
+    })
+  return lists[weakest]!
+}
+
+function conditionsOf(cx: Context, at: LoopLocation, use: Use, scope: CacheScope): readonly Expr[] {
+  const needed = neededBy(use)
+  const hidden = use.path.filter((l) => !needed.includes(l))
+  const around = [...at.path, at.loop]
+  const names = new Set(hidden.map((l) => l.var))
+  const anyThread =
+    scope === 'shared'
+      ? around.filter((l) => isForAll(l, at, [...use.index, ...needed.flatMap(exprsOf)]))
+      : []
+  const free = new Set([...names, ...anyThread.map((l) => l.var)])
+  const out: Expr[] = []
+  const refuse = (l: For, e: Expr): never =>
+    cx.refuse({
+      code: 'schedule/guard-not-decidable',
+      message: `${printExpr(e)} decides whether the element is read, and the copy is outside of ${l.name}`,
+      loops: [at.loop, l],
+      hint: `cache at ${l.name} instead`,
+    })
+  const positive = (l: For, e: Expr): void => {
+    if (mentionsSome(e, names)) refuse(l, e)
+    if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
+  }
+  const gathers = use.index.some(readsMemory)
+  const protects = (e: Expr): boolean => use.index.some((x) => mayProtect(e, x))
+  for (const l of hidden) {
+    if (gathers && protects(l.extent)) positive(l, l.extent)
+    for (const g of use.asks && l === use.path.at(-1) ? [] : l.guards) {
+      if (!protects(g)) continue
+      const less = g.kind === 'binary' && g.op === 'lt' ? g : undefined
+      const bound = less?.b
+      const first = less && atFirst(less.a, free)
+      if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
+      if (first.kind === 'const' && first.value === 0) positive(l, bound)
+      else if (mentionsSome(bound, names)) refuse(l, g)
+      else if (!around.some((x) => isWithin(first, bound, x))) out.push(lt(first, bound))
+    }
+  }
+  for (const e of use.under ?? []) {
+    const innermost = use.path.at(-1)
+    if (innermost && mentionsSome(e, names)) return refuse(innermost, e)
+    out.push(e)
+  }
+  return [...new Map(out.map((e) => [keyOf(e), e])).values()]
+}
+
+/**
+ * Returns whether a thread-bound loop only distributes the filling of the copy: neither the path to the copy nor the
+ * element depends on the thread.
+ */
+const isForAll = (l: For, at: LoopLocation, naming: readonly Expr[]): boolean =>
+  boundIndex(l, 'thread') !== undefined &&
+  ![
+    ...naming,
+    ...wayTo(l, at.loop).flatMap((s) => (s.kind === 'for' || s.kind === 'if' ? exprsOf(s) : [])),
+  ].some((e) => mentions(e, l.var))
+
+/** Returns whether a condition reads a variable or an array that the address is computed from. */
+function mayProtect(condition: Expr, address: Expr): boolean {
+  const [vars, arrays] = [freeVars(address), buffersRead(address)]
+  const speaks = (e: Expr): boolean =>
+    e.kind === 'var'
+      ? vars.has(e.name)
+      : e.kind === 'load' || e.kind === 'search'
+        ? arrays.has(e.buffer)
+        : children(e).some(speaks)
+  return speaks(condition)
+}
+
+/** Returns whether `first < bound` holds because a loop over tiles has begun the tile. */
+const isWithin = (first: Expr, bound: Expr, loop: For): boolean =>
+  beginsTile(first, bound, variable(loop.var), loop.extent)
+
+/**
+ * Returns the sum with the loops `names` in their first iteration, which is its minimum; undefined if the sum does not
+ * rise with them.
+ */
+function atFirst(e: Expr, names: ReadonlySet<string>): Expr | undefined {
+  return rises(e, ...names) ? substitute(e, new Map([...names].map((n) => [n, int(0)]))) : undefined
+}

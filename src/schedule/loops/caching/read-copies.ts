@@ -1,0 +1,182 @@
+/** The copies of `cache_read`: the statements that fill them, and the index of an access in them. */
+
+import type { LoopLocation } from '../../../ir/definitions.ts'
+import { INT_RANGE, isFloat, isInt } from '../../../ir/dtype.ts'
+import { all, constant, type Expr, int, load, variable } from '../../../ir/expr.ts'
+import { orderReadsLast, substitute } from '../../../ir/expr-tree.ts'
+import { coordinateName } from '../../../ir/instr.ts'
+import type { Buffer, For, Stmt } from '../../../ir/loops.ts'
+import { store, when } from '../../../ir/statement-builders.ts'
+import type { Use } from '../../legality/buffer-uses.ts'
+import { copyNest, type Footprint, localIndex } from '../../legality/footprint.ts'
+import type { Context } from '../../state/context.ts'
+import type { CacheScope } from '../../steps/arguments.ts'
+import { isContiguous, type Tile, tileIndex } from './block-tile.ts'
+import { fillNest } from './cooperative-fill.ts'
+import { tailGuards } from './tail-guards.ts'
+
+/** The layout of a copy, and the way it is filled. */
+export interface CopyLayout {
+  /** True if the last two dimensions are swapped. */
+  readonly transposed?: boolean | undefined
+  /** The number of elements between the starts of rows, at least the length of a row; avoids bank conflicts. */
+  readonly stride?: number | undefined
+  /** The number of contiguous elements that a thread copies at once: 2, 4 or 8. */
+  readonly by?: number | undefined
+  /** The value of elements that are not read from the buffer. */
+  readonly padded?: number | undefined
+}
+
+/** The options of the step for the copy. */
+export interface Asked extends CopyLayout {
+  readonly scope: CacheScope
+}
+
+/** Options of copies that threads fill together. */
+export const LAYOUT = ['transposed', 'stride', 'by'] as const
+
+/** A copy without its buffer: the statement that fills it, and the index of an access in it. */
+export interface Copy {
+  readonly shape: readonly number[]
+  readonly copy: Stmt
+  readonly element: (use: Pick<Use, 'index' | 'path'>) => readonly Expr[]
+  readonly padding?: Buffer['padding']
+}
+
+/**
+ * Returns the copy of the elements that one thread reads, with a dimension for each loop, and in shared memory for each
+ * thread-bound loop. Throws `schedule/no-box` or `schedule/bad-padding`.
+ */
+export function own(
+  cx: Context,
+  at: LoopLocation,
+  step: Asked,
+  print: Footprint,
+  buffer: Buffer,
+  name: string,
+): Copy {
+  const inShared = step.scope === 'shared'
+  const asked = (inShared ? ([...LAYOUT, 'padded'] as const) : LAYOUT).find((x) => step[x] !== undefined)
+  if (asked)
+    cx.refuse({
+      code: 'schedule/no-box',
+      message: inShared
+        ? `${asked}: each thread copies different elements of ${buffer.name}`
+        : `${asked}: a copy in registers has no layout`,
+      loops: [at.loop],
+      expected: 'a copy in shared memory whose elements are the same for every thread',
+    })
+  const unneeded = tailGuards(cx, at, buffer, print, print.loops)
+  const loops = print.loops.map((l) => ({ ...l, guards: l.guards.filter((g) => !unneeded.has(g)) }))
+  const { padded } = step
+  checkPadding(cx, step, buffer)
+  // A padded copy is filled as a whole: for each element, a condition decides between the buffer and the padding.
+  const where =
+    padded === undefined ? [] : orderReadsLast([...loops.flatMap((l) => l.guards), ...print.conditions])
+  const nest: Footprint =
+    padded === undefined
+      ? { ...print, loops }
+      : { ...print, loops: loops.map((l) => ({ ...l, guards: [] })), conditions: [] }
+  const coordinates = new Map<string, Expr>(
+    loops.map((l, k) => [l.var, variable(coordinateName(print.threads.length + k))]),
+  )
+  return {
+    shape: print.shape,
+    copy: copyNest(cx, nest, name, step.scope, (index, element) => {
+      const copy = store(name, index, load(buffer.name, print.index.map(element), buffer.dtype))
+      if (padded === undefined || where.length === 0) return copy
+      return when(all(where.map(element)), [copy], [store(name, index, constant(padded, buffer.dtype))])
+    }),
+    element: (use) => localIndex(print, use),
+    padding:
+      padded === undefined
+        ? undefined
+        : { value: padded, where: where.map((g) => substitute(g, coordinates)) },
+  }
+}
+
+/**
+ * Returns the copy of the elements that all threads of the block read, with the dimensions of the buffer. Throws
+ * `schedule/bad-vector`, `schedule/no-rows`, `schedule/bad-stride` or `schedule/bad-padding`.
+ */
+export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: Buffer, name: string): Copy {
+  const vector = step.by ?? 1
+  const last = tile.dims.at(-1)?.extent ?? 1
+  if (step.by !== undefined && (!VECTORS.includes(vector) || last % vector !== 0 || !isContiguous(tile)))
+    cx.refuse({
+      code: 'schedule/bad-vector',
+      message: `threads cannot copy ${vector} contiguous elements of ${buffer.name} at once`,
+      loops: [loop],
+      expected: `2, 4 or 8, a divisor of the ${last} contiguous elements`,
+    })
+  if (step.transposed && tile.dims.length < 2)
+    cx.refuse({
+      code: 'schedule/no-rows',
+      message: `a copy of ${tile.dims.length} dimension of ${buffer.name} cannot be transposed`,
+      loops: [loop],
+      expected: 'two dimensions or more',
+      hint: 'leave out transposed',
+    })
+  checkPadding(cx, step, buffer)
+  const laid = <T>(xs: readonly T[]): readonly T[] =>
+    step.transposed ? [...xs.slice(0, -2), xs.at(-1)!, xs.at(-2)!] : xs
+  const shape = [...laid(tile.dims.map((d) => d.extent))]
+  if (shape.length === 0) shape.push(1)
+  const row = shape.at(-1)!
+  if (
+    step.stride !== undefined &&
+    (!Number.isInteger(step.stride) || step.stride < row || step.stride > 2 * row + 64)
+  )
+    cx.refuse({
+      code: 'schedule/bad-stride',
+      message: `rows of ${row} elements cannot have a stride of ${step.stride}`,
+      loops: [loop],
+      expected: `a stride from ${row} to ${2 * row + 64}`,
+    })
+  if (step.stride !== undefined) shape[shape.length - 1] = step.stride
+  const at = (xs: readonly Expr[]): readonly Expr[] => (xs.length > 0 ? laid(xs) : [int(0)])
+  const vars = tile.dims.map((d) => variable(d.var))
+  const set = (value: Expr): Stmt => store(name, at(vars), value)
+  const pad = step.padded === undefined ? undefined : set(constant(step.padded, buffer.dtype))
+  const copy = set(load(buffer.name, tile.index, buffer.dtype))
+  return {
+    shape,
+    copy: fillNest(cx, tile, name, vector, copy, pad),
+    element: (use) => at(tileIndex(tile, use)),
+    padding: paddingOf(step.padded, whereOf(tile, laid(tile.dims))),
+  }
+}
+
+/**
+ * Returns the padding of a copy; undefined if elements that the copy skips have no value. A copy that has all of its
+ * elements has no padding, so that any value is right.
+ */
+const paddingOf = (padded: number | undefined, where: readonly Expr[]): Buffer['padding'] =>
+  padded === undefined && where.length > 0 ? undefined : { value: padded ?? 0, where }
+
+/** Throws `schedule/bad-padding` unless the padding is a value of the buffer's type. */
+function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): void {
+  const [low, high] = isInt(dtype)
+    ? INT_RANGE[dtype as 'i32']
+    : dtype === 'bool'
+      ? [0, 1]
+      : [-Infinity, Infinity]
+  if (
+    padded === undefined ||
+    (padded >= low && padded <= high && (isFloat(dtype) || Number.isInteger(padded)))
+  )
+    return
+  cx.refuse({
+    code: 'schedule/bad-padding',
+    message: `${name} is ${dtype}, and the padding ${padded}`,
+    expected: `a value of ${dtype}`,
+  })
+}
+
+/** Returns the conditions of elements that are read from the buffer, over coordinates of the copy. */
+function whereOf(tile: Tile, dims: Tile['dims']): readonly Expr[] {
+  const map = new Map<string, Expr>(dims.map((d, k) => [d.var, variable(coordinateName(k))]))
+  return orderReadsLast([...tile.guards, ...tile.conditions].map((g) => substitute(g, map)))
+}
+
+const VECTORS = [2, 4, 8]

@@ -1,0 +1,241 @@
+/** Producer-consumer fusion: a loop nest is computed inside of a loop of its consumer (`compute_at`). */
+
+import { writtenIn } from '../../../analysis/loop-writes.ts'
+import { expectFlag } from '../../../ast/expect-argument.ts'
+import { orList } from '../../../ast/suggest.ts'
+import { writesOf } from '../../../ir/accesses.ts'
+import { findLoop, type LoopLocation, loopsOf } from '../../../ir/definitions.ts'
+import { boundIndex } from '../../../ir/hardware-axes.ts'
+import type { For, Stmt } from '../../../ir/loops.ts'
+import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../../ir/tree.ts'
+import { twoNests } from '../../examples/samples.ts'
+import { checkOneNest } from '../../legality/checks.ts'
+import type { LoopRef } from '../../names/loop-ref.ts'
+import { type Gone, gone, primitive } from '../../primitive.ts'
+import type { Context } from '../../state/context.ts'
+import * as arg from '../../steps/arguments.ts'
+import {
+  checkBetween,
+  checkProducts,
+  checkUnseen,
+  reductionAround,
+  refuseStart,
+} from './compute-at-checks.ts'
+import { consumeAt, findConsumer } from './epilogue.ts'
+import { inPrivate, type Place } from './private-region.ts'
+import { restrict, type Windows, windowsOf } from './producer-region.ts'
+
+/**
+ * `compute_at produce at i`: the loop nest `produce` moves to the start of the body of `i`, a loop of a later loop
+ * nest, and computes only the elements that the iteration reads. Loops of the producer that index the element run over
+ * the interval of indices that is read inside of `i`; a loop with one value disappears. A loop nest after that of `i`
+ * moves to the end of the body instead, and consumes the results of the iteration (`epilogue.ts`).
+ * The step is illegal if the produced buffers are outputs or are read elsewhere, or if a statement in between writes an
+ * input of the producer. Elements that several iterations read are computed again with `recompute` only, in private
+ * memory of each iteration. `in shared` uses such memory in any case.
+ */
+export const computeAt = primitive({
+  word: 'compute_at',
+  call: "computeAt('producer', 'i')",
+  takes: [arg.nest('nest'), 'at', arg.loop('at'), arg.flag('recompute'), arg.optional('in', arg.memory)],
+  given: (
+    nest: string,
+    at: LoopRef,
+    how?: { readonly recompute?: boolean; readonly place?: arg.MemoryScope },
+  ) => ({ nest, at, ...asked(how) }),
+  apply(cx, step) {
+    const at = cx.loop(step.at)
+    checkOneNest(cx, at.loop, 'compute_at')
+    const later = findConsumer(cx, step.nest, at)
+    if (later) {
+      checkNotAsked(cx, step, at.loop, later.consumer)
+      return consumeAt(cx, at, later)
+    }
+    const { list, producer, consumer } = findProducer(cx, step.nest, at)
+    const produced = checkProducts(cx, producer, at)
+    checkBetween(cx, list, producer, consumer, at.loop)
+    const asks = step.recompute || step.scope !== undefined
+    const reducing = reductionAround(producer, consumer, at)
+    if (reducing && !asks) refuseStart(cx, producer, reducing, at)
+    const windows = windowsOf(cx, producer, at, produced)
+    if (windows.size > 0 || asks) checkUnseen(cx, producer, at.loop, produced)
+    const inside = [...restrict(cx, producer, at, windows), ...at.loop.body]
+    const within = (body: Body, without: Body = cx.kernel.body): Body => {
+      const shrunk = replaceStmt(without, producer, () => [])
+      const loop = findLoop(shrunk, at.loop.var)!.loop
+      return replaceStmt(shrunk, loop, (l) => stmt<For>({ ...(l as For), body }))
+    }
+    const gone = goneInto(producer, windows, at.loop)
+    const body = within(inside)
+    const clash = clashOf(cx, body, at, produced)
+    if (clash) checkAgain(cx, clash, at, { producer, windows, recompute: step.recompute ?? false })
+    // A buffer that is allocated inside of a reduction loop is initialised there, and belongs to one thread.
+    const threads = [...at.path, at.loop].some((l) => l.reduce && boundIndex(l, 'thread'))
+    const isLocal = reducing !== undefined || threads || step.scope !== undefined
+    const own =
+      clash || asks
+        ? inPrivate(cx, at, inside, {
+            nest: producer.nest,
+            produced,
+            windows,
+            place: step,
+            otherwise: isLocal ? 'refuse' : clash ? 'global' : 'keep',
+          })
+        : undefined
+    if (!own) return { body, gone }
+    return {
+      body: within(
+        own.inside,
+        cx.kernel.body.filter((s) => s.kind !== 'fill' || !produced.has(s.buffer)),
+      ),
+      buffers: own.buffers,
+      unused: [...produced],
+      gone,
+    }
+  },
+  example: {
+    before: twoNests,
+    step: { kind: 'compute_at', nest: 'produce', at: 'consume.i' },
+    after: `\
+for i2 (consume.i) in 0..m
+  for k in 0..d
+    T[i2, k] = X[i2, k] * X[i2, k]
+  for k2 (consume.k) in 0..d  reduce
+    y[i2] += T[i2, k2]  init`,
+  },
+})
+
+function asked(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
+  const { recompute, place } = arg.options('computeAt', how, ['recompute', 'place'])
+  expectFlag('recompute', recompute)
+  return { ...(recompute ? { recompute } : {}), ...(place === undefined ? {} : { place }) }
+}
+
+const goneInto = (producer: For, windows: Windows, loop: For): readonly Gone[] =>
+  loopsOf([producer])
+    .filter((l) => windows.get(l.var)?.width === null)
+    .map((l) => gone(l, 'merged', [`${loop.nest}.${loop.name}`]))
+
+const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
+
+/**
+ * Returns the producer and the statement around the consumer's loop, which are in one list, in this order. Throws
+ * `schedule/not-before` or `schedule/unknown-nest`.
+ */
+function findProducer(
+  cx: Context,
+  nest: string,
+  at: LoopLocation,
+): { list: Body; producer: For; consumer: Stmt } {
+  let out: { list: Body; producer: For; consumer: Stmt } | undefined
+  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
+  const beside = new Set<string>()
+  const visit = (list: Body): void => {
+    const from = list.findIndex((s) => belongsTo(s, nest))
+    const to = list.findIndex(holds)
+    if (to >= 0) for (const s of list) if (s.kind === 'for' && !holds(s)) beside.add(s.nest)
+    if (from >= 0 && to > from && !out) out = { list, producer: list[from] as For, consumer: list[to]! }
+    for (const s of list) for (const b of bodiesOf(s)) visit(b)
+  }
+  visit(cx.kernel.body)
+  if (out) return out
+  const nests = [...new Set(loopsOf(cx.kernel.body).map((l) => l.nest))]
+  const known = nests.includes(nest)
+  return cx.refuse({
+    code: known ? 'schedule/not-before' : 'schedule/unknown-nest',
+    message: known
+      ? `${nest} is not in the same body as the loop nest around ${at.loop.name}`
+      : `there is no loop nest ${nest}`,
+    loops: [at.loop],
+    expected:
+      known && beside.size === 0
+        ? `an iteration next to that of ${at.loop.name}; there is none`
+        : orList(known ? [...beside] : nests),
+    ...(known ? {} : { lookup: { name: nest, candidates: nests } }),
+  })
+}
+
+/** Throws `schedule/not-a-producer` if the step has `recompute` or a memory, and the loop nest comes after the loop. */
+function checkNotAsked(
+  cx: Context,
+  step: Place & { readonly recompute?: boolean | undefined },
+  loop: For,
+  nest: For,
+): void {
+  if (!step.recompute && !step.scope) return
+  cx.refuse({
+    code: 'schedule/not-a-producer',
+    message: `${nest.nest} comes after ${loop.name} and consumes the output`,
+    loops: [loop, nest],
+    hint: `compute_at ${nest.nest} at ${loop.name}`,
+  })
+}
+
+/** A loop whose iterations compute common elements of a produced buffer. */
+interface Clash {
+  readonly loop: For
+  readonly buffer: string
+}
+
+/** Returns the first loop whose iterations may compute common elements; undefined if there is no such loop. */
+function clashOf(
+  cx: Context,
+  body: Body,
+  at: LoopLocation,
+  produced: ReadonlySet<string>,
+): Clash | undefined {
+  const kernel = { ...cx.kernel, body }
+  for (const l of [...at.path, at.loop]) {
+    const shared = writtenIn(kernel, findLoop(body, l.var)!.loop).find(
+      (w) => produced.has(w.buffer) && !w.disjoint,
+    )
+    if (shared) return { loop: l, buffer: shared.buffer }
+  }
+  return undefined
+}
+
+/**
+ * Throws `schedule/computed-again` unless the step permits iterations to compute common elements again, and
+ * `schedule/order-matters` if the consumer writes the buffer.
+ */
+function checkAgain(
+  cx: Context,
+  { loop, buffer }: Clash,
+  at: LoopLocation,
+  { producer, windows, recompute }: { producer: For; windows: Windows; recompute: boolean },
+): void {
+  const { name, body } = at.loop
+  if (writesOf(body).has(buffer))
+    cx.refuse({
+      code: 'schedule/order-matters',
+      message: `iterations of ${loop.name} also write ${buffer}, which other iterations read`,
+      loops: [loop, at.loop],
+      hint: 'choose a loop further out',
+    })
+  if (recompute) return
+  const arranged = loopsOf([producer]).filter((l) => !l.reduce && !windows.has(l.var) && isArranged(cx, l))
+  const names = arranged.map((l) => l.name).join(', ')
+  cx.refuse({
+    code: 'schedule/computed-again',
+    message:
+      arranged.length > 0
+        ? `every iteration of ${loop.name} would compute the elements of ${buffer} that ${names} cover`
+        : `each iteration of ${loop.name} would compute its elements of ${buffer}, and several may read the same elements`,
+    loops: [loop, at.loop, ...arranged],
+    expected:
+      arranged.length > 0
+        ? `unscheduled loops of ${producer.nest} (before split, fuse and bind)`
+        : 'iterations that read distinct elements, or `recompute`',
+    hint:
+      arranged.length > 0
+        ? `move compute_at before the steps on ${names}`
+        : `compute_at ${producer.nest} at ${name} recompute: each iteration computes elements in private memory`,
+  })
+}
+
+/**
+ * Returns whether steps have bound a loop of the producer, or created it from other loops: its variable is not an index
+ * then.
+ */
+const isArranged = (cx: Context, l: For): boolean =>
+  l.mode.kind !== 'serial' || cx.consumed.some((c) => c.nest === l.nest && c.into.includes(l.name))

@@ -1,0 +1,63 @@
+/** Thread block clusters: neighbouring blocks run together, and share copies by multicast (`cluster`). */
+
+import { Facts } from '../../../analysis/integers/facts.ts'
+import { replaceLoop } from '../../../ir/definitions.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import { stmt } from '../../../ir/tree.ts'
+import { rowBlocks } from '../../examples/samples.ts'
+import type { LoopRef } from '../../names/loop-ref.ts'
+import { primitive } from '../../primitive.ts'
+import * as arg from '../../steps/arguments.ts'
+
+/** The cluster size that every GPU with clusters supports (CUDA programming guide, thread block clusters). */
+const MOST_BLOCKS = 8
+
+/**
+ * `cluster fo by 4`: 4 neighbouring iterations of the loop bound to block.x run together, as a cluster of thread
+ * blocks. If all blocks of a cluster copy the same elements into shared memory, by an instruction that supports
+ * `multicast`, one block copies for all; the blocks take turns. The semantics of the loop do not change.
+ * The step is illegal if a cluster could be incomplete.
+ */
+export const cluster = primitive({
+  word: 'cluster',
+  call: "cluster('io', 2)",
+  takes: [arg.loop('loop'), 'by', arg.integer('by')],
+  given: (loop: LoopRef, by: number) => ({ loop, by }),
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    const { mode } = loop
+    if (mode.kind !== 'bind' || mode.to !== 'block.x')
+      return cx.refuse({
+        code: 'schedule/not-blocks',
+        message: `${loop.name} is not bound to block.x, the axis of clusters`,
+        loops: [loop],
+        hint: `bind ${loop.name} to block.x first`,
+      })
+    if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_BLOCKS)
+      cx.refuse({
+        code: 'schedule/bad-factor',
+        message: `the number of blocks in a cluster is ${step.by}`,
+        loops: [loop],
+        expected: `a whole number from 1 to ${MOST_BLOCKS}`,
+      })
+    // A cluster of one block is the same as a block without clusters.
+    if (step.by === 1) return { body: cx.kernel.body }
+    if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))
+      cx.refuse({
+        code: 'schedule/not-whole',
+        message: `${printExpr(loop.extent)} iterations of ${loop.name} are not a known multiple of the cluster size ${step.by}`,
+        loops: [loop],
+        hint: 'require that a multiple of the tiles in a cluster divides the size',
+      })
+    return {
+      body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { ...mode, cluster: step.by } })),
+    }
+  },
+  example: {
+    before: rowBlocks,
+    step: { kind: 'cluster', loop: 'i', by: 2 },
+    after: `\
+for i in 0..8  @block.x, clusters of 2
+  y[i] = x[i]`,
+  },
+})

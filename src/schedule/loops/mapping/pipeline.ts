@@ -1,0 +1,98 @@
+/** Software pipelining: copies are made stages ahead of their use, in a ring of buffers (`pipeline`). */
+
+import { pipelineSequence } from '../../../analysis/pipeline-sequence.ts'
+import { copiesIn } from '../../../analysis/shared-memory-copies.ts'
+import { loopsOf, replaceLoop } from '../../../ir/definitions.ts'
+import type { For } from '../../../ir/loops.ts'
+import { stmt } from '../../../ir/tree.ts'
+import { stagedRows } from '../../examples/samples.ts'
+import { checkSerial } from '../../legality/checks.ts'
+import type { LoopRef } from '../../names/loop-ref.ts'
+import { primitive } from '../../primitive.ts'
+import type { Context } from '../../state/context.ts'
+import * as arg from '../../steps/arguments.ts'
+
+/** The maximum number of stages: shared memory cannot hold the copies of more. */
+const MOST_STAGES = 16
+
+/**
+ * `pipeline ko by n`: copies into shared memory at the beginning of an iteration of `ko` are made `n - 1` iterations
+ * ahead, during the computation of earlier iterations. Memory is allocated for the copies of `n` iterations. The
+ * semantics are those of the plain loop, and one stage leaves the loop unchanged. `over round`: copies continue into
+ * the next iterations of `round`, the serial loop around, so that all iterations of `ko` are one sequence.
+ * The step is illegal if the loop has no such copies, or if they read data that the loop (or `round`) writes.
+ */
+export const pipeline = primitive({
+  word: 'pipeline',
+  call: "pipeline('jo', 2)",
+  takes: [arg.loop('loop'), 'by', arg.integer('by'), arg.optional('over', arg.loop('over'))],
+  given: (loop: LoopRef, by: number, more?: { readonly over?: LoopRef }) => ({
+    loop,
+    by,
+    ...arg.options('pipeline', more, ['over']),
+  }),
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    checkSerial(cx, loop, 'pipeline')
+    if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_STAGES)
+      cx.refuse({
+        code: 'schedule/bad-factor',
+        message: `the number of stages is ${step.by}`,
+        loops: [loop],
+        expected: `a whole number from 1 to ${MOST_STAGES}`,
+      })
+    checkCopies(cx, loop)
+    if (step.over !== undefined) checkSequence(cx, loop, cx.loop(step.over).loop)
+    if (step.by === 1) return { body: cx.kernel.body }
+    const continued = step.over !== undefined && ({ continued: true } as const)
+    const mode = { kind: 'pipeline', stages: step.by, ...continued } as const
+    return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
+  },
+  example: {
+    before: stagedRows,
+    step: { kind: 'pipeline', loop: 'ko', by: 2 },
+    after: `\
+for i in 0..m
+  for ko in 0..n  reduce  @pipeline(2)
+    alloc Xs: f32[8] shared
+    for k2 (Xs.k) in 0..8
+      Xs[k2] = X[ko * 8 + k2]
+    for k in 0..8  reduce
+      y[i] += Xs[k]`,
+  },
+})
+
+function checkCopies(cx: Context, loop: For): void {
+  const { statements, late } = copiesIn(loop)
+  if (statements.length > 0) return
+  const [first] = late
+  if (first)
+    cx.refuse({
+      code: 'schedule/order-matters',
+      message: `${first.fills} is filled from ${first.reads}, which ${loop.name} writes`,
+      loops: [loop, ...loopsOf([first.stmt]).slice(0, 1)],
+      expected: 'copies of buffers that the loop does not write',
+    })
+  cx.refuse({
+    code: 'schedule/no-copies',
+    message: `${loop.name} contains no copy to shared memory`,
+    loops: [loop],
+    hint: `cache_read … at ${loop.name} in shared first`,
+  })
+}
+
+/**
+ * Throws `schedule/not-one-sequence` unless the iterations of the loop in all iterations of `over` are one sequence.
+ */
+function checkSequence(cx: Context, loop: For, over: For): void {
+  const found = pipelineSequence(cx.kernel.body, loop.var)
+  if (!('over' in found)) cx.refuse({ code: 'schedule/not-one-sequence', ...found })
+  else if (found.over.var !== over.var)
+    cx.refuse({
+      code: 'schedule/not-one-sequence',
+      message: `${found.over.name} is the innermost serial loop around ${loop.name}, not ${over.name}`,
+      loops: [over, found.over, loop],
+      expected: 'the next outer serial loop, with only thread-bound loops in between',
+      hint: `bind ${found.over.name} first, or pipeline over ${found.over.name}`,
+    })
+}

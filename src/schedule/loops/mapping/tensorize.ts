@@ -1,0 +1,108 @@
+/** Tensorization: a loop nest is replaced by an equivalent instruction (`tensorize`). */
+
+import { matchInstr } from '../../../analysis/instructions/match.ts'
+import { protectedRead } from '../../../analysis/instructions/zero-fill.ts'
+import { Facts } from '../../../analysis/integers/facts.ts'
+import { allocations, findLoop, type LoopLocation, loopsOf, replaceLoop } from '../../../ir/definitions.ts'
+import { add, load, variable } from '../../../ir/expr.ts'
+import type { Instr } from '../../../ir/instr.ts'
+import type { For, Kernel2 } from '../../../ir/loops.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import { store } from '../../../ir/statement-builders.ts'
+import { stmt } from '../../../ir/tree.ts'
+import { fourWide } from '../../examples/samples.ts'
+import { checkSerial } from '../../legality/checks.ts'
+import { eliminateRedundantGuards, withoutUnreadGuards } from '../../legality/redundant-guards.ts'
+import type { LoopRef } from '../../names/loop-ref.ts'
+import { primitive } from '../../primitive.ts'
+import type { Context } from '../../state/context.ts'
+import * as arg from '../../steps/arguments.ts'
+
+/** Returns `Y[i] = X[i] + X[i]`, the body of the example's instruction. */
+function doubled(): Instr['body'] {
+  const x = load('X', [variable('i')], 'f32')
+  return store('Y', [variable('i')], add(x, x))
+}
+
+/**
+ * `tensorize i with multiply`: a declared instruction executes the loop and its body. The loops have the extents of the
+ * instruction's iterators and no conditions, the statement is the instruction's body, and buffers are in the memories
+ * of the operands. An instruction of several threads runs on the threads of thread.x, to which no loop around may be
+ * bound.
+ * A copy between local buffers is copied as a whole if no consumer reads the elements that its conditions exclude; so
+ * is a product of copies that have all of their elements. A copy that is `padded 0` may have a box beyond the edge of a
+ * matrix, or use an instruction that fills with zeros.
+ */
+export const tensorize = primitive({
+  word: 'tensorize',
+  call: "tensorize('ii', 'instruction')",
+  takes: [arg.loop('loop'), 'with', arg.instruction],
+  given: (loop: LoopRef, instr: string | Instr) => ({ loop, instr }),
+  apply(cx, step) {
+    const found = cx.loop(step.loop)
+    for (const l of loopsOf([found.loop])) checkSerial(cx, l, 'tensorize')
+    const body = eliminateRedundantGuards(withoutUnreadGuards(cx.kernel.body, found), found.loop.var)
+    checkInstr(cx, { ...cx.kernel, body }, findLoop(body, found.loop.var)!, step.instr)
+    const mode = { kind: 'instr', instr: step.instr } as const
+    return { body: replaceLoop(body, found.loop.var, (l) => stmt({ ...l, mode })) }
+  },
+  example: {
+    before: fourWide,
+    step: {
+      kind: 'tensorize',
+      loop: 'f',
+      instr: {
+        name: 'double4',
+        operands: [
+          { name: 'Y', dtype: 'f32', shape: [4], scope: 'global', align: 16, mode: 'write' },
+          { name: 'X', dtype: 'f32', shape: [4], scope: 'global', align: 16, mode: 'read' },
+        ],
+        threads: 1,
+        atomic: false,
+        iters: [{ name: 'i', extent: 4, reduce: false }],
+        body: doubled(),
+        texts: [{ target: 'cuda', from: 0, pieces: ['twice();'] }],
+      },
+    },
+    after: `\
+for i in 0..m
+  for f in 0..4  @double4
+    Y[i, f] = X[i, f] + X[i, f]`,
+  },
+})
+
+/**
+ * Checks that the loop nest matches the instruction, again after every later step. Throws the reason of a mismatch,
+ * `schedule/guarded` or `schedule/not-idle`.
+ */
+export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: LoopLocation, instr: Instr): void {
+  const local = allocations(kernel.body)
+  const buffer = (name: string) => local.get(name) ?? kernel.buffers.find((b) => b.name === name)
+  const match = matchInstr(instr, loop, { buffer, facts: new Facts({ sizes: kernel.facts }) })
+  if (match.kind === 'mismatch')
+    cx.refuse({
+      ...match.refusal,
+      message: `${instr.name}: ${match.refusal.message}`,
+      loops: [loop],
+    })
+  for (const l of match.where.length > 0 && !instr.filled ? match.operands.values() : []) {
+    const read = protectedRead(l.index, match.where)
+    if (read)
+      cx.refuse({
+        code: 'schedule/guarded',
+        message: `${instr.name}: the origin of ${l.buffer} depends on ${printExpr(read)}, which is read only if ${match.where.map((g) => printExpr(g)).join(' and ')}`,
+        loops: [loop],
+        expected: 'an address that does not depend on a condition',
+        hint: 'require that the tiles divide the sizes',
+      })
+  }
+  const onLanes = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
+  const taken = instr.threads > 1 ? path.find(onLanes) : undefined
+  if (taken)
+    cx.refuse({
+      code: 'schedule/not-idle',
+      message: `${instr.name} is executed by ${instr.threads} threads of thread.x, and the enclosing loop ${taken.name} is bound to thread.x`,
+      loops: [taken, loop],
+      hint: `bind ${taken.name} to thread.y`,
+    })
+}

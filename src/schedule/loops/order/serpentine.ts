@@ -1,0 +1,43 @@
+/** Serpentine (boustrophedon) order of iterations, which balances the load of blocks (`serpentine`). */
+
+import { add, div, eq, int, min, mod, mul, select, sub } from '../../../ir/expr.ts'
+import { rowProduct } from '../../examples/samples.ts'
+import { checkFactor } from '../../legality/checks.ts'
+import type { LoopRef } from '../../names/loop-ref.ts'
+import { primitive } from '../../primitive.ts'
+import * as arg from '../../steps/arguments.ts'
+import { permuteIterations } from './iteration-order.ts'
+
+/**
+ * `serpentine i by c`: iterations form lots of `c`, and every second lot runs backwards (also the last, shorter lot).
+ * An early and a late iteration then have the same position in consecutive lots. If iterations are sorted by duration,
+ * blocks that share a multiprocessor have equal amounts of work together. Only the order of iterations changes. The
+ * order must be free, so a loop may be bound before. Lots of one iteration leave the loop unchanged.
+ */
+export const serpentine = primitive({
+  word: 'serpentine',
+  call: "serpentine('i', 4)",
+  takes: [arg.loop('loop'), 'by', arg.integer('by')],
+  given: (loop: LoopRef, by: number) => ({ loop, by }),
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    checkFactor(cx, step.by, 1, 'the number of iterations before a serpentine turns', loop)
+    return permuteIterations(cx, loop, 'serpentine', (at) => {
+      if (step.by === 1) return at
+      const lot = div(at, int(step.by))
+      const first = mul(lot, int(step.by))
+      const end = min(add(first, int(step.by)), loop.extent)
+      const back = sub(sub(add(first, end), int(1)), at)
+      return select(eq(mod(lot, int(2)), int(0)), at, back)
+    })
+  },
+  example: {
+    before: rowProduct,
+    step: { kind: 'serpentine', loop: 'f', by: 8 },
+    after: `\
+for i in 0..m
+  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
+    for f in 0..32
+      C[i, select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)]  init`,
+  },
+})

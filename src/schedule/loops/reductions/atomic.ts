@@ -1,0 +1,58 @@
+/** Atomic updates: reductions by read-modify-write instructions or compare-and-swap (`atomic`). */
+
+import { isBuiltinReducer } from '../../../ir/monoid.ts'
+import { rewriteStmts, stmt, walkStmts } from '../../../ir/tree.ts'
+import { rowSums } from '../../examples/samples.ts'
+import { refuseNoReduction } from '../../legality/checks.ts'
+import { primitive } from '../../primitive.ts'
+import * as arg from '../../steps/arguments.ts'
+
+/**
+ * `atomic C`: reductions into `C` update it atomically, so that loops which combine into its elements may be bound to
+ * blocks. The reducer must have one element, and the order of updates is not specified. Types narrower than a word, and
+ * reducers without an atomic instruction, use compare-and-swap on the word of the element.
+ */
+export const atomic = primitive({
+  word: 'atomic',
+  call: "atomic('C')",
+  takes: [arg.buffer('buffer')],
+  given: (buffer: string) => ({ buffer }),
+  apply(cx, step) {
+    const buffer = cx.buffer(step.buffer)
+    if (buffer.scope === 'register')
+      cx.refuse({
+        code: 'schedule/not-shared',
+        message: `${buffer.name} is in registers, which no other thread can access`,
+        expected: 'a buffer in global or shared memory',
+      })
+    let reductions = 0
+    walkStmts(cx.kernel.body, (s) => {
+      if (s.kind !== 'reduce' || !s.targets.some((t) => t.buffer === buffer.name)) return
+      reductions++
+      if (s.targets.length > 1 || !isBuiltinReducer(s.reducer.name))
+        cx.refuse({
+          code: 'schedule/no-atomics',
+          message: `${s.reducer.name} combines ${s.targets.length > 1 ? 'several elements' : 'by a declared monoid'}, which no atomic does`,
+          expected: 'a reduction by + * min max and or',
+          hint: 'rfactor the loop: a second loop nest combines the partial results',
+        })
+    })
+    if (reductions === 0) refuseNoReduction(cx, buffer.name)
+    return {
+      body: rewriteStmts(cx.kernel.body, {
+        stmt: (s) =>
+          s.kind === 'reduce' && !s.atomic && s.targets[0]!.buffer === buffer.name
+            ? stmt({ ...s, atomic: true })
+            : undefined,
+      }),
+    }
+  },
+  example: {
+    before: rowSums,
+    step: { kind: 'atomic', buffer: 'y' },
+    after: `\
+for i in 0..m
+  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
+    y[i] += A[j_indptr[i] + j]  init  atomic`,
+  },
+})

@@ -1,0 +1,146 @@
+/** Second pass of a two-pass reduction: the loop nest that adds partial results to their elements, in a fixed order. */
+
+import { conditionsAround } from '../../../analysis/dominating-conditions.ts'
+import { add, type Expr, int, load, sub, variable } from '../../../ir/expr.ts'
+import { buffersRead, mentions, substitute } from '../../../ir/expr-tree.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/loops.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import { loopsUsedBy } from '../../../ir/reductions.ts'
+import { forLoop } from '../../../ir/statement-builders.ts'
+import { sameExpr } from '../../../ir/structural-equality.ts'
+import { stmt } from '../../../ir/tree.ts'
+import { dependentAfterReorder } from '../../legality/reorder-dependence.ts'
+import type { Context } from '../../state/context.ts'
+import { firstWith } from './monotone-segments.ts'
+
+/** A reduction, the statement of the kernel's body that contains it, and the loops around it. */
+export interface Update {
+  readonly top: Stmt
+  readonly reduce: Reduce
+  readonly path: readonly For[]
+}
+
+/** Builds the loop nest that adds partial results to their elements. Throws `schedule/condition-inside`. */
+export function partialResultsNest(
+  cx: Context,
+  { top, reduce, path }: Update,
+  through: readonly For[],
+  partials: readonly Buffer[],
+  index: (t: Reduce['targets'][number]) => Expr[],
+): Stmt {
+  const remaining = loopsUsedBy(path, [
+    ...reduce.targets.flatMap((t) => t.index),
+    ...through.map((l) => variable(l.var)),
+  ])
+  const conditions = conditionsAround([top], reduce, remaining).map((c) => c.cond)
+  checkRestated(cx, path, remaining, conditions)
+  const nest = partials[0]!.name
+  const list = ascendingList(cx.kernel, reduce, remaining)
+  const order = spatialFirst(remaining, reduce)
+  const map = new Map<string, Expr>(order.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  const row = list && variable(cx.fresh('row'))
+  const clones = order.map((l): For => {
+    const renamed = map.get(l.var)!
+    const own = list?.loop === l && row
+    return {
+      ...l,
+      var: (renamed as Expr & { kind: 'var' }).name,
+      nest,
+      mode: { kind: 'serial' },
+      guards: [],
+      extent: own ? sub(list.first(add(row, int(1))), list.first(row)) : substitute(l.extent, map),
+    }
+  })
+  if (list && row) {
+    map.set(list.loop.var, add(list.first(row), map.get(list.loop.var)!))
+    clones.unshift(forLoop(row.name, list.extent, [], { name: 'row', nest }))
+  }
+  const element = (t: Reduce['targets'][number]): Expr[] =>
+    t.index.map((e) => (row && list && mentions(e, list.loop.var) ? row : substitute(e, map)))
+  const core: Reduce = stmt({
+    ...reduce,
+    targets: reduce.targets.map((t) => load(t.buffer, element(t), t.dtype)),
+    values: reduce.targets.map((t, k) =>
+      load(
+        partials[k]!.name,
+        index(t).map((e) => substitute(e, map)),
+        partials[k]!.dtype,
+      ),
+    ),
+  })
+  return guardedNest(
+    clones,
+    conditions.map((c) => substitute(c, map)),
+    core,
+  )
+}
+
+/**
+ * Returns the loops with the loops over different elements first, if they still run over different elements there and
+ * extents permit it.
+ */
+function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[] {
+  const spatial = remaining.filter((l) => !l.reduce)
+  const reduced = dependentAfterReorder(
+    remaining,
+    [...spatial, ...remaining.filter((l) => l.reduce)],
+    [reduce],
+  )
+  const first = spatial.filter((l) => !reduced.includes(l))
+  const later = remaining.filter((l) => !first.includes(l))
+  return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? remaining : [...first, ...later]
+}
+
+/** Builds loops around a statement, with each condition at the innermost loop that it mentions. */
+function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
+  const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
+  return loops.reduceRight<Stmt>(
+    (body, l) => stmt<For>({ ...l, guards: conditions.filter((c) => home(c) === l), body: [body] }),
+    core,
+  )
+}
+
+/** Throws `schedule/condition-inside` unless the conditions of an update can be evaluated over the remaining loops. */
+function checkRestated(
+  cx: Context,
+  path: readonly For[],
+  remaining: readonly For[],
+  conditions: readonly Expr[],
+): void {
+  const hidden = path.filter((l) => !remaining.includes(l))
+  const lost = conditions.find((c) => hidden.some((l) => mentions(c, l.var)))
+  // Copies are valid only where they were made.
+  const kept = new Set(
+    cx.kernel.buffers.filter((b) => b.role === 'in' || b.role === 'index').map((b) => b.name),
+  )
+  const moving = conditions.find((c) => [...buffersRead(c)].some((b) => !kept.has(b)))
+  const problem = lost ?? moving
+  if (problem)
+    cx.refuse({
+      code: 'schedule/condition-inside',
+      message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not store`,
+      loops: hidden.filter((l) => mentions(problem, l.var)),
+      hint: 'use atomic',
+    })
+}
+
+/**
+ * Returns the only loop in which elements conflict, if the elements that it runs through ascend; undefined otherwise.
+ */
+function ascendingList(
+  kernel: Kernel2,
+  reduce: Reduce,
+  remaining: readonly For[],
+): { loop: For; first: (row: Expr) => Expr; extent: Expr } | undefined {
+  const [loop, other] = remaining.filter((l) => l.reduce)
+  if (!loop || other || remaining.some((l) => l !== loop && mentions(l.extent, loop.var))) return undefined
+  const places = reduce.targets.flatMap((t) =>
+    t.index.flatMap((e, d) => (mentions(e, loop.var) ? [{ e, buffer: t.buffer, d }] : [])),
+  )
+  const [place] = places
+  if (!place || places.length !== reduce.targets.length) return undefined
+  if (places.some((p) => !sameExpr(p.e, place.e))) return undefined
+  const extent = kernel.buffers.find((b) => b.name === place.buffer)?.shape[place.d]
+  const first = extent && firstWith(place.e, loop, kernel, extent)
+  return first && { loop, first, extent }
+}

@@ -1,0 +1,216 @@
+/** Reduction factoring: a reduction goes through partial results (`rfactor`). */
+
+import { findLoop, type LoopLocation } from '../../../ir/definitions.ts'
+import { type Expr, load, variable } from '../../../ir/expr.ts'
+import { freeVars, mentionsSome, substitute } from '../../../ir/expr-tree.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../../ir/loops.ts'
+import { printExpr } from '../../../ir/print-stage2.ts'
+import {
+  elementChanges,
+  loopsUsedBy,
+  type ReductionPath,
+  reductionsOf,
+  retarget,
+} from '../../../ir/reductions.ts'
+import { replaceStmt, stmt, walkStmts } from '../../../ir/tree.ts'
+import { columnSplit } from '../../examples/samples.ts'
+import {
+  checkNamedOutside,
+  checkNoReduction,
+  checkSerial,
+  checkUsedAlone,
+  overParams,
+  SEPARATE,
+} from '../../legality/checks.ts'
+import type { LoopRef } from '../../names/loop-ref.ts'
+import { primitive } from '../../primitive.ts'
+import type { Context } from '../../state/context.ts'
+import * as arg from '../../steps/arguments.ts'
+
+/**
+ * `rfactor ji -> yp`: partial results. The reduction into `y` becomes a reduction into `yp`, which has `ji` as a
+ * further dimension, so that `ji` runs over different elements. A second loop nest right after it combines the partial
+ * results. The loop's extent must be constant or over sizes.
+ */
+export const rfactor = primitive({
+  word: 'rfactor',
+  call: "rfactor('j', 'C_partial')",
+  takes: [arg.loop('loop'), arg.optional('->', arg.newBuffer('into'))],
+  given: (loop: LoopRef, into?: string) => ({ loop, into }),
+  apply(cx, step) {
+    const at = cx.loop(step.loop)
+    const { loop } = at
+    checkSerial(cx, loop, 'rfactor')
+    if (!loop.reduce)
+      cx.refuse({
+        code: 'schedule/no-reduction',
+        message: `iterations of ${loop.name} combine nothing`,
+        loops: [loop],
+        expected: 'a reduction loop',
+      })
+    if (!overParams(cx, loop.extent))
+      cx.refuse({
+        code: 'schedule/extent-not-known',
+        message: `partial results need a dimension, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
+        loops: [loop],
+        hint: `split ${loop.name} by a constant and rfactor the inner loop`,
+      })
+    const { reduce, path } = onlyReduction(cx, at)
+    const root = path.find((l) => l.reduce)!
+    const inside = path.slice(path.indexOf(root))
+    checkNamedOutside(cx, root, reduce, 'rfactor')
+    checkFree(cx, inside, loop, reduce)
+    const again = loopsUsedBy(
+      inside.filter((l) => !l.reduce),
+      reduce.targets.flatMap((t) => t.index),
+    )
+    checkRepeatable(cx, inside, again)
+
+    const partials = reduce.targets.map((t): Buffer => {
+      const of = cx.buffer(t.buffer)
+      const named = step.into && (reduce.targets.length === 1 ? step.into : `${step.into}_${of.name}`)
+      return Object.freeze({
+        ...of,
+        name: named ? cx.claim(named) : cx.fresh(`${of.name}_partial`),
+        role: 'local',
+        shape: [...of.shape, loop.extent],
+        fill: 0,
+        dtype: of.accumulate,
+      })
+    })
+    const targets = reduce.targets.map((t, k) =>
+      load(partials[k]!.name, [...t.index, variable(loop.var)], partials[k]!.dtype),
+    )
+    const own: Reduce = stmt({ ...retarget(reduce, targets), init: true, atomic: false })
+    const replaced = replaceStmt(cx.kernel.body, reduce, () => own)
+    const spatial = replaceStmt(replaced, findLoop(replaced, loop.var)!.loop, (l) =>
+      stmt<For>({ ...(l as For), reduce: false }),
+    )
+    const second = combineNest(cx, loop, again, reduce, partials, inside)
+    const body = replaceStmt(spatial, findLoop(spatial, root.var)!.loop, (l) => [l, second])
+    return { body, buffers: partials }
+  },
+  example: {
+    before: columnSplit,
+    step: { kind: 'rfactor', loop: 'ji', into: 'yp' },
+    after: `\
+for i in 0..m
+  for jo in 0..ceildiv(j_indptr[i + 1] - j_indptr[i], 32)  reduce
+    for ji in 0..32  where jo * 32 + ji < j_indptr[i + 1] - j_indptr[i]
+      yp[i, ji] += A[j_indptr[i] + (jo * 32 + ji)]  init
+  for ji_2 (yp.ji) in 0..32  reduce
+    y[i] += yp[i, ji_2]  init`,
+  },
+})
+
+/**
+ * Returns the reduction that is the only statement of the loop, with the loops around it. Throws
+ * `schedule/not-one-reduction` or `schedule/local-target`.
+ */
+function onlyReduction(cx: Context, at: LoopLocation): ReductionPath {
+  const found = reductionsOf(cx.kernel.body).find((r) => r.path.includes(at.loop))
+  let others = 0
+  walkStmts(at.loop.body, (s) => {
+    if (s.kind !== 'for') others++
+  })
+  if (!found || others !== 1)
+    return cx.refuse({
+      code: 'schedule/not-one-reduction',
+      message: `${at.loop.name} holds ${others} statements`,
+      loops: [at.loop],
+      expected: 'a loop that contains only one reduction',
+      hint: SEPARATE,
+    })
+  const local = found.reduce.targets.find((t) => cx.buffer(t.buffer).scope !== 'global')
+  if (local)
+    cx.refuse({
+      code: 'schedule/local-target',
+      message: `${local.buffer} is already cached`,
+      loops: [at.loop],
+      hint: 'rfactor first, then cache',
+    })
+  return found
+}
+
+/**
+ * Throws unless the partial results can be complete after the outermost reduction loop: no statement inside of it may
+ * use the target, and no loop inside may be bound, because threads or blocks would have to wait.
+ */
+function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduce): void {
+  const root = inside[0]!
+  const bound = inside.find((l) => l.mode.kind === 'bind')
+  if (bound)
+    cx.refuse({
+      code: 'schedule/not-serial',
+      message: `${bound.name} is already bound, and the second loop nest would come later`,
+      loops: [bound, loop],
+      hint: 'rfactor first, then bind',
+    })
+  checkUsedAlone(cx, [root], reduce, [root], root.name)
+  for (const l of inside)
+    if (l.reduce && elementChanges(reduce, l))
+      checkNoReduction(cx, l, `the element that is reduced into changes with ${l.name}`, 'use atomic instead')
+}
+
+/**
+ * Throws `schedule/not-rectangular` if the extent of a spatial loop, which the second loop nest repeats, depends on a
+ * loop that the second loop nest does not have.
+ */
+function checkRepeatable(cx: Context, inside: readonly For[], again: readonly For[]): void {
+  const lacking = inside.filter((l) => !again.includes(l))
+  for (const l of again) {
+    const on = lacking.find((x) => freeVars(l.extent).has(x.var))
+    if (on)
+      cx.refuse({
+        code: 'schedule/not-rectangular',
+        message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
+        loops: [on, l],
+        hint: 'use atomic instead',
+      })
+  }
+}
+
+function combineNest(
+  cx: Context,
+  loop: For,
+  again: readonly For[],
+  reduce: Reduce,
+  partials: readonly Buffer[],
+  inside: readonly For[],
+): Stmt {
+  const loops = [...again, loop]
+  const hidden = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
+  const map = new Map(loops.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  // In the order of the guards, not of the loops: some guards protect reads of later guards.
+  const guards = inside
+    .flatMap((l) => (loops.includes(l) ? l.guards : []))
+    .filter((g) => !mentionsSome(g, hidden))
+  const innermost = (g: Expr): For => loops.findLast((l) => freeVars(g).has(l.var)) ?? loop
+  const clones = loops.map(
+    (l): For => ({
+      ...l,
+      var: map.get(l.var)!.name,
+      nest: partials[0]!.name,
+      extent: substitute(l.extent, map),
+      guards: guards.filter((g) => innermost(g) === l).map((g) => substitute(g, map)),
+    }),
+  )
+  const core: Reduce = stmt({
+    ...reduce,
+    targets: reduce.targets.map((t) =>
+      load(
+        t.buffer,
+        t.index.map((e) => substitute(e, map)),
+        t.dtype,
+      ),
+    ),
+    values: reduce.targets.map((t, k) =>
+      load(
+        partials[k]!.name,
+        [...t.index.map((e) => substitute(e, map)), map.get(loop.var)!],
+        partials[k]!.dtype,
+      ),
+    ),
+  })
+  return clones.reduceRight<Stmt>((body: Stmt, l): Stmt => stmt<For>({ ...l, body: [body] }), core)
+}

@@ -1,0 +1,91 @@
+/**
+ * An incremental index of the names in a kernel. A step changes few of many loop nests, and scanning all of them again
+ * would make the time of a schedule quadratic.
+ */
+
+import { unusedNumber } from '../../ir/bound-names.ts'
+import { definitionsIn } from '../../ir/definitions.ts'
+import { differing } from '../../ir/lists.ts'
+import type { Buffer, Kernel2, Stmt } from '../../ir/loops.ts'
+import type { Body } from '../../ir/tree.ts'
+
+/** A loop that a step replaced. */
+interface Gone {
+  readonly var: string
+}
+
+/**
+ * The index follows a sequence of kernels. The index is fast for kernels before and after a step, and slower for
+ * unrelated kernels.
+ */
+export class KernelNames {
+  /** The number of definitions of each name. */
+  readonly #counts = new Map<string, number>()
+  /** Statements of the body, by the users' names of the loops in them. */
+  readonly #nests = new Map<string, Set<Stmt>>()
+  /** For each name, the least numeric suffix that may be unused. */
+  readonly #free = new Map<string, number>()
+  #params: Kernel2['params'] = []
+  #buffers: readonly Buffer[] = []
+  #body: Body = []
+  #consumed: readonly Gone[] = []
+
+  follow({ params, buffers, body }: Kernel2, consumed: readonly Gone[]): this {
+    const same = params === this.#params && buffers === this.#buffers && body === this.#body
+    if (same && consumed === this.#consumed) return this
+    const left: string[] = []
+    const count = (name: string, by: 1 | -1): void => {
+      const n = (this.#counts.get(name) ?? 0) + by
+      this.#counts.set(name, n)
+      if (n === 0) left.push(name)
+    }
+    const named = (x: { readonly name: string }, by: 1 | -1): void => count(x.name, by)
+    this.#params = changed(this.#params, params, named)
+    this.#buffers = changed(this.#buffers, buffers, named)
+    this.#consumed = changed(this.#consumed, consumed, (c, by) => count(c.var, by))
+    this.#body = changed(this.#body, body, (s, by) => {
+      const { names, named: loops } = definitionsIn(s)
+      for (const name of names) count(name, by)
+      for (const name of loops.keys()) {
+        if (by < 0) this.#nests.get(name)!.delete(s)
+        else if (!this.#nests.get(name)?.add(s)) this.#nests.set(name, new Set([s]))
+      }
+    })
+    if (left.some((name) => !this.has(name))) this.#free.clear()
+    return this
+  }
+
+  /** Returns whether a definition, or a loop that was replaced, has the name. */
+  has(name: string): boolean {
+    return (this.#counts.get(name) ?? 0) > 0
+  }
+
+  /** Returns the least k ≥ 2 for which `base_k` is unused; n calls for one name cost n steps in all. */
+  freeNumber(base: string): number {
+    const k = unusedNumber(base, (name) => this.has(name), this.#free.get(base))
+    this.#free.set(base, k)
+    return k
+  }
+
+  /** Returns the statements of the body with a loop of this user's name, in order. */
+  nestsWith(name: string): readonly Stmt[] {
+    const nests = this.#nests.get(name)
+    if (!nests || nests.size < 2) return [...(nests ?? [])]
+    return this.#body.filter((s) => nests.has(s))
+  }
+}
+
+/**
+ * Calls `each` for the elements that only one of the lists has (-1: the old one, 1: the new one), and returns the new
+ * list.
+ */
+function changed<T>(
+  before: readonly T[],
+  after: readonly T[],
+  each: (x: T, by: 1 | -1) => void,
+): readonly T[] {
+  const [gone, come] = differing(before, after)
+  for (const x of gone) each(x, -1)
+  for (const x of come) each(x, 1)
+  return after
+}

@@ -1,0 +1,270 @@
+/**
+ * The context of a primitive: the kernel, resolution of names as the user writes them, fresh names, and errors that
+ * print the loops.
+ */
+import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
+import { orList } from '../../ast/suggest.ts'
+import { type FreshNames, unusedName } from '../../ir/bound-names.ts'
+import {
+  allocations,
+  bindsName,
+  definitionsIn,
+  findLoop,
+  type LoopLocation,
+  loopsOf,
+} from '../../ir/definitions.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import { print2 } from '../../ir/print-stage2.ts'
+import { KernelNames } from '../names/kernel-names.ts'
+import { loopNames } from '../names/loop-names.ts'
+import type { LoopRef } from '../names/loop-ref.ts'
+
+/** A loop that a step replaced. */
+export interface Consumed {
+  readonly var: string
+  readonly name: string
+  readonly nest: string
+  readonly how: 'split' | 'fused' | 'tiled' | 'merged'
+  /** Names of the loops that replaced the loop; `nest.name` for a loop of another loop nest. */
+  readonly into: readonly string[]
+  /** The number of the step, from 1. */
+  readonly step: number
+}
+
+/**
+ * Repeats a recorded query of a kernel's names. Returns whether the result is the same. @throws SptError if the query
+ * fails in `cx`
+ */
+export type NameQuery = (cx: Context) => boolean
+
+/** The statements around the loop nest in a context that is restricted to one loop nest (`Context.alone`). */
+interface Around {
+  readonly before: readonly Stmt[]
+  readonly after: readonly Stmt[]
+  /** Output: the queries of names, in order. */
+  readonly queries: NameQuery[]
+}
+
+/** Up to this number of loop nests, a linear search is faster than an index of all names. */
+const FEW_NESTS = 8
+
+/** Returns whether `text` is the qualified name of the loop, such as `agg.i`. */
+const isNamed = ({ nest, name }: For, text: string): boolean =>
+  text.length === nest.length + 1 + name.length && text.startsWith(`${nest}.`) && text.endsWith(name)
+
+export class Context implements FreshNames {
+  readonly kernel: Kernel2
+  readonly consumed: readonly Consumed[]
+  readonly span: Span | undefined
+  readonly #known: KernelNames
+  readonly #around: Around | undefined
+  /** The complete kernel, whose names are taken. */
+  readonly #whole: Kernel2
+  /** Names that this step has claimed. */
+  readonly #own = new Set<string>()
+
+  constructor(
+    kernel: Kernel2,
+    consumed: readonly Consumed[],
+    span: Span | undefined,
+    known: KernelNames = new KernelNames(),
+    around?: Around,
+  ) {
+    this.kernel = kernel
+    this.#around = around
+    this.#whole = around ? { ...kernel, body: [...around.before, ...kernel.body, ...around.after] } : kernel
+    this.consumed = consumed
+    this.span = span
+    this.#known = known
+  }
+
+  get #names(): KernelNames {
+    return this.#known.follow(this.#whole, this.consumed)
+  }
+
+  #isTaken(name: string): boolean {
+    if (this.#own.has(name)) return true
+    const { params, buffers, body } = this.#whole
+    if (body.length > FEW_NESTS) return this.#names.has(name)
+    return (
+      body.some((s) => bindsName(s, name)) ||
+      params.some((p) => p.name === name) ||
+      buffers.some((b) => b.name === name) ||
+      this.consumed.some((c) => c.var === name)
+    )
+  }
+
+  /** Returns the same context over a kernel that this step has already changed. */
+  on(kernel: Kernel2, consumed: readonly Consumed[] = []): Context {
+    const gone = consumed.length > 0 ? [...this.consumed, ...consumed] : this.consumed
+    return new Context(kernel, gone, this.span, this.#known, this.#around)
+  }
+
+  /**
+   * Returns a context over the loop nest at index `at` alone. All names of the kernel stay taken, and queries of
+   * names are appended to `queries`.
+   */
+  alone(at: number, queries: NameQuery[]): Context {
+    const { body } = this.kernel
+    const around = { before: body.slice(0, at), after: body.slice(at + 1), queries }
+    return new Context(
+      Object.freeze({ ...this.kernel, body: Object.freeze([body[at]!]) }),
+      this.consumed,
+      this.span,
+      this.#known,
+      around,
+    )
+  }
+
+  /** Throws an error that prints the current loops, with `loops` marked. */
+  refuse({ loops = [], ...refusal }: Refusal & { readonly loops?: readonly For[] }): never {
+    fail({
+      ...refusal,
+      ...(this.span ? { span: this.span } : {}),
+      notes: [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })],
+    })
+  }
+
+  /**
+   * Returns the loop of a name or handle. Throws `schedule/unknown-loop`, `schedule/ambiguous-loop` or
+   * `schedule/consumed-loop`.
+   */
+  loop(ref: LoopRef): LoopLocation {
+    const found = findLoop(this.kernel.body, typeof ref === 'string' ? this.#resolve(ref).var : ref.var)
+    if (found) return found
+    const gone = typeof ref === 'string' ? undefined : this.consumed.find((c) => c.var === ref.var)
+    if (gone) this.#refuseConsumed(gone)
+    return this.#refuseUnknown(typeof ref === 'string' ? ref : ref.var)
+  }
+
+  #resolve(name: string): For {
+    const dot = name.indexOf('.')
+    const [nest, own] = dot < 0 ? [undefined, name] : [name.slice(0, dot), name.slice(dot + 1)]
+    let matches = this.#named(name)
+    // Loops of copies and passes that steps created for a buffer keep the names of the original loops. A bare name
+    // refers to the original loop.
+    if (nest === undefined && matches.length > 1) {
+      const made = new Set([
+        ...allocations(this.kernel.body).keys(),
+        ...this.kernel.buffers.map((b) => b.name),
+      ])
+      const originals = matches.filter((l) => !made.has(l.nest))
+      if (originals.length > 0) matches = originals
+    }
+    if (matches.length > 1) {
+      const candidates = [...new Set(matches.map((l) => `${l.nest}.${l.name}`))]
+      this.refuse({
+        code: 'schedule/ambiguous-loop',
+        message: `${matches.length} loops are called ${name}`,
+        loops: matches,
+        ...(nest === undefined && candidates.length > 1
+          ? { hint: `write ${orList(candidates.map((c) => `\`${c}\``))}` }
+          : { expected: orList(candidates) }),
+      })
+    }
+    const match = matches[0]
+    if (match) return match
+    const gone = this.consumed.findLast((c) => c.name === own && (nest === undefined || c.nest === nest))
+    if (gone) this.#refuseConsumed(gone)
+    return this.#refuseUnknown(name)
+  }
+
+  #named(name: string): readonly For[] {
+    const { body } = this.#whole
+    if (body.length > FEW_NESTS)
+      return this.#names.nestsWith(name).flatMap((s) => definitionsIn(s).named.get(name)!)
+    const out: For[] = []
+    for (const s of body)
+      for (const l of definitionsIn(s).loops) if (l.name === name || isNamed(l, name)) out.push(l)
+    return out
+  }
+
+  #refuseConsumed(gone: Consumed): never {
+    this.refuse({
+      code: 'schedule/consumed-loop',
+      message: `${gone.name} was ${gone.how} into ${gone.into.join(', ')} by step ${gone.step}`,
+      loops: loopsOf(this.kernel.body).filter(
+        (l) =>
+          (l.nest === gone.nest && gone.into.includes(l.name)) || gone.into.includes(`${l.nest}.${l.name}`),
+      ),
+      expected: orList(gone.into),
+    })
+  }
+
+  #refuseUnknown(name: string): never {
+    const loops = loopsOf(this.kernel.body)
+    const nest = name.includes('.') ? name.slice(0, name.indexOf('.')) : undefined
+    const candidates = [...new Set(loopNames(this.kernel.body).values())]
+    this.refuse({
+      code: 'schedule/unknown-loop',
+      message: `there is no loop ${name}`,
+      expected: candidates.length > 0 ? orList(candidates) : 'a kernel with loops',
+      ...(nest !== undefined && loops.every((l) => l.nest !== nest)
+        ? { hint: `there is no iteration ${nest}; a part has a name only inside of each part of … as …` }
+        : {}),
+      lookup: { name, candidates },
+    })
+  }
+
+  /** Returns the buffer or allocation of this name. Throws `schedule/unknown-buffer`. */
+  buffer(name: string): Buffer {
+    const { buffers, body } = this.kernel
+    const found = buffers.find((b) => b.name === name)
+    const holder = found ? undefined : body.find((s) => definitionsIn(s).allocs.has(name))
+    if (found || holder) return found ?? definitionsIn(holder!).allocs.get(name)!
+    const all = [...buffers, ...allocations(body).values()]
+    const candidates = all.filter((b) => b.role !== 'index').map((b) => b.name)
+    const parts = candidates.filter((c) => c.startsWith(`${name}_`))
+    return this.refuse({
+      code: 'schedule/unknown-buffer',
+      message: `there is no buffer ${name}`,
+      expected: orList(parts.length > 0 ? parts : candidates),
+      ...(parts.length > 0 ? { hint: `inside of each part of … as p, ${name} is that of the part` } : {}),
+      lookup: { name, candidates },
+    })
+  }
+
+  /** Claims and returns the name `base`, or `base_2` and so on if `base` is taken. */
+  fresh(base: string): string {
+    const from = this.#whole.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
+    const name = unusedName(base, (x) => this.#isTaken(x), from)
+    this.#own.add(name)
+    this.#around?.queries.push((cx) => cx.fresh(base) === name)
+    return name
+  }
+
+  /** Claims and returns the name that a user chose for a buffer. Throws `schedule/name-taken`. */
+  claim(name: string): string {
+    if (this.#isTaken(name))
+      this.refuse({
+        code: 'schedule/name-taken',
+        message: `the name ${name} is taken`,
+        hint: 'choose another name',
+      })
+    this.#own.add(name)
+    this.#around?.queries.push((cx) => cx.claim(name) === name)
+    return name
+  }
+
+  /**
+   * Throws `schedule/name-taken` if the loop nest already has a loop of one of these names, or if a name occurs
+   * twice. `replaced` loops do not count.
+   */
+  claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
+    this.#around?.queries.push((cx) => {
+      cx.claimLoops(nest, names, replaced)
+      return true
+    })
+    const gone = new Set(replaced.map((l) => l.var))
+    for (const [k, name] of names.entries()) {
+      const clash = this.#named(`${nest}.${name}`).find((l) => !gone.has(l.var))
+      if (clash || names.indexOf(name) !== k)
+        this.refuse({
+          code: 'schedule/name-taken',
+          message: `${nest} already has a loop ${name}`,
+          loops: clash ? [clash] : replaced,
+          hint: 'choose another name',
+        })
+    }
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * The state of a schedule, with its history (undo). A schedule is a value: the current kernel, the steps that led to
+ * it, and the loops that steps replaced. States are immutable. A trace can be replayed on any kernel with the same
+ * names, and converted to JSON.
+ */
+import { freeze } from 'immer'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { int } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import { replaceAt } from '../../ir/lists.ts'
+import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import { distributeConditions } from '../legality/distribute-conditions.ts'
+import { checkParallel } from '../legality/parallel-legality.ts'
+import { checkNewNames } from '../names/fresh-names.ts'
+import { KernelNames } from '../names/kernel-names.ts'
+import { loopNames } from '../names/loop-names.ts'
+import type { LoopHandle, LoopRef } from '../names/loop-ref.ts'
+import type { Gone, Outcome, Primitive } from '../primitive.ts'
+import { LOOP_STEPS } from '../primitives.ts'
+import { checkStep } from '../steps/step-data.ts'
+import { type LoopStep, printStep } from '../steps/steps.ts'
+import { type Consumed, Context, type NameQuery } from './context.ts'
+import { actsIn, keep, recalled } from './nest-memo.ts'
+
+export interface ScheduleState {
+  readonly kernel: Kernel2
+  /** The applied steps, in order. */
+  readonly trace: readonly LoopStep[]
+  /** The number of applied steps. */
+  readonly steps: number
+  /** The number of steps on coordinates before the steps of the trace, which messages count as well. */
+  readonly coordSteps: number
+  /** Loops that steps replaced, in order. */
+  readonly consumed: readonly Consumed[]
+  /** The previous state, which shares all unchanged data; null for the initial state. */
+  readonly before: ScheduleState | null
+  /** The index of names, shared by all states of a schedule. */
+  readonly names: KernelNames
+}
+
+export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
+  Object.freeze({
+    kernel,
+    trace: [],
+    steps: 0,
+    coordSteps,
+    consumed: [],
+    before: null,
+    names: new KernelNames(),
+  })
+
+/**
+ * The state after a step. Each state stores its own step only: complete traces in all states would be quadratic in the
+ * steps.
+ */
+class Stepped implements ScheduleState {
+  readonly kernel: Kernel2
+  readonly step: LoopStep
+  readonly steps: number
+  readonly coordSteps: number
+  readonly consumed: readonly Consumed[]
+  readonly before: ScheduleState
+  readonly names: KernelNames
+
+  constructor(before: ScheduleState, step: LoopStep, kernel: Kernel2, gone: readonly Consumed[]) {
+    this.kernel = kernel
+    this.step = freeze(step, true)
+    this.steps = before.steps + 1
+    this.coordSteps = before.coordSteps
+    this.consumed = gone.length > 0 ? Object.freeze([...before.consumed, ...gone]) : before.consumed
+    this.before = before
+    this.names = before.names
+    Object.freeze(this)
+  }
+
+  get trace(): readonly LoopStep[] {
+    const out: LoopStep[] = []
+    for (let s: ScheduleState = this; s instanceof Stepped; s = s.before) out.push(s.step)
+    return Object.freeze(out.reverse())
+  }
+}
+
+/** Returns the state after one more step. Throws `SptError` (`schedule/…`) if the step is illegal. */
+export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
+  checkStep(step, LOOP_STEPS)
+  const number = state.coordSteps + state.steps + 1
+  const cx = new Context(state.kernel, state.consumed, step.span, state.names)
+  try {
+    checkNewNames(step)
+    const { kernel, gone } = inNest(cx, step) ?? inKernel(cx, step)
+    return new Stepped(
+      state,
+      step,
+      kernel,
+      gone.map((g) => Object.freeze({ ...g, step: number })),
+    )
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    throw new SptError(
+      e.diagnostics.map((d) => ({
+        ...d,
+        message: `${d.message} (step ${number}: ${printStep(step, namesFor(state.kernel))})`,
+      })),
+    )
+  }
+}
+
+/** Returns a function from the variables of a kernel's loops to their names. */
+function namesFor(kernel: Kernel2): (variable: string) => string {
+  let names: ReadonlyMap<string, string> | undefined
+  return (variable) => {
+    names ??= loopNames(kernel.body)
+    return names.get(variable) ?? variable
+  }
+}
+
+/** Returns the applied steps as `.spt` text. */
+export function printTrace(state: ScheduleState): readonly string[] {
+  const out: string[] = []
+  for (let s = state; s instanceof Stepped; s = s.before)
+    out.push(printStep(s.step, namesFor(s.before.kernel)))
+  return out.reverse()
+}
+
+/** The result of a step on a complete kernel. */
+interface Made {
+  readonly kernel: Kernel2
+  readonly gone: readonly Gone[]
+}
+
+const primitiveOf = (step: LoopStep): Primitive<LoopStep> => LOOP_STEPS[step.kind] as Primitive<LoopStep>
+
+function inKernel(cx: Context, step: LoopStep): Made {
+  const outcome = primitiveOf(step).apply(cx, step)
+  const kernel = nextKernel(cx.kernel, outcome)
+  checkParallel(cx, kernel, outcome.unrolls)
+  return { kernel, gone: outcome.gone ?? [] }
+}
+
+/**
+ * Applies a step to its loop nest alone. Returns null if the step does not act in a single loop nest, or if the step is
+ * illegal, because the error must print the whole kernel.
+ */
+function inNest(cx: Context, step: LoopStep): Made | null {
+  const acts = actsIn(cx, primitiveOf(step), step)
+  if (!acts) return null
+  const before = recalled(cx, acts)
+  if (before) return { kernel: withNests(cx.kernel, acts.at, before.body), gone: before.gone }
+  const queries: NameQuery[] = []
+  const alone = cx.alone(acts.at, queries)
+  const made = resultOrError(() => inKernel(alone, step))
+  if (made instanceof SptError) return null
+  const { body } = made.kernel
+  keep(cx, acts, { body, gone: made.gone }, queries)
+  return { kernel: withNests(cx.kernel, acts.at, body), gone: made.gone }
+}
+
+function withNests(kernel: Kernel2, at: number, nests: readonly Stmt[]): Kernel2 {
+  const isSame = nests.length === 1 && nests[0] === kernel.body[at]
+  return isSame ? kernel : Object.freeze({ ...kernel, body: replaceAt(kernel.body, at, nests) })
+}
+
+/** Returns the next kernel. Unchanged lists stay the same objects, by which caches recognise them. */
+const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
+  Object.freeze({
+    ...kernel,
+    body: distributeConditions(outcome.body),
+    buffers: sized(buffersAfter(kernel.buffers, outcome), outcome.facts),
+    ...(outcome.facts ? { facts: [...(kernel.facts ?? []), ...outcome.facts] } : {}),
+    ...(outcome.apart ? { disjointWrites: [...(kernel.disjointWrites ?? []), ...outcome.apart] } : {}),
+  })
+
+const buffersAfter = (
+  before: readonly Buffer[],
+  { buffers = [], unused = [] }: Outcome,
+): readonly Buffer[] =>
+  buffers.length === 0 && unused.length === 0
+    ? before
+    : [...before, ...buffers].filter((b) => !unused.includes(b.name))
+
+/** Replaces sizes that are constant from now on in the shapes of buffers. */
+function sized(buffers: readonly Buffer[], facts: readonly Fact[] = []): readonly Buffer[] {
+  const map = new Map(facts.flatMap((f) => (f.relation === 'equal' ? [[f.size, int(f.by)] as const] : [])))
+  return map.size === 0
+    ? buffers
+    : buffers.map((b) => Object.freeze({ ...b, shape: b.shape.map((e) => substitute(e, map)) }))
+}
+
+/** Returns the state before the latest step; the same state if no step was applied. */
+export const undo = (state: ScheduleState): ScheduleState => state.before ?? state
+
+/** Returns the state after all steps of a trace, in order. */
+export const replay = (kernel: Kernel2, trace: readonly LoopStep[]): ScheduleState =>
+  trace.reduce(apply, start(kernel))
+
+/** Returns the loop of a user's name. @throws SptError as steps on this loop do */
+export const namedLoop = (state: ScheduleState, name: string): For =>
+  new Context(state.kernel, state.consumed, undefined, state.names).loop(name).loop
+
+/** Returns a handle to a loop, which stays valid through later steps as long as the loop exists. */
+export const handle = (state: ScheduleState, name: string): LoopHandle =>
+  Object.freeze({ var: namedLoop(state, name).var })
+
+/** Returns the current name of a loop, as steps take it. @throws SptError as steps on this loop do */
+export function loopName(state: ScheduleState, loop: LoopRef): string {
+  const cx = new Context(state.kernel, state.consumed, undefined, state.names)
+  return loopNames(state.kernel.body).get(cx.loop(loop).loop.var)!
+}

@@ -1,0 +1,268 @@
+/**
+ * Resolution of `.spt` schedules to steps: parameters are evaluated, used schedules are expanded, and stages are
+ * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
+ */
+import { quantity } from '../../ast/checks.ts'
+import { fail, type Span } from '../../ast/diagnostic.ts'
+import { nameText } from '../../ast/expect-argument.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { printStep } from '../../ast/print.ts'
+import type { Schedule } from '../../elaborate/index.ts'
+import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
+import { evaluate } from '../../ir/evaluate.ts'
+import { COORD_STEPS } from '../coordinates/primitives.ts'
+import type { CoordStep } from '../coordinates/steps.ts'
+import { NestNames, nestsWriting } from '../names/nest-names.ts'
+import { PartNames, type Program, plainNames } from '../names/part-names.ts'
+import { partsOf } from '../names/parts.ts'
+import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
+import { mergeParts } from './merge-parts.ts'
+import { arithmetic, integer, roomOf } from './step-arguments.ts'
+import { checkCount, countOf, tooManySteps, usedBy } from './step-counts.ts'
+import { type Env, fieldsOf } from './step-fields.ts'
+import { parametersOf, withParameters } from './step-parameters.ts'
+import type { LoopStep } from './steps.ts'
+
+/** The program that steps are applied to. */
+export interface Now extends Program {
+  /** True if steps on coordinates can no longer be applied. */
+  readonly onLoops: boolean
+}
+
+export type Step =
+  | (Where & { readonly stage: 1; readonly step: CoordStep })
+  | (Where & { readonly stage: 2; readonly step: LoopStep })
+  /** Steps that depend on the parts of a buffer. */
+  | {
+      readonly stage: 'parts'
+      /** The step as source text. */
+      readonly text: string
+      readonly span?: Span | undefined
+      readonly steps: (now: Now) => readonly Step[]
+    }
+
+interface Where {
+  /** Returns the parameters of the step's schedule, such as `t = 2`; for errors. */
+  readonly where?: (() => readonly string[]) | undefined
+}
+
+/** Returns the steps of a schedule with the given arguments; missing arguments have their default values. */
+export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[] = []): Step[] {
+  return stepsIn(schedule, args, { onLoops: false })
+}
+
+/** True if an earlier step on loops excludes steps on coordinates. */
+interface Progress {
+  onLoops: boolean
+}
+
+function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], progress: Progress): Step[] {
+  checkCount(schedule)
+  const values = valuesOf(schedule, args)
+  const env: Env = { schedule, values, names: plainNames, constant: plainNames.constant }
+  return schedule.steps.flatMap((s) => convert(s, env, progress))
+}
+
+/** Returns the value of each parameter, in order. Throws `schedule/arguments` or `schedule/argument`. */
+export function valuesOf(
+  schedule: Pick<Schedule, 'name' | 'params'>,
+  args: readonly (number | undefined)[],
+  what: 'schedule' | 'space' = 'schedule',
+): ReadonlyMap<string, number> {
+  const values = new Map<string, number>()
+  if (args.length > schedule.params.length)
+    fail({
+      code: 'schedule/arguments',
+      message: `${what} ${schedule.name} is given ${quantity(args.length, 'argument')}`,
+      expected: `at most ${schedule.params.length}: (${schedule.params.map((p) => p.name).join(', ')})`,
+      hint: 'leave out the other arguments',
+    })
+  schedule.params.forEach((p, k) => {
+    const given = args[k]
+    if (given !== undefined) {
+      if (!Number.isSafeInteger(given))
+        fail({
+          code: 'schedule/argument',
+          message: `an argument is not an integer: ${p.name} of ${what} ${schedule.name} is ${nameText(given)}`,
+          expected: 'an integer',
+        })
+      values.set(p.name, given)
+    } else if (p.default) values.set(p.name, evaluate(p.default, values))
+    else
+      fail({
+        code: 'schedule/arguments',
+        message: `${what} ${schedule.name} needs a value for ${p.name}`,
+        expected: `(${schedule.params.map((q) => q.name).join(', ')})`,
+        hint: `give ${p.name} a value`,
+      })
+  })
+  return values
+}
+
+/**
+ * Returns whether steps on coordinates are excluded after a step; `onLoops`: whether they are excluded before the step.
+ */
+function isOnLoops(
+  step: Ast.Step,
+  schedule: Schedule,
+  onLoops: boolean,
+  known: Map<Schedule, boolean> = new Map(),
+): boolean {
+  switch (step.kind) {
+    case 'as':
+      return false
+    case 'merge_parts':
+      return true
+    case 'step':
+      return !isOnCoords(step.word, onLoops) && endsCoordinates(step.word)
+    case 'each':
+      return step.what === 'nest' || step.steps.some((s) => isOnLoops(s, schedule, onLoops, known))
+    case 'use': {
+      const used = usedBy(step, schedule)
+      const is = known.get(used) ?? used.steps.some((s) => isOnLoops(s, used, onLoops, known))
+      known.set(used, is)
+      return is
+    }
+  }
+}
+
+/** Returns whether a word acts on coordinates. Words of both stages do, until steps on coordinates are excluded. */
+const isOnCoords = (word: string, onLoops: boolean): boolean =>
+  Object.hasOwn(COORD_STEPS, word) && !(onLoops && Object.hasOwn(LOOP_STEPS, word))
+
+/** Returns the steps of the block for each part: first the steps on coordinates, for all parts. */
+function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Step[] {
+  const first = step.steps.findIndex((s) => isOnLoops(s, env.schedule, onLoops))
+  const split = first < 0 ? step.steps.length : first
+  const progress: Progress = { onLoops }
+  const inParts = (steps: readonly Ast.Step[], at: Now, made: Iterable<string>) => {
+    const parts = partsOf(at.kernel, step.buffer)
+    const count = steps.reduce((n, s) => n + (s.kind === 'use' ? countOf(usedBy(s, env.schedule)) : 1), 0)
+    if (parts.length * count > MAX_STEPS)
+      tooManySteps(
+        `${countText(count)} steps for each of ${countText(parts.length)} parts of ${step.buffer.name} are ${countText(parts.length * count)}`,
+        step.span,
+        'make fewer parts',
+      )
+    const names = parts.map((part) => new PartNames(step.as.name, part, at, env.names, made))
+    const all = names.flatMap((n) => {
+      const inside: Env = { ...env, names: n, constant: (e) => n.constant(e) }
+      return steps.flatMap((s) => convert(s, inside, progress))
+    })
+    return { all, made: names[0]!.made }
+  }
+  const { all, made } = inParts(step.steps.slice(0, split), now, [])
+  const { text, span } = { text: printStep(step), span: step.span }
+  const rest = (at: Now): Step[] => inParts(step.steps.slice(split), at, made).all
+  // Parts that are stored in parts again have other names.
+  return [...all, { stage: 'parts', text, span, steps: rest }]
+}
+
+/** Returns the steps of the block for each loop nest that writes the buffer. Roles name the loops before each step. */
+function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
+  const nests = nestsWriting(loops, step.buffer)
+  const count = nests.length * step.steps.length
+  if (count > MAX_STEPS)
+    tooManySteps(
+      `${countText(step.steps.length)} steps for each of ${countText(nests.length)} nests are ${countText(count)}`,
+      step.span,
+      'make fewer parts',
+    )
+  return nests.flatMap((nest) => {
+    const made = new Set<string>()
+    return step.steps.map((s): Step => {
+      const steps = (now: Now): Step[] => {
+        const names = new NestNames(step.as.name, nest, now.loops, env.names, made, nests.length > 1)
+        return convert(s, { ...env, names }, { onLoops: true })
+      }
+      return { stage: 'parts', text: printStep(s), span: s.span, steps }
+    })
+  })
+}
+
+/** Converts a step; the results have the parameters that their errors report. */
+function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
+  // Steps that consist of other steps have the parameters of those steps.
+  if (step.kind !== 'as' && step.kind !== 'step') return converted(step, env, progress)
+  const where = () => parametersOf(step, env)
+  const made = withParameters(where, () => converted(step, env, progress))
+  return env.values.size === 0 ? made : made.map((s) => ({ ...s, where }))
+}
+
+function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
+  const { span } = step
+  const { names } = env
+  const ofPart = (b: Ast.Ident): Ast.Ident => ({ ...b, name: names.buffer(b) })
+  const early = (what: string): void => {
+    if (progress.onLoops)
+      fail({
+        code: 'schedule/too-late',
+        message: `${what} acts on coordinates and comes after a step on loops`,
+        span,
+        expected: `${what} before the first step on loops`,
+        hint: `move ${what} to the top of the schedule`,
+      })
+  }
+  switch (step.kind) {
+    case 'as': {
+      early('as')
+      const room = step.live?.capacity
+      const { format, args } = env.schedule.formats.get(step)!
+      const values = args.map((a, k) =>
+        typeof a === 'string'
+          ? a
+          : format.params[k]!.kind === 'real'
+            ? arithmetic(a, env, true)
+            : integer(a, env),
+      )
+      return [
+        {
+          stage: 1,
+          step: {
+            kind: 'as',
+            buffer: names.buffer(step.buffer),
+            format,
+            args: values,
+            ...(step.live
+              ? { live: step.live.inPlace ? ('live in place' as const) : ('live' as const) }
+              : {}),
+            ...(room ? { [room.inAll ? 'total' : 'capacity']: roomOf(room.positions, env) } : {}),
+            ...(step.live?.carried.length ? { for: step.live.carried.map((it) => names.nest(it)) } : {}),
+            span,
+          },
+        },
+      ]
+    }
+    case 'use':
+      return stepsIn(
+        usedBy(step, env.schedule),
+        step.args.map((a) => integer(a, env)),
+        progress,
+      )
+    case 'each': {
+      const { onLoops } = progress
+      progress.onLoops ||= isOnLoops(step, env.schedule, onLoops)
+      const of = { ...step, buffer: ofPart(step.buffer) }
+      const steps = (now: Now): Step[] =>
+        step.what === 'nest' ? eachNest(of, env, now) : eachPart(of, env, onLoops, now)
+      return [{ stage: 'parts', text: printStep(step), span, steps }]
+    }
+    case 'merge_parts':
+      progress.onLoops = true
+      return [
+        {
+          stage: 'parts',
+          text: printStep(step),
+          span,
+          steps: (now) => mergeParts({ span, buffer: ofPart(step.buffer) }, now),
+        },
+      ]
+    case 'step': {
+      const onCoords = isOnCoords(step.word, progress.onLoops)
+      if (onCoords) early(step.word)
+      else progress.onLoops ||= endsCoordinates(step.word)
+      const made = { kind: step.word, ...fieldsOf(step.args, env), span }
+      return [onCoords ? { stage: 1, step: made as CoordStep } : { stage: 2, step: made as LoopStep }]
+    }
+  }
+}
