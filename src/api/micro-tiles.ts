@@ -2,7 +2,10 @@
  * Micro-tile rules from permutable dimensions (PIT): thin tiles of a dense tensor that contain nonzeros are gathered along one dimension
  * to dense tiles. Each rule is a format.
  */
-import { type PermutableDimension, permutableDimensions } from '../analysis/permutable-dimensions.ts'
+import {
+  type PermutableDimension,
+  permutableDimensions,
+} from '../analysis/permutations/permutable-dimensions.ts'
 import { appliedName } from '../ast/applied-name.ts'
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { elaborate } from '../elaborate/index.ts'
@@ -18,8 +21,8 @@ export type {
   PermutableDimension,
   PermutableDimensions,
   PermutableIteration,
-} from '../analysis/permutable-dimensions.ts'
-export type { PermutationObstacle, TensorDimension } from '../analysis/permutation-classes.ts'
+} from '../analysis/permutations/permutable-dimensions.ts'
+export type { PermutationObstacle, TensorDimension } from '../analysis/permutations/permutation-classes.ts'
 
 /** A rule ⟨dimension, micro-tile, dense tile⟩, and the format that gathers one into the other. */
 export interface MicroTile {

@@ -1,5 +1,5 @@
 /** The loops of a kernel as data, for programs that schedule arbitrary formats. */
-import { type LoopRole, rolesIn } from '../analysis/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../analysis/loops/loop-roles.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'

@@ -1,6 +1,9 @@
 /** Immutable kernels: each schedule step returns a new kernel. Text of a kernel at each stage. */
-import { type PermutableDimensions, permutableDimensions } from '../analysis/permutable-dimensions.ts'
-import { type SparsityAttributes, sparsityAttributes } from '../analysis/sparsity-attributes.ts'
+import {
+  type PermutableDimensions,
+  permutableDimensions,
+} from '../analysis/permutations/permutable-dimensions.ts'
+import { type SparsityAttributes, sparsityAttributes } from '../analysis/sparsity/attributes.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import { TARGET_NAMES } from '../backends/targets/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -34,7 +37,7 @@ export type {
   SparsityAttributes,
   TensorAttributes,
   TensorMask,
-} from '../analysis/sparsity-attributes.ts'
+} from '../analysis/sparsity/attributes.ts'
 
 /** `K`: the type of the concrete kernel class. */
 export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K> {

@@ -1,6 +1,6 @@
 /** Prints expressions of Stage III as C-like source. */
 
-import { isPacked } from '../analysis/memory-tiles.ts'
+import { isPacked } from '../analysis/instructions/memory-tiles.ts'
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { computeType, isFloat } from '../ir/dtype.ts'

@@ -1,7 +1,7 @@
 /** Prints statements of Stage III as C-like source. Differences between targets are in their spelling tables. */
 
 import { Exact } from '../analysis/exact-narrowing.ts'
-import { isPacked } from '../analysis/memory-tiles.ts'
+import { isPacked } from '../analysis/instructions/memory-tiles.ts'
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { computeType, type Dtype } from '../ir/dtype.ts'
 import { type Expr, type Load, variable } from '../ir/expr.ts'

@@ -7,8 +7,8 @@
  * enclosing conditions imply.
  */
 
+import { isPacked } from '../analysis/instructions/memory-tiles.ts'
 import { type Linear, linearKey } from '../analysis/integers/linear.ts'
-import { isPacked } from '../analysis/memory-tiles.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { add, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
 import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'

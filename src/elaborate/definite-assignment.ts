@@ -1,6 +1,6 @@
 /** Definite assignment: outputs and temporaries must be written before they are read, in the order of the text. */
 
-import { accessesOf } from '../analysis/coordinate-accesses.ts'
+import { accessesOf } from '../analysis/dependence/coordinate-accesses.ts'
 import type { Diagnostic } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 

@@ -1,6 +1,6 @@
 /** Sorts of formats, which order a dimension or a dense axis. */
 
-import { dependsOn, neededBy } from '../analysis/query-dependence.ts'
+import { dependsOn, neededBy } from '../analysis/dependence/query-dependence.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Axis, StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'

@@ -1,6 +1,6 @@
 /** Elaboration of a kernel: AST → Stage I. */
 
-import { checkKinds } from '../analysis/iterator-kinds.ts'
+import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Monoid } from '../ir/monoid.ts'
 import type { Iteration, Kernel1 } from '../ir/stage1.ts'

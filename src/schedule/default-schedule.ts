@@ -3,7 +3,7 @@
  * if the loop nest has both, otherwise its outermost loop over blocks of threads. Iterations that would combine use
  * partial results, so results are reproducible. Correct for any kernel, fast for few.
  */
-import { rolesIn } from '../analysis/loop-roles.ts'
+import { rolesIn } from '../analysis/loops/loop-roles.ts'
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { isInt } from '../ir/dtype.ts'

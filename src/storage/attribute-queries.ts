@@ -3,7 +3,7 @@
  * computed by the data-parallel operations that their declarations name (`ir/queries.ts`).
  */
 
-import { rankFrom } from '../analysis/derived-ranks.ts'
+import { rankFrom } from '../analysis/dependence/derived-ranks.ts'
 import type { Interval } from '../analysis/integers/interval.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { type Expr, int, variable } from '../ir/expr.ts'

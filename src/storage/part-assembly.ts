@@ -1,7 +1,7 @@
 /** Coordinate remapping of one part: the coordinates of its entries in its format. */
 
-import { rankFrom } from '../analysis/derived-ranks.ts'
-import { neededBy } from '../analysis/query-dependence.ts'
+import { rankFrom } from '../analysis/dependence/derived-ranks.ts'
+import { neededBy } from '../analysis/dependence/query-dependence.ts'
 import type { Proved } from '../formats/proof/proved.ts'
 import { chainTo, hasIndices } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'

@@ -1,5 +1,5 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
-import { decidedBy, neededBy } from '../analysis/query-dependence.ts'
+import { decidedBy, neededBy } from '../analysis/dependence/query-dependence.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
 import type { Sort } from '../ir/format.ts'

@@ -3,7 +3,7 @@
  * compiler.
  */
 
-import { checkKinds } from '../analysis/iterator-kinds.ts'
+import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import { unreachable } from '../ast/diagnostic.ts'
 import { type Axis, hasMask, hasMaskSize, isStored, MAX_BITMAP, parentOf, sizesOfAxis } from '../ir/axis.ts'
 import { type Dtype, isFloat } from '../ir/dtype.ts'

@@ -1,7 +1,7 @@
 /** Conditions of runs are asked once only where all elements of a run answer alike. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { boundOfRun } from '../../src/analysis/aligned-runs.ts'
+import { boundOfRun } from '../../src/analysis/instructions/aligned-runs.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, ceildiv, type Expr, ge, int, lt, mul, variable } from '../../src/ir/expr.ts'

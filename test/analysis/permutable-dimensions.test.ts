@@ -1,7 +1,10 @@
 /** Dimensions that may be permuted, of kernels as users write them; and data that show why others may not. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type PermutableDimension, permutableDimensions } from '../../src/analysis/permutable-dimensions.ts'
+import {
+  type PermutableDimension,
+  permutableDimensions,
+} from '../../src/analysis/permutations/permutable-dimensions.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { isDenseChain, isNonunique, isStored } from '../../src/ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'

@@ -1,8 +1,8 @@
 /** What indices through permutations tell apart, on coordinates and in loops: never more than their values do. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { determined } from '../../src/analysis/coordinate-injectivity.ts'
-import { blockOf } from '../../src/analysis/subscript-injectivity.ts'
+import { determined } from '../../src/analysis/dependence/coordinate-injectivity.ts'
+import { blockOf } from '../../src/analysis/dependence/subscript-injectivity.ts'
 import { denseAxis } from '../../src/ir/axis.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../../src/ir/expr.ts'
 import type { For } from '../../src/ir/loops.ts'

@@ -3,7 +3,7 @@
  * Whatever else is thrown is a bug of the compiler, wherever it happens.
  */
 
-import { unrolledSize } from '../../src/analysis/unrolled-size.ts'
+import { unrolledSize } from '../../src/analysis/loops/unrolled-size.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'

@@ -1,7 +1,10 @@
 /** What the analysis calls permutable is: permuted data give the same results, permuted back; in generated programs. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type PermutableDimension, permutableDimensions } from '../../src/analysis/permutable-dimensions.ts'
+import {
+  type PermutableDimension,
+  permutableDimensions,
+} from '../../src/analysis/permutations/permutable-dimensions.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { isDenseChain } from '../../src/ir/axis.ts'

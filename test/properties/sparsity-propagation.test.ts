@@ -1,7 +1,7 @@
 /** What the attributes of tensors claim holds of data; where they allow a mask, results stay what the reference computes. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sparsityAttributes, type TensorMask } from '../../src/analysis/sparsity-attributes.ts'
+import { sparsityAttributes, type TensorMask } from '../../src/analysis/sparsity/attributes.ts'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'

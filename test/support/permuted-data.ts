@@ -1,5 +1,5 @@
 /** Tensors with dimensions permuted: coordinate x goes to `order[x]`. */
-import type { TensorDimension } from '../../src/analysis/permutation-classes.ts'
+import type { TensorDimension } from '../../src/analysis/permutations/permutation-classes.ts'
 import {
   isCoords,
   type RefInputs,

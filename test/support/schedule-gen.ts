@@ -1,5 +1,5 @@
 /** Random schedules: candidate steps on whatever the kernel is now; those that are legal are kept. */
-import { sparsityAttributes } from '../../src/analysis/sparsity-attributes.ts'
+import { sparsityAttributes } from '../../src/analysis/sparsity/attributes.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { readsOf, writesOf } from '../../src/ir/accesses.ts'

@@ -1,6 +1,6 @@
 /** Random steps on whatever kernel there is; most are refused. */
 import fc from 'fast-check'
-import { segmentsOf } from '../../src/analysis/segmented-loops.ts'
+import { segmentsOf } from '../../src/analysis/loops/segmented-loops.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import { THREAD_AXES } from '../../src/ir/expr.ts'

@@ -11,9 +11,9 @@ import type { Buffer, For } from '../../ir/loops.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
-import { notInRuns } from '../aligned-runs.ts'
 import type { Facts } from '../integers/facts.ts'
 import { coefficientOf, linear } from '../integers/linear.ts'
+import { notInRuns } from './aligned-runs.ts'
 import { alongDimensions, digitsOf } from './operand-digits.ts'
 
 export interface Mismatch {

@@ -3,7 +3,7 @@ import { isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
 import { children, someExpr } from '../../ir/expr-tree.ts'
 import type { MathFn } from '../../ir/math.ts'
-import { absorb, type KnownAt } from '../fill-folding.ts'
+import { absorb, type KnownAt } from './fill-folding.ts'
 
 /** Functions whose results are finite for finite operands, and not large for operands that are not. */
 const FINITE: ReadonlySet<MathFn> = new Set([

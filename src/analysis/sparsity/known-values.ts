@@ -8,7 +8,7 @@ import type { Expr, Load } from '../../ir/expr.ts'
 import { someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { givenBy, type KnownAt } from '../fill-folding.ts'
+import { givenBy, type KnownAt } from './fill-folding.ts'
 import {
   constantOf,
   isAllDense,

@@ -10,7 +10,7 @@ import { constant, type Expr, type Load, select } from '../../ir/expr.ts'
 import { someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
-import { absorb, comesToNothing, givenBy } from '../fill-folding.ts'
+import { absorb, comesToNothing, givenBy } from './fill-folding.ts'
 import { madeInfinite } from './infinite-values.ts'
 import type { KnownValues } from './known-values.ts'
 import {

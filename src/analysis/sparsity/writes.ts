@@ -6,7 +6,7 @@ import { memoize } from '../../ir/memoize.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { readsIn, walkStmts1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
-import { type Written, writtenIn } from '../fill-folding.ts'
+import { type Written, writtenIn } from './fill-folding.ts'
 
 /** A writing statement with the values of `let`s substituted. */
 export interface Write extends Written {

@@ -7,7 +7,7 @@ import type {
   SparsityAttributes,
   TensorAttributes,
   TensorMask,
-} from '../../analysis/sparsity-attributes.ts'
+} from '../../analysis/sparsity/attributes.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { findIteration, indentedTable, type Locate } from './permutations.ts'
 

@@ -2,7 +2,10 @@
  * Report of `spt show --pit`: dimensions that may be permuted, and formats that gather along them (permutation-invariant
  * transformation).
  */
-import type { PermutableDimension, PermutableIteration } from '../../analysis/permutable-dimensions.ts'
+import type {
+  PermutableDimension,
+  PermutableIteration,
+} from '../../analysis/permutations/permutable-dimensions.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { MicroTile } from '../../api/micro-tiles.ts'
 import { alignedColumns } from '../../ast/aligned-columns.ts'

@@ -3,6 +3,8 @@
  * to touch different elements, or to run in one thread.
  */
 
+import { blockOf, type Space } from '../../analysis/dependence/subscript-injectivity.ts'
+import { isWarpCollective, type Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { isIndex } from '../../analysis/integers/interval.ts'
 import {
   coefficientOf,
@@ -13,8 +15,6 @@ import {
   termsWith,
 } from '../../analysis/integers/linear.ts'
 import { rangeOfSum, rangesOver } from '../../analysis/integers/ranges.ts'
-import { isWarpCollective, type Lanes } from '../../analysis/lane-groups.ts'
-import { blockOf, type Space } from '../../analysis/subscript-injectivity.ts'
 import { type BufferAccess, targetsOf } from '../../ir/accesses.ts'
 import { type Expr, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { mentions, mentionsSome, substitute } from '../../ir/expr-tree.ts'

@@ -6,8 +6,13 @@
  * this row only. Copies that signal an mbarrier need no barrier, because consumers wait at the mbarrier.
  */
 
+import {
+  isWarpCollective,
+  lanesIn,
+  threadsIn,
+  type Lanes as WarpLanes,
+} from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
-import { isWarpCollective, lanesIn, threadsIn, type Lanes as WarpLanes } from '../../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../../ir/accesses.ts'
 import { allocatedNames } from '../../ir/bindings.ts'
 import type { Names } from '../../ir/bound-names.ts'

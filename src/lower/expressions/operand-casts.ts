@@ -5,7 +5,7 @@
  */
 
 import { Exact } from '../../analysis/exact-narrowing.ts'
-import { isPacked } from '../../analysis/memory-tiles.ts'
+import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import { computeType, isHalf, join } from '../../ir/dtype.ts'
 import { call, cast, type Expr } from '../../ir/expr.ts'

@@ -5,11 +5,11 @@
  * conversion and write-back need no instruction.
  */
 
+import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/instructions/lane-groups.ts'
 import { matchInstr } from '../../analysis/instructions/match.ts'
+import { tiledShape } from '../../analysis/instructions/memory-tiles.ts'
 import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
-import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/lane-groups.ts'
-import { tiledShape } from '../../analysis/memory-tiles.ts'
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { coordinatesAt } from '../../ir/arrays.ts'

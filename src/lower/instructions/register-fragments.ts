@@ -1,8 +1,8 @@
 /** Register fragments: tiles distributed over the lanes of a warp, as the elements that one thread holds. */
 
+import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
+import { splitBy } from '../../analysis/instructions/memory-tiles.ts'
 import { linear } from '../../analysis/integers/linear.ts'
-import type { Lanes } from '../../analysis/lane-groups.ts'
-import { splitBy } from '../../analysis/memory-tiles.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import type { Expr } from '../../ir/expr.ts'

@@ -4,8 +4,8 @@
  * if the same thread holds its elements (one value per row). Opaque tiles (WMMA fragments) can only be filled.
  */
 
+import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
-import type { Lanes } from '../../analysis/lane-groups.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'

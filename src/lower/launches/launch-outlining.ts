@@ -3,7 +3,7 @@
  * hardware indices, and guards are `if` statements. Only the thread that owns an element writes it to shared or global memory.
  */
 
-import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/lane-groups.ts'
+import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { fail, InternalError, invariant } from '../../ast/diagnostic.ts'
 import { accessesOf, offsetsIn } from '../../ir/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'

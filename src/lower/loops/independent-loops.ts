@@ -4,7 +4,7 @@
  * without duplicates. Such a loop is marked spatial (`S`).
  */
 
-import { isIndependent } from '../../analysis/loop-writes.ts'
+import { isIndependent } from '../../analysis/dependence/loop-writes.ts'
 import { mapSame } from '../../ir/lists.ts'
 import type { For, Kernel2 } from '../../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../../ir/tree.ts'

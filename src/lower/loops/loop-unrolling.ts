@@ -4,7 +4,7 @@
  * Other constant loops over the same register array are unrolled too, because one variable index would move the array out of registers.
  */
 
-import { copiesOf, unrolledSize } from '../../analysis/unrolled-size.ts'
+import { copiesOf, unrolledSize } from '../../analysis/loops/unrolled-size.ts'
 import { invariant } from '../../ast/diagnostic.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { allocatedNames } from '../../ir/bindings.ts'

@@ -3,7 +3,7 @@
  * to global memory, is executed once by all T threads of the block together. Each thread takes every T-th element.
  */
 
-import { isWarpCollective, lanesIn, threadsIn } from '../../analysis/lane-groups.ts'
+import { isWarpCollective, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'
 import type { Names } from '../../ir/bound-names.ts'

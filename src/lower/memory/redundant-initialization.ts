@@ -3,7 +3,7 @@
  * the nest stores instead. Facts about sizes must prove that the buffer has no padding elements.
  */
 
-import { visitsAll } from '../../analysis/full-coverage.ts'
+import { visitsAll } from '../../analysis/dependence/full-coverage.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { Fill, For, Kernel2, Reduce } from '../../ir/loops.ts'

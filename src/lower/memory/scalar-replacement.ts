@@ -3,7 +3,7 @@
  * scalar per element, so that targets keep it in registers.
  */
 
-import { isPacked } from '../../analysis/memory-tiles.ts'
+import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import type { Names } from '../../ir/bound-names.ts'
 import { type Expr, int, load } from '../../ir/expr.ts'

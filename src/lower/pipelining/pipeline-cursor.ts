@@ -19,7 +19,7 @@
  * is constant. All threads keep the cursor in registers, including inactive ones, because all threads copy.
  */
 
-import type { PipelineSequence } from '../../analysis/pipeline-sequence.ts'
+import type { PipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
 import type { Names } from '../../ir/bound-names.ts'
 import { copyStatements } from '../../ir/clone-loops.ts'

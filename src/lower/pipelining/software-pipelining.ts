@@ -19,8 +19,8 @@
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
-import { type PipelineSequence, pipelineSequence } from '../../analysis/pipeline-sequence.ts'
-import { copiesIn } from '../../analysis/shared-memory-copies.ts'
+import { type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
+import { copiesIn } from '../../analysis/loops/shared-memory-copies.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'

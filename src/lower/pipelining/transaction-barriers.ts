@@ -9,7 +9,7 @@
  * before it copies. So no block exits before the copies and arrivals that target it.
  */
 
-import { threadsIn } from '../../analysis/lane-groups.ts'
+import { threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import type { Names } from '../../ir/bound-names.ts'
 import { findLoop, replaceLoop } from '../../ir/definitions.ts'

@@ -7,7 +7,7 @@
  * need no fill.
  */
 
-import { type Access, accessesOf } from '../../analysis/coordinate-accesses.ts'
+import { type Access, accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
 import { invariant } from '../../ast/diagnostic.ts'
 import { type Axis, countedBy, type DenseAxis, isDense, isDenseRoot } from '../../ir/axis.ts'
 import { ceildiv, constant, type Expr, int } from '../../ir/expr.ts'

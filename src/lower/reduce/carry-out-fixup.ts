@@ -4,7 +4,7 @@
  * visits every element and sets empty segments to the identity. So no zero-fill is needed before.
  */
 
-import { segmentsOf } from '../../analysis/segmented-loops.ts'
+import { segmentsOf } from '../../analysis/loops/segmented-loops.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import type { Names } from '../../ir/bound-names.ts'
 import { loopsOf } from '../../ir/definitions.ts'

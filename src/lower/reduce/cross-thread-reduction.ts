@@ -6,7 +6,7 @@
  * can exchange again. One thread updates the target (`combine-partials.ts`). `barriers.ts` inserts the barriers later.
  */
 
-import { conditionsAround, hoistable } from '../../analysis/dominating-conditions.ts'
+import { conditionsAround, hoistable } from '../../analysis/dependence/dominating-conditions.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { accessesOf, writesOf } from '../../ir/accesses.ts'
 import { allocatedNames } from '../../ir/bindings.ts'

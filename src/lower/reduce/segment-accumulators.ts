@@ -1,6 +1,6 @@
 /** Accumulators of a segmented reduction: registers that combine the values of one element, and the index of this element. */
 
-import type { Segments } from '../../analysis/segmented-loops.ts'
+import type { Segments } from '../../analysis/loops/segmented-loops.ts'
 import type { Names } from '../../ir/bound-names.ts'
 import { copyNest } from '../../ir/clone-loops.ts'
 import {

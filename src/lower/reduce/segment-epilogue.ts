@@ -6,7 +6,7 @@
  * a fix-up nest adds later.
  */
 
-import { type Groups, shareNumber } from '../../analysis/balanced-partition.ts'
+import { type Groups, shareNumber } from '../../analysis/loops/balanced-partition.ts'
 import { renameBound } from '../../ir/bindings.ts'
 import type { Names } from '../../ir/bound-names.ts'
 import {

@@ -5,9 +5,9 @@
  * The element is identified by the part of its index that changes with the loop. A reserved value marks empty registers.
  */
 
-import { groupsOf, withoutStart } from '../../analysis/balanced-partition.ts'
 import { rises } from '../../analysis/integers/linear.ts'
-import { isPerfect, segmentsOf } from '../../analysis/segmented-loops.ts'
+import { groupsOf, withoutStart } from '../../analysis/loops/balanced-partition.ts'
+import { isPerfect, segmentsOf } from '../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../ast/diagnostic.ts'
 import { accessesOf } from '../../ir/accesses.ts'
 import type { Names } from '../../ir/bound-names.ts'

@@ -5,7 +5,7 @@
  * The trip count is uniform in a block, so barriers remain legal. Tiles in shared memory are shared by both versions.
  */
 
-import { unrolledSize } from '../../analysis/unrolled-size.ts'
+import { unrolledSize } from '../../analysis/loops/unrolled-size.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { allocatedNames } from '../../ir/bindings.ts'
 import type { Names } from '../../ir/bound-names.ts'

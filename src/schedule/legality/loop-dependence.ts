@@ -5,8 +5,8 @@
  * combines the values of common elements.
  */
 
-import { type Shared, spaceIn, writtenIn } from '../../analysis/loop-writes.ts'
-import type { Space } from '../../analysis/subscript-injectivity.ts'
+import { type Shared, spaceIn, writtenIn } from '../../analysis/dependence/loop-writes.ts'
+import type { Space } from '../../analysis/dependence/subscript-injectivity.ts'
 import type { BufferAccess } from '../../ir/accesses.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, mentions } from '../../ir/expr-tree.ts'

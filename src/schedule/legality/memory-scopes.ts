@@ -3,8 +3,8 @@
  * thread, shared memory belongs to a block.
  */
 
-import { conditionsAround } from '../../analysis/dominating-conditions.ts'
-import { blockOf, type Space } from '../../analysis/subscript-injectivity.ts'
+import { conditionsAround } from '../../analysis/dependence/dominating-conditions.ts'
+import { blockOf, type Space } from '../../analysis/dependence/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../../ir/accesses.ts'
 import { allocatedNames } from '../../ir/bindings.ts'
 import { loopsOf } from '../../ir/definitions.ts'

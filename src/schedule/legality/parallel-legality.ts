@@ -3,11 +3,11 @@
  * kernel that a step proposes, and an error prints the current kernel.
  */
 
-import { groupsOf, withoutStart } from '../../analysis/balanced-partition.ts'
-import { lanesIn } from '../../analysis/lane-groups.ts'
-import { pipelineSequence } from '../../analysis/pipeline-sequence.ts'
-import { segmentsOf } from '../../analysis/segmented-loops.ts'
-import { copiesOf, unrolledSize } from '../../analysis/unrolled-size.ts'
+import { lanesIn } from '../../analysis/instructions/lane-groups.ts'
+import { groupsOf, withoutStart } from '../../analysis/loops/balanced-partition.ts'
+import { pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
+import { segmentsOf } from '../../analysis/loops/segmented-loops.ts'
+import { copiesOf, unrolledSize } from '../../analysis/loops/unrolled-size.ts'
 import { invariant } from '../../ast/diagnostic.ts'
 import { countText, MAX_NEST, MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
 import { allocations, findLoop, loopsOf } from '../../ir/definitions.ts'

@@ -3,7 +3,7 @@
  * that one schedule fits any format.
  */
 
-import { type LoopRole, rolesIn } from '../../analysis/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { orList } from '../../ast/suggest.ts'

@@ -1,5 +1,5 @@
 /** Splits a nest into strands: the loops around each innermost body, by their roles for its writes. */
-import { type LoopRole, rolesIn } from '../../analysis/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
 import { targetsOf } from '../../ir/accesses.ts'
 import { loopsOf } from '../../ir/definitions.ts'
 import type { Expr } from '../../ir/expr.ts'

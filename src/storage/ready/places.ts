@@ -3,7 +3,7 @@
  * yields, in a part whose condition it satisfies. This is checked as far as coordinates and lists determine
  * it.
  */
-import { neededBy } from '../../analysis/query-dependence.ts'
+import { neededBy } from '../../analysis/dependence/query-dependence.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { binary, type Expr, not, variable } from '../../ir/expr.ts'
 import { someExpr } from '../../ir/expr-tree.ts'

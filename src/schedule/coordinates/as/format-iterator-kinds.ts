@@ -4,9 +4,9 @@
  * a reduction. If the kernel's semantics do not allow that, the format is rejected.
  */
 
-import { accessesOf } from '../../../analysis/coordinate-accesses.ts'
-import { determined, distinctIn } from '../../../analysis/coordinate-injectivity.ts'
-import { checkKinds } from '../../../analysis/iterator-kinds.ts'
+import { accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
+import { determined, distinctIn } from '../../../analysis/dependence/coordinate-injectivity.ts'
+import { checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { type Axis, repeatsCoordinates } from '../../../ir/axis.ts'
 import type { Iter, Kernel1 } from '../../../ir/stage1.ts'

@@ -2,7 +2,7 @@
  * Loop distribution (fission) of iterations over the parts of a format. `row [i] { peak [j] …; weight [j] … }`
  * becomes `peak [i, j]` and then `weight [i, j]`, so that each can run over the parts. This is legal because
  * iterations of an S iterator are independent, and R iterators expose no partial results
- * (`analysis/iterator-kinds.ts`). Each piece recomputes the `let`s and conditions around it, so the buffers that they
+ * (`analysis/dependence/iterator-kinds.ts`). Each piece recomputes the `let`s and conditions around it, so the buffers that they
  * read must be unchanged.
  */
 

@@ -2,7 +2,7 @@
  * Iterations over some of the replaced axes: conditions under which a format has axes for these coordinates alone.
  */
 
-import { dependsOn } from '../../../analysis/query-dependence.ts'
+import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
 import type { Diagnostic } from '../../../ast/diagnostic.ts'
 import { isDense, sourceName } from '../../../ir/axis.ts'
 import type { FormatInstance } from '../../../ir/format.ts'

@@ -2,7 +2,7 @@
  * Factors of a tensor's fill value 0. Steps replace `0 * factor` by 0, so the bound data of the factors are checked
  * for infinity and NaN.
  */
-import { givenBy, writtenIn } from '../../../analysis/fill-folding.ts'
+import { givenBy, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import type { Axis } from '../../../ir/axis.ts'
 import { isFloat } from '../../../ir/dtype.ts'
 import { constant, type Expr } from '../../../ir/expr.ts'

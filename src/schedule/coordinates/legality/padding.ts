@@ -3,7 +3,7 @@
  * if visiting such coordinates changes nothing: with the fill value in place of the tensor, every reduction combines
  * its identity, and the only other writes are to the tensor's own element there, which must not be read.
  */
-import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/fill-folding.ts'
+import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { KnownValues } from '../../../analysis/sparsity/known-values.ts'
 import { sparseInputsOf } from '../../../analysis/sparsity/writes.ts'
 import { fail } from '../../../ast/diagnostic.ts'

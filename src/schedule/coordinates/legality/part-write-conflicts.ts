@@ -3,8 +3,8 @@
  * execution, atomics, and combined partial results.
  */
 
-import { type Access, accessesOf } from '../../../analysis/coordinate-accesses.ts'
-import { dependsOn } from '../../../analysis/query-dependence.ts'
+import { type Access, accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
+import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
 import { type Axis, isFused } from '../../../ir/axis.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import { substitute } from '../../../ir/expr-tree.ts'

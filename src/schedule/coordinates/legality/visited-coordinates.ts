@@ -5,8 +5,8 @@
  * coordinate may be skipped, no other visited, and none visited more often than before.
  */
 
-import { type Determined, determined } from '../../../analysis/coordinate-injectivity.ts'
-import { dependsOn } from '../../../analysis/query-dependence.ts'
+import { type Determined, determined } from '../../../analysis/dependence/coordinate-injectivity.ts'
+import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
 import {
   type Axis,
   chainTo,

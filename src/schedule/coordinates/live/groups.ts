@@ -4,7 +4,7 @@
  * statements that must not count it twice are guarded by the length of the list, like statements under masks of bound
  * data (`masked-statements.ts`).
  */
-import { givenBy, isIdentity, writtenIn } from '../../../analysis/fill-folding.ts'
+import { givenBy, isIdentity, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { constant, type Expr, type Load } from '../../../ir/expr.ts'
 import { freeVars } from '../../../ir/expr-tree.ts'
 import type { Iteration, Stmt1 } from '../../../ir/stage1.ts'

@@ -2,7 +2,7 @@
  * Simplifications in iterations over a format that is built at run time. Temporaries that only these iterations use
  * need the capacity of the lists only, and a test whether the tensor holds a value is true.
  */
-import { accessesOf } from '../../../analysis/coordinate-accesses.ts'
+import { accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
 import type { StoredAxis } from '../../../ir/axis.ts'
 import { bool, constant, type Expr, type Load } from '../../../ir/expr.ts'
 import { initialValue } from '../../../ir/monoid.ts'

@@ -5,7 +5,7 @@
  * may contain elements of another.
  */
 
-import { comesToNothing, writtenIn } from '../../../analysis/fill-folding.ts'
+import { comesToNothing, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { orList } from '../../../ast/suggest.ts'
 import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/axis.ts'

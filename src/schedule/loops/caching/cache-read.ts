@@ -1,6 +1,6 @@
 /** Caching of reads: elements that an iteration reads are staged in shared memory or registers (`cache_read`). */
 
-import { notInRuns } from '../../../analysis/aligned-runs.ts'
+import { notInRuns } from '../../../analysis/instructions/aligned-runs.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { allocatedNames } from '../../../ir/bindings.ts'
 import { replaceLoop } from '../../../ir/definitions.ts'

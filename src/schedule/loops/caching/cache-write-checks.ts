@@ -1,6 +1,6 @@
 /** Legality of caching writes: conditions under which the writes of an iteration may go to a local buffer first. */
 
-import { type Condition, conditionsAround } from '../../../analysis/dominating-conditions.ts'
+import { type Condition, conditionsAround } from '../../../analysis/dependence/dominating-conditions.ts'
 import { writesOf } from '../../../ir/accesses.ts'
 import { allocatedNames } from '../../../ir/bindings.ts'
 import { readsSome } from '../../../ir/expr-tree.ts'

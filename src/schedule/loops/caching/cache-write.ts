@@ -1,7 +1,11 @@
 /** Caching of writes: an iteration writes to a local buffer until its end (`cache_write`). */
 
-import { type Condition, conditionsAround, hoistable } from '../../../analysis/dominating-conditions.ts'
-import { writtenIn } from '../../../analysis/loop-writes.ts'
+import {
+  type Condition,
+  conditionsAround,
+  hoistable,
+} from '../../../analysis/dependence/dominating-conditions.ts'
+import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
 import { accessesOf } from '../../../ir/accesses.ts'
 import { allocatedNames } from '../../../ir/bindings.ts'
 import { type LoopLocation, replaceLoop } from '../../../ir/definitions.ts'

@@ -4,7 +4,7 @@
  * combines them again.
  */
 
-import { isPlain, writtenIn } from '../../../analysis/loop-writes.ts'
+import { isPlain, writtenIn } from '../../../analysis/dependence/loop-writes.ts'
 import { findLoop, replaceLoop } from '../../../ir/definitions.ts'
 import type { For } from '../../../ir/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../../../ir/tree.ts'

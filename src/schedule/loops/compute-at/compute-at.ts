@@ -1,6 +1,6 @@
 /** Producer-consumer fusion: a loop nest is computed inside of a loop of its consumer (`compute_at`). */
 
-import { writtenIn } from '../../../analysis/loop-writes.ts'
+import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
 import { expectFlag } from '../../../ast/expect-argument.ts'
 import { orList } from '../../../ast/suggest.ts'
 import { writesOf } from '../../../ir/accesses.ts'

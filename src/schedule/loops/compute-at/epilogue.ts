@@ -3,7 +3,7 @@
  * of `jt` are consumed at its end. The consumer's loops become loops over the elements that the iteration produces.
  */
 
-import { isIndependent } from '../../../analysis/loop-writes.ts'
+import { isIndependent } from '../../../analysis/dependence/loop-writes.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../../ir/accesses.ts'
 import { substituteStmts } from '../../../ir/bindings.ts'
 import { allocations, type LoopLocation, replaceLoop } from '../../../ir/definitions.ts'

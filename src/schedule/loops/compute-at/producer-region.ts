@@ -3,6 +3,7 @@
  * consumer's loop, and the producer restricted to these iterations.
  */
 
+import { type Space, segmentOf } from '../../../analysis/dependence/subscript-injectivity.ts'
 import {
   isAtMost,
   type Moving,
@@ -22,7 +23,6 @@ import {
   sumExpr,
 } from '../../../analysis/integers/linear.ts'
 import type { Premises } from '../../../analysis/integers/non-negative.ts'
-import { type Space, segmentOf } from '../../../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../../ir/bindings.ts'
 import { type LoopLocation, loopsOf } from '../../../ir/definitions.ts'

@@ -1,7 +1,7 @@
 /** Software pipelining: copies are made stages ahead of their use, in a ring of buffers (`pipeline`). */
 
-import { pipelineSequence } from '../../../analysis/pipeline-sequence.ts'
-import { copiesIn } from '../../../analysis/shared-memory-copies.ts'
+import { pipelineSequence } from '../../../analysis/loops/pipeline-sequence.ts'
+import { copiesIn } from '../../../analysis/loops/shared-memory-copies.ts'
 import { loopsOf, replaceLoop } from '../../../ir/definitions.ts'
 import type { For } from '../../../ir/loops.ts'
 import { stmt } from '../../../ir/tree.ts'

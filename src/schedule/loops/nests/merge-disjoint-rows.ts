@@ -5,8 +5,8 @@
  * only for rows of which the first part has no element.
  */
 
-import { visitsAll } from '../../../analysis/full-coverage.ts'
-import { spatialNest } from '../../../analysis/spatial-nest.ts'
+import { visitsAll } from '../../../analysis/dependence/full-coverage.ts'
+import { spatialNest } from '../../../analysis/dependence/spatial-nest.ts'
 import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../../ir/accesses.ts'
 import { allocatedNames } from '../../../ir/bindings.ts'
 import { allocations, replaceLoop } from '../../../ir/definitions.ts'

@@ -1,6 +1,6 @@
 /** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
 
-import { writtenIn } from '../../../analysis/loop-writes.ts'
+import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
 import { quantity } from '../../../ast/checks.ts'
 import { orList } from '../../../ast/suggest.ts'
 import { accessesOf } from '../../../ir/accesses.ts'

@@ -1,7 +1,7 @@
 /** Segmented reduction: iterations that combine into one element do so in registers first (`accumulate`). */
 
-import { type Groups, groupsOf, sharesOf } from '../../../analysis/balanced-partition.ts'
-import { isPerfect, type Segments, segmentsOf } from '../../../analysis/segmented-loops.ts'
+import { type Groups, groupsOf, sharesOf } from '../../../analysis/loops/balanced-partition.ts'
+import { isPerfect, type Segments, segmentsOf } from '../../../analysis/loops/segmented-loops.ts'
 import { findLoop, type LoopLocation, replaceLoop } from '../../../ir/definitions.ts'
 import { readsMemory } from '../../../ir/expr-tree.ts'
 import type { For, LoopMode, WorkPartition } from '../../../ir/loops.ts'

@@ -4,10 +4,10 @@
  * rows of a segment to its element, in order.
  */
 
-import { type Groups, shareNumber } from '../../../analysis/balanced-partition.ts'
-import { visitsAll } from '../../../analysis/full-coverage.ts'
+import { visitsAll } from '../../../analysis/dependence/full-coverage.ts'
 import { linear } from '../../../analysis/integers/linear.ts'
-import type { Segments } from '../../../analysis/segmented-loops.ts'
+import { type Groups, shareNumber } from '../../../analysis/loops/balanced-partition.ts'
+import type { Segments } from '../../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../../ast/diagnostic.ts'
 import { copiedMode } from '../../../ir/clone-loops.ts'
 import { findLoop, type LoopLocation } from '../../../ir/definitions.ts'

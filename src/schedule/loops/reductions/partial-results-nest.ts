@@ -1,6 +1,6 @@
 /** Second pass of a two-pass reduction: the loop nest that adds partial results to their elements, in a fixed order. */
 
-import { conditionsAround } from '../../../analysis/dominating-conditions.ts'
+import { conditionsAround } from '../../../analysis/dependence/dominating-conditions.ts'
 import { add, type Expr, int, load, sub, variable } from '../../../ir/expr.ts'
 import { buffersRead, mentions, substitute } from '../../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/loops.ts'

@@ -1,15 +1,15 @@
 /** Segmented reductions: loops whose neighbouring iterations mostly combine into the same element. */
 
-import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
-import { boundVarsOf } from '../ir/bindings.ts'
-import { add, type Expr, int, mul } from '../ir/expr.ts'
-import { freeVars, mentions, mentionsSome } from '../ir/expr-tree.ts'
-import type { For, Reduce } from '../ir/loops.ts'
-import { elementChanges } from '../ir/reductions.ts'
-import { define } from '../ir/statement-builders.ts'
-import { keyOf } from '../ir/structural-equality.ts'
-import { type Body, walkStmts } from '../ir/tree.ts'
-import { linear } from './integers/linear.ts'
+import { accessesOf, readsOf, writesOf } from '../../ir/accesses.ts'
+import { boundVarsOf } from '../../ir/bindings.ts'
+import { add, type Expr, int, mul } from '../../ir/expr.ts'
+import { freeVars, mentions, mentionsSome } from '../../ir/expr-tree.ts'
+import type { For, Reduce } from '../../ir/loops.ts'
+import { elementChanges } from '../../ir/reductions.ts'
+import { define } from '../../ir/statement-builders.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import { type Body, walkStmts } from '../../ir/tree.ts'
+import { linear } from '../integers/linear.ts'
 
 export interface Segments {
   /** The only reduction inside of the loop whose element changes with the loop. */

@@ -3,10 +3,10 @@
  * iterations write different elements, and no iteration reads elements that another writes, so that they can run in any
  * order or concurrently. R: iterations combine through one reducer, and no partial value is visible.
  */
-import type { Diagnostic, Label } from '../ast/diagnostic.ts'
-import { type Axis, isAttached, isGathered } from '../ir/axis.ts'
-import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { sameExpr } from '../ir/structural-equality.ts'
+import type { Diagnostic, Label } from '../../ast/diagnostic.ts'
+import { type Axis, isAttached, isGathered } from '../../ir/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
 import { type Determined, determined, distinctIn } from './coordinate-injectivity.ts'
 

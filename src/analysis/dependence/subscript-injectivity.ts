@@ -2,11 +2,11 @@
  * Dependence testing of affine subscripts. Every legality check is reduced to one question: do different values of a
  * loop variable reach different elements?
  */
-import { add, type Expr, int } from '../ir/expr.ts'
-import { freeVars, mentions, mentionsSome } from '../ir/expr-tree.ts'
-import { isSingleIteration } from '../ir/reductions.ts'
-import { keyOf } from '../ir/structural-equality.ts'
-import { isIndex, isNonNegative } from './integers/interval.ts'
+import { add, type Expr, int } from '../../ir/expr.ts'
+import { freeVars, mentions, mentionsSome } from '../../ir/expr-tree.ts'
+import { isSingleIteration } from '../../ir/reductions.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import { isIndex, isNonNegative } from '../integers/interval.ts'
 import {
   keepTerms,
   type Linear,
@@ -18,8 +18,8 @@ import {
   shift,
   type Term,
   termsWith,
-} from './integers/linear.ts'
-import { rangeOfSum, rangesOver } from './integers/ranges.ts'
+} from '../integers/linear.ts'
+import { rangeOfSum, rangesOver } from '../integers/ranges.ts'
 
 /** Facts for the analysis of subscripts inside of a loop. */
 export interface Space {

@@ -4,20 +4,14 @@
  * fill value. Backward: tensors that are not read, or that are needed only where a mask differs from its fill value. A
  * function with f(0) ≠ 0 gives a constant, not zero.
  */
-import type { Span } from '../ast/diagnostic.ts'
-import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
-import { iterationsOf, writtenBuffers1 } from '../ir/stage1-tree.ts'
-import { withoutIteration } from './sparsity/dead-iterations.ts'
-import { KnownValues } from './sparsity/known-values.ts'
-import {
-  type Facts,
-  factsOf,
-  type MaskRejection,
-  maskOf,
-  notComplete,
-} from './sparsity/maskable-iterations.ts'
-import { type Need, NeededElements } from './sparsity/needed-elements.ts'
-import { masksOf, sparseInputsOf, waysInto } from './sparsity/writes.ts'
+import type { Span } from '../../ast/diagnostic.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
+import { iterationsOf, writtenBuffers1 } from '../../ir/stage1-tree.ts'
+import { withoutIteration } from './dead-iterations.ts'
+import { KnownValues } from './known-values.ts'
+import { type Facts, factsOf, type MaskRejection, maskOf, notComplete } from './maskable-iterations.ts'
+import { type Need, NeededElements } from './needed-elements.ts'
+import { masksOf, sparseInputsOf, waysInto } from './writes.ts'
 
 /** The elements at which a mask has its fill value, or differs from it. */
 export interface TensorMask {

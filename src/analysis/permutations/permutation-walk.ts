@@ -1,7 +1,7 @@
 /**
  * Traversal of statements that joins an iterator with the dimensions that it indexes alone, as permuted identically.
  */
-import type { Span } from '../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostic.ts'
 import {
   type Axis,
   chainTo,
@@ -14,14 +14,14 @@ import {
   isStored,
   parentOf,
   type StoredAxis,
-} from '../ir/axis.ts'
-import type { Expr, Load } from '../ir/expr.ts'
-import { children, substitute } from '../ir/expr-tree.ts'
-import { isCompare } from '../ir/ops.ts'
-import { printExpr1 } from '../ir/print-stage1.ts'
-import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../ir/stage1.ts'
-import { someStmt1 } from '../ir/stage1-tree.ts'
-import { sameExpr } from '../ir/structural-equality.ts'
+} from '../../ir/axis.ts'
+import type { Expr, Load } from '../../ir/expr.ts'
+import { children, substitute } from '../../ir/expr-tree.ts'
+import { isCompare } from '../../ir/ops.ts'
+import { printExpr1 } from '../../ir/print-stage1.ts'
+import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import { someStmt1 } from '../../ir/stage1-tree.ts'
+import { sameExpr } from '../../ir/structural-equality.ts'
 import { Alike } from './permutation-classes.ts'
 
 /** A coordinate in scope. */

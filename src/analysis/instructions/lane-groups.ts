@@ -4,12 +4,12 @@
  * thread.x, and all of them execute one statement.
  */
 
-import { accessesOf } from '../ir/accesses.ts'
-import type { ThreadAxis } from '../ir/expr.ts'
-import { levelOf } from '../ir/hardware-axes.ts'
-import type { Stmt } from '../ir/loops.ts'
-import { memoize } from '../ir/memoize.ts'
-import { type Body, bodiesOf, someStmt, walkStmts } from '../ir/tree.ts'
+import { accessesOf } from '../../ir/accesses.ts'
+import type { ThreadAxis } from '../../ir/expr.ts'
+import { levelOf } from '../../ir/hardware-axes.ts'
+import type { Stmt } from '../../ir/loops.ts'
+import { memoize } from '../../ir/memoize.ts'
+import { type Body, bodiesOf, someStmt, walkStmts } from '../../ir/tree.ts'
 
 export interface Lanes {
   /** The number of threads; 1 if no operation is collective. */

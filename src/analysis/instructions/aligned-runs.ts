@@ -1,10 +1,10 @@
 /** Contiguity and alignment of accesses: runs of neighbouring elements along a loop. */
-import { type Expr, int, lt, variable } from '../ir/expr.ts'
-import { mentions, substitute } from '../ir/expr-tree.ts'
-import { printExpr } from '../ir/print-stage2.ts'
-import { keyOf } from '../ir/structural-equality.ts'
-import type { Facts } from './integers/facts.ts'
-import { coefficientOf, linear } from './integers/linear.ts'
+import { type Expr, int, lt, variable } from '../../ir/expr.ts'
+import { mentions, substitute } from '../../ir/expr-tree.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { keyOf } from '../../ir/structural-equality.ts'
+import type { Facts } from '../integers/facts.ts'
+import { coefficientOf, linear } from '../integers/linear.ts'
 
 /**
  * Returns the reason why the runs of `run` neighbours along a loop do not begin at multiples of `run` in the last

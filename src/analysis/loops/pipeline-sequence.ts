@@ -4,16 +4,16 @@
  * be the same for all threads.
  */
 
-import { invariant } from '../ast/diagnostic.ts'
-import { accessesOf, writesOf } from '../ir/accesses.ts'
-import { findLoop } from '../ir/definitions.ts'
-import type { Expr } from '../ir/expr.ts'
-import { mentionsSome, readsSome } from '../ir/expr-tree.ts'
-import { AXES_OF_BLOCK, boundIndex } from '../ir/hardware-axes.ts'
-import type { For } from '../ir/loops.ts'
-import { printExpr } from '../ir/print-stage2.ts'
-import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
-import { conditionsAround } from './dominating-conditions.ts'
+import { invariant } from '../../ast/diagnostic.ts'
+import { accessesOf, writesOf } from '../../ir/accesses.ts'
+import { findLoop } from '../../ir/definitions.ts'
+import type { Expr } from '../../ir/expr.ts'
+import { mentionsSome, readsSome } from '../../ir/expr-tree.ts'
+import { AXES_OF_BLOCK, boundIndex } from '../../ir/hardware-axes.ts'
+import type { For } from '../../ir/loops.ts'
+import { printExpr } from '../../ir/print-stage2.ts'
+import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
+import { conditionsAround } from '../dependence/dominating-conditions.ts'
 import { copiesIn } from './shared-memory-copies.ts'
 
 export interface PipelineSequence {

@@ -1,11 +1,11 @@
 /** Addresses in declared memories: the last dimensions of a buffer are tiles, each stored as the memory declares. */
-import { invariant } from '../ast/diagnostic.ts'
-import { DTYPE_BYTES } from '../ir/dtype.ts'
-import { add, div, type Expr, int, mod } from '../ir/expr.ts'
-import { substitute } from '../ir/expr-tree.ts'
-import { coordinateName, type Memory } from '../ir/instr.ts'
-import type { Buffer } from '../ir/loops.ts'
-import { keepTerms, linear, mapNumbers, minus, sumExpr } from './integers/linear.ts'
+import { invariant } from '../../ast/diagnostic.ts'
+import { DTYPE_BYTES } from '../../ir/dtype.ts'
+import { add, div, type Expr, int, mod } from '../../ir/expr.ts'
+import { substitute } from '../../ir/expr-tree.ts'
+import { coordinateName, type Memory } from '../../ir/instr.ts'
+import type { Buffer } from '../../ir/loops.ts'
+import { keepTerms, linear, mapNumbers, minus, sumExpr } from '../integers/linear.ts'
 
 /**
  * Returns `quotient` and `rest` of `e = t * quotient + rest`. Evident multiples of `t` in the sum become part of the

@@ -3,10 +3,10 @@
  * that names roles fits the loops of any format (the roles in hand-written schedules of SparseTIR and Halide).
  */
 
-import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { loopsOf } from '../ir/definitions.ts'
-import { mentions } from '../ir/expr-tree.ts'
-import type { For } from '../ir/loops.ts'
+import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
+import { loopsOf } from '../../ir/definitions.ts'
+import { mentions } from '../../ir/expr-tree.ts'
+import type { For } from '../../ir/loops.ts'
 
 /**
  * `contiguous`: iterations write neighbours along the last dimension of a result with several dimensions. `rows`: they
