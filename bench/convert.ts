@@ -17,9 +17,9 @@
  */
 import { SptError } from '../src/ast/diagnostic.ts'
 import { instantiate } from '../src/formats/instance/instantiate.ts'
-import type { StoredAxis } from '../src/ir/axis.ts'
-import { variable } from '../src/ir/expr.ts'
-import type { Instance } from '../src/ir/format.ts'
+import type { StoredAxis } from '../src/ir/coordinates/axis.ts'
+import { variable } from '../src/ir/expressions/expr.ts'
+import type { Instance } from '../src/ir/formats/format.ts'
 import { load, readTensor } from '../src/node.ts'
 import { createCpuDevice } from '../src/runtime/cpu.ts'
 import { createCudaDevice } from '../src/runtime/cuda/index.ts'

@@ -53,14 +53,14 @@ test('a group is worse only where its count and its rate are, and above the targ
 })
 
 test('every file is in a group, and comments are measured by folder', () => {
-  const groups = measure(['README.md', 'src/ir/axis.ts', 'src/cli/a.ts'], (f) =>
+  const groups = measure(['README.md', 'src/ir/coordinates/axis.ts', 'src/cli/a.ts'], (f) =>
     f === 'README.md'
       ? 'You run it.'
       : "/** What asks. */\nfail({ message: 'it tells all' })\nout('one two three')",
   )
   expect([...groups.keys()]).toEqual(['readme', 'comments/ir', 'messages', 'comments/cli', 'help'])
   expect(groups.get('comments/ir')!.hits.get('relatives')).toMatchObject([
-    { file: 'src/ir/axis.ts', line: 1 },
+    { file: 'src/ir/coordinates/axis.ts', line: 1 },
   ])
 })
 

@@ -65,13 +65,13 @@ test('storage of a level is read from its declaration, not from the name of its 
   const stored = Object.keys(AXES).filter((kind) => levelFormat(kind as AxisWord))
   const pattern = new RegExp(`'(?:${stored.join('|')})'`)
   const found = files('src').filter(
-    (f) => f.endsWith('.ts') && f !== 'src/ir/axis.ts' && pattern.test(readFileSync(f, 'utf8')),
+    (f) => f.endsWith('.ts') && f !== 'src/ir/coordinates/axis.ts' && pattern.test(readFileSync(f, 'utf8')),
   )
   expect(found).toEqual([])
 })
 
 test('no property is derived from an identifier or from printed code', () => {
-  // Offsets are known by their buffer, levels by their hardware index (`ir/hardware-axes.ts`), equal data by `sameData`.
+  // Offsets are known by their buffer, levels by their hardware index (`ir/instructions/hardware-axes.ts`), equal data by `sameData`.
   const facts =
     /(?:starts|ends)With\('(?:_(?:indptr|indices|mask|count)|thread|block)'\)|JSON\.stringify\([^)]*\) [!=]==|print\w+\([^)]*\) [!=]==/
   const found = files('src').filter((f) => facts.test(readFileSync(f, 'utf8')))
@@ -79,10 +79,10 @@ test('no property is derived from an identifier or from printed code', () => {
 })
 
 test('statements are built by constructors', () => {
-  // `ir/statement-builders.ts` has them, and `stmt` checks what it is given; those of Stage I `ir/stage1-builders.ts`.
+  // `ir/statements/statement-builders.ts` has them, and `stmt` checks what it is given; those of Stage I `ir/coordinates/stage1-builders.ts`.
   const literal =
     /(?<!readonly )kind: '(?:iterate|assign|for|if|while|store|reduce|alloc|let|barrier|fill|vector_load|vector_store|instr)'/
-  const apart = /^src\/(?:ir\/(?:statement-builders|stage1-builders|instr-call)\.ts|ast\/|reference\/)/
+  const apart = /^src\/(?:ir\/\w+\/(?:statement-builders|stage1-builders|instr-call)\.ts|ast\/|reference\/)/
   const found = files('src').flatMap((f) =>
     apart.test(f)
       ? []

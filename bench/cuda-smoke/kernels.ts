@@ -1,5 +1,5 @@
 /** The kernels of the CUDA smoke test, as a backend would print them. */
-import type { Dtype } from '../../src/ir/dtype.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
 import type { Entry, HostArray, ModuleText } from '../../src/runtime/device.ts'
 
 type Args = readonly (readonly [name: string, dtype: Dtype, kind: 'in' | 'out' | 'scalar'])[]

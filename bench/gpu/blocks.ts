@@ -1,5 +1,5 @@
 /** Block-sparse matrices in f16, as blocks and as rows. */
-import { f16ToF32Bits, toBf16, toF16 } from '../../src/ir/half.ts'
+import { f16ToF32Bits, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import type { Csr } from './matrix.ts'
 import { choose, fillNormal } from './random.ts'
 

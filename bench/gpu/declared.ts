@@ -1,7 +1,7 @@
 /** What a kernel declares, as the tensors that it is given have to be. */
-import { isStored, type StoredAxis } from '../../src/ir/axis.ts'
-import type { Dtype } from '../../src/ir/dtype.ts'
-import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
+import { isStored, type StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
 import type { StoredTensor, ValueArray } from '../../src/node.ts'
 
 /** Inputs in the order in which they are declared. */

@@ -1,7 +1,7 @@
 /** Our kernels on a device: compiled once, tensors brought into their formats there, runs timed. */
 import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
+import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import {
   CompiledDispatch,
   type CoordTensor,

@@ -2,7 +2,7 @@
  * Activations and weights of a rectified layer whose hidden elements are zero where a pattern says so: some inputs are kept for it,
  * and decide for or against an element by twelve times what the others, which are normal, are in the mean.
  */
-import { toF16 } from '../../src/ir/half.ts'
+import { toF16 } from '../../src/ir/values/half.ts'
 import { repeated } from './expected-groups.ts'
 import { fillNormal } from './random.ts'
 import { chosenTiles, ELEMENT, elementsOf, type Tile, tileName } from './tiles.ts'

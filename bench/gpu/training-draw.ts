@@ -2,7 +2,7 @@
  * Operands of a training step under a mask of blocks at random, and what the step has to give in float64: some tokens' outputs and
  * their gradients, and some outputs' weights, each of which needs errors of all tokens.
  */
-import { toF16 } from '../../src/ir/half.ts'
+import { toF16 } from '../../src/ir/values/half.ts'
 import { widen } from './blocks.ts'
 import { allowed, PRECISION, Tally, type Verdict } from './expected.ts'
 import { dots, product, type Sums } from './expected-layers.ts'

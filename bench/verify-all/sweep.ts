@@ -1,6 +1,6 @@
 /** Every standard format of matrices: its arguments, the matrices that it holds, and how much it stores. */
 
-import type { AnyFormat } from '../../src/ir/format.ts'
+import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { coords, type Kernel, load } from '../../src/node.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import type { Feed } from './feeds.ts'

@@ -2,11 +2,12 @@
  * Exactness of values in registers: values that a narrow element type represents, and which are stored without
  * rounding.
  */
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { buffersRead, freeVars } from '../ir/expr-tree.ts'
-import { rounding } from '../ir/rounding.ts'
-import { type Body, walkStmts } from '../ir/tree.ts'
+
+import type { Expr } from '../ir/expressions/expr.ts'
+import { buffersRead, freeVars } from '../ir/expressions/expr-tree.ts'
+import { type Body, walkStmts } from '../ir/statements/tree.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { rounding } from '../ir/values/rounding.ts'
 
 export class Exact {
   /** Register buffers that may hold values outside of their type, because reductions into them have become stores. */

@@ -1,7 +1,8 @@
 /** Matching of expressions with patterns, modulo commutativity, with all possible bindings. */
-import { computeType } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { children } from '../ir/expr-tree.ts'
+
+import type { Expr } from '../ir/expressions/expr.ts'
+import { children } from '../ir/expressions/expr-tree.ts'
+import { computeType } from '../ir/values/dtype.ts'
 
 /** Returns the expression without casts to 32 bits, in which narrow values are computed in any case. */
 function plain(e: Expr): Expr {

@@ -11,10 +11,10 @@ import {
   padsWithLast,
   parentOf,
   sizesOfAxis,
-} from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { Assign, Buffer1, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
-import { keyOf } from '../ir/structural-equality.ts'
+} from '../ir/coordinates/axis.ts'
+import type { Assign, Buffer1, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
 import { matches } from './expression-pattern.ts'
 
 /** The counterparts of the pattern's names. */

@@ -2,8 +2,8 @@
 
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
-import { DTYPE_BYTES } from '../ir/dtype.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { DTYPE_BYTES } from '../ir/values/dtype.ts'
 import type { Device } from '../runtime/device.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import type { Tensor, ValueArray } from '../storage/tensor.ts'

@@ -1,6 +1,6 @@
 /** Values bound to a kernel: tensors, sizes, and list or set arguments of formats. */
 import { byName } from '../ast/by-name.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { agreedSizes } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor } from '../run/bind/caller-tensors.ts'
 import type { ResidentTensor } from '../storage/engines/device/index.ts'

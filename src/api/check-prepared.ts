@@ -1,6 +1,6 @@
 /** Checks of calls on a prepared kernel, before they are queued. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
 import { nameText } from './argument-checks.ts'

@@ -1,5 +1,5 @@
 /** A tensor in a format: its parts as arrays, and their storage cost. */
-import { additionalArrays } from '../ir/format-tables.ts'
+import { additionalArrays } from '../ir/formats/format-tables.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
 import type { Sources } from '../run/launch-spans.ts'

@@ -1,7 +1,7 @@
 /** Branches between which a dispatch selects at run time. */
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
-import type { RuntimeLists } from '../ir/stage1.ts'
+import type { RuntimeLists } from '../ir/coordinates/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import type { Bound } from '../run/bind/index.ts'
 import type { Executable } from '../run/execute.ts'

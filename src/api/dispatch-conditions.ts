@@ -11,9 +11,9 @@ import {
   type Statistic,
   withNumbers,
 } from '../elaborate/index.ts'
-import { evaluateNode } from '../ir/evaluate.ts'
-import { type Expr, type Var, variable } from '../ir/expr.ts'
-import { children, freeVars, rewriteExpr } from '../ir/expr-tree.ts'
+import { type Expr, type Var, variable } from '../ir/expressions/expr.ts'
+import { children, freeVars, rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import { evaluateNode } from '../ir/values/evaluate.ts'
 import { valuesOf } from '../schedule/steps/resolve.ts'
 
 /** A dispatch with arguments. */

@@ -5,7 +5,7 @@
 import { appliedName } from '../ast/applied-name.ts'
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { suitsUnevenSegments } from '../formats/uneven-segments.ts'
-import { type AnyFormat, formatOfOrder } from '../ir/format.ts'
+import { type AnyFormat, formatOfOrder } from '../ir/formats/format.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { UsedFormat } from '../schedule/coordinates/as/used-formats.ts'

@@ -1,6 +1,6 @@
 /** List and set arguments of formats among values bound for several kernels: each kernel takes those of its own formats. */
 import { byName } from '../ast/by-name.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { type Binding, bindingIn, bindingOf } from '../run/bind/binding-names.ts'
 import type { Inputs } from '../run/bind/index.ts'
 import type { FormatInput } from '../schedule/coordinates/as/format-inputs.ts'

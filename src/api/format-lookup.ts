@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { packagedFormatHint } from '../ast/packaged.ts'
 import { parseFormatExpression } from '../elaborate/index.ts'
-import type { AnyFormat } from '../ir/format.ts'
+import type { AnyFormat } from '../ir/formats/format.ts'
 import { expectArgument, isRecord, nameText } from './argument-checks.ts'
 
 /**

@@ -7,9 +7,9 @@
  */
 
 import { iteratorsOf } from '../analysis/instructions/operand-digits.ts'
-import { Names } from '../ir/bound-names.ts'
-import { DTYPE_BYTES } from '../ir/dtype.ts'
-import type { Instr } from '../ir/instr.ts'
+import { Names } from '../ir/expressions/bound-names.ts'
+import type { Instr } from '../ir/instructions/instr.ts'
+import { DTYPE_BYTES } from '../ir/values/dtype.ts'
 import type { LoopStep } from '../schedule/steps/steps.ts'
 import { type InstructionTest, testOf } from './instruction-data.ts'
 import { runOf, SMALL, TWICE } from './instruction-layout.ts'

@@ -1,8 +1,8 @@
 /** Parts of instruction tests: names, data, and the kernel with its schedule. */
 
-import type { Dtype } from '../ir/dtype.ts'
-import { int } from '../ir/expr.ts'
-import type { Instr } from '../ir/instr.ts'
+import { int } from '../ir/expressions/expr.ts'
+import type { Instr } from '../ir/instructions/instr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import { Random } from '../run/bind/random-tensors.ts'
 import type { Inputs } from '../run/bind/types.ts'
 import { programOf } from '../schedule/steps/language.ts'

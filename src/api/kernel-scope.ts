@@ -1,5 +1,5 @@
 import type { Choice, Named, Schedule, Space } from '../elaborate/index.ts'
-import type { AnyFormat } from '../ir/format.ts'
+import type { AnyFormat } from '../ir/formats/format.ts'
 import type { StageObserver } from '../run/compile.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { Declarations } from './instruction-lookup.ts'

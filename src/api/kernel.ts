@@ -2,8 +2,8 @@
 import { fail } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { memoize } from '../ir/memoize.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
 import { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import {

@@ -2,8 +2,9 @@
  * Handles of loops: the loop's variable while the coordinates are unchanged, otherwise its iteration and name, because steps on
  * coordinates rebuild the loops.
  */
-import type { For } from '../ir/loops.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { For } from '../ir/statements/loops.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { LoopHandle } from '../schedule/names/loop-ref.ts'
 import { handle, loopName } from '../schedule/state/state.ts'

@@ -1,10 +1,10 @@
 /** The loops of a kernel as data, for programs that schedule arbitrary formats. */
 import { type LoopRole, rolesIn } from '../analysis/loops/loop-roles.ts'
-import { writesOf } from '../ir/accesses.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import type { For, Kernel2 } from '../ir/loops.ts'
-import { printExpr, printMode } from '../ir/print-stage2.ts'
-import { walkStmts } from '../ir/tree.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { printExpr, printMode } from '../ir/print/print-stage2.ts'
+import { writesOf } from '../ir/statements/accesses.ts'
+import type { For, Kernel2 } from '../ir/statements/loops.ts'
+import { walkStmts } from '../ir/statements/tree.ts'
 import { loopNames } from '../schedule/names/loop-names.ts'
 import type { LoopRef } from '../schedule/names/loop-ref.ts'
 

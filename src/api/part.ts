@@ -1,7 +1,7 @@
 /** One part of a tensor in a composed format: its names, for steps per part. */
 
-import { labelled } from '../ir/format-tables.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { labelled } from '../ir/formats/format-tables.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from '../schedule/names/parts.ts'
 import { ErrorSources } from './error-sources.ts'

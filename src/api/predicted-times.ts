@@ -1,6 +1,6 @@
 /** Predicted times of schedules on bound data, by the cost model. */
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import { runOn } from '../run/default-schedules.ts'
 import type { DeviceKind } from '../runtime/device.ts'

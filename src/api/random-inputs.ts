@@ -1,6 +1,6 @@
 /** Random tensors from a seed, generated for the unscheduled kernel. */
 import { byName } from '../ast/by-name.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { declaredOf } from './bound-values.ts'

@@ -1,8 +1,8 @@
 /** Binding of tensors that are resident in a kernel's formats, and of other inputs from the host. */
 import { byName } from '../ast/by-name.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import { indicesOf, indptrOf, maskOf } from '../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Residents } from '../run/external-memory.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'

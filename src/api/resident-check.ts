@@ -1,8 +1,8 @@
 /** Checks of resident tensors that are bound to a kernel. */
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
-import type { Instance } from '../ir/format.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Instance } from '../ir/formats/format.ts'
 import { bindingOf } from '../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'
 import { givenOperands } from '../run/bind/format-inputs.ts'

@@ -2,9 +2,9 @@
 
 import { byName } from '../ast/by-name.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { additionalArrays } from '../ir/format-tables.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { additionalArrays } from '../ir/formats/format-tables.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { withArrays } from '../run/bind/update-values.ts'
 import type { Residents } from '../run/external-memory.ts'

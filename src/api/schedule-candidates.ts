@@ -3,8 +3,8 @@
  * data.
  */
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import { someStmt } from '../ir/tree.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { someStmt } from '../ir/statements/tree.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import { sparseTensors } from '../search/model/prediction.ts'

@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../elaborate/index.ts'
-import type { Var } from '../ir/expr.ts'
+import type { Var } from '../ir/expressions/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
 import { type CostModel, type ModelledDevice, selectionModel } from '../search/model/trained-models.ts'

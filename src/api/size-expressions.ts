@@ -3,8 +3,8 @@ import { withSources } from '../ast/diagnostic.ts'
 import { parseExpression } from '../ast/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
 import { argumentOver, parameters } from '../elaborate/schedule-params.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import { overSizes } from '../schedule/steps/step-arguments.ts'
 
 /** Parses an expression as in schedules. Throws SptError `parse/…` and `check/…`, with spans in a source called `sizes`. */

@@ -1,11 +1,11 @@
 /** Small random data for a kernel, with results of the reference, for quick interpretation. */
 import { Facts } from '../analysis/integers/facts.ts'
 import { SptError } from '../ast/diagnostic.ts'
-import { type Axis, chainTo } from '../ir/axis.ts'
-import { type Dtype, isFloat } from '../ir/dtype.ts'
-import { variable } from '../ir/expr.ts'
-import type { Fact } from '../ir/loops.ts'
-import type { Kernel1, Param } from '../ir/stage1.ts'
+import { type Axis, chainTo } from '../ir/coordinates/axis.ts'
+import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
+import { variable } from '../ir/expressions/expr.ts'
+import type { Fact } from '../ir/statements/loops.ts'
+import { type Dtype, isFloat } from '../ir/values/dtype.ts'
 import type { RefOutputs } from '../reference/index.ts'
 import { openParams } from '../run/bind/bound-sizes.ts'
 import {

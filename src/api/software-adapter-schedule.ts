@@ -3,10 +3,10 @@
  * data never repay. So `parallel()` runs instead, up to an amount of work (docs/how-to/webgpu-limits.md).
  */
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
-import { type Axis, isFused } from '../ir/axis.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import type { Kernel1, Stmt1 } from '../ir/stage1.ts'
+import { type Axis, isFused } from '../ir/coordinates/axis.ts'
+import type { Kernel1, Stmt1 } from '../ir/coordinates/stage1.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import { packBuffers } from '../lower/launches/buffer-packing.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
 import { allAxesOf, isStructured } from '../run/bind/caller-tensors.ts'

@@ -14,7 +14,7 @@ import {
   scheduleIn,
   soleUse,
 } from '../elaborate/index.ts'
-import { type Var, variable } from '../ir/expr.ts'
+import { type Var, variable } from '../ir/expressions/expr.ts'
 import type { Compilation } from '../run/compile.ts'
 import { formatInputs } from '../schedule/coordinates/as/format-inputs.ts'
 import { type Step, stepsOf, valuesOf } from '../schedule/steps/resolve.ts'

@@ -4,8 +4,8 @@
  */
 import { InternalError, inPass, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { TARGETS } from '../backends/targets/index.ts'
-import type { Plan } from '../ir/loops.ts'
-import { someStmt } from '../ir/tree.ts'
+import type { Plan } from '../ir/statements/loops.ts'
+import { someStmt } from '../ir/statements/tree.ts'
 import type { LowerOptions } from '../lower/passes.ts'
 import { compareOutput } from '../run/compare-outputs.ts'
 import type { Compilation } from '../run/compile.ts'

@@ -1,8 +1,8 @@
 /** Stage verifiers as observers, for `load` or `observe`: they report the step or pass that broke an invariant. Loaded on demand only. */
 import { inPass, unreachable } from '../ast/diagnostic.ts'
-import type { Kernel2, Plan } from '../ir/loops.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { memoize } from '../ir/memoize.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel2, Plan } from '../ir/statements/loops.ts'
 import { PASSES } from '../lower/passes.ts'
 import type { Observer } from '../lower/pipeline.ts'
 import type { CompilationStage, StageObserver } from '../run/compile.ts'

@@ -2,11 +2,19 @@
 import { byName } from '../ast/by-name.ts'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import type { Coverage, Statistic } from '../elaborate/index.ts'
-import { type Axis, hasIndices, hasIndptr, isDense, isStored, parentOf, segmentSize } from '../ir/axis.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import type { Expr, Var } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import {
+  type Axis,
+  hasIndices,
+  hasIndptr,
+  isDense,
+  isStored,
+  parentOf,
+  segmentSize,
+} from '../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Expr, Var } from '../ir/expressions/expr.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
 import { openParams } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor, isStructured } from '../run/bind/caller-tensors.ts'

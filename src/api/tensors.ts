@@ -2,9 +2,9 @@
 
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
-import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { packFields, unpackFields } from '../ir/packed-fields.ts'
+import { FIELD_WIDTHS, isFieldWidth } from '../ir/coordinates/axis.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { packFields, unpackFields } from '../ir/values/packed-fields.ts'
 import type { CoordTensor, DenseTensor, Repair, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
 import { checkValueArray, convertValues } from '../storage/values.ts'
 import {

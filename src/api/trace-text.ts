@@ -1,7 +1,7 @@
 /** The steps of a kernel as text, and as JSON. */
 import { useText } from '../formats/instance/format-arguments.ts'
-import type { Expr } from '../ir/expr.ts'
-import { printExpr1 } from '../ir/print-stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { printExpr1 } from '../ir/print/print-stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import { printCoordStep } from '../schedule/coordinates/steps.ts'
 import type { LoopStep } from '../schedule/steps/steps.ts'

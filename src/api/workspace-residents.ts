@@ -2,8 +2,8 @@
 
 import { byName } from '../ast/by-name.ts'
 import { SptError } from '../ast/diagnostic.ts'
-import { isNonunique } from '../ir/axis.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import { isNonunique } from '../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'
 import { callerTensor, givenOf } from '../run/bind/caller-tensors.ts'
 import { isAlone } from '../run/bind/gather-results.ts'

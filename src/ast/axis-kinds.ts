@@ -67,7 +67,7 @@ export const AXES = {
   /**
    * Coordinates under a parent position as bits of a mask of `ceildiv(extent, 32)` words, lowest bit first; positions
    * exist for set bits only and are contiguous. Ordered and unique; `extent` is a constant up to `MAX_BITMAP`
-   * (`ir/axis.ts`).
+   * (`ir/coordinates/axis.ts`).
    */
   bitmap: {
     form: 'bitmap(parent, extent)',

@@ -1,5 +1,5 @@
 /** Prints a plan for a target: source of its launches, and the signature of each entry. */
-import type { Plan } from '../ir/loops.ts'
+import type { Plan } from '../ir/statements/loops.ts'
 import type { PrintedModule } from './module.ts'
 import type { TextOptions } from './target.ts'
 import { TARGETS, type TargetName } from './targets/index.ts'

@@ -4,8 +4,8 @@
  * index (x fastest). Decoding divides, which takes as long as several loads before the first load of a block.
  */
 
-import type { Expr } from '../ir/expr.ts'
-import { isOne } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { isOne } from '../ir/expressions/expr.ts'
 
 export interface BlockIndex {
   readonly axis: 'block_x' | 'block_y' | 'block_z'

@@ -1,8 +1,8 @@
 /** Prints calls of declared instructions, and collects their requirements. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Memory } from '../ir/instr.ts'
-import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
-import { walkStmts } from '../ir/tree.ts'
+import type { Memory } from '../ir/instructions/instr.ts'
+import type { CallPiece, InstrCall } from '../ir/instructions/instr-call.ts'
+import { walkStmts } from '../ir/statements/tree.ts'
 import type { LaunchUse } from './launch-uses.ts'
 import type { Capability, PrintedModule } from './module.ts'
 import type { Spellings } from './spellings.ts'

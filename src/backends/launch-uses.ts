@@ -1,9 +1,10 @@
 /** Collects the buffers and parameters of each launch of a plan: the arguments of its entry. */
-import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import type { Expr } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import type { Buffer, Launch, Plan } from '../ir/loops.ts'
-import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
+
+import type { Expr } from '../ir/expressions/expr.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { accessesOf, type BufferAccess } from '../ir/statements/accesses.ts'
+import type { Buffer, Launch, Plan } from '../ir/statements/loops.ts'
+import { exprsOf, piecesOf, walkStmts } from '../ir/statements/tree.ts'
 import type { ArgSpec } from './module.ts'
 
 /** Buffers and scalars that one launch accesses. */

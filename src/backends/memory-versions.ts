@@ -1,7 +1,7 @@
 /** Versions of memory in straight-line code (store-to-load order), for packing accesses into vectors. */
 import type { Linear } from '../analysis/integers/linear.ts'
-import type { Expr, Load } from '../ir/expr.ts'
-import { children } from '../ir/expr-tree.ts'
+import type { Expr, Load } from '../ir/expressions/expr.ts'
+import { children } from '../ir/expressions/expr-tree.ts'
 
 /** The element of a buffer at `base + constant`. */
 export interface Element {

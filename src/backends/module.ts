@@ -1,7 +1,7 @@
 /** Printed modules, which backends pass to devices. */
 import type { Span } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Matrix } from '../ir/instr-call.ts'
+import type { Matrix } from '../ir/instructions/instr-call.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 
 /** Kinds of launch arguments, in the order of the entry's signature. */
 export type ArgSpec =

@@ -1,5 +1,5 @@
 /** Name mangling: names that are legal and unique in a target; keywords and names of generated code get a suffix. */
-import { unusedName } from '../ir/bound-names.ts'
+import { unusedName } from '../ir/expressions/bound-names.ts'
 
 export class Mangler {
   readonly #map = new Map<string, string>()

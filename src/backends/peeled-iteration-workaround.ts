@@ -4,12 +4,12 @@
  */
 
 import { linear, minus } from '../analysis/integers/linear.ts'
-import { foldCompare } from '../ir/constant-folding.ts'
-import type { Expr } from '../ir/expr.ts'
-import { someExpr } from '../ir/expr-tree.ts'
-import type { Launch } from '../ir/loops.ts'
-import { isCompare } from '../ir/ops.ts'
-import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { someExpr } from '../ir/expressions/expr-tree.ts'
+import type { Launch } from '../ir/statements/loops.ts'
+import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/statements/tree.ts'
+import { foldCompare } from '../ir/values/constant-folding.ts'
+import { isCompare } from '../ir/values/ops.ts'
 
 export class FirstIterations {
   readonly #loops = new Set<string>()

@@ -1,6 +1,6 @@
 /** Words that generated names must avoid: those of the target language, and those used by its spellings. */
-import { computeType, DTYPES } from '../ir/dtype.ts'
-import { MATH_FNS } from '../ir/math.ts'
+import { computeType, DTYPES } from '../ir/values/dtype.ts'
+import { MATH_FNS } from '../ir/values/math.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 
 /** Placeholder for names and operands, which is not a word. */

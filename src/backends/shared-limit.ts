@@ -1,7 +1,7 @@
 /** Rejects launches that exceed shared memory, both for an open device and for a compilation target. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Buffer, Launch } from '../ir/loops.ts'
-import { walkStmts } from '../ir/tree.ts'
+import type { Buffer, Launch } from '../ir/statements/loops.ts'
+import { walkStmts } from '../ir/statements/tree.ts'
 
 /** Shared-memory arrays of a launch with their sizes in bytes. */
 export function sharedArrays(

@@ -9,12 +9,12 @@
  */
 
 import { invariant } from '../ast/diagnostic.ts'
-import { accessesOf } from '../ir/accesses.ts'
-import { DTYPE_BYTES } from '../ir/dtype.ts'
-import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
-import { barrier } from '../ir/statement-builders.ts'
-import { type Body, bodiesOf, piecesOf, walkStmts, withBodies } from '../ir/tree.ts'
-import { isUniformCondition } from '../ir/uniform-conditions.ts'
+import { accessesOf } from '../ir/statements/accesses.ts'
+import type { Buffer, Launch, Stmt } from '../ir/statements/loops.ts'
+import { barrier } from '../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, piecesOf, walkStmts, withBodies } from '../ir/statements/tree.ts'
+import { isUniformCondition } from '../ir/statements/uniform-conditions.ts'
+import { DTYPE_BYTES } from '../ir/values/dtype.ts'
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {

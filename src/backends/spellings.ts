@@ -3,11 +3,11 @@
  * only buffers have narrow elements.
  */
 import { InternalError } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Const, ThreadAxis } from '../ir/expr.ts'
-import type { Buffer } from '../ir/loops.ts'
-import type { MathFn } from '../ir/math.ts'
-import type { BinaryOp } from '../ir/ops.ts'
+import type { Const, ThreadAxis } from '../ir/expressions/expr.ts'
+import type { Buffer } from '../ir/statements/loops.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import type { MathFn } from '../ir/values/math.ts'
+import type { BinaryOp } from '../ir/values/ops.ts'
 
 /** Definitions of the helper functions that a module uses, by name. */
 export type Helpers = Map<string, string>

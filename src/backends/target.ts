@@ -1,5 +1,5 @@
 /** Interface of target languages; `targets/index.ts` lists them. */
-import type { Plan } from '../ir/loops.ts'
+import type { Plan } from '../ir/statements/loops.ts'
 import type { PrintedModule } from './module.ts'
 
 /** Devices that run generated code. */

@@ -1,10 +1,11 @@
 /**
  * Tensor maps (TMA descriptors) of a launch: buffers that are described to the device as matrices, whose boxes instructions copy.
  */
-import type { CallPiece } from '../ir/instr-call.ts'
-import type { Launch } from '../ir/loops.ts'
-import { keyOf } from '../ir/structural-equality.ts'
-import { piecesOf, walkStmts } from '../ir/tree.ts'
+
+import { keyOf } from '../ir/expressions/structural-equality.ts'
+import type { CallPiece } from '../ir/instructions/instr-call.ts'
+import type { Launch } from '../ir/statements/loops.ts'
+import { piecesOf, walkStmts } from '../ir/statements/tree.ts'
 
 export type MatrixUse = Extract<CallPiece, { kind: 'map' }>
 

@@ -2,11 +2,11 @@
 
 import { Facts } from '../analysis/integers/facts.ts'
 import { type Linear, linear, mapNumbers, sumExpr } from '../analysis/integers/linear.ts'
-import { writesOf } from '../ir/accesses.ts'
-import type { Expr } from '../ir/expr.ts'
-import { buffersRead, rewriteExpr } from '../ir/expr-tree.ts'
-import type { Fact } from '../ir/loops.ts'
-import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { buffersRead, rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import { writesOf } from '../ir/statements/accesses.ts'
+import type { Fact } from '../ir/statements/loops.ts'
+import { type Body, bodiesOf, walkStmts } from '../ir/statements/tree.ts'
 
 export class Addresses {
   #facts: Facts

@@ -1,10 +1,10 @@
 /** Packs atomic updates of neighbouring elements into vector atomics (such as `red.v4`). */
 
-import { load } from '../ir/expr.ts'
-import { readsSome } from '../ir/expr-tree.ts'
-import type { Reduce, Stmt } from '../ir/loops.ts'
-import { vectorStore } from '../ir/statement-builders.ts'
-import type { Body } from '../ir/tree.ts'
+import { load } from '../ir/expressions/expr.ts'
+import { readsSome } from '../ir/expressions/expr-tree.ts'
+import type { Reduce, Stmt } from '../ir/statements/loops.ts'
+import { vectorStore } from '../ir/statements/statement-builders.ts'
+import type { Body } from '../ir/statements/tree.ts'
 
 export interface Neighbours {
   /** Base of an updated element (`key`) and its offset from the base (`constant`). */

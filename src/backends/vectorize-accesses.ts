@@ -9,12 +9,20 @@
 
 import { isPacked } from '../analysis/instructions/memory-tiles.ts'
 import { type Linear, linearKey } from '../analysis/integers/linear.ts'
-import { writesOf } from '../ir/accesses.ts'
-import { add, type Expr, int, type Load, load, mul, variable } from '../ir/expr.ts'
-import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expr-tree.ts'
-import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
-import { define, vectorLoad, vectorStore } from '../ir/statement-builders.ts'
-import { type Body, bodiesOf, exprsOf, hasBarrier, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
+import { add, type Expr, int, type Load, load, mul, variable } from '../ir/expressions/expr.ts'
+import { buffersRead, children, isLazy, rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import { writesOf } from '../ir/statements/accesses.ts'
+import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/statements/loops.ts'
+import { define, vectorLoad, vectorStore } from '../ir/statements/statement-builders.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  hasBarrier,
+  mapExprs,
+  walkStmts,
+  withBodies,
+} from '../ir/statements/tree.ts'
 import { type Element, MemoryVersions } from './memory-versions.ts'
 import { Addresses, elementwiseStored } from './vector-addresses.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'

@@ -1,5 +1,5 @@
 /** Fast paths of div and mod in coordinate maps: a digit of each coordinate, in one pass over a 32-bit column. */
-import type { Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 
 /** `column / divisor` or `column % divisor`. */
 export interface Digit {

@@ -1,5 +1,5 @@
 /** Loops over chunks, one per operator. */
-import type { BinaryOp } from '../ir/ops.ts'
+import type { BinaryOp } from '../ir/values/ops.ts'
 
 /** Float64 values of some entries, including integers. */
 export type Chunk = Float64Array

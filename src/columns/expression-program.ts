@@ -6,12 +6,12 @@
 
 import { type Interval, interval, intervalOf } from '../analysis/integers/interval.ts'
 import { fail } from '../ast/diagnostic.ts'
-import type { TypedArray } from '../ir/arrays.ts'
-import { isFloat } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { children } from '../ir/expr-tree.ts'
-import { MATH } from '../ir/math.ts'
-import { keyOf } from '../ir/structural-equality.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { children } from '../ir/expressions/expr-tree.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
+import type { TypedArray } from '../ir/values/arrays.ts'
+import { isFloat } from '../ir/values/dtype.ts'
+import { MATH } from '../ir/values/math.ts'
 import { type Chunk, KERNELS, REAL } from './expression-kernels.ts'
 import { isFlag, thresholdsOf } from './threshold-lookup.ts'
 

@@ -2,8 +2,8 @@
  * Bucketing by table look-up: a sum of comparisons with constants becomes one look-up: `(x > 1) + (x > 2) + (x > 4)`,
  * the class of x.
  */
-import type { Expr } from '../ir/expr.ts'
-import { keyOf } from '../ir/structural-equality.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
 
 export interface Thresholds {
   /** The compared i32 expression. */

@@ -15,9 +15,9 @@ import {
   MAX_BITMAP,
   parentOf,
   type StoredAxis,
-} from '../ir/axis.ts'
-import { type Expr, variable } from '../ir/expr.ts'
-import { sameExpr } from '../ir/structural-equality.ts'
+} from '../ir/coordinates/axis.ts'
+import { type Expr, variable } from '../ir/expressions/expr.ts'
+import { sameExpr } from '../ir/expressions/structural-equality.ts'
 import type { Report } from './diagnostics.ts'
 import { type Names, settled } from './expressions.ts'
 import { tooLong } from './extent-mismatch.ts'

@@ -1,10 +1,10 @@
 /** Declaration of a kernel's buffers, and checks of the lists of gathered axes, which are buffers. */
 import type * as Ast from '../ast/nodes.ts'
 import { literalValue } from '../ast/nodes.ts'
-import { isDenseRoot, isStored, parentOf } from '../ir/axis.ts'
-import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../ir/dtype.ts'
-import { constant } from '../ir/expr.ts'
-import { builtinMonoid, isBuiltinReducer, isSelection } from '../ir/monoid.ts'
+import { isDenseRoot, isStored, parentOf } from '../ir/coordinates/axis.ts'
+import { constant } from '../ir/expressions/expr.ts'
+import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../ir/values/dtype.ts'
+import { builtinMonoid, isBuiltinReducer, isSelection } from '../ir/values/monoid.ts'
 import { chainOf, type Declared, declare, unknownAxis } from './kernel-names.ts'
 import { coerce } from './type-conversion.ts'
 

@@ -2,9 +2,9 @@
 import { isNonNegative, NATURAL } from '../analysis/integers/interval.ts'
 import { rangesBy } from '../analysis/integers/ranges.ts'
 import type { Span } from '../ast/diagnostic.ts'
-import { isInt, join } from '../ir/dtype.ts'
-import { binary, cast, ceildiv, constant, type Expr } from '../ir/expr.ts'
-import { someExpr } from '../ir/expr-tree.ts'
+import { binary, cast, ceildiv, constant, type Expr } from '../ir/expressions/expr.ts'
+import { someExpr } from '../ir/expressions/expr-tree.ts'
+import { isInt, join } from '../ir/values/dtype.ts'
 import type { Report } from './diagnostics.ts'
 import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
 

@@ -1,6 +1,6 @@
 /** Types of elaborated choices among schedules: branches with conditions over sizes, statistics and the device. */
 import type { Span } from '../ast/diagnostic.ts'
-import type { Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import type { DeviceQuestion, Statistic } from './choice-names.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'

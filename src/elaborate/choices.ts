@@ -3,7 +3,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printExpr } from '../ast/print.ts'
-import { type Expr, variable } from '../ir/expr.ts'
+import { type Expr, variable } from '../ir/expressions/expr.ts'
 import { ChoiceNames, decidedParams } from './choice-names.ts'
 import type { Branch, Choice, Condition } from './choice-types.ts'
 import type { Report } from './diagnostics.ts'

@@ -1,8 +1,8 @@
 /** Elaboration of compositions: the format of each part of a tensor. */
 import type * as Ast from '../ast/nodes.ts'
 import { type Span, spanAt } from '../ast/span.ts'
-import { type Expr, variable } from '../ir/expr.ts'
-import type { AnyFormat, FormatUse, PartRule } from '../ir/format.ts'
+import { type Expr, variable } from '../ir/expressions/expr.ts'
+import type { AnyFormat, FormatUse, PartRule } from '../ir/formats/format.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, truth } from './expressions.ts'
 import { namesAt } from './format-names.ts'

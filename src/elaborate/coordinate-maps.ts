@@ -2,7 +2,7 @@
 
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import { namesAt } from './format-names.ts'
 import { type FormatScope, type Head, integerAt, type Numbers } from './format-place.ts'
 import type { Queries } from './query-list.ts'

@@ -2,7 +2,7 @@
 
 import { accessesOf } from '../analysis/dependence/coordinate-accesses.ts'
 import type { Diagnostic } from '../ast/diagnostic.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 
 export function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): readonly Diagnostic[] {
   const out: Diagnostic[] = []

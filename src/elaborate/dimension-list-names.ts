@@ -4,7 +4,7 @@
 import { quantity } from '../ast/checks.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { foldInt } from '../ir/constant-folding.ts'
+import { foldInt } from '../ir/values/constant-folding.ts'
 import type { Report } from './diagnostics.ts'
 
 /** The maximum number of copies of a `for`, and of elements of a list: tensors have few dimensions. */

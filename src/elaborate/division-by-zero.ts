@@ -3,8 +3,8 @@
  * spaces.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
-import { exactOperationOr } from '../ir/evaluate.ts'
-import { exprPrinter, plainConstant } from '../ir/print-expr.ts'
+import { exprPrinter, plainConstant } from '../ir/print/print-expr.ts'
+import { exactOperationOr } from '../ir/values/evaluate.ts'
 
 const text = exprPrinter(plainConstant)
 

@@ -1,8 +1,8 @@
 /** Extents that are provably different, which make an index an error. */
 
 import { linear, minus } from '../analysis/integers/linear.ts'
-import type { Expr } from '../ir/expr.ts'
-import { sameExpr } from '../ir/structural-equality.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { sameExpr } from '../ir/expressions/structural-equality.ts'
 
 /** Returns whether the extents are two different sizes, or the range is longer by a constant. */
 export function tooLong(range: Expr, dimension: Expr): boolean {

@@ -1,8 +1,8 @@
 /** Functions in the expressions of formats and compositions: queries, `segments`, `size` and `position`. */
 import type * as Ast from '../ast/nodes.ts'
-import { variable } from '../ir/expr.ts'
-import { segmentsOf } from '../ir/format-tables.ts'
-import { QUERY_WORDS, queryWords } from '../ir/queries.ts'
+import { variable } from '../ir/expressions/expr.ts'
+import { segmentsOf } from '../ir/formats/format-tables.ts'
+import { QUERY_WORDS, queryWords } from '../ir/formats/queries.ts'
 import type { Names } from './expressions.ts'
 import { type FormatScope, integersAt, isGiven, queriesAt } from './format-place.ts'
 import { plain, type Typed } from './type-conversion.ts'

@@ -1,5 +1,5 @@
 /**
- * Lists of formats: axes that hold coordinates and no values (`ir/coordinate-lists.ts`). Checks of their kinds, widths
+ * Lists of formats: axes that hold coordinates and no values (`ir/coordinates/coordinate-lists.ts`). Checks of their kinds, widths
  * in the extents of axes over their positions, and unsupported uses.
  */
 import { levelFormat } from '../ast/axis-kinds.ts'
@@ -14,10 +14,10 @@ import {
   parentOf,
   type StoredAxis,
   sizesOfAxis,
-} from '../ir/axis.ts'
-import type { CoordinateList } from '../ir/coordinate-lists.ts'
-import type { Expr } from '../ir/expr.ts'
-import { freeVars, substitute } from '../ir/expr-tree.ts'
+} from '../ir/coordinates/axis.ts'
+import type { CoordinateList } from '../ir/coordinates/coordinate-lists.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { freeVars, substitute } from '../ir/expressions/expr-tree.ts'
 import type { CoordinateMap } from './coordinate-maps.ts'
 import type { Head, ListName } from './format-place.ts'
 import { chainOf, type Declared, storedAxis } from './kernel-names.ts'

@@ -1,7 +1,7 @@
 /** Declaration of the parameters of formats. */
 import type * as Ast from '../ast/nodes.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { FormatParam, FormatParamKind } from '../ir/format.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { FormatParam, FormatParamKind } from '../ir/formats/format.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr } from './expressions.ts'
 import { namesAt } from './format-names.ts'

@@ -1,9 +1,9 @@
 /** The scopes of expressions in formats and compositions. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { FormatParam, FormatParamKind } from '../ir/format.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { FormatParam, FormatParamKind } from '../ir/formats/format.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import type { Queries } from './query-list.ts'

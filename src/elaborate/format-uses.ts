@@ -4,7 +4,7 @@ import { type Span, SptError } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { packagedFormatHint } from '../ast/packaged.ts'
-import { type AnyFormat, type FormatParam, formatOfOrder, type OrderedFormat } from '../ir/format.ts'
+import { type AnyFormat, type FormatParam, formatOfOrder, type OrderedFormat } from '../ir/formats/format.ts'
 import type { Report } from './diagnostics.ts'
 
 /** Returns the elaborated format of a name; null after an error, which is reported to `to`. */

@@ -1,6 +1,6 @@
 /** Elaboration of formats: AST → `Format`, `Composition` or `FormatFamily`. */
 import type * as Ast from '../ast/nodes.ts'
-import type { AnyFormat, OrderedFormat } from '../ir/format.ts'
+import type { AnyFormat, OrderedFormat } from '../ir/formats/format.ts'
 import { elaborateRules } from './compositions.ts'
 import { elaborateDescription } from './descriptions.ts'
 import type { Report } from './diagnostics.ts'

@@ -2,7 +2,7 @@
 import { appliedName } from '../ast/applied-name.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { type Span, spanAt } from '../ast/span.ts'
-import { DTYPE_BYTES, type Dtype, isDtype } from '../ir/dtype.ts'
+import { DTYPE_BYTES, type Dtype, isDtype } from '../ir/values/dtype.ts'
 import { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names, truth } from './expressions.ts'
 import { checkArguments } from './format-uses.ts'

@@ -4,9 +4,9 @@
  */
 import { quantity } from '../ast/checks.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { type Instr, type Memory, type Operand, tilesOf } from '../ir/instr.ts'
+import { FIELD_WIDTHS, isFieldWidth } from '../ir/coordinates/axis.ts'
+import { type Instr, type Memory, type Operand, tilesOf } from '../ir/instructions/instr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { Report } from './diagnostics.ts'
 import type { Values } from './instances.ts'
 import { BodyOf } from './instr-body.ts'

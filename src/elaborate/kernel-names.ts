@@ -1,10 +1,18 @@
 /** The name space of one kernel: parameters, axes and buffers, and the first declaration of each name. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { type Axis, isDense, isFused, isStored, ownedNames, parentOf, type StoredAxis } from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { Monoid } from '../ir/monoid.ts'
-import type { Buffer1, Param } from '../ir/stage1.ts'
+import {
+  type Axis,
+  isDense,
+  isFused,
+  isStored,
+  ownedNames,
+  parentOf,
+  type StoredAxis,
+} from '../ir/coordinates/axis.ts'
+import type { Buffer1, Param } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Monoid } from '../ir/values/monoid.ts'
 import type { Report } from './diagnostics.ts'
 
 export interface Declared {

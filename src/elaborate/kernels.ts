@@ -2,8 +2,8 @@
 
 import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Monoid } from '../ir/monoid.ts'
-import type { Iteration, Kernel1 } from '../ir/stage1.ts'
+import type { Iteration, Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Monoid } from '../ir/values/monoid.ts'
 import { checkBitmaps, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkDataflow } from './definite-assignment.ts'

@@ -3,9 +3,9 @@
  * built at run time.
  */
 import type { AsStep } from '../ast/nodes.ts'
-import { isDenseChain } from '../ir/axis.ts'
-import { formatOfOrder, type OrderedFormat } from '../ir/format.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import { isDenseChain } from '../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { formatOfOrder, type OrderedFormat } from '../ir/formats/format.ts'
 import type { Coverage } from './choice-coverage.ts'
 import type { Statistic } from './choice-names.ts'
 import type { Report } from './diagnostics.ts'

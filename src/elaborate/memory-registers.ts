@@ -3,9 +3,9 @@
  * objects of a target.
  */
 import type * as Ast from '../ast/nodes.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { div, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
-import { LANE, type Memory, SLOT, type TileText } from '../ir/instr.ts'
+import { div, type Expr, eq, int, mod, variable } from '../ir/expressions/expr.ts'
+import { LANE, type Memory, SLOT, type TileText } from '../ir/instructions/instr.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { Report } from './diagnostics.ts'
 
 export type Base = Omit<Memory, 'size' | 'element' | 'address' | 'owner' | 'opaque'>

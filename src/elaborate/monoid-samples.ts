@@ -3,8 +3,8 @@
  * because a reducer may be meant for a part of the numbers (weights, counts). Values in bound data are checked if
  * results differ (`run/reducer-faults.ts`).
  */
-import { isFloat } from '../ir/dtype.ts'
-import type { Monoid } from '../ir/monoid.ts'
+import { isFloat } from '../ir/values/dtype.ts'
+import type { Monoid } from '../ir/values/monoid.ts'
 import { monoidLaws } from '../reference/monoid-laws.ts'
 
 const SAMPLES = 24

@@ -1,7 +1,7 @@
 /** Elaboration of monoids: AST → typed. Component `m` of operand `a` is the variable `a.m`. */
 import type * as Ast from '../ast/nodes.ts'
-import { type Expr, type Var, variable } from '../ir/expr.ts'
-import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
+import { type Expr, type Var, variable } from '../ir/expressions/expr.ts'
+import { isBuiltinReducer, type Monoid } from '../ir/values/monoid.ts'
 import type { Report } from './diagnostics.ts'
 import { elaborateExpr, type Names } from './expressions.ts'
 import { violation } from './monoid-samples.ts'

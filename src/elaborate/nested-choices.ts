@@ -3,9 +3,9 @@
  * substituted.
  */
 import type * as Ast from '../ast/nodes.ts'
-import { type Expr, type Var, variable } from '../ir/expr.ts'
-import { freeVars, rewriteExpr } from '../ir/expr-tree.ts'
-import { printExpr1 } from '../ir/print-stage1.ts'
+import { type Expr, type Var, variable } from '../ir/expressions/expr.ts'
+import { freeVars, rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import { printExpr1 } from '../ir/print/print-stage1.ts'
 import { type Coverage, coverageText } from './choice-coverage.ts'
 import type { ChoiceNames, Statistic } from './choice-names.ts'
 import type { Choice, Condition, ScheduleCall } from './choice-types.ts'

@@ -3,9 +3,9 @@
  * its name. The names are unique in the declaration; code that combines several lists renames them.
  */
 import type { Span } from '../ast/diagnostic.ts'
-import { type Expr, type Var, variable } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import { declarationOf, operandsOf, type Query, queryKey, type UnnamedQuery } from '../ir/queries.ts'
+import { type Expr, type Var, variable } from '../ir/expressions/expr.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { declarationOf, operandsOf, type Query, queryKey, type UnnamedQuery } from '../ir/formats/queries.ts'
 
 /** The queries of one scope, each once and after the queries that it uses. */
 export class Queries {

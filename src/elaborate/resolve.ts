@@ -1,8 +1,8 @@
 /** Resolution of names in schedules, choices and spaces. */
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Instr, Memory } from '../ir/instr.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Instr, Memory } from '../ir/instructions/instr.ts'
 import type { Choice } from './choice-types.ts'
 import type { Report } from './diagnostics.ts'
 import type { FindFormat } from './format-uses.ts'

@@ -1,8 +1,8 @@
 /** Parameters of schedules and choices: integers, whose defaults may name earlier parameters. */
 import type { Diagnostic, Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { type Expr, variable } from '../ir/expr.ts'
+import { type Expr, variable } from '../ir/expressions/expr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { Report } from './diagnostics.ts'
 import { type Names, settled } from './expressions.ts'
 import { integersOver, plain } from './type-conversion.ts'

@@ -1,8 +1,8 @@
 /** Types of schedules with resolved names. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { AnyFormat } from '../ir/format.ts'
-import type { Instr, Memory } from '../ir/instr.ts'
+import type { AnyFormat } from '../ir/formats/format.ts'
+import type { Instr, Memory } from '../ir/instructions/instr.ts'
 import type { Family } from './instances.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 

@@ -1,7 +1,7 @@
 /** Arguments of steps in a point of a space: the decided numbers, as literals of a text. */
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import { type Known, partialValue } from './space-values.ts'
 
 /** Returns the argument as a literal. @throws SptError `space/argument` if it is not an integer */

@@ -1,6 +1,6 @@
 /** Names and expressions in the parts of a space. */
 import type * as Ast from '../ast/nodes.ts'
-import type { Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import type { Resolve } from './resolve.ts'
 import type { NumberList, Option, Space, SpaceStep } from './space-types.ts'
 

@@ -1,7 +1,7 @@
 /** Types of elaborated search spaces: names are resolved, conditions are typed, and nothing is decided. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import type { Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import type { DeviceQuestion, Statistic } from './choice-names.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'

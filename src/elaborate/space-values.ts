@@ -1,9 +1,9 @@
 /** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
 import { fail, type Span } from '../ast/diagnostic.ts'
-import { evaluateNode } from '../ir/evaluate.ts'
-import type { Expr, Var } from '../ir/expr.ts'
-import { someExpr } from '../ir/expr-tree.ts'
+import type { Expr, Var } from '../ir/expressions/expr.ts'
+import { someExpr } from '../ir/expressions/expr-tree.ts'
 import { memoize } from '../ir/memoize.ts'
+import { evaluateNode } from '../ir/values/evaluate.ts'
 import { withoutDivisionByZero } from './division-by-zero.ts'
 import type { NumberDecision, Space } from './space-types.ts'
 

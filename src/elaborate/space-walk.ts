@@ -4,7 +4,7 @@
  */
 import { invariant } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { freeVars } from '../ir/expr-tree.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Schedule } from './schedule-types.ts'
 import { argumentOf, literal } from './space-arguments.ts'
 import { isUse, notAmong, type Use } from './space-leaves.ts'

@@ -1,7 +1,7 @@
 /** Elaboration of search spaces: their decisions, conditions and steps. */
 import type * as Ast from '../ast/nodes.ts'
 import { print, printGroup, printParts, printStep } from '../ast/print.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from './choice-names.ts'
 import { checkArguments } from './format-uses.ts'
 import { knownStatistics } from './live-coverage.ts'

@@ -2,10 +2,10 @@
  * Operands that are boxes of matrices in global memory (tensor maps), and the layout of such boxes in shared memory.
  */
 import type * as Ast from '../ast/nodes.ts'
-import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { coordinateName, type Instr, type Memory, type Operand } from '../ir/instr.ts'
-import { sameExpr } from '../ir/structural-equality.ts'
+import { sameExpr } from '../ir/expressions/structural-equality.ts'
+import { coordinateName, type Instr, type Memory, type Operand } from '../ir/instructions/instr.ts'
+import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { Report } from './diagnostics.ts'
 import { constantOf } from './memories.ts'
 

@@ -3,8 +3,8 @@
  * meets another operand.
  */
 import { InternalError, type Span } from '../ast/diagnostic.ts'
-import { computeType, type Dtype, INT_RANGE, isFloat, isHalf, isInt, join } from '../ir/dtype.ts'
-import { cast, constant, type Expr, select } from '../ir/expr.ts'
+import { cast, constant, type Expr, select } from '../ir/expressions/expr.ts'
+import { computeType, type Dtype, INT_RANGE, isFloat, isHalf, isInt, join } from '../ir/values/dtype.ts'
 import type { Report } from './diagnostics.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Formats that suit segments of very different lengths, judged by their descriptions. */
-import { hasIndices, hasIndptr, parentOf, type StoredAxis, segmentSize } from '../ir/axis.ts'
-import type { Format, OrderedFormat, PartRule } from '../ir/format.ts'
-import type { Query } from '../ir/queries.ts'
+import { hasIndices, hasIndptr, parentOf, type StoredAxis, segmentSize } from '../ir/coordinates/axis.ts'
+import type { Format, OrderedFormat, PartRule } from '../ir/formats/format.ts'
+import type { Query } from '../ir/formats/queries.ts'
 
 /**
  * True if segments are assigned to parts by their lengths, or if every element is stored separately: long segments can

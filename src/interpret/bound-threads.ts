@@ -5,10 +5,10 @@
  * register.
  */
 
-import type { ThreadAxis } from '../ir/expr.ts'
-import { boundIndex } from '../ir/hardware-axes.ts'
-import type { For, Lanes, Stmt } from '../ir/loops.ts'
-import { type Body, walkStmts } from '../ir/tree.ts'
+import type { ThreadAxis } from '../ir/expressions/expr.ts'
+import { boundIndex } from '../ir/instructions/hardware-axes.ts'
+import type { For, Lanes, Stmt } from '../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../ir/statements/tree.ts'
 
 interface Axis {
   readonly extent: number

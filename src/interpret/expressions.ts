@@ -2,13 +2,13 @@
  * Compiles expressions of a Stage II kernel to closures over variable slots and buffer cells. Every index is checked.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { compileExpr, type Leaves } from '../ir/evaluate.ts'
-import type { Expr, Load } from '../ir/expr.ts'
-import { treeSize } from '../ir/expr-tree.ts'
-import type { Buffer, Store } from '../ir/loops.ts'
-import { convert } from '../ir/numeric.ts'
-import { printExpr } from '../ir/print-stage2.ts'
+import type { Expr, Load } from '../ir/expressions/expr.ts'
+import { treeSize } from '../ir/expressions/expr-tree.ts'
+import { printExpr } from '../ir/print/print-stage2.ts'
+import type { Buffer, Store } from '../ir/statements/loops.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { compileExpr, type Leaves } from '../ir/values/evaluate.ts'
+import { convert } from '../ir/values/numeric.ts'
 import type { Cells } from './memory-cells.ts'
 import { findPosition } from './search.ts'
 

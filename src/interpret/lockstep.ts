@@ -3,8 +3,8 @@
  * the blocks of a cluster run together. All threads have to arrive at the same statement, otherwise it is an `InternalError`.
  */
 import { InternalError } from '../ast/diagnostic.ts'
-import type { Stmt } from '../ir/loops.ts'
-import { bodiesOf } from '../ir/tree.ts'
+import type { Stmt } from '../ir/statements/loops.ts'
+import { bodiesOf } from '../ir/statements/tree.ts'
 import { compile, compileAs, compileCombine, compileExpr, type Frame } from './thread-code.ts'
 
 /** The work of a thread as an iterator that yields at each point where it waits for other threads. */

@@ -1,8 +1,8 @@
 /** Memory of the interpreters: elements of buffers, with a poison value for unwritten memory. */
 
 import { invariant } from '../ast/diagnostic.ts'
-import { type Dtype, isFloat } from '../ir/dtype.ts'
-import type { Buffer } from '../ir/loops.ts'
+import type { Buffer } from '../ir/statements/loops.ts'
+import { type Dtype, isFloat } from '../ir/values/dtype.ts'
 
 /** Row-major elements of a buffer. */
 export type Cells = { readonly length: number; [k: number]: number }

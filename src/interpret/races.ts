@@ -4,7 +4,7 @@
  * threads of a block without a barrier (of the block, or of the row that contains both) between them.
  */
 import { InternalError } from '../ast/diagnostic.ts'
-import type { Buffer } from '../ir/loops.ts'
+import type { Buffer } from '../ir/statements/loops.ts'
 import { type Cells, poisonValue } from './memory-cells.ts'
 
 /** A thread of a launch, with the number of barriers that it has passed. */

@@ -1,8 +1,8 @@
 /** Interpretation of searches in index arrays, shared by all stages. */
 import { InternalError } from '../ast/diagnostic.ts'
-import type { Search } from '../ir/expr.ts'
-import { unpackFields } from '../ir/packed-fields.ts'
-import { printExpr } from '../ir/print-stage2.ts'
+import type { Search } from '../ir/expressions/expr.ts'
+import { printExpr } from '../ir/print/print-stage2.ts'
+import { unpackFields } from '../ir/values/packed-fields.ts'
 
 const PREDICATES: Readonly<Record<Search['method'], (x: number, target: number) => boolean>> = {
   lower: (x, target) => x >= target,

@@ -3,9 +3,9 @@
  * memory holds a poison value, so that wrong rewrites are detected.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { type Monoid, widen } from '../ir/monoid.ts'
-import { initLoops, reductionsOf, scattersElements } from '../ir/reductions.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.ts'
+import { initLoops, reductionsOf, scattersElements } from '../ir/statements/reductions.ts'
+import { type Monoid, widen } from '../ir/values/monoid.ts'
 import { Threads } from './bound-threads.ts'
 import { type Cell, Expressions } from './expressions.ts'
 import { type Cells, cellsOf, createPoisoned } from './memory-cells.ts'

@@ -6,8 +6,8 @@
  * Memory holds numbers; 16-bit floats are not rounded.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import type { Launch, Plan } from '../ir/loops.ts'
+import type { Launch, Plan } from '../ir/statements/loops.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import { compileBody, lockstep, type Threads } from './lockstep.ts'
 import { type Cells, cellsOf } from './memory-cells.ts'
 import { Memory } from './races.ts'

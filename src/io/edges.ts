@@ -3,7 +3,7 @@
  * tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
 import { fail } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import type { Chunks } from './byte-source.ts'
 import { beyondDoubles, encoder, valueArray } from './element-arrays.ts'

@@ -1,6 +1,6 @@
 /** Arrays of element types, and conversion between them. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import { arrayClass, decoder, rangeOf, encoder as storing } from '../storage/values.ts'
 import { allocate } from './byte-source.ts'

@@ -1,5 +1,5 @@
 /** Streaming reader for Matrix Market: memory for the arrays only. */
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { allocate, type Chunks, WHOLE } from './byte-source.ts'
 import { beyondDoubles, encoder, valueArray } from './element-arrays.ts'

@@ -1,7 +1,7 @@
 /** Element types of `.npy` and other files: the corresponding dtype, reading and writing. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { fromBf16, fromF16 } from '../ir/half.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { fromBf16, fromF16 } from '../ir/values/half.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import { HOST_IS_LITTLE_ENDIAN } from './byte-source.ts'
 import { encoder } from './element-arrays.ts'

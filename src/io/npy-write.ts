@@ -1,6 +1,6 @@
 /** Writes `.npy`, version 1, C order, little-endian. */
 
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import { convertValues } from './element-arrays.ts'
 import { DESCRIPTORS, littleEndian } from './npy-elements.ts'

@@ -3,7 +3,7 @@
  * type.
  */
 import { fail } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { type Chunks, WHOLE } from './byte-source.ts'
 import { valueArray } from './element-arrays.ts'

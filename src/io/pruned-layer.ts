@@ -3,7 +3,7 @@
  * those of value 0. The weights alone do not distinguish kept zeros from pruned elements.
  */
 import { fail, SptError } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 import { type ByteSource, WHOLE } from './byte-source.ts'
 import { valueArray } from './element-arrays.ts'

@@ -3,7 +3,7 @@
  * pieces.
  */
 import { fail } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { DenseTensor } from '../storage/tensor.ts'
 import { type ByteSource, CHUNK_BYTES, WHOLE } from './byte-source.ts'
 import { valueArray } from './element-arrays.ts'

@@ -3,7 +3,7 @@
  * prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
  */
 import { fail } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import { type Npz, rejectRank, vector } from './npz.ts'
 import { checkArrays, fillOf, gcxsCoordinates, layoutOf } from './npz-layouts.ts'

@@ -6,9 +6,9 @@
  */
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
-import type { Names } from '../ir/bound-names.ts'
-import type { Kernel2 } from '../ir/loops.ts'
-import type { Body } from '../ir/tree.ts'
+import type { Names } from '../ir/expressions/bound-names.ts'
+import type { Kernel2 } from '../ir/statements/loops.ts'
+import type { Body } from '../ir/statements/tree.ts'
 import { reassociateAddresses } from './expressions/address-reassociation.ts'
 import { sinkCode } from './expressions/code-sinking.ts'
 import { eliminateCommonSubexpressions } from './expressions/common-subexpressions.ts'

@@ -2,12 +2,12 @@
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import { inPass } from '../ast/diagnostic.ts'
-import type { Names } from '../ir/bound-names.ts'
-import { namesOf } from '../ir/bound-names.ts'
-import { int, THREAD_AXES } from '../ir/expr.ts'
-import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import type { Body } from '../ir/tree.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Names } from '../ir/expressions/bound-names.ts'
+import { namesOf } from '../ir/expressions/bound-names.ts'
+import { int, THREAD_AXES } from '../ir/expressions/expr.ts'
+import type { Kernel2, Launch, Plan } from '../ir/statements/loops.ts'
+import type { Body } from '../ir/statements/tree.ts'
 import { outlineLaunches } from './launches/launch-outlining.ts'
 import { flatBuffers } from './memory/buffer-flattening.ts'
 import {

@@ -1,5 +1,5 @@
 /** Syntax highlighting of source text. */
-import { DTYPES } from '../ir/dtype.ts'
+import { DTYPES } from '../ir/values/dtype.ts'
 import { escapeXml } from '../pictures/picture/svg.ts'
 
 /** `spt`: programs, schedules and the printed stages. */

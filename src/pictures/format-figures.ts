@@ -2,7 +2,7 @@
 
 import { allocate } from '../columns/allocate.ts'
 import { largest } from '../columns/key-columns.ts'
-import { DTYPE_BYTES } from '../ir/dtype.ts'
+import { DTYPE_BYTES } from '../ir/values/dtype.ts'
 import { describe, type StorageReport } from '../storage/storage-report.ts'
 import { occupiedEntries, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor } from '../storage/tensor.ts'

@@ -4,7 +4,7 @@
  * ones read the fill value.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import type { Expr, Load } from '../ir/expr.ts'
+import type { Expr, Load } from '../ir/expressions/expr.ts'
 import { chainOf, findNode, findPath, isUnique, type Level } from './axis-trees.ts'
 import { type Context, type OpenIterator, openOf, type Scope, type Thunk } from './cells.ts'
 import type { Tensor } from './reference-buffers.ts'

@@ -2,7 +2,7 @@
  * The structure of axis trees: a level holds the nodes of its axis under every parent node. Nodes are numbered in
  * lexicographic order of their coordinates, so a segment is a range.
  */
-import { isDense as isDenseAxis, type StoredAxis } from '../ir/axis.ts'
+import { isDense as isDenseAxis, type StoredAxis } from '../ir/coordinates/axis.ts'
 
 /** Coordinates that a tensor or structure stores, one column per axis. */
 export interface Source {

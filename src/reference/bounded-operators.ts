@@ -1,8 +1,9 @@
 /** Operators and functions on values with error bounds: each stores the bound of its result in `last.error`. */
-import { computeType, INT_RANGE, isFloat } from '../ir/dtype.ts'
-import type { Binary, Call, Expr } from '../ir/expr.ts'
-import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
-import { isCompare } from '../ir/ops.ts'
+
+import type { Binary, Call, Expr } from '../ir/expressions/expr.ts'
+import { computeType, INT_RANGE, isFloat } from '../ir/values/dtype.ts'
+import { arithmetic, COMPARE, convert, mathOf } from '../ir/values/numeric.ts'
+import { isCompare } from '../ir/values/ops.ts'
 import type { Thunk } from './cells.ts'
 import {
   binaryMonotoneError,

@@ -2,8 +2,9 @@
  * Expressions of Stage I as closures that store the error bound of their value in `last.error`. At discontinuities
  * (comparisons, `floor`, casts to integers), operands that may be on either side make the result undecided.
  */
-import { isFloat } from '../ir/dtype.ts'
-import type { Expr, Load } from '../ir/expr.ts'
+
+import type { Expr, Load } from '../ir/expressions/expr.ts'
+import { isFloat } from '../ir/values/dtype.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { binary, boundOrUndecided, call, cast } from './bounded-operators.ts'
 import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'

@@ -12,7 +12,7 @@ import {
   isStored,
   parentOf,
   type StoredAxis,
-} from '../ir/axis.ts'
+} from '../ir/coordinates/axis.ts'
 import { type EntryNodes, findNode, type Level, type Source } from './axis-trees.ts'
 import { buildNonunique } from './nonunique-levels.ts'
 

@@ -1,8 +1,8 @@
 /** Names during compilation into closures: cells that hold values, and open iterators. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
-import type { Axis } from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { Monoid } from '../ir/monoid.ts'
+import type { Axis } from '../ir/coordinates/axis.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Monoid } from '../ir/values/monoid.ts'
 import type { Level } from './axis-trees.ts'
 import type { Tensor } from './reference-buffers.ts'
 

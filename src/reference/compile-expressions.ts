@@ -1,9 +1,9 @@
 /** Expressions of Stage I as closures, by exact arithmetic of their types. */
 import { InternalError, unreachable } from '../ast/diagnostic.ts'
-import { isFloat } from '../ir/dtype.ts'
-import type { Binary, Expr, Load } from '../ir/expr.ts'
-import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/numeric.ts'
-import { isCompare } from '../ir/ops.ts'
+import type { Binary, Expr, Load } from '../ir/expressions/expr.ts'
+import { isFloat } from '../ir/values/dtype.ts'
+import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/values/numeric.ts'
+import { isCompare } from '../ir/values/ops.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'
 import { toStored } from './reference-buffers.ts'

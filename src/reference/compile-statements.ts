@@ -1,9 +1,9 @@
 /** Statements of Stage I as closures. */
 import { fail, invariant, unreachable } from '../ast/diagnostic.ts'
-import { isStored, parentOf } from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
-import { mentionsSome } from '../ir/expr-tree.ts'
-import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
+import { isStored, parentOf } from '../ir/coordinates/axis.ts'
+import type { Iter, Iteration, Stmt1 } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { mentionsSome } from '../ir/expressions/expr-tree.ts'
 import { coordinateOf, findNode, type Level } from './axis-trees.ts'
 import { compileBounded, isExact } from './bounded.ts'
 import type { Thunk } from './cells.ts'

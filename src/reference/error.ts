@@ -4,8 +4,8 @@
  * 2002, sections 3.1 and 4.2: a sum of n terms errs by at most (n - 1) u Σ|t| in any order). 0: every correct program
  * computes this exact value. Infinity: undecided, any value is possible.
  */
-import type { Dtype } from '../ir/dtype.ts'
-import { rounding } from '../ir/rounding.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { rounding } from '../ir/values/rounding.ts'
 
 export const UNDECIDED = Number.POSITIVE_INFINITY
 

@@ -1,5 +1,5 @@
 /** Error bounds of functions: propagation of the operands' errors, and the devices' own errors. */
-import type { MathFn } from '../ir/math.ts'
+import type { MathFn } from '../ir/values/math.ts'
 import { UNDECIDED } from './error.ts'
 
 export interface ErrorRow {

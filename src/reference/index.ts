@@ -3,11 +3,11 @@
  * the modules that it validates: structure is built by its own sorting, coordinates are searched for, loops are
  * closures.
  */
-import { chainTo, isDenseChain } from '../ir/axis.ts'
-import { isFloat } from '../ir/dtype.ts'
-import { constant, type Expr, type Load } from '../ir/expr.ts'
-import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf, writersIn } from '../ir/stage1-tree.ts'
+import { chainTo, isDenseChain } from '../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
+import { allAxesOf, writersIn } from '../ir/coordinates/stage1-tree.ts'
+import { constant, type Expr, type Load } from '../ir/expressions/expr.ts'
+import { isFloat } from '../ir/values/dtype.ts'
 import type { OnReduce } from './cells.ts'
 import { compileBody, type Restriction } from './compile-statements.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs-and-results.ts'

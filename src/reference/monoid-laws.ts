@@ -2,8 +2,8 @@
  * Laws of reducers: schedules regroup and reorder combines, so a reducer that is not associative and commutative with
  * an identity would change results.
  */
-import type { Expr } from '../ir/expr.ts'
-import type { Monoid } from '../ir/monoid.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Monoid } from '../ir/values/monoid.ts'
 import type { Cell } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
 

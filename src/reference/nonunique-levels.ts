@@ -1,5 +1,5 @@
 /** Levels with repeated coordinates under a parent: one node per entry, or one per group of child nodes. */
-import { hasWidth, type StoredAxis } from '../ir/axis.ts'
+import { hasWidth, type StoredAxis } from '../ir/coordinates/axis.ts'
 import type { EntryNodes, Level, Source } from './axis-trees.ts'
 
 /** An entry at one coordinate of a nonunique level. */

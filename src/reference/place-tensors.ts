@@ -10,13 +10,13 @@ import {
   isStored,
   parentOf,
   type StoredAxis,
-} from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import { wrap } from '../ir/numeric.ts'
-import { rounding } from '../ir/rounding.ts'
-import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
-import { allAxesOf } from '../ir/stage1-tree.ts'
+} from '../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
+import { allAxesOf } from '../ir/coordinates/stage1-tree.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { wrap } from '../ir/values/numeric.ts'
+import { rounding } from '../ir/values/rounding.ts'
 import { chainOf, type Source } from './axis-trees.ts'
 import { buildLevels } from './build-levels.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'

@@ -3,10 +3,10 @@
  * the formats, outputs through the inverse maps in reverse.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import type { Axis } from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { FormatInstance } from '../ir/format.ts'
-import type { Kernel1, Reformat } from '../ir/stage1.ts'
+import type { Axis } from '../ir/coordinates/axis.ts'
+import type { Kernel1, Reformat } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { FormatInstance } from '../ir/formats/format.ts'
 import type { Source } from './axis-trees.ts'
 
 export type Evaluate = (e: Expr, values: ReadonlyMap<string, number>) => number

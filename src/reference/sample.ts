@@ -4,9 +4,8 @@
  * on the same dimension.
  */
 import { byName } from '../ast/by-name.ts'
-import { type Axis, chainTo, isDenseChain, isFused, isStored, parentOf } from '../ir/axis.ts'
-import type { Expr, Load } from '../ir/expr.ts'
-import type { Iter, Kernel1 } from '../ir/stage1.ts'
+import { type Axis, chainTo, isDenseChain, isFused, isStored, parentOf } from '../ir/coordinates/axis.ts'
+import type { Iter, Kernel1 } from '../ir/coordinates/stage1.ts'
 import {
   type Body1,
   iterationsOf,
@@ -14,7 +13,8 @@ import {
   someStmt1,
   writersIn,
   writtenBuffers1,
-} from '../ir/stage1-tree.ts'
+} from '../ir/coordinates/stage1-tree.ts'
+import type { Expr, Load } from '../ir/expressions/expr.ts'
 import {
   isCoords,
   type RefCoords,

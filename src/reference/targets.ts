@@ -1,6 +1,6 @@
 /** Targets of writes, as closures. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import type { Load } from '../ir/expr.ts'
+import type { Load } from '../ir/expressions/expr.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { undecidedIndex } from './bounded.ts'
 import type { Context, Scope } from './cells.ts'

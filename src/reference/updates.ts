@@ -1,9 +1,9 @@
 /** Updates by reducers as closures: values, and error bounds for any order of terms. */
 import { invariant } from '../ast/diagnostic.ts'
-import { computeType, type Dtype, isFloat } from '../ir/dtype.ts'
-import { isBuiltinReducer } from '../ir/monoid.ts'
-import { arithmetic, wrap } from '../ir/numeric.ts'
-import type { Reduce1 } from '../ir/stage1.ts'
+import type { Reduce1 } from '../ir/coordinates/stage1.ts'
+import { computeType, type Dtype, isFloat } from '../ir/values/dtype.ts'
+import { isBuiltinReducer } from '../ir/values/monoid.ts'
+import { arithmetic, wrap } from '../ir/values/numeric.ts'
 import { compileBounded } from './bounded.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'

@@ -1,5 +1,5 @@
 /** Contents of an executable's buffers: poisoned, to detect unwritten elements, saved and restored. */
-import type { Buffer } from '../ir/loops.ts'
+import type { Buffer } from '../ir/statements/loops.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import type { Bound } from './bind/index.ts'
 import { type BufferLocation, byteLength, elements } from './buffer-layout.ts'

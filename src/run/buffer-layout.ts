@@ -1,9 +1,9 @@
 /** Addresses and sizes of a program's buffers in device memory. */
 import { countText } from '../ast/count-text.ts'
 import { fail } from '../ast/diagnostic.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import type { Buffer } from '../ir/loops.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import type { Buffer } from '../ir/statements/loops.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { checkAlloc } from '../runtime/device-checks.ts'
 import type { Bound } from './bind/index.ts'

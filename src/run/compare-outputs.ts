@@ -1,6 +1,6 @@
 /** Comparison of an output with the reference: each element must be within the error bound that the reference computes. */
 
-import { coordinatesAt } from '../ir/arrays.ts'
+import { coordinatesAt } from '../ir/values/arrays.ts'
 import type { RefResult, RefSample } from '../reference/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { decoder } from '../storage/values.ts'

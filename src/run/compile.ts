@@ -5,10 +5,10 @@
 import { inPass, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import { TARGETS } from '../backends/targets/index.ts'
-import type { Kernel2, Plan } from '../ir/loops.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { memoize } from '../ir/memoize.ts'
-import { sharedLoops } from '../ir/shared-loops.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel2, Plan } from '../ir/statements/loops.ts'
+import { sharedLoops } from '../ir/statements/shared-loops.ts'
 import { type LowerOptions, PASSES, POSITIONS } from '../lower/passes.ts'
 import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../lower/pipeline.ts'
 import {

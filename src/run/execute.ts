@@ -3,8 +3,8 @@
  * is rejected here, with the name of the buffer or kernel, before anything runs.
  */
 import { fail, invariant, withSources } from '../ast/diagnostic.ts'
-import type { Buffer } from '../ir/loops.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Buffer } from '../ir/statements/loops.ts'
 import type { Command, DeviceBuffer } from '../runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from '../runtime/measure.ts'
 import { Outcome } from '../runtime/outcome.ts'

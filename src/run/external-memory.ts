@@ -1,6 +1,6 @@
 /** Device memory that is passed to an executable, and owned by the caller. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import { checkBuffer } from '../runtime/device-checks.ts'
 import type { ValueArray } from '../storage/tensor.ts'

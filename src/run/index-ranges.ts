@@ -3,9 +3,9 @@
 import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
 import { type Box, type Overflow, overflowOf } from '../analysis/integers/plan-ranges.ts'
 import { fail } from '../ast/diagnostic.ts'
-import { freeVars } from '../ir/expr-tree.ts'
-import type { Plan } from '../ir/loops.ts'
-import { printExpr } from '../ir/print-stage2.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { printExpr } from '../ir/print/print-stage2.ts'
+import type { Plan } from '../ir/statements/loops.ts'
 
 /** Ranges of sizes for which a plan is known to stay within 32 bits, most recent first. */
 const within = new WeakMap<Plan, Box[]>()

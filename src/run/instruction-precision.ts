@@ -1,6 +1,6 @@
 /** Precision of a plan's products: instructions may use fewer mantissa bits of a factor than its type has (tf32). */
-import type { Plan } from '../ir/loops.ts'
-import { walkStmts } from '../ir/tree.ts'
+import type { Plan } from '../ir/statements/loops.ts'
+import { walkStmts } from '../ir/statements/tree.ts'
 import type { RefOptions } from '../reference/index.ts'
 
 /** Returns the fewest mantissa bits of any product, as an option of the reference; empty if every product is exact in its type. */

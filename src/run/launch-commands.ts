@@ -1,9 +1,9 @@
 /** Commands of a program for bound data: clears, and launches with concrete grids. */
 import { fail } from '../ast/diagnostic.ts'
 import { physicalGrid } from '../backends/grid-folding.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import type { Expr } from '../ir/expr.ts'
-import type { Launch, Plan, PlanStep } from '../ir/loops.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Launch, Plan, PlanStep } from '../ir/statements/loops.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { ArgValue, Command, Device, DeviceBuffer } from '../runtime/device.ts'
 import type { Outcome } from '../runtime/outcome.ts'
 import type { Bound } from './bind/index.ts'

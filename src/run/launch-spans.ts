@@ -2,8 +2,8 @@
 import { position, SourceText } from '../ast/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../ast/span.ts'
 import type { ModuleText } from '../backends/emit.ts'
-import type { Launch, Plan } from '../ir/loops.ts'
-import { walkStmts } from '../ir/tree.ts'
+import type { Launch, Plan } from '../ir/statements/loops.ts'
+import { walkStmts } from '../ir/statements/tree.ts'
 
 /** Sources of the program by name, into which spans point. */
 export type Sources = ReadonlyMap<string, Source>

@@ -1,9 +1,9 @@
 /** A program that is one call of a library routine. Its arrays are those of an equivalent kernel. */
 import type { KernelMatch } from '../analysis/kernel-pattern.ts'
-import { indicesOf, indptrOf, isSparse } from '../ir/axis.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import type { Plan } from '../ir/loops.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import { indicesOf, indptrOf, isSparse } from '../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Plan } from '../ir/statements/loops.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { Device, DeviceBuffer, Library, Operands } from '../runtime/device.ts'
 import type { Routine } from '../runtime/library-text.ts'
 import type { Bound } from './bind/index.ts'

@@ -4,8 +4,8 @@
  */
 
 import { SptError } from '../ast/diagnostic.ts'
-import { isDense } from '../ir/axis.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import { isDense } from '../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Bound } from './bind/index.ts'
 import { expectedOf } from './bind/reference-inputs.ts'
 

@@ -1,10 +1,10 @@
 /** The error for lists built at run time that exceed their capacity. */
 import { quantity } from '../ast/checks.ts'
 import { SptError } from '../ast/diagnostic.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import type { Plan } from '../ir/loops.ts'
-import { printExpr1 } from '../ir/print-stage1.ts'
-import type { Capacity } from '../ir/stage1.ts'
+import type { Capacity } from '../ir/coordinates/stage1.ts'
+import { printExpr1 } from '../ir/print/print-stage1.ts'
+import type { Plan } from '../ir/statements/loops.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 
 const CODE = 'run/overflow'

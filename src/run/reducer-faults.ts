@@ -3,9 +3,9 @@
  * schedule is wrong.
  */
 import { SptError } from '../ast/diagnostic.ts'
-import type { Monoid } from '../ir/monoid.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
-import { declaredMonoids } from '../ir/stage1-tree.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { declaredMonoids } from '../ir/coordinates/stage1-tree.ts'
+import type { Monoid } from '../ir/values/monoid.ts'
 import { type RefSample, reductions } from '../reference/index.ts'
 import { type MonoidLaws, monoidLaws } from '../reference/monoid-laws.ts'
 import { Random } from './bind/random-tensors.ts'

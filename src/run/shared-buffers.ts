@@ -1,6 +1,6 @@
 /** Several plans of one kernel on the same data: shared memory, and the launches that compute run-time structure. */
-import { readsOf, writesOf } from '../ir/accesses.ts'
-import type { PlanStep } from '../ir/loops.ts'
+import { readsOf, writesOf } from '../ir/statements/accesses.ts'
+import type { PlanStep } from '../ir/statements/loops.ts'
 import type { Command, DeviceBuffer } from '../runtime/device.ts'
 import { callerTensor } from './bind/caller-tensors.ts'
 import { isRowMajor } from './bind/dense-order.ts'

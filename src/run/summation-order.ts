@@ -5,12 +5,12 @@
  */
 import { instructionsOf } from '../analysis/instructions/instruction-uses.ts'
 import type { DeviceKind } from '../backends/target.ts'
-import { isFloat } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { someExpr } from '../ir/expr-tree.ts'
-import type { Kernel2, Launch, Plan, Stmt } from '../ir/loops.ts'
-import type { Monoid } from '../ir/monoid.ts'
-import { walkStmts } from '../ir/tree.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { someExpr } from '../ir/expressions/expr-tree.ts'
+import type { Kernel2, Launch, Plan, Stmt } from '../ir/statements/loops.ts'
+import { walkStmts } from '../ir/statements/tree.ts'
+import { isFloat } from '../ir/values/dtype.ts'
+import type { Monoid } from '../ir/values/monoid.ts'
 
 /** A reduction whose order differs from run to run. */
 export interface UnorderedSum {

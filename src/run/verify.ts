@@ -4,7 +4,7 @@
  */
 
 import { countText } from '../ast/count-text.ts'
-import type { Kernel1 } from '../ir/stage1.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { RefOptions, RefOutputs, RefSample } from '../reference/index.ts'
 import type { Bound } from './bind/index.ts'
 import { factorsNotFinite } from './bind/padding-factors.ts'

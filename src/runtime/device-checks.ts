@@ -5,7 +5,7 @@
 
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, show } from '../ast/expect-argument.ts'
-import { INT_RANGE } from '../ir/dtype.ts'
+import { INT_RANGE } from '../ir/values/dtype.ts'
 import {
   type ArgSpec,
   type ArgValue,

@@ -4,7 +4,7 @@
  */
 import type { ModuleText } from '../backends/emit.ts'
 import type { DeviceKind } from '../backends/target.ts'
-import type { TypedArray } from '../ir/arrays.ts'
+import type { TypedArray } from '../ir/values/arrays.ts'
 import type { LibraryText, Routine } from './library-text.ts'
 import type { Outcome } from './outcome.ts'
 import type { DeviceEvent, Graph, Stream } from './streams.ts'

@@ -6,9 +6,17 @@
  * payloads, and wraps integers modulo their width (exact for values in range).
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { arrayClass } from '../ir/arrays.ts'
-import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
-import { f16ToF32Bits, f32BitsToBf16, f32BitsToF16, fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
+import { arrayClass } from '../ir/values/arrays.ts'
+import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
+import {
+  f16ToF32Bits,
+  f32BitsToBf16,
+  f32BitsToF16,
+  fromBf16,
+  fromF16,
+  toBf16,
+  toF16,
+} from '../ir/values/half.ts'
 import type { Device, HostArray } from './device.ts'
 
 /** A type whose elements are one 32-bit word. */

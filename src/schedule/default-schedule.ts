@@ -5,11 +5,11 @@
  */
 import { rolesIn } from '../analysis/loops/loop-roles.ts'
 import { resultOrError, SptError } from '../ast/diagnostic.ts'
-import { loopsOf } from '../ir/definitions.ts'
-import { isInt } from '../ir/dtype.ts'
-import { freeVars, someExpr } from '../ir/expr-tree.ts'
-import type { For, Kernel2 } from '../ir/loops.ts'
-import { reductionsOf } from '../ir/reductions.ts'
+import { freeVars, someExpr } from '../ir/expressions/expr-tree.ts'
+import { loopsOf } from '../ir/statements/definitions.ts'
+import type { For, Kernel2 } from '../ir/statements/loops.ts'
+import { reductionsOf } from '../ir/statements/reductions.ts'
+import { isInt } from '../ir/values/dtype.ts'
 import { apply, type ScheduleState } from './state/state.ts'
 import type { LoopStep } from './steps/steps.ts'
 

@@ -3,8 +3,8 @@
  * syntax in text, its TypeScript method and its JSON follow from this one declaration.
  */
 import type { StepSyntax } from '../ast/step-syntax.ts'
-import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/loops.ts'
-import type { Body } from '../ir/tree.ts'
+import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/statements/loops.ts'
+import type { Body } from '../ir/statements/tree.ts'
 import type { LoopRef } from './names/loop-ref.ts'
 import type { Consumed, Context } from './state/context.ts'
 import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './steps/arguments.ts'

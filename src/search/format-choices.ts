@@ -5,8 +5,8 @@ import { appliedName } from '../ast/applied-name.ts'
 import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { expectArgument, expectDistinct, isRecord } from '../ast/expect-argument.ts'
 import { TEXTS } from '../ast/value-kinds.ts'
-import { isDenseRoot } from '../ir/axis.ts'
-import type { AnyFormat, FormatParam } from '../ir/format.ts'
+import { isDenseRoot } from '../ir/coordinates/axis.ts'
+import type { AnyFormat, FormatParam } from '../ir/formats/format.ts'
 import type { Decisions } from './sketch/index.ts'
 
 /** Storage decision of one tensor and of all that share its structure. */

@@ -5,8 +5,8 @@
  */
 
 import { invariant } from '../ast/diagnostic.ts'
-import { segmentSize } from '../ir/axis.ts'
-import { div, type Expr, load, mul, sub } from '../ir/expr.ts'
+import { segmentSize } from '../ir/coordinates/axis.ts'
+import { div, type Expr, load, mul, sub } from '../ir/expressions/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Level } from './storage.ts'
 import { coordinateAt } from './stored-coordinates.ts'

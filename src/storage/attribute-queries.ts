@@ -1,13 +1,12 @@
 /**
  * Attribute queries (Chou, Kjolstad and Amarasinghe, PLDI 2020, section 5): one value for each stored coordinate,
- * computed by the data-parallel operations that their declarations name (`ir/queries.ts`).
+ * computed by the data-parallel operations that their declarations name (`ir/formats/queries.ts`).
  */
 
 import { rankFrom } from '../analysis/dependence/derived-ranks.ts'
 import type { Interval } from '../analysis/integers/interval.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { type Expr, int, variable } from '../ir/expr.ts'
-import { printWithQueries } from '../ir/print-queries.ts'
+import { type Expr, int, variable } from '../ir/expressions/expr.ts'
 import {
   asFields,
   boundsOfQuery,
@@ -16,7 +15,8 @@ import {
   type Query,
   sourceOf,
   type Tables,
-} from '../ir/queries.ts'
+} from '../ir/formats/queries.ts'
+import { printWithQueries } from '../ir/print/print-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'

@@ -4,8 +4,8 @@
  * host, or kernels on a device.
  */
 import type { Span } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { Coroutine } from './coroutines.ts'
 import type {
   BitmapOptions,

@@ -1,6 +1,6 @@
 /** Coordinates of entries as text, for messages. */
-import { type StoredAxis, sourceName } from '../ir/axis.ts'
-import { variable } from '../ir/expr.ts'
+import { type StoredAxis, sourceName } from '../ir/coordinates/axis.ts'
+import { variable } from '../ir/expressions/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 

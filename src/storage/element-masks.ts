@@ -2,8 +2,8 @@
  * Masks of formats: one bit per position of a part's values, set if the tensor stores an element there. Construction
  * from the entries' positions, and tests of a position.
  */
-import { add, type Expr, eq, int, load, mul } from '../ir/expr.ts'
-import { fieldAt, MASK_BITS } from '../ir/packed-fields.ts'
+import { add, type Expr, eq, int, load, mul } from '../ir/expressions/expr.ts'
+import { fieldAt, MASK_BITS } from '../ir/values/packed-fields.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { packColumn } from './packed-indices.ts'
 import type { Level } from './storage.ts'

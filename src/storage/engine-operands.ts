@@ -2,8 +2,9 @@
  * Operands of an engine: sort keys, starts of runs, segments, masks, and inputs of queries and stored values.
  * Expressions are over the names of a frame.
  */
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
+
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 
 /** A sort key whose values are from 0 to `extent` - 1. */
 export interface SortKey {

@@ -3,11 +3,11 @@
  * expression over the position, evaluated on use. Only parents in ragged and compressed levels are materialised as
  * columns.
  */
-import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../ir/axis.ts'
-import type { CoordinateList } from '../ir/coordinate-lists.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
-import { substitute } from '../ir/expr-tree.ts'
+import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../ir/coordinates/axis.ts'
+import type { CoordinateList } from '../ir/coordinates/coordinate-lists.ts'
+import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expressions/expr.ts'
+import { substitute } from '../ir/expressions/expr-tree.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'

@@ -3,10 +3,10 @@
  * Coordinates outside the tensor, in blocks at its edges, are exempt.
  */
 import { fail } from '../ast/diagnostic.ts'
-import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
-import { all, type Expr, eq, ge, int, load, lt, variable } from '../ir/expr.ts'
-import { substitute } from '../ir/expr-tree.ts'
-import { type FormatInstance, fullAxes } from '../ir/format.ts'
+import { compressedAxis, denseAxis, type StoredAxis } from '../ir/coordinates/axis.ts'
+import { all, type Expr, eq, ge, int, load, lt, variable } from '../ir/expressions/expr.ts'
+import { substitute } from '../ir/expressions/expr-tree.ts'
+import { type FormatInstance, fullAxes } from '../ir/formats/format.ts'
 import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'

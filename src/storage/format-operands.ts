@@ -1,8 +1,8 @@
 /** Operands of formats: the sizes, lists and sets that are given with a tensor in addition to its coordinates. */
 import { invariant } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Instance } from '../ir/format.ts'
-import { segmentsOf } from '../ir/format-tables.ts'
+import type { Instance } from '../ir/formats/format.ts'
+import { segmentsOf } from '../ir/formats/format-tables.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { ValueArray } from './tensor.ts'
 
 export interface FormatOperands {

@@ -1,7 +1,8 @@
 /** Known properties of the columns, sizes and tables of a frame, independent of their location. */
-import { evaluate } from '../ir/evaluate.ts'
-import { type Expr, variable } from '../ir/expr.ts'
-import { freeVars } from '../ir/expr-tree.ts'
+
+import { type Expr, variable } from '../ir/expressions/expr.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { GivenList } from './format-operands.ts'
 import type { Monotone } from './sort-elision.ts'
 import { unknownName } from './unknown-name.ts'

@@ -3,11 +3,11 @@
  * load.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import type { CoordinateList } from '../ir/coordinate-lists.ts'
-import { evaluate } from '../ir/evaluate.ts'
-import { all, type Expr, ge, int, lt, select, variable } from '../ir/expr.ts'
-import { rewriteExpr } from '../ir/expr-tree.ts'
-import type { FormatInstance } from '../ir/format.ts'
+import type { CoordinateList } from '../ir/coordinates/coordinate-lists.ts'
+import { all, type Expr, ge, int, lt, select, variable } from '../ir/expressions/expr.ts'
+import { rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../ir/formats/format.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { type FormatOperands, type GivenList, givenList } from './format-operands.ts'
 

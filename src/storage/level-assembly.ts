@@ -3,9 +3,17 @@
  * the position of each entry on it.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { hasIndices, hasMask, hasWidth, isDense, isRagged, isSparse, type StoredAxis } from '../ir/axis.ts'
-import { add, type Expr, int, load, mul, variable } from '../ir/expr.ts'
-import { keyOf } from '../ir/structural-equality.ts'
+import {
+  hasIndices,
+  hasMask,
+  hasWidth,
+  isDense,
+  isRagged,
+  isSparse,
+  type StoredAxis,
+} from '../ir/coordinates/axis.ts'
+import { add, type Expr, int, load, mul, variable } from '../ir/expressions/expr.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { SortKey, Starts } from './engine-operands.ts'

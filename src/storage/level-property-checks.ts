@@ -4,7 +4,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
-import { hasWidth, isDense, isPadded } from '../ir/axis.ts'
+import { hasWidth, isDense, isPadded } from '../ir/coordinates/axis.ts'
 import {
   add,
   all,
@@ -22,7 +22,7 @@ import {
   select,
   sub,
   variable,
-} from '../ir/expr.ts'
+} from '../ir/expressions/expr.ts'
 import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'

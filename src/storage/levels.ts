@@ -1,7 +1,7 @@
 /** Inputs and results of the assembly of one level. */
 import { MAX_POSITIONS } from '../columns/allocate.ts'
-import type { StoredAxis } from '../ir/axis.ts'
-import type { Expr } from '../ir/expr.ts'
+import type { StoredAxis } from '../ir/coordinates/axis.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Level } from './storage.ts'
 

@@ -3,11 +3,11 @@
  * its indices become a table of the part. Expressions load it by coordinates on those axes, whereas the arrays are
  * indexed by positions.
  */
-import type { StoredAxis } from '../ir/axis.ts'
-import { type CoordinateList, existenceConditions, loadsOfLists } from '../ir/coordinate-lists.ts'
-import { add, and, type Expr, ge, int, load, lt, mul, select, variable } from '../ir/expr.ts'
-import { rewriteExpr } from '../ir/expr-tree.ts'
-import type { FormatInstance } from '../ir/format.ts'
+import type { StoredAxis } from '../ir/coordinates/axis.ts'
+import { type CoordinateList, existenceConditions, loadsOfLists } from '../ir/coordinates/coordinate-lists.ts'
+import { add, and, type Expr, ge, int, load, lt, mul, select, variable } from '../ir/expressions/expr.ts'
+import { rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../ir/formats/format.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { checkLevelProperty } from './level-property-checks.ts'

@@ -1,7 +1,7 @@
 /** The diagnostic for a size or scalar parameter without a value. */
 import type { Diagnostic } from '../ast/diagnostic.ts'
-import { isFloat } from '../ir/dtype.ts'
-import type { Param } from '../ir/stage1.ts'
+import type { Param } from '../ir/coordinates/stage1.ts'
+import { isFloat } from '../ir/values/dtype.ts'
 
 type Missing = Partial<Pick<Param, 'kind' | 'dtype'>> & {
   readonly name: string

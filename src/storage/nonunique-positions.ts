@@ -1,6 +1,6 @@
 /** Positions of nonunique levels: new positions within runs of equal coordinates. */
-import { hasIndices, hasWidth, type StoredAxis } from '../ir/axis.ts'
-import { type Expr, variable } from '../ir/expr.ts'
+import { hasIndices, hasWidth, type StoredAxis } from '../ir/coordinates/axis.ts'
+import { type Expr, variable } from '../ir/expressions/expr.ts'
 import { type Column, ENTRY, type Frame } from './column-engine.ts'
 import type { Starts } from './engine-operands.ts'
 import type { Dimension } from './levels.ts'

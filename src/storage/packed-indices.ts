@@ -1,7 +1,7 @@
 /** Packed arrays: indices of levels are packed after assembly; other columns on request. */
-import { hasIndices, hasWidth, indexBits } from '../ir/axis.ts'
-import { add, call, type Expr, int, load, lt, mul, select, variable } from '../ir/expr.ts'
-import { wordsFor } from '../ir/packed-fields.ts'
+import { hasIndices, hasWidth, indexBits } from '../ir/coordinates/axis.ts'
+import { add, call, type Expr, int, load, lt, mul, select, variable } from '../ir/expressions/expr.ts'
+import { wordsFor } from '../ir/values/packed-fields.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { checkLevelProperty } from './level-property-checks.ts'

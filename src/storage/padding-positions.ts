@@ -1,5 +1,5 @@
 /** Padding positions of a tree: those without a coordinate, and their descendants. */
-import { hasWidth, isPadded } from '../ir/axis.ts'
+import { hasWidth, isPadded } from '../ir/coordinates/axis.ts'
 import { coordinatesOf, type Level, type Storage } from './storage.ts'
 
 /** For each level of a chain, 1 at padding positions; `null` if there is none. O(positions). */

@@ -1,7 +1,7 @@
 /** Assembly of one part of a tensor: its arrays, or their sizes only. */
 import type { Proved } from '../formats/proof/proved.ts'
-import { chainTo } from '../ir/axis.ts'
-import type { PartInstance } from '../ir/format.ts'
+import { chainTo } from '../ir/coordinates/axis.ts'
+import type { PartInstance } from '../ir/formats/format.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { maskOf } from './element-masks.ts'

@@ -1,7 +1,7 @@
 /** The entries of one part of a tensor in a format. */
-import type { StoredAxis } from '../ir/axis.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import { fullAxes } from '../ir/format.ts'
+import type { StoredAxis } from '../ir/coordinates/axis.ts'
+import { fullAxes } from '../ir/formats/format.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { Column, Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { entriesOf, isExact, type StoredLevels } from './entry-enumeration.ts'

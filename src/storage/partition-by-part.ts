@@ -3,9 +3,9 @@
  * number of the child.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
-import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expr.ts'
-import type { Instance } from '../ir/format.ts'
-import { childrenOf, type PartTree, selectorsOf } from '../ir/part-tree.ts'
+import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expressions/expr.ts'
+import type { Instance } from '../ir/formats/format.ts'
+import { childrenOf, type PartTree, selectorsOf } from '../ir/formats/part-tree.ts'
 import { evaluateQueries } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'

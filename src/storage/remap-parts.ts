@@ -4,8 +4,8 @@
  */
 import { withScratchPool } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
-import type { TypedArray } from '../ir/arrays.ts'
-import type { Instance } from '../ir/format.ts'
+import type { Instance } from '../ir/formats/format.ts'
+import type { TypedArray } from '../ir/values/arrays.ts'
 import { forEachPart } from './convert.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'

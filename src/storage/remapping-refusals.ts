@@ -1,8 +1,8 @@
 /** Diagnostics for a coordinate that a part's map puts outside its axes, or that its inverse does not map back. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { type Expr, variable } from '../ir/expr.ts'
-import type { PartInstance } from '../ir/format.ts'
-import { queriesIn } from '../ir/print-queries.ts'
+import { type Expr, variable } from '../ir/expressions/expr.ts'
+import type { PartInstance } from '../ir/formats/format.ts'
+import { queriesIn } from '../ir/print/print-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'

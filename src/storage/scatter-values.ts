@@ -1,7 +1,7 @@
 /** Scatter of values into a structure: element e of a tensor goes to the position of its coordinates. */
 import { fail } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { BuiltinReducer } from '../ir/monoid.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import type { BuiltinReducer } from '../ir/values/monoid.ts'
 import { scatter } from './engines/host/scatter.ts'
 import { locate } from './locate.ts'
 import { restrict, type Storage } from './storage.ts'

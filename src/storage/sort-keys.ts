@@ -1,6 +1,6 @@
 /** Sort keys from expressions, with their ranges. */
 import { HIGHEST } from '../analysis/integers/interval.ts'
-import { add, call, type Expr, int, lt, select } from '../ir/expr.ts'
+import { add, call, type Expr, int, lt, select } from '../ir/expressions/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { OpenSortKey, SortKey } from './engine-operands.ts'

@@ -1,9 +1,9 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
 import { decidedBy, neededBy } from '../analysis/dependence/query-dependence.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
-import type { Sort } from '../ir/format.ts'
-import { declarationOf, determiningExprs, type Query } from '../ir/queries.ts'
+import { add, div, type Expr, int, load, mul, variable } from '../ir/expressions/expr.ts'
+import type { Sort } from '../ir/formats/format.ts'
+import { declarationOf, determiningExprs, type Query } from '../ir/formats/queries.ts'
 import { evaluateQueries } from './attribute-queries.ts'
 import { type Column, ENTRY, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'

@@ -1,7 +1,7 @@
 /** A report of a structure's cost: positions, padding, bytes. */
 
-import { parentOf } from '../ir/axis.ts'
-import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
+import { parentOf } from '../ir/coordinates/axis.ts'
+import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
 import { chainOf, paddedPositions } from './padding-positions.ts'
 import { type Level, type Storage, segment } from './storage.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The arrays of an axis tree. A buffer lists axes; each root starts a tree, which is a chain of levels; a level has one
- * position for each coordinate it stores (`ir/axis.ts` defines the arrays). An element of the buffer is one position of
+ * position for each coordinate it stores (`ir/coordinates/axis.ts` defines the arrays). An element of the buffer is one position of
  * the last level of every tree, with the address
  *
  * ((p_1 · size_2 + p_2) · size_3 + p_3) …
@@ -10,8 +10,8 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
-import { isNonunique, parentOf, type StoredAxis } from '../ir/axis.ts'
-import { unpackFields } from '../ir/packed-fields.ts'
+import { isNonunique, parentOf, type StoredAxis } from '../ir/coordinates/axis.ts'
+import { unpackFields } from '../ir/values/packed-fields.ts'
 import type { StoredTensor } from './tensor.ts'
 
 /** One stored axis with its arrays, on the host or in other memory. */

@@ -1,6 +1,6 @@
 /** Stored coordinates of a level as expressions and columns, packed or not. */
-import { type Expr, load, variable } from '../ir/expr.ts'
-import { fieldAt } from '../ir/packed-fields.ts'
+import { type Expr, load, variable } from '../ir/expressions/expr.ts'
+import { fieldAt } from '../ir/values/packed-fields.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import type { Level } from './storage.ts'
 

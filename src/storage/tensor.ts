@@ -1,6 +1,6 @@
 /** Tensors as inputs: coordinates, dense arrays, or arrays that are already in storage order. */
-import type { TypedArray } from '../ir/arrays.ts'
-import type { Dtype } from '../ir/dtype.ts'
+import type { TypedArray } from '../ir/values/arrays.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 
 /** f16 and bf16 are stored as bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */
 export type ValueArray = TypedArray

@@ -1,13 +1,13 @@
 /** Value arrays by element type, and conversion between types through float64. */
 import { fail } from '../ast/diagnostic.ts'
 import { checkAllocation, outOfMemory } from '../columns/allocate.ts'
-import { arrayClass } from '../ir/arrays.ts'
-import { type Dtype, INT_RANGE, isFloat } from '../ir/dtype.ts'
-import { fromBf16, fromF16, toBf16, toF16 } from '../ir/half.ts'
+import { arrayClass } from '../ir/values/arrays.ts'
+import { type Dtype, INT_RANGE, isFloat } from '../ir/values/dtype.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../ir/values/half.ts'
 import type { EntryValues } from './format-operands.ts'
 import type { ValueArray } from './tensor.ts'
 
-export { arrayClass } from '../ir/arrays.ts'
+export { arrayClass } from '../ir/values/arrays.ts'
 
 /** A zeroed array. @throws SptError `bind/out-of-memory`, `bind/too-many-elements` */
 export function newValues(dtype: Dtype, length: number): ValueArray {

@@ -3,12 +3,12 @@
  * between them. The check is syntactic, like the uniformity analysis of WGSL.
  */
 
-import type { Expr, ThreadAxis } from '../ir/expr.ts'
-import { someExpr } from '../ir/expr-tree.ts'
-import { levelOf } from '../ir/hardware-axes.ts'
-import type { Stmt } from '../ir/loops.ts'
-import { printExpr } from '../ir/print-stage2.ts'
-import { type Body, hasBarrier, someStmt, walkStmts } from '../ir/tree.ts'
+import type { Expr, ThreadAxis } from '../ir/expressions/expr.ts'
+import { someExpr } from '../ir/expressions/expr-tree.ts'
+import { levelOf } from '../ir/instructions/hardware-axes.ts'
+import { printExpr } from '../ir/print/print-stage2.ts'
+import type { Stmt } from '../ir/statements/loops.ts'
+import { type Body, hasBarrier, someStmt, walkStmts } from '../ir/statements/tree.ts'
 
 /**
  * Describes a divergent barrier or lane exchange of a launch; `undefined` if all are uniform. `readOnly` reports buffers that

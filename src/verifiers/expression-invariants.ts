@@ -1,11 +1,11 @@
 /** Invariants of expressions in Stages II and III, checked with the variables and buffers in scope. */
 import { InternalError } from '../ast/diagnostic.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { walkExpr } from '../ir/expr-tree.ts'
-import type { Buffer } from '../ir/loops.ts'
-import { MATH } from '../ir/math.ts'
-import { printExpr } from '../ir/print-stage2.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { walkExpr } from '../ir/expressions/expr-tree.ts'
+import { printExpr } from '../ir/print/print-stage2.ts'
+import type { Buffer } from '../ir/statements/loops.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { MATH } from '../ir/values/math.ts'
 
 /** Variables and buffers in scope. */
 export interface ExprScope {

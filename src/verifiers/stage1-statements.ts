@@ -1,13 +1,13 @@
 /** Invariants of Stage I statements and their expressions. */
 import { InternalError, unreachable } from '../ast/diagnostic.ts'
-import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/axis.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { walkExpr } from '../ir/expr-tree.ts'
-import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
-import { isCompare } from '../ir/ops.ts'
-import { printExpr1 } from '../ir/print-stage1.ts'
-import type { Access, Buffer1, Iteration, Reduce1, Stmt1 } from '../ir/stage1.ts'
+import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/coordinates/axis.ts'
+import type { Access, Buffer1, Iteration, Reduce1, Stmt1 } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { walkExpr } from '../ir/expressions/expr-tree.ts'
+import { printExpr1 } from '../ir/print/print-stage1.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { isBuiltinReducer, type Monoid } from '../ir/values/monoid.ts'
+import { isCompare } from '../ir/values/ops.ts'
 
 export function check(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InternalError(`Stage I: ${message}`)

@@ -5,11 +5,19 @@
 
 import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import { unreachable } from '../ast/diagnostic.ts'
-import { type Axis, hasMask, hasMaskSize, isStored, MAX_BITMAP, parentOf, sizesOfAxis } from '../ir/axis.ts'
-import { type Dtype, isFloat } from '../ir/dtype.ts'
-import { walkExpr } from '../ir/expr-tree.ts'
-import { printExpr1 } from '../ir/print-stage1.ts'
-import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
+import {
+  type Axis,
+  hasMask,
+  hasMaskSize,
+  isStored,
+  MAX_BITMAP,
+  parentOf,
+  sizesOfAxis,
+} from '../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
+import { walkExpr } from '../ir/expressions/expr-tree.ts'
+import { printExpr1 } from '../ir/print/print-stage1.ts'
+import { type Dtype, isFloat } from '../ir/values/dtype.ts'
 import { check, type Scope, Verifier } from './stage1-statements.ts'
 
 /** Throws `InternalError` naming the first violated invariant. */

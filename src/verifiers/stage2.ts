@@ -4,16 +4,16 @@
  */
 
 import { invariant } from '../ast/diagnostic.ts'
-import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
-import { loopsOf } from '../ir/definitions.ts'
-import type { Dtype } from '../ir/dtype.ts'
-import type { Expr } from '../ir/expr.ts'
-import { freeVars, orderReadsLast, readsMemory, readsSome } from '../ir/expr-tree.ts'
-import { boundIndex, levelOf } from '../ir/hardware-axes.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { printExpr, printLoop } from '../ir/print-stage2.ts'
-import { hasReduction, initsOf } from '../ir/reductions.ts'
-import { exprsOf, hasBarrier, piecesOf } from '../ir/tree.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { freeVars, orderReadsLast, readsMemory, readsSome } from '../ir/expressions/expr-tree.ts'
+import { boundIndex, levelOf } from '../ir/instructions/hardware-axes.ts'
+import { printExpr, printLoop } from '../ir/print/print-stage2.ts'
+import { isReadOnly, targetsOf, writesOf } from '../ir/statements/accesses.ts'
+import { loopsOf } from '../ir/statements/definitions.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.ts'
+import { hasReduction, initsOf } from '../ir/statements/reductions.ts'
+import { exprsOf, hasBarrier, piecesOf } from '../ir/statements/tree.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import { type Check, verifyExpr } from './expression-invariants.ts'
 
 interface Scope {

@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { boundOfRun } from '../../src/analysis/instructions/aligned-runs.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, ceildiv, type Expr, ge, int, lt, mul, variable } from '../../src/ir/expr.ts'
-import { mentions } from '../../src/ir/expr-tree.ts'
+import { add, ceildiv, type Expr, ge, int, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
+import { mentions } from '../../src/ir/expressions/expr-tree.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs } from '../support/cases.ts'
 
 interface Drawn {

@@ -3,7 +3,7 @@ import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { endsOfBits } from '../../src/analysis/integers/bit-ranges.ts'
-import { MATH } from '../../src/ir/math.ts'
+import { MATH } from '../../src/ir/values/math.ts'
 import { runs } from '../support/cases.ts'
 
 const RUNS = { numRuns: runs(3000) }

@@ -9,10 +9,21 @@ import { type Digit, mixedRadix } from '../../src/analysis/integers/mixed-radix.
 import { neverNegative } from '../../src/analysis/integers/non-negative.ts'
 import { rangeOfSum, rangesOver } from '../../src/analysis/integers/ranges.ts'
 import { RELAXATIONS } from '../../src/analysis/integers/relaxations.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, ceildiv, type Expr, ge, int, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
-import { freeVars } from '../../src/ir/expr-tree.ts'
-import { matcher } from '../../src/ir/patterns.ts'
+import {
+  add,
+  ceildiv,
+  type Expr,
+  ge,
+  int,
+  lt,
+  max,
+  mul,
+  sub,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import { freeVars } from '../../src/ir/expressions/expr-tree.ts'
+import { matcher } from '../../src/ir/expressions/patterns.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs } from '../support/cases.ts'
 import { EXTENTS, integers, questions, quotients, values } from '../support/integer-gen.ts'
 

@@ -6,8 +6,8 @@ import {
   permutableDimensions,
 } from '../../src/analysis/permutations/permutable-dimensions.ts'
 import { parseProgram } from '../../src/api/program.ts'
-import { isDenseChain, isNonunique, isStored } from '../../src/ir/axis.ts'
-import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
+import { isDenseChain, isNonunique, isStored } from '../../src/ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import { load } from '../../src/node.ts'
 import { type RefInputs, type RefTensor, reference } from '../../src/reference/index.ts'
 import { runs } from '../support/cases.ts'

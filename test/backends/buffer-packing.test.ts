@@ -1,7 +1,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { buffersOf, packBuffers } from '../../src/lower/launches/buffer-packing.ts'
 import { coords, dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'

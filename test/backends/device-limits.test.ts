@@ -1,9 +1,9 @@
 /** What a device cannot hold or launch: folded where that helps, else refused by name before anything runs. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emit } from '../../src/backends/emit.ts'
-import { int, lt, variable } from '../../src/ir/expr.ts'
-import { when } from '../../src/ir/statement-builders.ts'
-import type { Body } from '../../src/ir/tree.ts'
+import { int, lt, variable } from '../../src/ir/expressions/expr.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
+import type { Body } from '../../src/ir/statements/tree.ts'
 import { type Diagnostic, dense, devices, load, SptError } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 

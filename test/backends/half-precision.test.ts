@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emit } from '../../src/backends/emit.ts'
 import { helperCall } from '../../src/backends/targets/wgsl/helpers.ts'
-import { fromF16, toF16 } from '../../src/ir/half.ts'
+import { fromF16, toF16 } from '../../src/ir/values/half.ts'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
 import { isWord, storedBytes } from '../../src/runtime/widened-elements.ts'

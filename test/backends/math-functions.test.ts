@@ -1,6 +1,6 @@
 /** Every function of expressions on every device, within the errors that the reference allows. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { MATH, MATH_FNS } from '../../src/ir/math.ts'
+import { MATH, MATH_FNS } from '../../src/ir/values/math.ts'
 import { devices, load } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import type { Device } from '../../src/runtime/device.ts'

@@ -1,6 +1,6 @@
 /** What the printed texts compute where targets differ: infinities, NaN, integers at their ends, narrow types. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Dtype } from '../../src/ir/dtype.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
 import { dense, devices, load, type ValueArray } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { sample } from '../support/cases.ts'

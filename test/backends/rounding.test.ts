@@ -1,6 +1,6 @@
 /** Conversions to narrow floating-point types round once, whatever they come from. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import { type Device, dense, devices, load } from '../../src/node.ts'
 
 let all: readonly Device[] = []

@@ -2,11 +2,11 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { allocateShared } from '../../src/backends/shared-memory-liveness.ts'
-import { accessesOf } from '../../src/ir/accesses.ts'
-import { bool, builtin, int, load, lt, variable } from '../../src/ir/expr.ts'
-import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
-import { barrier, when } from '../../src/ir/statement-builders.ts'
-import { someStmt, stmt, walkStmts } from '../../src/ir/tree.ts'
+import { bool, builtin, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
+import { accessesOf } from '../../src/ir/statements/accesses.ts'
+import type { Buffer, For, Launch, Stmt } from '../../src/ir/statements/loops.ts'
+import { barrier, when } from '../../src/ir/statements/statement-builders.ts'
+import { someStmt, stmt, walkStmts } from '../../src/ir/statements/tree.ts'
 import { runs } from '../support/cases.ts'
 
 const array = (name: string, length: number): Buffer => ({

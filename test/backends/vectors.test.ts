@@ -4,10 +4,21 @@ import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses, type Widths } from '../../src/backends/vectorize-accesses.ts'
-import { add, builtin, constant, type Expr, int, load, lt, mul, select, variable } from '../../src/ir/expr.ts'
-import type { Plan, Stmt } from '../../src/ir/loops.ts'
-import { local, store, when } from '../../src/ir/statement-builders.ts'
-import { type Body, stmt, walkStmts } from '../../src/ir/tree.ts'
+import {
+  add,
+  builtin,
+  constant,
+  type Expr,
+  int,
+  load,
+  lt,
+  mul,
+  select,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import { local, store, when } from '../../src/ir/statements/statement-builders.ts'
+import { type Body, stmt, walkStmts } from '../../src/ir/statements/tree.ts'
 
 const textOf = (buffers: string, statement: string): string =>
   parseProgram(`kernel k(d: size, n: size) {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { halves, widen } from '../../bench/gpu/blocks.ts'
 import type { Case } from '../../bench/gpu/case.ts'
 import { productsOf } from '../../bench/gpu/suites/gemm.ts'
-import { toBf16, toF16 } from '../../src/ir/half.ts'
+import { toBf16, toF16 } from '../../src/ir/values/half.ts'
 import { untimed } from './simulated-suites.ts'
 
 const SHAPE = [6, 5, 40] as const

@@ -2,7 +2,7 @@
 import { widen } from '../../bench/gpu/blocks.ts'
 import type { Arithmetic } from '../../bench/peers/cublas.ts'
 import type { Memory } from '../../bench/peers/stream.ts'
-import { toBf16, toF16 } from '../../src/ir/half.ts'
+import { toBf16, toF16 } from '../../src/ir/values/half.ts'
 import type { HostStream } from './host-stream.ts'
 
 /** Loops in float64, rounded once and then multiplied by `factor`. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Case } from '../../bench/gpu/case.ts'
 import { maskedTrainingOf } from '../../bench/gpu/suites/masked-training.ts'
 import { ExpectedStep, type StepResults, TrainingStep } from '../../bench/gpu/training-draw.ts'
-import { toF16 } from '../../src/ir/half.ts'
+import { toF16 } from '../../src/ir/values/half.ts'
 import { untimed } from './simulated-suites.ts'
 
 const SHAPE = { tokens: 20, inputs: 130, outputs: 70 }

@@ -6,9 +6,9 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bytesSource } from '../../src/io/byte-source.ts'
 import { readTensorFrom } from '../../src/io/dispatch.ts'
-import { arrayClass } from '../../src/ir/arrays.ts'
-import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/dtype.ts'
-import { toBf16, toF16 } from '../../src/ir/half.ts'
+import { arrayClass } from '../../src/ir/values/arrays.ts'
+import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
+import { toBf16, toF16 } from '../../src/ir/values/half.ts'
 import {
   type CompiledKernel,
   coords,

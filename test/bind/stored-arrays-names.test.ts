@@ -1,7 +1,7 @@
 /** What `convert` gives is what a kernel takes for its tensor, whatever the axes of the format are, and what else has their names. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isStored } from '../../src/ir/axis.ts'
+import { isStored } from '../../src/ir/coordinates/axis.ts'
 import { coords, dense, devices, load, type SptError, stored, type Tensor } from '../../src/node.ts'
 import { bindingIn, bindingOf } from '../../src/run/bind/binding-names.ts'
 import { allAxesOf, isStructured } from '../../src/run/bind/caller-tensors.ts'

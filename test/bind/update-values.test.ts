@@ -1,7 +1,7 @@
 /** New values: for some of the coordinates that were bound (the others read the fill), of the shape that was bound. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { toF16 } from '../../src/ir/half.ts'
+import { toF16 } from '../../src/ir/values/half.ts'
 import { coords, dense, devices, load, stored } from '../../src/node.ts'
 
 const program = await load(`kernel k(m: size, n: size) {

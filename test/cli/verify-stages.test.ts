@@ -1,9 +1,9 @@
 /** The verifiers and interpreters for users: what they find is a diagnostic that says where, and costs nothing unasked. */
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { int, variable } from '../../src/ir/expr.ts'
-import type { Body } from '../../src/ir/tree.ts'
-import { rewriteStmts, stmt } from '../../src/ir/tree.ts'
+import { int, variable } from '../../src/ir/expressions/expr.ts'
+import type { Body } from '../../src/ir/statements/tree.ts'
+import { rewriteStmts, stmt } from '../../src/ir/statements/tree.ts'
 import { LAUNCH_PASSES, LOOP_PASSES, PASSES } from '../../src/lower/passes.ts'
 import { InternalError, load } from '../../src/node.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'

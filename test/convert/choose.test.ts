@@ -1,6 +1,6 @@
 /** Choices by tensors that a device has. */
 import { describe, expect, test, vi } from 'vitest'
-import { isStored } from '../../src/ir/axis.ts'
+import { isStored } from '../../src/ir/coordinates/axis.ts'
 import {
   CompiledDispatch,
   convertForKernel,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { add, eq, int, variable } from '../../src/ir/expr.ts'
+import { add, eq, int, variable } from '../../src/ir/expressions/expr.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { waitFor } from '../../src/storage/coroutines.ts'
 import { type Column, natural, read, update, write } from '../../src/storage/engines/device/column-types.ts'

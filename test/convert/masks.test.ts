@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { packFields, unpackFields } from '../../src/ir/packed-fields.ts'
+import { packFields, unpackFields } from '../../src/ir/values/packed-fields.ts'
 import { convertForKernel, coords, dense, devices, prepareResident, upload } from '../../src/node.ts'
 import { conversionPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'

@@ -1,7 +1,7 @@
 /** What devices convert is what the host converts, array for array, for every format of the package. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { AnyFormat } from '../../src/ir/format.ts'
+import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import { runs, sample } from '../support/cases.ts'

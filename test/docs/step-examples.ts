@@ -1,7 +1,7 @@
 /** Generated parts of the pages of schedule steps: an executed example of each step, and the error codes that it can report. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { parseProgram } from '../../src/api/program.ts'
-import { printBody } from '../../src/ir/print-stage2.ts'
+import { printBody } from '../../src/ir/print/print-stage2.ts'
 import type { CoordExample } from '../../src/schedule/coordinates/primitive.ts'
 import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'

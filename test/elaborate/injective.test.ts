@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import type { Assign, Iteration, Kernel1 } from '../../src/ir/stage1.ts'
+import type { Assign, Iteration, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs, scaled } from '../support/cases.ts'
 import { kernelOf } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { render } from '../../src/ast/render.ts'
 import { type Elaborated, elaborate } from '../../src/elaborate/index.ts'
-import type { Kernel1 } from '../../src/ir/stage1.ts'
+import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import { programOf } from '../../src/schedule/steps/language.ts'
 
 export const read = (text: string, name = 'test.spt'): Elaborated => elaborate(programOf({ name, text }))

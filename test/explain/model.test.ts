@@ -1,7 +1,7 @@
 /** Occupancy, roofs and what state does to counts. */
 import { describe, expect, test } from 'vitest'
-import { add, builtin, type Expr, int, load, lt, variable } from '../../src/ir/expr.ts'
-import type { Buffer, Launch, Stmt } from '../../src/ir/loops.ts'
+import { add, builtin, type Expr, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
+import type { Buffer, Launch, Stmt } from '../../src/ir/statements/loops.ts'
 import { countLaunch } from '../../src/run/explain/count.ts'
 import { type Multiprocessor, occupancyOf } from '../../src/run/explain/occupancy.ts'
 import { achievedOf, roofOf, workOf } from '../../src/run/explain/roofline.ts'

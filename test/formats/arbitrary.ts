@@ -1,7 +1,7 @@
 /** Random axis forests with coordinates. */
 import fc from 'fast-check'
-import type { StoredAxis } from '../../src/ir/axis.ts'
-import { int } from '../../src/ir/expr.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import { int } from '../../src/ir/expressions/expr.ts'
 
 interface Flags {
   readonly ordered?: boolean

@@ -1,7 +1,7 @@
 /** One mistake each: the code, and what the message must name. */
 import { describe, expect, it } from 'vitest'
 import { outOfMemory } from '../../src/columns/allocate.ts'
-import type { StoredAxis } from '../../src/ir/axis.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
 import { validateStored } from '../../src/storage/ready/validate.ts'
 import { scatterValues } from '../../src/storage/scatter-values.ts'

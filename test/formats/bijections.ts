@@ -1,7 +1,19 @@
 /** Coordinate maps of matrices that are right by construction, and the same with one mistake. */
-import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, binary, ceildiv, div, type Expr, int, mod, mul, sub, variable } from '../../src/ir/expr.ts'
-import type { BinaryOp } from '../../src/ir/ops.ts'
+
+import {
+  add,
+  binary,
+  ceildiv,
+  div,
+  type Expr,
+  int,
+  mod,
+  mul,
+  sub,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
+import type { BinaryOp } from '../../src/ir/values/ops.ts'
 import type { Choices } from '../support/choices.ts'
 
 const v = variable

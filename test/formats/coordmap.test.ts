@@ -2,8 +2,6 @@ import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
 import { applyMap } from '../../src/columns/coordmap.ts'
 import { compile } from '../../src/columns/expression-program.ts'
-import type { TypedArray } from '../../src/ir/arrays.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
 import {
   add,
   binary,
@@ -17,8 +15,10 @@ import {
   neg,
   select,
   variable,
-} from '../../src/ir/expr.ts'
-import { keyOf } from '../../src/ir/structural-equality.ts'
+} from '../../src/ir/expressions/expr.ts'
+import { keyOf } from '../../src/ir/expressions/structural-equality.ts'
+import type { TypedArray } from '../../src/ir/values/arrays.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { Frame } from '../../src/storage/column-engine.ts'
 import { runSync } from '../../src/storage/coroutines.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'

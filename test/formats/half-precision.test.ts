@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import { runs } from '../support/cases.ts'
 
 const types = [

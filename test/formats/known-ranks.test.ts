@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { rankFrom } from '../../src/analysis/dependence/derived-ranks.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import { div, type Expr, int, mod, variable } from '../../src/ir/expr.ts'
-import type { Query } from '../../src/ir/queries.ts'
+import { div, type Expr, int, mod, variable } from '../../src/ir/expressions/expr.ts'
+import type { Query } from '../../src/ir/formats/queries.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs } from '../support/cases.ts'
 
 type Entry = ReadonlyMap<string, number>

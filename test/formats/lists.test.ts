@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { render } from '../../src/ast/render.ts'
-import { formatOfOrder } from '../../src/ir/format.ts'
+import { formatOfOrder } from '../../src/ir/formats/format.ts'
 import { coords, type SptError } from '../../src/node.ts'
 import { refusal } from '../support/refusal.ts'
 

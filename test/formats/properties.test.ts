@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hasIndices, parentOf } from '../../src/ir/axis.ts'
+import { hasIndices, parentOf } from '../../src/ir/coordinates/axis.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
 import { locate } from '../../src/storage/locate.ts'
 import { validateStored } from '../../src/storage/ready/validate.ts'
@@ -39,7 +39,7 @@ function indicesOf({ axis, indices, positions }: Level): number[] | Int32Array |
   )
 }
 
-/** The definition of the axis kinds, read off `ir/axis.ts`: all positions under p with the coordinate c. */
+/** The definition of the axis kinds, read off `ir/coordinates/axis.ts`: all positions under p with the coordinate c. */
 function positionsWith(level: Level, p: number, c: number): number[] {
   const { axis, extent, indptr, mask, width } = level
   const indices = indicesOf(level)

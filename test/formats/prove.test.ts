@@ -8,8 +8,7 @@ import {
   proveInverse,
   proveRange,
 } from '../../src/formats/proof/prove.ts'
-import type { StoredAxis } from '../../src/ir/axis.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import {
   add,
   all,
@@ -29,10 +28,11 @@ import {
   select,
   sub,
   variable,
-} from '../../src/ir/expr.ts'
-import type { FormatInstance, Sort } from '../../src/ir/format.ts'
-import { segmentsOf } from '../../src/ir/format-tables.ts'
-import type { Query } from '../../src/ir/queries.ts'
+} from '../../src/ir/expressions/expr.ts'
+import type { FormatInstance, Sort } from '../../src/ir/formats/format.ts'
+import { segmentsOf } from '../../src/ir/formats/format-tables.ts'
+import type { Query } from '../../src/ir/formats/queries.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs, scaled } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { bijection, type CoordinateMap, holdsAt, mutated, points } from './bijections.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { provenance } from '../../src/formats/proof/provenance.ts'
-import type { Instance } from '../../src/ir/format.ts'
+import type { Instance } from '../../src/ir/formats/format.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords, type StoredParts } from '../../src/storage/stored-parts.ts'

@@ -1,7 +1,7 @@
 /** The named structures, array by array, on one small matrix and on the awkward shapes. */
 import { describe, expect, it } from 'vitest'
-import { hasIndices, type StoredAxis } from '../../src/ir/axis.ts'
-import { div, int, mod, variable } from '../../src/ir/expr.ts'
+import { hasIndices, type StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import { div, int, mod, variable } from '../../src/ir/expressions/expr.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
 import { storedValues, validateStored } from '../../src/storage/ready/validate.ts'
 import { positionsOf, scatterValues } from '../../src/storage/scatter-values.ts'

@@ -1,8 +1,8 @@
 /** What is read through the async proxy is written through it, or with a fence: other copies are refused. */
 import { expect, test } from 'vitest'
 import { Facts } from '../../src/analysis/integers/facts.ts'
-import type { Stmt } from '../../src/ir/loops.ts'
-import { walkStmts } from '../../src/ir/tree.ts'
+import type { Stmt } from '../../src/ir/statements/loops.ts'
+import { walkStmts } from '../../src/ir/statements/tree.ts'
 import { checkFences } from '../../src/lower/instructions/async-proxy-fences.ts'
 import { load } from '../../src/node.ts'
 import { at, reduce, store } from '../../src/schedule/examples/build.ts'

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { convertValues } from '../../src/io/element-arrays.ts'
 import { type NpyOptions, readNpy } from '../../src/io/npy.ts'
 import { npyChunks } from '../../src/io/npy-write.ts'
-import { DTYPES, type Dtype } from '../../src/ir/dtype.ts'
+import { DTYPES, type Dtype } from '../../src/ir/values/dtype.ts'
 import { bytesOf, collect, pieces, problem, survives, valuesArb } from './support.ts'
 
 const bytes = (name: string) => new Uint8Array(readFileSync(new URL(`fixtures/${name}`, import.meta.url)))

@@ -6,7 +6,7 @@ import { readTensorFrom, tensorChunks } from '../../src/io/dispatch.ts'
 import { convertValues } from '../../src/io/element-arrays.ts'
 import { openSafetensors, type Safetensors } from '../../src/io/safetensors.ts'
 import { densePart, type SafetensorsPart, safetensorsChunks } from '../../src/io/safetensors-write.ts'
-import { DTYPES } from '../../src/ir/dtype.ts'
+import { DTYPES } from '../../src/ir/values/dtype.ts'
 import { bytesOf, collect, problem, sameBytes, survives, valuesArb } from './support.ts'
 
 const product = (shape: readonly number[]) => shape.reduce((p, n) => p * n, 1)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Chunks } from '../../src/io/byte-source.ts'
 import { valueArray } from '../../src/io/element-arrays.ts'
-import type { Dtype } from '../../src/ir/dtype.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
 import type { CoordTensor, Tensor, ValueArray } from '../../src/storage/tensor.ts'
 
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)

@@ -9,7 +9,7 @@ import { type ByteSource, bytesSource } from '../../src/io/byte-source.ts'
 import { npzArrays, npzChunks, openSafetensors, openWeights, readTensor } from '../../src/io/index.ts'
 import { type SafetensorsPart, safetensorsChunks } from '../../src/io/safetensors-write.ts'
 import { type Weights, weightsOf } from '../../src/io/weights.ts'
-import { fromBf16, fromF16 } from '../../src/ir/half.ts'
+import { fromBf16, fromF16 } from '../../src/ir/values/half.ts'
 import { bytesOf, collect, problem, survives } from './support.ts'
 
 let folder = ''

@@ -4,7 +4,6 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Dtype } from '../../src/ir/dtype.ts'
 import {
   binary,
   type Const,
@@ -16,10 +15,11 @@ import {
   not,
   select,
   variable,
-} from '../../src/ir/expr.ts'
-import type { MathFn } from '../../src/ir/math.ts'
-import type { BinaryOp } from '../../src/ir/ops.ts'
-import { rounding } from '../../src/ir/rounding.ts'
+} from '../../src/ir/expressions/expr.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
+import type { MathFn } from '../../src/ir/values/math.ts'
+import type { BinaryOp } from '../../src/ir/values/ops.ts'
+import { rounding } from '../../src/ir/values/rounding.ts'
 import { compileExpr } from '../../src/reference/compile-expressions.ts'
 import { runs } from '../support/cases.ts'
 import { convert, isWhole, nearest, plain } from '../support/plain-evaluator.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { print1 } from '../../src/ir/print-stage1.ts'
+import { print1 } from '../../src/ir/print/print-stage1.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'
 import { PROGRAMS } from '../elaborate/programs.ts'
 import { kernelOf } from '../elaborate/support.ts'

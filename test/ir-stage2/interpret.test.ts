@@ -1,9 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostic.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
-import { add, constant, eq, int, lt, max, mul, search, select, variable } from '../../src/ir/expr.ts'
-import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { when } from '../../src/ir/statement-builders.ts'
+import {
+  add,
+  constant,
+  eq,
+  int,
+  lt,
+  max,
+  mul,
+  search,
+  select,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { rowProduct } from '../../src/schedule/examples/samples.ts'
 import { pair } from '../support/kernel2.ts'

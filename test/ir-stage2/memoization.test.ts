@@ -1,6 +1,6 @@
 /** What is remembered of nodes: found once for each, whatever froze or copied it, and seen by nothing else. */
 import { expect, test } from 'vitest'
-import { add, type Expr, int, variable } from '../../src/ir/expr.ts'
+import { add, type Expr, int, variable } from '../../src/ir/expressions/expr.ts'
 import { enableMemo, memoize } from '../../src/ir/memoize.ts'
 
 const counted = () => {

@@ -19,9 +19,9 @@ import {
   select,
   sub,
   variable,
-} from '../../src/ir/expr.ts'
-import { print2, printExpr } from '../../src/ir/print-stage2.ts'
-import { when } from '../../src/ir/statement-builders.ts'
+} from '../../src/ir/expressions/expr.ts'
+import { print2, printExpr } from '../../src/ir/print/print-stage2.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 
 const [a, b, c] = ['a', 'b', 'c'].map((n) => expr(n)) as [Expr, Expr, Expr]

@@ -1,9 +1,20 @@
 /** Simultaneous substitution: what an expression folds to is not replaced a second time. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, div, type Expr, int, max, min, mul, select, sub, variable } from '../../src/ir/expr.ts'
-import { substitute } from '../../src/ir/expr-tree.ts'
+import {
+  add,
+  div,
+  type Expr,
+  int,
+  max,
+  min,
+  mul,
+  select,
+  sub,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import { substitute } from '../../src/ir/expressions/expr-tree.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs } from '../support/cases.ts'
 
 const NAMES = ['i', 'j', 'k'] as const

@@ -1,11 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readsOf, writesOf } from '../../src/ir/accesses.ts'
-import { boundVarsOf, freeVarsOf, renameBound, renameBuffer, substituteStmts } from '../../src/ir/bindings.ts'
-import { findLoop, loopsOf, replaceLoop } from '../../src/ir/definitions.ts'
-import { int, variable } from '../../src/ir/expr.ts'
-import { printBody } from '../../src/ir/print-stage2.ts'
-import { rewriteStmts, stmt } from '../../src/ir/tree.ts'
+import { int, variable } from '../../src/ir/expressions/expr.ts'
+import { printBody } from '../../src/ir/print/print-stage2.ts'
+import { readsOf, writesOf } from '../../src/ir/statements/accesses.ts'
+import {
+  boundVarsOf,
+  freeVarsOf,
+  renameBound,
+  renameBuffer,
+  substituteStmts,
+} from '../../src/ir/statements/bindings.ts'
+import { findLoop, loopsOf, replaceLoop } from '../../src/ir/statements/definitions.ts'
+import { rewriteStmts, stmt } from '../../src/ir/statements/tree.ts'
 import { rowProduct, twoPhases } from '../../src/schedule/examples/samples.ts'
 import { runs } from '../support/cases.ts'
 import { samples } from '../support/kernel2.ts'

@@ -1,6 +1,6 @@
 /** A mixture of experts from the router to the result: whichever expert tokens go to, and however many they have. */
 import { expect, test } from 'vitest'
-import { toF16 } from '../../src/ir/half.ts'
+import { toF16 } from '../../src/ir/values/half.ts'
 import { dense, devices, load } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'

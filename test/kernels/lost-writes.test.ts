@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunInputs } from '../../src/api/compiled.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { lower } from '../../src/lower/pipeline.ts'
 import { coords, type Device, dense, devices, type Kernel, load } from '../../src/node.ts'
 

@@ -1,6 +1,6 @@
 /** Products on tensor cores: what can be run here is; the texts of the others compile. */
 import { expect, test } from 'vitest'
-import { toF16 } from '../../src/ir/half.ts'
+import { toF16 } from '../../src/ir/values/half.ts'
 import { coords, dense, load, stored } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'

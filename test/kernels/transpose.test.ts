@@ -1,6 +1,6 @@
 /** Transposition: whole tiles, cut ones, none. */
 
-import { toF16 } from '../../src/ir/half.ts'
+import { toF16 } from '../../src/ir/values/half.ts'
 import { dense } from '../../src/node.ts'
 import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
 

@@ -1,9 +1,9 @@
 /** Which addresses of copies are loaded an iteration before the copies start. */
 import { expect, test } from 'vitest'
-import { Names } from '../../src/ir/bound-names.ts'
-import { lt, variable } from '../../src/ir/expr.ts'
-import { mentions } from '../../src/ir/expr-tree.ts'
-import type { Stmt } from '../../src/ir/loops.ts'
+import { Names } from '../../src/ir/expressions/bound-names.ts'
+import { lt, variable } from '../../src/ir/expressions/expr.ts'
+import { mentions } from '../../src/ir/expressions/expr-tree.ts'
+import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { addressesAhead } from '../../src/lower/pipelining/address-prefetch.ts'
 import { at, loop, store } from '../../src/schedule/examples/build.ts'
 

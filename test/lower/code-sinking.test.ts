@@ -1,10 +1,10 @@
 /** Names are computed as late as they may be. */
 import { expect, test } from 'vitest'
-import { Names } from '../../src/ir/bound-names.ts'
-import { add, type Expr, int, load, lt, mul, variable } from '../../src/ir/expr.ts'
-import type { For, Stmt } from '../../src/ir/loops.ts'
-import { printBody } from '../../src/ir/print-stage2.ts'
-import { barrier, when } from '../../src/ir/statement-builders.ts'
+import { Names } from '../../src/ir/expressions/bound-names.ts'
+import { add, type Expr, int, load, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
+import { printBody } from '../../src/ir/print/print-stage2.ts'
+import type { For, Stmt } from '../../src/ir/statements/loops.ts'
+import { barrier, when } from '../../src/ir/statements/statement-builders.ts'
 import { sinkCode } from '../../src/lower/expressions/code-sinking.ts'
 
 const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'i32', value })

@@ -1,6 +1,6 @@
 /** Short programs that could become long ones: what is shared stays shared, what is written out has a budget. */
 import { expect, test } from 'vitest'
-import { walkStmts } from '../../src/ir/tree.ts'
+import { walkStmts } from '../../src/ir/statements/tree.ts'
 import { dense, devices, type Kernel, load, SptError, type Tensor } from '../../src/node.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 import { SHARED, WRITTEN_OUT } from './code-size-programs.ts'

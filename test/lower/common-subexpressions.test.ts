@@ -1,11 +1,11 @@
 /** A condition that has a name protects the same accesses as one that is written out. */
 import { expect, test } from 'vitest'
-import { Names } from '../../src/ir/bound-names.ts'
-import { add, builtin, type Expr, int, load, lt, select, variable } from '../../src/ir/expr.ts'
-import type { Stmt } from '../../src/ir/loops.ts'
-import { printBody } from '../../src/ir/print-stage2.ts'
-import { barrier, store, when } from '../../src/ir/statement-builders.ts'
-import { stmt } from '../../src/ir/tree.ts'
+import { Names } from '../../src/ir/expressions/bound-names.ts'
+import { add, builtin, type Expr, int, load, lt, select, variable } from '../../src/ir/expressions/expr.ts'
+import { printBody } from '../../src/ir/print/print-stage2.ts'
+import type { Stmt } from '../../src/ir/statements/loops.ts'
+import { barrier, store, when } from '../../src/ir/statements/statement-builders.ts'
+import { stmt } from '../../src/ir/statements/tree.ts'
 import { eliminateCommonSubexpressions } from '../../src/lower/expressions/common-subexpressions.ts'
 import { buffer, loop } from '../../src/schedule/examples/build.ts'
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { verifyPass } from '../../src/api/stage-verifier.ts'
-import type { Plan, Stmt } from '../../src/ir/loops.ts'
+import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'

@@ -1,11 +1,22 @@
 /** Divisions of sums: neighbours share a base, and every value is that of flooring division. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import { add, builtin, div, type Expr, int, load, mod, mul, sub, variable } from '../../src/ir/expr.ts'
-import { rewriteExpr } from '../../src/ir/expr-tree.ts'
-import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/loops.ts'
-import { stmt } from '../../src/ir/tree.ts'
+import {
+  add,
+  builtin,
+  div,
+  type Expr,
+  int,
+  load,
+  mod,
+  mul,
+  sub,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import { rewriteExpr } from '../../src/ir/expressions/expr-tree.ts'
+import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/statements/loops.ts'
+import { stmt } from '../../src/ir/statements/tree.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { lowerIntegerDivision } from '../../src/lower/expressions/integer-division.ts'
 import { loop as loopOver } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'

@@ -1,11 +1,11 @@
 /** Of what copies compute, what has one value for a tile, and can be computed whenever the tile has copies at all. */
 import { expect, test } from 'vitest'
 import { Facts } from '../../src/analysis/integers/facts.ts'
-import { Names } from '../../src/ir/bound-names.ts'
-import { add, builtin, div, type Expr, int, lt, mod, mul, variable } from '../../src/ir/expr.ts'
-import type { Stmt } from '../../src/ir/loops.ts'
-import { printExpr } from '../../src/ir/print-stage2.ts'
-import { when } from '../../src/ir/statement-builders.ts'
+import { Names } from '../../src/ir/expressions/bound-names.ts'
+import { add, builtin, div, type Expr, int, lt, mod, mul, variable } from '../../src/ir/expressions/expr.ts'
+import { printExpr } from '../../src/ir/print/print-stage2.ts'
+import type { Stmt } from '../../src/ir/statements/loops.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
 import { pipelineInvariants } from '../../src/lower/pipelining/pipeline-invariants.ts'
 import { at, loop, store } from '../../src/schedule/examples/build.ts'
 

@@ -1,7 +1,7 @@
 /** Searches run before their statement, where the conditions of its expressions hold that protect what they read. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { Names } from '../../src/ir/bound-names.ts'
+import { Names } from '../../src/ir/expressions/bound-names.ts'
 import {
   add,
   all,
@@ -14,10 +14,10 @@ import {
   search,
   select,
   variable,
-} from '../../src/ir/expr.ts'
-import type { Stmt } from '../../src/ir/loops.ts'
-import { printBody } from '../../src/ir/print-stage2.ts'
-import { when } from '../../src/ir/statement-builders.ts'
+} from '../../src/ir/expressions/expr.ts'
+import { printBody } from '../../src/ir/print/print-stage2.ts'
+import type { Stmt } from '../../src/ir/statements/loops.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
 import { expandSearches } from '../../src/lower/loops/search-expansion.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 

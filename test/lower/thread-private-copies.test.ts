@@ -1,8 +1,8 @@
 /** Shared memory that threads fill, each for itself: kernels as a schedule does not make them. */
 import { describe, expect, test } from 'vitest'
-import { add, eq, lt } from '../../src/ir/expr.ts'
-import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { when } from '../../src/ir/statement-builders.ts'
+import { add, eq, lt } from '../../src/ir/expressions/expr.ts'
+import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
 import { makeCopiesCooperative } from '../../src/lower/memory/cooperative-copies.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'

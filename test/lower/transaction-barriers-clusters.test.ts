@@ -5,7 +5,7 @@
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { compileExpr, type Frame } from '../../src/interpret/thread-code.ts'
-import type { InstrCall } from '../../src/ir/instr-call.ts'
+import type { InstrCall } from '../../src/ir/instructions/instr-call.ts'
 import { Device } from '../support/asynchronous.ts'
 import { runs } from '../support/cases.ts'
 import { expectOn, inputsOf, type Steps, scheduled } from './tma-products.ts'

@@ -1,9 +1,9 @@
 /** Copies that cannot count their bytes: not every thread would wait for all of a round, or not for as many of each. */
 import { describe, expect, test } from 'vitest'
-import { bool, constant, int, load, lt } from '../../src/ir/expr.ts'
-import type { Stmt } from '../../src/ir/loops.ts'
-import { store, when } from '../../src/ir/statement-builders.ts'
-import { rewriteStmts } from '../../src/ir/tree.ts'
+import { bool, constant, int, load, lt } from '../../src/ir/expressions/expr.ts'
+import type { Stmt } from '../../src/ir/statements/loops.ts'
+import { store, when } from '../../src/ir/statements/statement-builders.ts'
+import { rewriteStmts } from '../../src/ir/statements/tree.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import type { Kernel } from '../../src/node.ts'
 import { diagnosticOf } from '../support/refusal.ts'

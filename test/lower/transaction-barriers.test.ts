@@ -4,8 +4,8 @@
  */
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { rewriteStmts, stmt, walkStmts } from '../../src/ir/tree.ts'
+import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
+import { rewriteStmts, stmt, walkStmts } from '../../src/ir/statements/tree.ts'
 import { asynchronousInstrs, insertAsyncWaits } from '../../src/lower/pipelining/async-wait-insertion.ts'
 import { runs } from '../support/cases.ts'
 import {

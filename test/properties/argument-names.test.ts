@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { additionalArrays } from '../../src/ir/format-tables.ts'
+import { additionalArrays } from '../../src/ir/formats/format-tables.ts'
 import { coords, type Device, dense, devices, load, SptError, type Tensor } from '../../src/node.ts'
 import { costly } from '../support/cases.ts'
 import { diagnosticOf } from '../support/refusal.ts'

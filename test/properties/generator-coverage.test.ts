@@ -1,7 +1,7 @@
 /** What the generators of the laws make: from one seed for ever, so that a word that is missing says that they lost it. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { loopsOf } from '../../src/ir/definitions.ts'
+import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { isTurnOf, LONG } from '../support/cases.ts'
 import { formatCase, poolOf } from './formats.ts'

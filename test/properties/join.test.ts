@@ -1,7 +1,7 @@
 /** Nests in common loops do what they did one after the other, or are refused; what they combine in one place may be kept there. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { print2 } from '../../src/ir/print-stage2.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { printedSteps } from '../../src/api/trace-text.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { refusal as diagnosticOf } from '../support/refusal.ts'
 import { agreeOnAll } from './agree.ts'

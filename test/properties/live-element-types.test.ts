@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runLoops } from '../../src/api/stage-runs.ts'
-import { type Dtype, INT_RANGE, isFloat } from '../../src/ir/dtype.ts'
+import { type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'

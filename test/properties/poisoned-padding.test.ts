@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { StoredAxis } from '../../src/ir/axis.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import type { FormatInstance } from '../../src/ir/format.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import type { FormatInstance } from '../../src/ir/formats/format.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { type Device, devices, load, SptError } from '../../src/node.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'

@@ -5,7 +5,7 @@ import { sparsityAttributes, type TensorMask } from '../../src/analysis/sparsity
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import type { Kernel1 } from '../../src/ir/stage1.ts'
+import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'

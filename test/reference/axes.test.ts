@@ -1,8 +1,8 @@
 /** Hand-computed cases, one axis kind or access rule each. */
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { add, constant, int, lt, mul, select } from '../../src/ir/expr.ts'
-import type { Monoid } from '../../src/ir/monoid.ts'
+import { add, constant, int, lt, mul, select } from '../../src/ir/expressions/expr.ts'
+import type { Monoid } from '../../src/ir/values/monoid.ts'
 import { reference } from '../../src/reference/index.ts'
 import { assign, at, buffer, dense, ell, iterate, kernel, ragged, reduce, size, sparse, v } from './build.ts'
 

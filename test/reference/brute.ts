@@ -3,10 +3,10 @@
  * values, every iterator tries every coordinate and asks whether it is stored, expressions are walked anew each
  * time, integers are BigInts. Axes are unique; small sizes only.
  */
-import { type Axis, isStored, parentOf } from '../../src/ir/axis.ts'
-import { isFloat } from '../../src/ir/dtype.ts'
-import type { Expr, Load } from '../../src/ir/expr.ts'
-import type { Kernel1, Stmt1 } from '../../src/ir/stage1.ts'
+import { type Axis, isStored, parentOf } from '../../src/ir/coordinates/axis.ts'
+import type { Kernel1, Stmt1 } from '../../src/ir/coordinates/stage1.ts'
+import type { Expr, Load } from '../../src/ir/expressions/expr.ts'
+import { isFloat } from '../../src/ir/values/dtype.ts'
 import type { RefInputs } from '../../src/reference/index.ts'
 
 type Tensor = Map<string, number>

@@ -1,9 +1,9 @@
 /** Short ways to write Stage I by hand. */
-import type { Axis } from '../../src/ir/axis.ts'
-import type { Dtype } from '../../src/ir/dtype.ts'
-import { type Expr, load, variable } from '../../src/ir/expr.ts'
-import { type BuiltinReducer, builtinMonoid } from '../../src/ir/monoid.ts'
-import type { Buffer1, Iteration, Kernel1, Param, Role, Stmt1 } from '../../src/ir/stage1.ts'
+import type { Axis } from '../../src/ir/coordinates/axis.ts'
+import type { Buffer1, Iteration, Kernel1, Param, Role, Stmt1 } from '../../src/ir/coordinates/stage1.ts'
+import { type Expr, load, variable } from '../../src/ir/expressions/expr.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
+import { type BuiltinReducer, builtinMonoid } from '../../src/ir/values/monoid.ts'
 
 export const v = (name: string, dtype: Dtype = 'i32'): Expr => variable(name, dtype)
 export const size = (name: string): Param => ({ name, kind: 'size', dtype: 'i32' })

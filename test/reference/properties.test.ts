@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { print1 } from '../../src/ir/print-stage1.ts'
+import { print1 } from '../../src/ir/print/print-stage1.ts'
 import { type RefOutputs, reference } from '../../src/reference/index.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'
 import { kernelOf } from '../elaborate/support.ts'

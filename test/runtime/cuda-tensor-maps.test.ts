@@ -1,6 +1,6 @@
 /** Matrices that launches take: what the driver is told of them, and when. */
 import { expect, test } from 'vitest'
-import { int, variable } from '../../src/ir/expr.ts'
+import { int, variable } from '../../src/ir/expressions/expr.ts'
 import type { CudaDriver, DriverCalls } from '../../src/runtime/cuda/driver.ts'
 import { MATRIX_BYTES, Matrices, type MatrixSpec } from '../../src/runtime/cuda/tensor-map-descriptors.ts'
 import { FakeDriver } from './cuda-fake.ts'

@@ -1,8 +1,8 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import type { Dtype } from '../../src/ir/dtype.ts'
-import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/half.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import type { HostArray } from '../../src/runtime/device.ts'
 import { deviceToHost, hostToDevice, roundTo, wordDtype } from '../../src/runtime/widened-elements.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { printBody } from '../../src/ir/print-stage2.ts'
+import { printBody } from '../../src/ir/print/print-stage2.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { apply, start } from '../../src/schedule/state/state.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { verifyPass } from '../../src/api/stage-verifier.ts'
-import { type Expr, int, load, lt, variable } from '../../src/ir/expr.ts'
+import { type Expr, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
 import { at, buffer, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { interpreted } from '../support/interpreted.ts'

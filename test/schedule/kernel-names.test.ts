@@ -1,9 +1,9 @@
 /** Names that are kept from step to step are those of the kernel, whatever was followed before. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
-import { int } from '../../src/ir/expr.ts'
-import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { stmt } from '../../src/ir/tree.ts'
+import { int } from '../../src/ir/expressions/expr.ts'
+import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
+import { stmt } from '../../src/ir/statements/tree.ts'
 import { KernelNames } from '../../src/schedule/names/kernel-names.ts'
 
 const NAMES = ['a', 'b', 'c', 'd']

@@ -12,8 +12,8 @@ vi.mock('../../src/ast/diagnostic.ts', async (original) => {
 })
 
 import { parseProgram } from '../../src/api/program.ts'
-import { add } from '../../src/ir/expr.ts'
-import type { Kernel2 } from '../../src/ir/loops.ts'
+import { add } from '../../src/ir/expressions/expr.ts'
+import type { Kernel2 } from '../../src/ir/statements/loops.ts'
 import type { Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'

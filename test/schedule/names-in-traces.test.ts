@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { loopsOf } from '../../src/ir/definitions.ts'
+import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import { runs } from '../support/cases.ts'
 
 const TEXT = `kernel k(m: size, n: size) {

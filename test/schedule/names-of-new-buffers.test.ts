@@ -1,6 +1,6 @@
 /** Buffers that steps make are named by texts of schedules before they are there. */
 import { expect, test } from 'vitest'
-import { walkStmts1 } from '../../src/ir/stage1-tree.ts'
+import { walkStmts1 } from '../../src/ir/coordinates/stage1-tree.ts'
 import { type Kernel, load, SptError } from '../../src/node.ts'
 import { scheduleText } from '../../src/search.ts'
 import { sample } from '../support/cases.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import type { SptError } from '../../src/ast/diagnostic.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'

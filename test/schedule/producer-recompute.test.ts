@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { dense } from '../../src/api/tensors.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { Kernel } from '../../src/node.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { standard } from '../support/packaged-formats.ts'

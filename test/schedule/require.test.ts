@@ -1,7 +1,7 @@
 /** `require` takes guards away that facts about sizes decide: over loops, and over validated coordinates. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
 
 const TEXT = `
 format blocks(b) over (i, j) {

@@ -1,8 +1,8 @@
 /** Reversed loops: the same iterations, before `bind` or after it; twice it is the loop as it was. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { loopsOf } from '../../src/ir/definitions.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
+import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { LoopStep } from '../../src/schedule/steps/steps.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { runs } from '../support/cases.ts'

@@ -1,8 +1,8 @@
 /** Kernels without a schedule on devices with threads: which form runs, and that it computes what the reference computes. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { isDense } from '../../src/ir/axis.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
+import { isDense } from '../../src/ir/coordinates/axis.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import {
   type CompiledKernel,
   type CoordTensor,

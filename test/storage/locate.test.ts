@@ -1,8 +1,8 @@
 /** Where equal coordinates meet, each goes to an element, whatever repeats its coordinate beside it. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { StoredAxis } from '../../src/ir/axis.ts'
-import { int } from '../../src/ir/expr.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import { int } from '../../src/ir/expressions/expr.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
 import { locate } from '../../src/storage/locate.ts'
 import { runs } from '../support/cases.ts'

@@ -5,7 +5,7 @@
 import { InternalError } from '../../src/ast/diagnostic.ts'
 import type { Memory } from '../../src/interpret/races.ts'
 import { compileExpr, type Frame, type Instructions } from '../../src/interpret/thread-code.ts'
-import type { InstrCall } from '../../src/ir/instr-call.ts'
+import type { InstrCall } from '../../src/ir/instructions/instr-call.ts'
 
 /** `put`: a row, without a fence; `put_fenced`: with one; `twice`: reads its row through the proxy. */
 export const PROXIED = `

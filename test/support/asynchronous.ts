@@ -8,9 +8,9 @@ import { expect } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostic.ts'
 import type { Memory } from '../../src/interpret/races.ts'
 import { compileExpr, type Frame, type Instructions } from '../../src/interpret/thread-code.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
-import type { Expr } from '../../src/ir/expr.ts'
-import type { CallPiece, InstrCall } from '../../src/ir/instr-call.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import type { CallPiece, InstrCall } from '../../src/ir/instructions/instr-call.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 
 /** `bulk`: boxes; `later`: rows, in groups; `multiply`: C += A B on tiles, ordered, in groups; `leave`: boxes to global memory. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { emit } from '../../src/backends/emit.ts'
 import type { Cells } from '../../src/interpret/memory-cells.ts'
-import type { Plan } from '../../src/ir/loops.ts'
+import type { Plan } from '../../src/ir/statements/loops.ts'
 import { decoder, encoder, newValues } from '../../src/storage/values.ts'
 
 export const compilerOfC = ['cc', 'gcc', 'clang'].find((c) => spawnSync(c, ['--version']).status === 0)

@@ -2,13 +2,14 @@
  * A plan at some of its iterations, in exact integers and in 32 bits side by side: where an extent, an index or a condition
  * differs. Nothing is stored; what data decide may be anything. Shares nothing with `analysis/integers/plan-ranges.ts`.
  */
-import { isFloat } from '../../src/ir/dtype.ts'
-import { type Expr, THREAD_AXES } from '../../src/ir/expr.ts'
-import { children } from '../../src/ir/expr-tree.ts'
-import type { Buffer, Plan, Stmt } from '../../src/ir/loops.ts'
-import type { BinaryOp } from '../../src/ir/ops.ts'
-import { printExpr } from '../../src/ir/print-stage2.ts'
-import { piecesOf } from '../../src/ir/tree.ts'
+
+import { type Expr, THREAD_AXES } from '../../src/ir/expressions/expr.ts'
+import { children } from '../../src/ir/expressions/expr-tree.ts'
+import { printExpr } from '../../src/ir/print/print-stage2.ts'
+import type { Buffer, Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import { piecesOf } from '../../src/ir/statements/tree.ts'
+import { isFloat } from '../../src/ir/values/dtype.ts'
+import type { BinaryOp } from '../../src/ir/values/ops.ts'
 
 interface Both {
   readonly exact: bigint

@@ -1,5 +1,5 @@
 /** Random compositions as text: parts in parts, over the formats of the kernels' files. */
-import type { AnyFormat } from '../../src/ir/format.ts'
+import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import type { Choices } from './choices.ts'
 
 /** Formats that hold anything, and what a part may be made of. */

@@ -1,9 +1,9 @@
 /** Entries on the host, and what queries are asked of. */
 
 import type { MapTable } from '../../src/columns/expression-program.ts'
-import type { TypedArray } from '../../src/ir/arrays.ts'
-import type { StoredAxis } from '../../src/ir/axis.ts'
-import { type Expr, int } from '../../src/ir/expr.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import { type Expr, int } from '../../src/ir/expressions/expr.ts'
+import type { TypedArray } from '../../src/ir/values/arrays.ts'
 import { Frame } from '../../src/storage/column-engine.ts'
 import { loadEntries } from '../../src/storage/convert.ts'
 import { runSync } from '../../src/storage/coroutines.ts'

@@ -1,7 +1,6 @@
 /** Random integer expressions over names, and values for these. */
 import fc from 'fast-check'
 import { Facts } from '../../src/analysis/integers/facts.ts'
-import { evaluate } from '../../src/ir/evaluate.ts'
 import {
   add,
   binary,
@@ -18,8 +17,9 @@ import {
   select,
   sub,
   variable,
-} from '../../src/ir/expr.ts'
-import type { Pattern } from '../../src/ir/patterns.ts'
+} from '../../src/ir/expressions/expr.ts'
+import type { Pattern } from '../../src/ir/expressions/patterns.ts'
+import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { Choices, choiceNumbers } from './choices.ts'
 
 /** Loops of a constant extent, loops of as many rounds as a size says, and sizes. */

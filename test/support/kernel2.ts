@@ -2,11 +2,22 @@
 import fc from 'fast-check'
 import { interpret, type Order } from '../../src/interpret/stage2.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
-import { add, constant, div, type Expr, type Load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { builtinMonoid, type Monoid } from '../../src/ir/monoid.ts'
-import { print2 } from '../../src/ir/print-stage2.ts'
-import { when } from '../../src/ir/statement-builders.ts'
+import {
+  add,
+  constant,
+  div,
+  type Expr,
+  type Load,
+  lt,
+  max,
+  mul,
+  sub,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import { print2 } from '../../src/ir/print/print-stage2.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
+import { builtinMonoid, type Monoid } from '../../src/ir/values/monoid.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'

@@ -1,5 +1,5 @@
 /** Sizes and sparse tensors of every awkward shape, with values that all types hold exactly. */
-import type { Dtype } from '../../src/ir/dtype.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
 import type { Choices } from './choices.ts'
 
 export interface Entries {

@@ -1,9 +1,9 @@
 /** The formats of the package with arguments, and matrices that each of them can hold. */
 import fc from 'fast-check'
 import { instantiate } from '../../src/formats/instance/instantiate.ts'
-import type { StoredAxis } from '../../src/ir/axis.ts'
-import { variable } from '../../src/ir/expr.ts'
-import type { AnyFormat, Instance } from '../../src/ir/format.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import { variable } from '../../src/ir/expressions/expr.ts'
+import type { AnyFormat, Instance } from '../../src/ir/formats/format.ts'
 import { load } from '../../src/node.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import type { StoredParts } from '../../src/storage/stored-parts.ts'

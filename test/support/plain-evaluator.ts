@@ -2,8 +2,9 @@
  * The arithmetic of the language once more, for tests of the code that folds constants and of the reference, which share
  * theirs: integers are BigInt, halves come from a table of all their numbers, and nothing is simplified.
  */
-import type { Dtype } from '../../src/ir/dtype.ts'
-import type { Binary, Call, Expr } from '../../src/ir/expr-nodes.ts'
+
+import type { Binary, Call, Expr } from '../../src/ir/expressions/expr-nodes.ts'
+import type { Dtype } from '../../src/ir/values/dtype.ts'
 
 /** Numbers from 0 to the largest of a type with so many bits of exponent and fraction, by their bits. */
 function numbersOf(exponents: number, fractions: number): readonly number[] {

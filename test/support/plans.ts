@@ -1,7 +1,7 @@
 /** Plans with arrays of numbers, and what stands in them. */
 import { interpretPlan } from '../../src/interpret/stage3.ts'
-import type { Plan, Stmt } from '../../src/ir/loops.ts'
-import { walkStmts } from '../../src/ir/tree.ts'
+import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import { walkStmts } from '../../src/ir/statements/tree.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
 
 /** What the arrays are afterwards. */

@@ -3,7 +3,7 @@
  * that its type holds exactly, so that results have to be equal to the last bit.
  */
 
-import { type Dtype, isFloat, isHalf } from '../../src/ir/dtype.ts'
+import { type Dtype, isFloat, isHalf } from '../../src/ir/values/dtype.ts'
 import type { RefInputs, RefTensor } from '../../src/reference/index.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { encoder, newValues } from '../../src/storage/values.ts'

@@ -1,6 +1,6 @@
 /** Generated programs as they are read: the formats before each are always the same, and read once. */
 import { parseProgram, type SptProgram } from '../../src/api/program.ts'
-import type { AnyFormat } from '../../src/ir/format.ts'
+import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { FORMATS } from './program-parts.ts'
 
 let standard: ReadonlyMap<string, AnyFormat> | undefined

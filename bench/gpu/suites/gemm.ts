@@ -1,5 +1,5 @@
 /** Dense products against cuBLAS: the gauge of the instructions. */
-import { DTYPE_BYTES } from '../../../src/ir/dtype.ts'
+import { DTYPE_BYTES } from '../../../src/ir/values/dtype.ts'
 import { dense, type ValueArray } from '../../../src/node.ts'
 import type { Arithmetic } from '../../peers/cublas.ts'
 import { type Half, halves, widen } from '../blocks.ts'

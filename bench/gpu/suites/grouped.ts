@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DTYPE_BYTES } from '../../../src/ir/dtype.ts'
+import { DTYPE_BYTES } from '../../../src/ir/values/dtype.ts'
 import { dense } from '../../../src/node.ts'
 import type { GroupKind } from '../../families/groups.ts'
 import { entryOf, type GroupCase, type PythonResult, pythonPeers } from '../../peers/python.ts'

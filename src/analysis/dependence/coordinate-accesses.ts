@@ -1,11 +1,11 @@
 /** Accesses of a body with the iterators around them, for the checks of S and R iterators. */
 import type { Span } from '../../ast/diagnostic.ts'
-import { type Axis, isFused } from '../../ir/axis.ts'
-import type { Expr, Load } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
+import { type Axis, isFused } from '../../ir/coordinates/axis.ts'
+import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import { readsOf1, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
-import { readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
 
 /** An open iterator with its coordinate, or with the coordinates of all members of a fused axis. */
 export interface OpenIter {

@@ -5,11 +5,18 @@
  * b`, `i % b`), and the index of a load from a permutation (`row[i * b + ii]`). The loaded element may be a digit, too
  * (`tile[i] * b + ii`).
  */
-import { type Axis, denseAxis, isAttached, isGathered, isStored, repeatsCoordinates } from '../../ir/axis.ts'
-import { type Expr, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, rewriteExpr } from '../../ir/expr-tree.ts'
-import type { Buffer1 } from '../../ir/stage1.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import {
+  type Axis,
+  denseAxis,
+  isAttached,
+  isGathered,
+  isStored,
+  repeatsCoordinates,
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
+import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { coefficientsOf, keepTerms, linear } from '../integers/linear.ts'
 import { mixedRadix } from '../integers/mixed-radix.ts'
 import { rangeOfSum, rangesOver } from '../integers/ranges.ts'

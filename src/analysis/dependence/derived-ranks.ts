@@ -2,9 +2,9 @@
  * Ranks that follow from known ranks: the ranks of the same tuples in the same groups, or in equal chunks of these
  * groups. A remainder then replaces a sort of all entries.
  */
-import { type Expr, mod, variable } from '../../ir/expr.ts'
-import { operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { type Expr, mod, variable } from '../../ir/expressions/expr.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { operandsOf, type Query, sourceOf } from '../../ir/formats/queries.ts'
 
 /**
  * Returns the number of different smaller tuples `of` among coordinates with the same `by`, over the `known` queries;

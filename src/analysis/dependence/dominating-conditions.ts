@@ -1,9 +1,10 @@
 /** Control dependence: the conditions around a statement, and those that can be evaluated outside of some loops. */
-import { writesOf } from '../../ir/accesses.ts'
-import { all, conjuncts, type Expr, not } from '../../ir/expr.ts'
-import { mentionsSome, readsSome } from '../../ir/expr-tree.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf } from '../../ir/tree.ts'
+
+import { all, conjuncts, type Expr, not } from '../../ir/expressions/expr.ts'
+import { mentionsSome, readsSome } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf } from '../../ir/statements/tree.ts'
 
 export interface Condition {
   readonly cond: Expr

@@ -1,7 +1,7 @@
 /** Full coverage: whether loops visit all elements of a buffer, or of some of its dimensions. */
-import { ceildiv, div, type Expr, int, isOne } from '../../ir/expr.ts'
-import type { Fact, For } from '../../ir/loops.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+import { ceildiv, div, type Expr, int, isOne } from '../../ir/expressions/expr.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { Fact, For } from '../../ir/statements/loops.ts'
 import { Facts } from '../integers/facts.ts'
 import { keepTerms, type Linear, linear, linearKey, loopMap } from '../integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../integers/mixed-radix.ts'

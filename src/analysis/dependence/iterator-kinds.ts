@@ -4,9 +4,9 @@
  * order or concurrently. R: iterations combine through one reducer, and no partial value is visible.
  */
 import type { Diagnostic, Label } from '../../ast/diagnostic.ts'
-import { type Axis, isAttached, isGathered } from '../../ir/axis.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+import { type Axis, isAttached, isGathered } from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
 import { type Determined, determined, distinctIn } from './coordinate-injectivity.ts'
 

@@ -1,11 +1,11 @@
 /** Writes of a loop's iterations, and whether these are provably disjoint (loop-carried output dependences). */
 
-import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { readsSome } from '../../ir/expr-tree.ts'
-import type { For, Kernel2 } from '../../ir/loops.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { readsSome } from '../../ir/expressions/expr-tree.ts'
+import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
 import { blockOf, type Space } from './subscript-injectivity.ts'
 
 export function spaceIn(kernel: Kernel2, loop: For): Space {

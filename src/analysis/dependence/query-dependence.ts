@@ -1,7 +1,7 @@
 /** Dependence of a format's expressions on old axes, by name, through queries. */
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import { determiningExprs, operandsOf, type Query } from '../../ir/queries.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { determiningExprs, operandsOf, type Query } from '../../ir/formats/queries.ts'
 
 type Known = ReadonlyMap<string, ReadonlySet<string>>
 

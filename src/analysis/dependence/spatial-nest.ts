@@ -1,10 +1,11 @@
 /** Copies of the spatial loops around an element, separate from the loops that combine into it. */
-import { copiedMode } from '../../ir/clone-loops.ts'
-import { type Expr, variable } from '../../ir/expr.ts'
-import { mentions, mentionsSome, substitute } from '../../ir/expr-tree.ts'
-import type { For } from '../../ir/loops.ts'
-import { loopsUsedBy } from '../../ir/reductions.ts'
-import { type Body, stmt } from '../../ir/tree.ts'
+
+import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import { mentions, mentionsSome, substitute } from '../../ir/expressions/expr-tree.ts'
+import { copiedMode } from '../../ir/statements/clone-loops.ts'
+import type { For } from '../../ir/statements/loops.ts'
+import { loopsUsedBy } from '../../ir/statements/reductions.ts'
+import { type Body, stmt } from '../../ir/statements/tree.ts'
 
 export interface SpatialNest {
   readonly nest: Body

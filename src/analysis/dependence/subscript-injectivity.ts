@@ -2,10 +2,10 @@
  * Dependence testing of affine subscripts. Every legality check is reduced to one question: do different values of a
  * loop variable reach different elements?
  */
-import { add, type Expr, int } from '../../ir/expr.ts'
-import { freeVars, mentions, mentionsSome } from '../../ir/expr-tree.ts'
-import { isSingleIteration } from '../../ir/reductions.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { add, type Expr, int } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, mentionsSome } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { isSingleIteration } from '../../ir/statements/reductions.ts'
 import { isIndex, isNonNegative } from '../integers/interval.ts'
 import {
   keepTerms,

@@ -1,8 +1,8 @@
 /** Contiguity and alignment of accesses: runs of neighbouring elements along a loop. */
-import { type Expr, int, lt, variable } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { type Expr, int, lt, variable } from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Facts } from '../integers/facts.ts'
 import { coefficientOf, linear } from '../integers/linear.ts'
 

@@ -1,7 +1,7 @@
 /** Returns the instructions that the loops of a kernel are mapped to (`tensorize`), by name. */
-import type { Instr } from '../../ir/instr.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
-import { walkStmts } from '../../ir/tree.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
+import { walkStmts } from '../../ir/statements/tree.ts'
 
 export function instructionsOf(kernel: Kernel2): ReadonlyMap<string, Instr> {
   const out = new Map<string, Instr>()

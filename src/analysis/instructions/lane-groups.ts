@@ -4,12 +4,12 @@
  * thread.x, and all of them execute one statement.
  */
 
-import { accessesOf } from '../../ir/accesses.ts'
-import type { ThreadAxis } from '../../ir/expr.ts'
-import { levelOf } from '../../ir/hardware-axes.ts'
-import type { Stmt } from '../../ir/loops.ts'
+import type { ThreadAxis } from '../../ir/expressions/expr.ts'
+import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { type Body, bodiesOf, someStmt, walkStmts } from '../../ir/tree.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import type { Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, someStmt, walkStmts } from '../../ir/statements/tree.ts'
 
 export interface Lanes {
   /** The number of threads; 1 if no operation is collective. */

@@ -4,13 +4,13 @@
  * of missing elements if the instruction moves a box of a matrix or fills with zeros (`zero-fill.ts`). A store of a box
  * may skip elements beyond the edges of the matrix.
  */
-import { conjuncts, type Expr, type Load, load } from '../../ir/expr.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
-import type { Instr } from '../../ir/instr.ts'
-import type { For, Reduce, Store } from '../../ir/loops.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import type { Body } from '../../ir/tree.ts'
+import { conjuncts, type Expr, type Load, load } from '../../ir/expressions/expr.ts'
+import { walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
+import type { For, Reduce, Store } from '../../ir/statements/loops.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 import { matches } from '../expression-pattern.ts'
 import { boundOfRun } from './aligned-runs.ts'
 import { elementsIn } from './operand-digits.ts'

@@ -1,10 +1,10 @@
 /** Addresses in declared memories: the last dimensions of a buffer are tiles, each stored as the memory declares. */
 import { invariant } from '../../ast/diagnostic.ts'
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { add, div, type Expr, int, mod } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
-import { coordinateName, type Memory } from '../../ir/instr.ts'
-import type { Buffer } from '../../ir/loops.ts'
+import { add, div, type Expr, int, mod } from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
+import { coordinateName, type Memory } from '../../ir/instructions/instr.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { keepTerms, linear, mapNumbers, minus, sumExpr } from '../integers/linear.ts'
 
 /**

@@ -4,11 +4,11 @@
  * dimension become one loop along it, and so do the possible values of an element. Operands are then checked by
  * dimension.
  */
-import { add, type Expr, int, type Load, mul, variable } from '../../ir/expr.ts'
-import { mentions, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
-import type { Instr, Operand } from '../../ir/instr.ts'
-import type { For } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { add, type Expr, int, type Load, mul, variable } from '../../ir/expressions/expr.ts'
+import { mentions, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { Instr, Operand } from '../../ir/instructions/instr.ts'
+import type { For } from '../../ir/statements/loops.ts'
 import { linear } from '../integers/linear.ts'
 
 export interface IndexDigit {

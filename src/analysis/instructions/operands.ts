@@ -1,16 +1,22 @@
 /** Checks of the buffers in place of an instruction's operands: their memories, whole tiles, and alignment. */
 
 import type { Advice, Refusal } from '../../ast/diagnostic.ts'
-import { coordinatesAt } from '../../ir/arrays.ts'
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import { type Expr, type Load, variable } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
-import { coordinateName, type Instr, type Memory, type Operand, tileSteps } from '../../ir/instr.ts'
-import type { Buffer, For } from '../../ir/loops.ts'
+import { type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { keyOf, sameData } from '../../ir/expressions/structural-equality.ts'
+import {
+  coordinateName,
+  type Instr,
+  type Memory,
+  type Operand,
+  tileSteps,
+} from '../../ir/instructions/instr.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { keyOf, sameData } from '../../ir/structural-equality.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
+import type { Buffer, For } from '../../ir/statements/loops.ts'
+import { coordinatesAt } from '../../ir/values/arrays.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Facts } from '../integers/facts.ts'
 import { coefficientOf, linear } from '../integers/linear.ts'
 import { notInRuns } from './aligned-runs.ts'

@@ -3,12 +3,12 @@
  * that all of the box is written; in a stored box, elements beyond the edges are skipped. Other copies have one
  * condition for all of their elements (`filled`: source sizes of asynchronous copies).
  */
-import { conjuncts, type Expr, type Load, lt } from '../../ir/expr.ts'
-import { freeVars, mentions, mentionsSome, someExpr } from '../../ir/expr-tree.ts'
-import type { Instr } from '../../ir/instr.ts'
-import type { Buffer, For, Stmt, Store } from '../../ir/loops.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { conjuncts, type Expr, type Load, lt } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, mentionsSome, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
+import type { Buffer, For, Stmt, Store } from '../../ir/statements/loops.ts'
 import { boundKey } from '../integers/linear.ts'
 import { type Around, type Mismatch, no } from './operands.ts'
 

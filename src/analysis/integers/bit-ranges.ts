@@ -1,5 +1,5 @@
 /** Ranges of bit operations, from the ranges of their operands. Results are 32-bit words for any operands. */
-import type { MathFn } from '../../ir/math.ts'
+import type { MathFn } from '../../ir/values/math.ts'
 
 type Ends = readonly [lo: number, hi: number]
 

@@ -1,7 +1,7 @@
 /** Rules for upper bounds (exclusive) of integers, from facts about their operands. */
-import { ceildiv, type Expr, int, mul } from '../../ir/expr.ts'
-import { type Bindings, matcher, type Pattern } from '../../ir/patterns.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+import { ceildiv, type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import { type Bindings, matcher, type Pattern } from '../../ir/expressions/patterns.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type Interval, isIndex } from './interval.ts'
 import { keepTerms, linear, roundedUp, sumExpr } from './linear.ts'
 import { rangeOfSum } from './ranges.ts'

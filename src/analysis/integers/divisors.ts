@@ -1,6 +1,6 @@
 /** Divisors of integer expressions. */
-import type { Expr } from '../../ir/expr.ts'
-import { perExpr } from '../../ir/expr-tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { perExpr } from '../../ir/expressions/expr-tree.ts'
 
 export const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
 

@@ -2,8 +2,8 @@
  * Symbolic interval analysis (bounds inference): the interval of index expressions while some loops run, as sums over
  * terms that do not change meanwhile.
  */
-import { conjuncts, div, type Expr, int, max, sub } from '../../ir/expr.ts'
-import type { Buffer, For } from '../../ir/loops.ts'
+import { conjuncts, div, type Expr, int, max, sub } from '../../ir/expressions/expr.ts'
+import type { Buffer, For } from '../../ir/statements/loops.ts'
 import {
   constantSum,
   type Linear,

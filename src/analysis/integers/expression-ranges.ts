@@ -3,11 +3,12 @@
  * given sizes, by exact interval arithmetic. Names have the ranges of their values, index arrays have the ranges of
  * their possible contents, and surrounding conditions narrow ranges.
  */
-import { isFloat } from '../../ir/dtype.ts'
-import type { Expr, Load } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
-import type { Buffer } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { children } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
 import {
   ANY,
   beyond,

@@ -3,10 +3,10 @@
  * Conclusions are one-sided: a statement without a proof may hold as well. Sums and products of sizes and coordinates
  * are assumed not to wrap; sums and products of data may wrap (`ranges.ts`).
  */
-import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
-import { perExpr, readsSome } from '../../ir/expr-tree.ts'
-import type { Fact } from '../../ir/loops.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import { ceildiv, conjuncts, type Expr, int } from '../../ir/expressions/expr.ts'
+import { perExpr, readsSome } from '../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { Fact } from '../../ir/statements/loops.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
 import { HIGHEST, type Interval, isNonNegative, LOWEST } from './interval.ts'

@@ -1,11 +1,11 @@
 /** Implication of conditions (elimination of bounds checks): conditions that follow from facts about sizes. */
 
-import { all, conjuncts, type Expr, select } from '../../ir/expr.ts'
-import { rewriteExpr } from '../../ir/expr-tree.ts'
+import { all, conjuncts, type Expr, select } from '../../ir/expressions/expr.ts'
+import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { isSourceValue, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame, reuseIfSame } from '../../ir/lists.ts'
-import type { Buffer, Fact, For, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/tree.ts'
-import { isSourceValue, valuesIn } from '../../ir/wrapping-values.ts'
+import type { Buffer, Fact, For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/statements/tree.ts'
 import { Facts } from './facts.ts'
 
 /**

@@ -1,12 +1,12 @@
 /** Interval arithmetic: exact bounds of integer expressions, and whether 32 bits hold every result. */
 
-import { foldInt } from '../../ir/constant-folding.ts'
-import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/dtype.ts'
-import { type Expr, isZero } from '../../ir/expr.ts'
-import { MATH, type MathFn } from '../../ir/math.ts'
-import { TRUTH, wrap } from '../../ir/numeric.ts'
-import type { BinaryOp } from '../../ir/ops.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+import { type Expr, isZero } from '../../ir/expressions/expr.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { foldInt } from '../../ir/values/constant-folding.ts'
+import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
+import { MATH, type MathFn } from '../../ir/values/math.ts'
+import { TRUTH, wrap } from '../../ir/values/numeric.ts'
+import type { BinaryOp } from '../../ir/values/ops.ts'
 import { endsOfBits } from './bit-ranges.ts'
 
 export interface Interval {

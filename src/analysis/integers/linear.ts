@@ -1,9 +1,9 @@
 /** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`, and arithmetic on such sums. */
-import { add, type Expr, int, isZero, mul, variable } from '../../ir/expr.ts'
-import { mentions, mentionsSome } from '../../ir/expr-tree.ts'
-import type { For } from '../../ir/loops.ts'
+import { add, type Expr, int, isZero, mul, variable } from '../../ir/expressions/expr.ts'
+import { mentions, mentionsSome } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import type { For } from '../../ir/statements/loops.ts'
 
 export interface Term<T = Expr> {
   readonly term: T

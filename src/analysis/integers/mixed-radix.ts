@@ -1,7 +1,7 @@
 /** Mixed radix: sums `Σ stride · digit` whose value determines the digits, each from 0 up to its extent. */
-import { type Expr, int, mul } from '../../ir/expr.ts'
-import type { For } from '../../ir/loops.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+import { type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { For } from '../../ir/statements/loops.ts'
 import type { Linear } from './linear.ts'
 
 export interface Digit<T> {

@@ -2,7 +2,7 @@
  * Proofs that a sum is never negative, to which other questions about integers are reduced. Terms are replaced one by
  * one by bounds that make the sum smaller, until only a constant remains.
  */
-import type { Expr } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
 import {
   GivesUp,
   handy,

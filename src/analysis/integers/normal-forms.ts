@@ -2,10 +2,10 @@
  * Normal forms of integer expressions, in exact integers: sums over terms that consist of normal forms, so that equal
  * forms have equal values. 32-bit overflow is checked elsewhere.
  */
-import { binary, div, type Expr, int, load, variable } from '../../ir/expr.ts'
-import { perExpr } from '../../ir/expr-tree.ts'
-import { matcher } from '../../ir/patterns.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { binary, div, type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
+import { perExpr } from '../../ir/expressions/expr-tree.ts'
+import { matcher } from '../../ir/expressions/patterns.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { gcd } from './divisors.ts'
 import {
   constantSum,

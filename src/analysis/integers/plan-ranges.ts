@@ -6,10 +6,10 @@
  * reference, too. An expression that leads to an iteration or to an element must be exact; otherwise it is reported.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expr.ts'
-import { children, substitute } from '../../ir/expr-tree.ts'
-import type { For, Launch, Plan, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, exprsOf, piecesOf } from '../../ir/tree.ts'
+import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
+import { children, substitute } from '../../ir/expressions/expr-tree.ts'
+import type { For, Launch, Plan, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, exprsOf, piecesOf } from '../../ir/statements/tree.ts'
 import { type Box, type Over, overOf, Ranges, type Scope, scopeOf } from './expression-ranges.ts'
 import { type Interval, interval } from './interval.ts'
 

@@ -1,13 +1,14 @@
 /** Ranges and signs of integer expressions, from facts about names and arrays in their scope. */
-import { boundVarsOf } from '../../ir/bindings.ts'
-import { allocations } from '../../ir/definitions.ts'
-import { type Expr, int, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
-import { children, perExpr, someExpr, substitute, truncateDivisions } from '../../ir/expr-tree.ts'
-import type { Buffer } from '../../ir/loops.ts'
-import { MATH } from '../../ir/math.ts'
-import type { Param } from '../../ir/stage1.ts'
-import { type Body, walkStmts } from '../../ir/tree.ts'
-import { isSourceValue, type SourceValues, valuesIn } from '../../ir/wrapping-values.ts'
+
+import type { Param } from '../../ir/coordinates/stage1.ts'
+import { type Expr, int, sub, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
+import { children, perExpr, someExpr, substitute, truncateDivisions } from '../../ir/expressions/expr-tree.ts'
+import { isSourceValue, type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
+import { boundVarsOf } from '../../ir/statements/bindings.ts'
+import { allocations } from '../../ir/statements/definitions.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
+import { MATH } from '../../ir/values/math.ts'
 import {
   ANY,
   beyond,

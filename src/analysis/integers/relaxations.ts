@@ -1,6 +1,6 @@
 /** Relaxation rules: bounds of terms, by which a proof eliminates the terms. */
-import { type Expr, int, sub } from '../../ir/expr.ts'
-import { type Bindings, matcher, type Pattern } from '../../ir/patterns.ts'
+import { type Expr, int, sub } from '../../ir/expressions/expr.ts'
+import { type Bindings, matcher, type Pattern } from '../../ir/expressions/patterns.ts'
 
 export interface Relaxation {
   readonly name: string

@@ -2,13 +2,14 @@
  * Load balancing of nonzeros (merge path without rows as work): equal chunks (shares) of positions in segments, and the
  * segments that a chunk intersects.
  */
-import { isOffsets } from '../../ir/accesses.ts'
-import { type Expr, int, mul, search } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
-import { boundIndex } from '../../ir/hardware-axes.ts'
-import type { Buffer, For, Stmt, WorkPartition } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { rewriteStmts } from '../../ir/tree.ts'
+
+import { type Expr, int, mul, search } from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
+import { isOffsets } from '../../ir/statements/accesses.ts'
+import type { Buffer, For, Stmt, WorkPartition } from '../../ir/statements/loops.ts'
+import { rewriteStmts } from '../../ir/statements/tree.ts'
 import { coefficientOf, keepTerms, linear, mapNumbers, sumExpr, termsWith } from '../integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../integers/mixed-radix.ts'
 import type { Segments } from './segmented-loops.ts'

@@ -3,10 +3,10 @@
  * that names roles fits the loops of any format (the roles in hand-written schedules of SparseTIR and Halide).
  */
 
-import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import { mentions } from '../../ir/expr-tree.ts'
-import type { For } from '../../ir/loops.ts'
+import { mentions } from '../../ir/expressions/expr-tree.ts'
+import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { For } from '../../ir/statements/loops.ts'
 
 /**
  * `contiguous`: iterations write neighbours along the last dimension of a result with several dimensions. `rows`: they

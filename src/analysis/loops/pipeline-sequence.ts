@@ -5,14 +5,14 @@
  */
 
 import { invariant } from '../../ast/diagnostic.ts'
-import { accessesOf, writesOf } from '../../ir/accesses.ts'
-import { findLoop } from '../../ir/definitions.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { mentionsSome, readsSome } from '../../ir/expr-tree.ts'
-import { AXES_OF_BLOCK, boundIndex } from '../../ir/hardware-axes.ts'
-import type { For } from '../../ir/loops.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { mentionsSome, readsSome } from '../../ir/expressions/expr-tree.ts'
+import { AXES_OF_BLOCK, boundIndex } from '../../ir/instructions/hardware-axes.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
+import { accessesOf, writesOf } from '../../ir/statements/accesses.ts'
+import { findLoop } from '../../ir/statements/definitions.ts'
+import type { For } from '../../ir/statements/loops.ts'
+import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 import { conditionsAround } from '../dependence/dominating-conditions.ts'
 import { copiesIn } from './shared-memory-copies.ts'
 

@@ -1,14 +1,14 @@
 /** Segmented reductions: loops whose neighbouring iterations mostly combine into the same element. */
 
-import { accessesOf, readsOf, writesOf } from '../../ir/accesses.ts'
-import { boundVarsOf } from '../../ir/bindings.ts'
-import { add, type Expr, int, mul } from '../../ir/expr.ts'
-import { freeVars, mentions, mentionsSome } from '../../ir/expr-tree.ts'
-import type { For, Reduce } from '../../ir/loops.ts'
-import { elementChanges } from '../../ir/reductions.ts'
-import { define } from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, walkStmts } from '../../ir/tree.ts'
+import { add, type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, mentionsSome } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { accessesOf, readsOf, writesOf } from '../../ir/statements/accesses.ts'
+import { boundVarsOf } from '../../ir/statements/bindings.ts'
+import type { For, Reduce } from '../../ir/statements/loops.ts'
+import { elementChanges } from '../../ir/statements/reductions.ts'
+import { define } from '../../ir/statements/statement-builders.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 import { linear } from '../integers/linear.ts'
 
 export interface Segments {

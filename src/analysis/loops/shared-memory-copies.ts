@@ -1,7 +1,7 @@
 /** Copies into shared memory in a loop: the statements that only copy, and can run iterations ahead of their use. */
-import { accessesOf, writesOf } from '../../ir/accesses.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import type { Body } from '../../ir/tree.ts'
+import { accessesOf, writesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 
 export interface Copies {
   /** Statements of the loop's body that only copy, in order. */

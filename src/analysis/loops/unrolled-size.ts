@@ -1,6 +1,6 @@
 /** The number of statements after loops are unrolled. */
-import type { For, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf } from '../../ir/tree.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf } from '../../ir/statements/tree.ts'
 
 /** Returns the number of copies that an unrolled loop makes of its body; 1 for other loops. */
 export function copiesOf(l: For): number {

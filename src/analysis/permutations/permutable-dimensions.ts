@@ -6,8 +6,8 @@
  * forbids that.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { iterationsOf, writtenBuffers1 } from '../../ir/stage1-tree.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { Alike, PermutationObstacle, TensorDimension } from './permutation-classes.ts'
 import { PermutationWalk } from './permutation-walk.ts'
 

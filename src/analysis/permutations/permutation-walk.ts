@@ -14,14 +14,14 @@ import {
   isStored,
   parentOf,
   type StoredAxis,
-} from '../../ir/axis.ts'
-import type { Expr, Load } from '../../ir/expr.ts'
-import { children, substitute } from '../../ir/expr-tree.ts'
-import { isCompare } from '../../ir/ops.ts'
-import { printExpr1 } from '../../ir/print-stage1.ts'
-import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { someStmt1 } from '../../ir/stage1-tree.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import { someStmt1 } from '../../ir/coordinates/stage1-tree.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { children, substitute } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { printExpr1 } from '../../ir/print/print-stage1.ts'
+import { isCompare } from '../../ir/values/ops.ts'
 import { Alike } from './permutation-classes.ts'
 
 /** A coordinate in scope. */

@@ -5,8 +5,8 @@
  * function with f(0) ≠ 0 gives a constant, not zero.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { iterationsOf, writtenBuffers1 } from '../../ir/stage1-tree.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { withoutIteration } from './dead-iterations.ts'
 import { KnownValues } from './known-values.ts'
 import { type Facts, factsOf, type MaskRejection, maskOf, notComplete } from './maskable-iterations.ts'

@@ -3,10 +3,16 @@
  * value everywhere, which replaces their reads, are there before, or are not needed.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import { rewriteExpr } from '../../ir/expr-tree.ts'
-import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { type Body1, mapBodies1, mapExprs1, readsIn, writtenBuffers1 } from '../../ir/stage1-tree.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import {
+  type Body1,
+  mapBodies1,
+  mapExprs1,
+  readsIn,
+  writtenBuffers1,
+} from '../../ir/coordinates/stage1-tree.ts'
+import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { KnownValues } from './known-values.ts'
 import { isFelt } from './maskable-iterations.ts'
 import { NeededElements } from './needed-elements.ts'

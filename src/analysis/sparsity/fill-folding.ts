@@ -1,12 +1,13 @@
 /**
  * Partial evaluation of expressions in which some reads have their fill value: statements that change nothing there.
  */
-import { isFloat } from '../../ir/dtype.ts'
-import { constant, type Expr, isZero, type Load, not } from '../../ir/expr.ts'
-import { rewriteExpr, substitute } from '../../ir/expr-tree.ts'
-import type { Assign, Reduce1, Stmt1 } from '../../ir/stage1.ts'
-import { type StatementContext, someStmt1 } from '../../ir/stage1-tree.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+
+import type { Assign, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import { type StatementContext, someStmt1 } from '../../ir/coordinates/stage1-tree.ts'
+import { constant, type Expr, isZero, type Load, not } from '../../ir/expressions/expr.ts'
+import { rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
 
 /** Returns the known value that an access reads; undefined if it is unknown. */
 export type KnownAt = (l: Load) => Expr | undefined

@@ -1,8 +1,9 @@
 /** Detection of results that become infinite or NaN because one operand has another finite value. */
-import { isFloat } from '../../ir/dtype.ts'
-import { type Expr, isZero } from '../../ir/expr.ts'
-import { children, someExpr } from '../../ir/expr-tree.ts'
-import type { MathFn } from '../../ir/math.ts'
+
+import { type Expr, isZero } from '../../ir/expressions/expr.ts'
+import { children, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
+import type { MathFn } from '../../ir/values/math.ts'
 import { absorb, type KnownAt } from './fill-folding.ts'
 
 /** Functions whose results are finite for finite operands, and not large for operands that are not. */

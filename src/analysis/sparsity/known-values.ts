@@ -4,10 +4,11 @@
  * becomes a number at most once, and then `live`, so the fixpoint terminates. The remaining values hold in every state
  * of the kernel.
  */
-import type { Expr, Load } from '../../ir/expr.ts'
-import { someExpr } from '../../ir/expr-tree.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { givenBy, type KnownAt } from './fill-folding.ts'
 import {
   constantOf,

@@ -4,11 +4,11 @@
  * are not needed.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import { isFused } from '../../ir/axis.ts'
-import type { Expr, Load } from '../../ir/expr.ts'
-import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { readsIn, someStmt1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { isFused } from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { readsIn, someStmt1, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { givenBy } from './fill-folding.ts'
 import { KnownValues } from './known-values.ts'
 import { NeededElements } from './needed-elements.ts'

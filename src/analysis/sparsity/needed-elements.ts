@@ -5,11 +5,11 @@
  * not needed may keep their initial value.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import { isFloat } from '../../ir/dtype.ts'
-import { constant, type Expr, type Load, select } from '../../ir/expr.ts'
-import { someExpr } from '../../ir/expr-tree.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { constant, type Expr, type Load, select } from '../../ir/expressions/expr.ts'
+import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
 import { absorb, comesToNothing, givenBy } from './fill-folding.ts'
 import { madeInfinite } from './infinite-values.ts'
 import type { KnownValues } from './known-values.ts'

@@ -1,11 +1,11 @@
 /** Writing statements with all of their reads, the initial values of tensors, and the tensors that can be masks. */
-import { isDenseRoot, isGathered } from '../../ir/axis.ts'
-import { constant, type Expr, type Load } from '../../ir/expr.ts'
-import { substitute, walkExpr } from '../../ir/expr-tree.ts'
+import { isDenseRoot, isGathered } from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { readsIn, walkStmts1, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
+import { constant, type Expr, type Load } from '../../ir/expressions/expr.ts'
+import { substitute, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { readsIn, walkStmts1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { type Written, writtenIn } from './fill-folding.ts'
 
 /** A writing statement with the values of `let`s substituted. */

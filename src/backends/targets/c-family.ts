@@ -1,6 +1,6 @@
 /** Spellings shared by C and CUDA C++. */
-import { type Dtype, isFloat } from '../../ir/dtype.ts'
-import { decimal } from '../../ir/rounding.ts'
+import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
+import { decimal } from '../../ir/values/rounding.ts'
 import type { MathCall, Spellings } from '../spellings.ts'
 import { REGISTER } from './cuda/elements.ts'
 

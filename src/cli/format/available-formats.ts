@@ -3,7 +3,7 @@ import { chooseFormat } from '../../api/format-lookup.ts'
 import { SptFormat } from '../../api/format-values.ts'
 import { type Diagnostic, type Source, SptError } from '../../ast/diagnostic.ts'
 import { packagedFormatFiles } from '../../io/package-formats.ts'
-import type { AnyFormat } from '../../ir/format.ts'
+import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Call } from '../command.ts'
 import { loadFile } from '../scheduled-kernel.ts'
 

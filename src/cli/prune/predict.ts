@@ -3,8 +3,8 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail, resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
-import type { Stmt } from '../../ir/loops.ts'
-import { someStmt } from '../../ir/tree.ts'
+import type { Stmt } from '../../ir/statements/loops.ts'
+import { someStmt } from '../../ir/statements/tree.ts'
 import {
   keptElements,
   type LayerReport,

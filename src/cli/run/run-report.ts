@@ -1,6 +1,6 @@
 /** The report of a run: the verdict and a table for people, one object for programs. */
 import type { Selection } from '../../api/dispatch-conditions.ts'
-import { decimal } from '../../ir/rounding.ts'
+import { decimal } from '../../ir/values/rounding.ts'
 import { coverageText } from '../../run/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'

@@ -1,5 +1,5 @@
 /** Fill statistics of the sparse tensors of a run. */
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import {
   allAxesOf,
   asDeclared,

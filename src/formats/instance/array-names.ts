@@ -3,9 +3,9 @@
  * together with the lists and sets of the data, whose names the user chooses independently of the format's
  * declaration.
  */
-import { unusedNumber } from '../../ir/bound-names.ts'
-import type { Format } from '../../ir/format.ts'
-import { labelled, tablesOf } from '../../ir/format-tables.ts'
+import { unusedNumber } from '../../ir/expressions/bound-names.ts'
+import type { Format } from '../../ir/formats/format.ts'
+import { labelled, tablesOf } from '../../ir/formats/format-tables.ts'
 
 export interface ArrayNames {
   /**

@@ -2,13 +2,13 @@
  * Parts selected by completely filled blocks, `bsr(4) where (density(4) >= 1)`: the condition implies that their dense
  * axes are full, which is claimed on their behalf.
  */
-import { isDense, type StoredAxis } from '../../ir/axis.ts'
-import { conjuncts, type Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { FormatInstance, PartInstance } from '../../ir/format.ts'
-import { childrenOf, type PartTree } from '../../ir/part-tree.ts'
-import type { Query } from '../../ir/queries.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { isDense, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import { conjuncts, type Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { FormatInstance, PartInstance } from '../../ir/formats/format.ts'
+import { childrenOf, type PartTree } from '../../ir/formats/part-tree.ts'
+import type { Query } from '../../ir/formats/queries.ts'
 
 /** The parts of a tree, with the claims that conditions imply. */
 export function withFilledBlocks(

@@ -3,10 +3,10 @@
 import { appliedFormat } from '../../ast/applied-name.ts'
 import { quantity } from '../../ast/checks.ts'
 import { fail, type Span } from '../../ast/diagnostic.ts'
-import { constant, type Expr, variable } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
-import type { FormatParam, OrderedFormat } from '../../ir/format.ts'
-import { segmentsOf } from '../../ir/format-tables.ts'
+import { constant, type Expr, variable } from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
+import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'
+import { segmentsOf } from '../../ir/formats/format-tables.ts'
 
 export interface SpanOption {
   readonly span?: Span | undefined

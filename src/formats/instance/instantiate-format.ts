@@ -12,14 +12,14 @@ import {
   mapAxis,
   type PaddedAxis,
   type StoredAxis,
-} from '../../ir/axis.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import { add, type Expr, int, variable } from '../../ir/expr.ts'
-import { freeVars, readsMemory } from '../../ir/expr-tree.ts'
-import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
-import { listExtentInPart } from '../../ir/list-extents.ts'
-import { checkFields } from '../../ir/packed-fields.ts'
-import type { Query } from '../../ir/queries.ts'
+} from '../../ir/coordinates/axis.ts'
+import { add, type Expr, int, variable } from '../../ir/expressions/expr.ts'
+import { freeVars, readsMemory } from '../../ir/expressions/expr-tree.ts'
+import type { Format, FormatInstance, Sort, Table } from '../../ir/formats/format.ts'
+import { listExtentInPart } from '../../ir/formats/list-extents.ts'
+import type { Query } from '../../ir/formats/queries.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
+import { checkFields } from '../../ir/values/packed-fields.ts'
 import { type ArrayNames, makeArrayNames } from './array-names.ts'
 import { type Arguments, bindArguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
 import {

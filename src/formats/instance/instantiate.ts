@@ -1,20 +1,20 @@
 /** Instantiation of a format or composition with its arguments, over the axes of one kernel. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
-import { Names } from '../../ir/bound-names.ts'
-import { all, constant, type Expr, variable } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import { Names } from '../../ir/expressions/bound-names.ts'
+import { all, constant, type Expr, variable } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import {
   type AnyFormat,
   type Format,
   formatOfOrder,
   type Instance,
   type PartInstance,
-} from '../../ir/format.ts'
-import { listAndSetDiagnostic } from '../../ir/format-tables.ts'
-import type { PartTree } from '../../ir/part-tree.ts'
-import { type Query, sourceOf } from '../../ir/queries.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+} from '../../ir/formats/format.ts'
+import { listAndSetDiagnostic } from '../../ir/formats/format-tables.ts'
+import type { PartTree } from '../../ir/formats/part-tree.ts'
+import { type Query, sourceOf } from '../../ir/formats/queries.ts'
 import { makeArrayNames } from './array-names.ts'
 import { withFilledBlocks } from './filled-blocks.ts'
 import { type Arguments, type SpanOption, spanOf } from './format-arguments.ts'
@@ -24,7 +24,7 @@ import { type Planned, type PlannedLeaf, planParts, type Selector } from './rule
 import { translate, translateQueries } from './translate-names.ts'
 import { testInstance } from './trial.ts'
 
-export type { FormatInstance } from '../../ir/format.ts'
+export type { FormatInstance } from '../../ir/formats/format.ts'
 export { instantiateFormat } from './instantiate-format.ts'
 
 /** A format and its arguments: numbers, and names of lists and sets among the data. */

@@ -4,7 +4,7 @@
  *
  * Map and inverse change on that axis only. Conditions, queries and sorts remain over the tensor's coordinates.
  */
-import { isDense, type StoredAxis } from '../../ir/axis.ts'
+import { isDense, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
   add,
   and,
@@ -19,10 +19,10 @@ import {
   mul,
   sub,
   variable,
-} from '../../ir/expr.ts'
-import { children, substitute, withChildren } from '../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../ir/format.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+} from '../../ir/expressions/expr.ts'
+import { children, substitute, withChildren } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
 
 /** Coordinates from `start` to before `end`; `0 <= start <= end <=` the extent for every extent. */
 export interface Range {

@@ -3,10 +3,21 @@
  * later, because labels depend on the number of parts.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
-import { add, binary, ceildiv, div, type Expr, int, mul, select, sub, variable } from '../../ir/expr.ts'
-import type { Composition, Format, OrderedFormat, PartRule } from '../../ir/format.ts'
-import type { Query } from '../../ir/queries.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import {
+  add,
+  binary,
+  ceildiv,
+  div,
+  type Expr,
+  int,
+  mul,
+  select,
+  sub,
+  variable,
+} from '../../ir/expressions/expr.ts'
+import type { Composition, Format, OrderedFormat, PartRule } from '../../ir/formats/format.ts'
+import type { Query } from '../../ir/formats/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { checkOver } from './instantiate-format.ts'
 import { addRange, isInRange, type Ranges, rangeOf } from './ranges.ts'

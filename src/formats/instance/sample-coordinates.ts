@@ -1,10 +1,10 @@
 /** Coordinates of small tensors, and of the corners of blocks in larger ones. */
 
 import { applyMap } from '../../columns/coordmap.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
 
 /** Largest size for which every combination is tested, by the number of sizes. */
 const SMALL = [1, 6, 5, 4, 3, 2]

@@ -1,14 +1,14 @@
 /** Translation of a format's expressions into the names of a kernel. */
 
 import { fail } from '../../ast/diagnostic.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
-import { isDivision } from '../../ir/evaluate.ts'
-import { type Expr, load, variable } from '../../ir/expr.ts'
-import { children, freeVars, withChildren } from '../../ir/expr-tree.ts'
-import type { OrderedFormat } from '../../ir/format.ts'
-import { segmentsOf } from '../../ir/format-tables.ts'
-import { exprPrinter, plainConstant } from '../../ir/print-expr.ts'
-import { declarationOf, mapQuery, operandsOf, type Query, queryKey } from '../../ir/queries.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
+import { children, freeVars, withChildren } from '../../ir/expressions/expr-tree.ts'
+import type { OrderedFormat } from '../../ir/formats/format.ts'
+import { segmentsOf } from '../../ir/formats/format-tables.ts'
+import { declarationOf, mapQuery, operandsOf, type Query, queryKey } from '../../ir/formats/queries.ts'
+import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
+import { isDivision } from '../../ir/values/evaluate.ts'
 import { type Arguments, segments, signature, spanOf } from './format-arguments.ts'
 
 /** The meaning of a format's names in one context. */

@@ -5,12 +5,12 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { applyMap, point } from '../../columns/coordmap.ts'
-import { type StoredAxis, sourceName } from '../../ir/axis.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
-import type { FormatInstance, Instance } from '../../ir/format.ts'
-import { type PartTree, selectorsOf } from '../../ir/part-tree.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { type StoredAxis, sourceName } from '../../ir/coordinates/axis.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { FormatInstance, Instance } from '../../ir/formats/format.ts'
+import { type PartTree, selectorsOf } from '../../ir/formats/part-tree.ts'
 import { type SpanOption, spanOf } from './format-arguments.ts'
 import { type Samples, sampleCoordinates } from './sample-coordinates.ts'
 

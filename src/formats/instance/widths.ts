@@ -1,7 +1,7 @@
 /** The widths of a bucket rule. */
 import { fail } from '../../ast/diagnostic.ts'
-import type { Expr } from '../../ir/expr.ts'
-import type { Composition, PartRule } from '../../ir/format.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { Composition, PartRule } from '../../ir/formats/format.ts'
 import { type SpanOption, spanOf } from './format-arguments.ts'
 
 const MAX_WIDTH = 2 ** 30

@@ -2,13 +2,13 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey, shift } from '../../analysis/integers/linear.ts'
 import { placeKey } from '../../analysis/integers/normal-forms.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
-import { type Expr, int, variable } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../ir/format.ts'
-import { segmentsOf } from '../../ir/format-tables.ts'
-import { extentOf } from '../../ir/list-extents.ts'
-import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
+import { segmentsOf } from '../../ir/formats/format-tables.ts'
+import { extentOf } from '../../ir/formats/list-extents.ts'
+import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/formats/queries.ts'
 
 /** Facts about coordinates: they are within their extents, and exist, so extents are at least 1. */
 export function factsOf(

@@ -2,12 +2,12 @@
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { constantSum, GivesUp, type Linear, minus, shift } from '../../analysis/integers/linear.ts'
 import { neverNegative } from '../../analysis/integers/non-negative.ts'
-import { isFloat } from '../../ir/dtype.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
-import { COMPARE } from '../../ir/numeric.ts'
-import { type CompareOp, isCompare } from '../../ir/ops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { children } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
+import { COMPARE } from '../../ir/values/numeric.ts'
+import { type CompareOp, isCompare } from '../../ir/values/ops.ts'
 
 type Literal =
   /** A linear form that is at least 0. */

@@ -6,11 +6,11 @@
  */
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { GivesUp, linear, linearKey } from '../../analysis/integers/linear.ts'
-import type { StoredAxis } from '../../ir/axis.ts'
-import { type Expr, int, variable } from '../../ir/expr.ts'
-import { mentionsSome, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../ir/format.ts'
-import { operandsOf, sourceOf } from '../../ir/queries.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
+import { mentionsSome, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
+import { operandsOf, sourceOf } from '../../ir/formats/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { alternatives, type Conjunction, isContradictory, product } from './prove-conditions.ts'
 

@@ -1,7 +1,7 @@
 /** Properties proved of a format for every tensor, which need not be checked on data. */
-import type { StoredAxis } from '../../ir/axis.ts'
-import type { FormatInstance } from '../../ir/format.ts'
-import { sourceOf } from '../../ir/queries.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
+import { sourceOf } from '../../ir/formats/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { proveInjective, proveInverse, proveRange } from './prove.ts'
 

@@ -1,9 +1,9 @@
 /** Properties of a format or composition known before there are data, and their justification. */
 import type { Facts } from '../../analysis/integers/facts.ts'
-import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
-import type { FormatInstance, Instance } from '../../ir/format.ts'
-import { type PartTree, partsBelow, selectorsOf } from '../../ir/part-tree.ts'
-import type { Query } from '../../ir/queries.ts'
+import { all as conjunction, type Expr, not } from '../../ir/expressions/expr.ts'
+import type { FormatInstance, Instance } from '../../ir/formats/format.ts'
+import { type PartTree, partsBelow, selectorsOf } from '../../ir/formats/part-tree.ts'
+import type { Query } from '../../ir/formats/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { proveCover, proveDisjoint, proveInverse, proveRange } from './prove.ts'
 import { assumptionsOf } from './prove-conditions.ts'

@@ -15,10 +15,10 @@ import {
   termsWith,
 } from '../../analysis/integers/linear.ts'
 import { rangeOfSum, rangesOver } from '../../analysis/integers/ranges.ts'
-import { type BufferAccess, targetsOf } from '../../ir/accesses.ts'
-import { type Expr, type ThreadAxis, variable } from '../../ir/expr.ts'
-import { mentions, mentionsSome, substitute } from '../../ir/expr-tree.ts'
-import type { For } from '../../ir/loops.ts'
+import { type Expr, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
+import { mentions, mentionsSome, substitute } from '../../ir/expressions/expr-tree.ts'
+import { type BufferAccess, targetsOf } from '../../ir/statements/accesses.ts'
+import type { For } from '../../ir/statements/loops.ts'
 
 export interface Block {
   /** Thread axes of the launch to which no loop around the accesses is bound. */

@@ -5,13 +5,13 @@
  * separately.
  */
 
-import { targetsOf, writesOf } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import { type Expr, THREAD_AXES, type ThreadAxis } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
-import { boundIndex, levelOf } from '../../ir/hardware-axes.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, exprsOf, walkStmts } from '../../ir/tree.ts'
+import { type Expr, THREAD_AXES, type ThreadAxis } from '../../ir/expressions/expr.ts'
+import { children } from '../../ir/expressions/expr-tree.ts'
+import { boundIndex, levelOf } from '../../ir/instructions/hardware-axes.ts'
+import { targetsOf, writesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 
 export type Axes = ReadonlySet<ThreadAxis | 'memory'>
 

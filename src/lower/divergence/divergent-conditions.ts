@@ -4,13 +4,13 @@
  */
 
 import { fail } from '../../ast/diagnostic.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../../ir/expr.ts'
-import { levelOf } from '../../ir/hardware-axes.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { alloc, barrier, define, store, when } from '../../ir/statement-builders.ts'
-import { type Body, bodiesOf, rewriteStmts, someStmt, stmt } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../../ir/expressions/expr.ts'
+import { levelOf } from '../../ir/instructions/hardware-axes.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, barrier, define, store, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, rewriteStmts, someStmt, stmt } from '../../ir/statements/tree.ts'
 import { FIRST_THREAD } from '../instructions/instruction-selection.ts'
 import type { Varying } from './divergence-analysis.ts'
 

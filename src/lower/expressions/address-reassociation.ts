@@ -5,10 +5,10 @@
  * find these constants, because the addresses are not array accesses.)
  */
 import { type Linear, linear, sumExpr, type Term } from '../../analysis/integers/linear.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, mapPieces, withBodies } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, mapPieces, withBodies } from '../../ir/statements/tree.ts'
 
 /** Nesting depth of the loop with which each variable changes. Absent variables are loop-invariant. */
 type Depths = ReadonlyMap<string, number>

@@ -4,13 +4,13 @@
  * are not moved, because they have latency to hide.
  */
 
-import { freeVarsOf, renameBound } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { mentions, someExpr } from '../../ir/expr-tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { mentions, someExpr } from '../../ir/expressions/expr-tree.ts'
 import { mapSame } from '../../ir/lists.ts'
-import type { If, Let, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, someStmt, withBodies } from '../../ir/tree.ts'
-import { hasBlockBarrier, isUniformCondition } from '../../ir/uniform-conditions.ts'
+import { freeVarsOf, renameBound } from '../../ir/statements/bindings.ts'
+import type { If, Let, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, someStmt, withBodies } from '../../ir/statements/tree.ts'
+import { hasBlockBarrier, isUniformCondition } from '../../ir/statements/uniform-conditions.ts'
 
 export function sinkCode(body: Body, names: Names): Body {
   const inner = mapSame(intoBranches(body, names), (s) =>

@@ -9,11 +9,11 @@ import { gcd } from '../../analysis/integers/divisors.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
 import { isNonNegative } from '../../analysis/integers/interval.ts'
 import { type HardwareExtents, registersOf } from '../../analysis/integers/ranges.ts'
-import { isFloat } from '../../ir/dtype.ts'
-import { add, and, binary, constant, type Expr, eq, select, sub } from '../../ir/expr.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
-import { type Body, rewriteStmts } from '../../ir/tree.ts'
-import { valuesIn, wrapPredicate } from '../../ir/wrapping-values.ts'
+import { add, and, binary, constant, type Expr, eq, select, sub } from '../../ir/expressions/expr.ts'
+import { valuesIn, wrapPredicate } from '../../ir/expressions/wrapping-values.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
+import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
 
 export function lowerIntegerDivision(
   body: Body,

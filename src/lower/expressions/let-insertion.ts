@@ -6,7 +6,7 @@
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
-import type { Names } from '../../ir/bound-names.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
   all,
   binary,
@@ -22,7 +22,7 @@ import {
   mul,
   select,
   variable,
-} from '../../ir/expr.ts'
+} from '../../ir/expressions/expr.ts'
 import {
   buffersRead,
   children,
@@ -32,11 +32,11 @@ import {
   treeSize,
   walkExpr,
   withChildren,
-} from '../../ir/expr-tree.ts'
-import type { Buffer, Stmt } from '../../ir/loops.ts'
-import { define } from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, exprsOf, mapExprs, walkStmts, withBodies } from '../../ir/tree.ts'
+} from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
+import { define } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, exprsOf, mapExprs, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 
 /** Maximum tree size in nodes of a statement whose expressions are printed without a search for shared nodes. */
 export const WRITTEN_OUT = 2048

@@ -3,7 +3,7 @@
  * hoisted out of a condition only if the two have no name in common (`common-subexpressions.ts` states the rule).
  */
 import type { HardwareExtents } from '../../analysis/integers/ranges.ts'
-import type { Expr, Load, Search } from '../../ir/expr.ts'
+import type { Expr, Load, Search } from '../../ir/expressions/expr.ts'
 import {
   buffersRead,
   children,
@@ -11,9 +11,9 @@ import {
   freeVars,
   isLazy,
   readsMemory,
-} from '../../ir/expr-tree.ts'
-import type { Buffer } from '../../ir/loops.ts'
-import { type Body, walkStmts } from '../../ir/tree.ts'
+} from '../../ir/expressions/expr-tree.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 
 /** Pseudo-name for accesses with a loaded index. */
 const FROM_ARRAYS = 'from arrays'

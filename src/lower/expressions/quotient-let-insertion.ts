@@ -4,9 +4,9 @@
  */
 
 import type { HardwareExtents } from '../../analysis/integers/ranges.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
-import type { Body } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 import { flatBuffers } from '../memory/buffer-flattening.ts'
 import { lowerIntegerDivision } from './integer-division.ts'
 import { insertLets, WRITTEN_OUT } from './let-insertion.ts'

@@ -7,10 +7,10 @@
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import type { Instr } from '../../ir/instr.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import { type Body, walkStmts } from '../../ir/tree.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 
 interface Reader {
   readonly loop: For

@@ -11,12 +11,9 @@ import { tiledShape } from '../../analysis/instructions/memory-tiles.ts'
 import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
 import { fail, invariant } from '../../ast/diagnostic.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import { coordinatesAt } from '../../ir/arrays.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import { add, all, builtin, type Expr, eq, int, mod, select } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { add, all, builtin, type Expr, eq, int, mod, select } from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import {
   barrierAddress,
   type Instr,
@@ -25,12 +22,15 @@ import {
   type Signals,
   tileSteps,
   tilesOf,
-} from '../../ir/instr.ts'
-import type { CallPiece, InstrCall } from '../../ir/instr-call.ts'
-import { instrCall } from '../../ir/instr-call.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
-import { when } from '../../ir/statement-builders.ts'
-import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
+} from '../../ir/instructions/instr.ts'
+import type { CallPiece, InstrCall } from '../../ir/instructions/instr-call.ts'
+import { instrCall } from '../../ir/instructions/instr-call.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import { when } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { checkFences } from './async-proxy-fences.ts'
 import { physical, unrolled } from './register-fragments.ts'
 import { matrixIndex, matrixOf } from './tensor-maps.ts'

@@ -3,10 +3,10 @@
  * dimensions together are the rows.
  */
 import { invariant } from '../../ast/diagnostic.ts'
-import { type Expr, int, mul } from '../../ir/expr.ts'
-import type { Operand } from '../../ir/instr.ts'
-import type { Matrix } from '../../ir/instr-call.ts'
-import type { Buffer } from '../../ir/loops.ts'
+import { type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import type { Operand } from '../../ir/instructions/instr.ts'
+import type { Matrix } from '../../ir/instructions/instr-call.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
 import { address } from '../memory/buffer-flattening.ts'
 
 export function matrixOf(b: Buffer, o: Operand): Matrix {

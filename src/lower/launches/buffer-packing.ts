@@ -3,13 +3,14 @@
  * than `limit` buffers, as far as packing of read-only arrays permits. Read-only arrays of one element type are concatenated into an
  * arena, and a parameter of the plan holds the base offset of each array. Launches that write too many buffers are split first.
  */
-import { readsOf, writesOf } from '../../ir/accesses.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { namesOf, unusedName } from '../../ir/bound-names.ts'
-import { add, ceildiv, type Expr, int, load, mul, variable } from '../../ir/expr.ts'
-import type { Buffer, Fact, Launch, Plan, PlanStep } from '../../ir/loops.ts'
-import type { Param } from '../../ir/stage1.ts'
-import { type Body, rewriteStmts } from '../../ir/tree.ts'
+
+import type { Param } from '../../ir/coordinates/stage1.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { namesOf, unusedName } from '../../ir/expressions/bound-names.ts'
+import { add, ceildiv, type Expr, int, load, mul, variable } from '../../ir/expressions/expr.ts'
+import { readsOf, writesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, Fact, Launch, Plan, PlanStep } from '../../ir/statements/loops.ts'
+import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
 import { slicesOf } from './launch-slicing.ts'
 
 /** An array stored inside an arena. */

@@ -1,10 +1,10 @@
 /** A loop nest over all elements of a buffer by flat address, for fills and whole-buffer copies. */
 
-import type { Names } from '../../ir/bound-names.ts'
-import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import { forLoop } from '../../ir/statement-builders.ts'
-import { someStmt } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { add, type Expr, int, lt, mul, variable } from '../../ir/expressions/expr.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import { forLoop } from '../../ir/statements/statement-builders.ts'
+import { someStmt } from '../../ir/statements/tree.ts'
 
 /** Number of threads per block. */
 const THREADS = 256

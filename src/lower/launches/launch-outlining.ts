@@ -5,16 +5,26 @@
 
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { fail, InternalError, invariant } from '../../ast/diagnostic.ts'
-import { accessesOf, offsetsIn } from '../../ir/accesses.ts'
-import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { all, builtin, type Expr, eq, int, lt, max, THREAD_AXES, type ThreadAxis } from '../../ir/expr.ts'
-import { truncateDivisions } from '../../ir/expr-tree.ts'
-import { levelOf } from '../../ir/hardware-axes.ts'
-import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../../ir/loops.ts'
-import { store } from '../../ir/statement-builders.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
-import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import {
+  all,
+  builtin,
+  type Expr,
+  eq,
+  int,
+  lt,
+  max,
+  THREAD_AXES,
+  type ThreadAxis,
+} from '../../ir/expressions/expr.ts'
+import { truncateDivisions } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { levelOf } from '../../ir/instructions/hardware-axes.ts'
+import { accessesOf, offsetsIn } from '../../ir/statements/accesses.ts'
+import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
+import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../../ir/statements/loops.ts'
+import { store } from '../../ir/statements/statement-builders.ts'
+import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { insertBarriers } from '../divergence/barriers.ts'
 import { Varying } from '../divergence/divergence-analysis.ts'
 import { Conditions, isCooperative } from '../divergence/divergent-conditions.ts'

@@ -3,10 +3,11 @@
  * becomes several launches on the same grid. Each contains the slice for some of the written buffers. Written buffers that depend on each
  * other stay in one launch.
  */
-import { readsOf, targetsOf, writesOf } from '../../ir/accesses.ts'
-import { buffersRead, freeVars } from '../../ir/expr-tree.ts'
-import type { Launch, Plan, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, exprsOf, someStmt, withBodies } from '../../ir/tree.ts'
+
+import { buffersRead, freeVars } from '../../ir/expressions/expr-tree.ts'
+import { readsOf, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
+import type { Launch, Plan, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, exprsOf, someStmt, withBodies } from '../../ir/statements/tree.ts'
 
 /**
  * Returns the slices of a launch, each within the limit if dependences allow; only the launch itself if it cannot or need not be split.

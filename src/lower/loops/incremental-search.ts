@@ -4,16 +4,28 @@
  */
 
 import { linear } from '../../analysis/integers/linear.ts'
-import { accessesOf, writesOf } from '../../ir/accesses.ts'
-import { boundVarsOf } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { namesOf } from '../../ir/bound-names.ts'
-import { replaceLoop } from '../../ir/definitions.ts'
-import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../../ir/expr.ts'
-import { freeVars, mentions, someExpr, substitute, walkExpr } from '../../ir/expr-tree.ts'
-import { boundIndex } from '../../ir/hardware-axes.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { namesOf } from '../../ir/expressions/bound-names.ts'
+import {
+  add,
+  binary,
+  bool,
+  type Expr,
+  int,
+  load,
+  lt,
+  type Search,
+  search,
+  select,
+} from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, someExpr, substitute, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { mapSame } from '../../ir/lists.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import { accessesOf, writesOf } from '../../ir/statements/accesses.ts'
+import { boundVarsOf } from '../../ir/statements/bindings.ts'
+import { replaceLoop } from '../../ir/statements/definitions.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import {
   alloc,
   define,
@@ -21,9 +33,16 @@ import {
   store,
   when,
   whenAll,
-} from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
+} from '../../ir/statements/statement-builders.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../../ir/statements/tree.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
 
 /** Upper bound on the elements of index arrays. */

@@ -6,8 +6,8 @@
 
 import { isIndependent } from '../../analysis/dependence/loop-writes.ts'
 import { mapSame } from '../../ir/lists.ts'
-import type { For, Kernel2 } from '../../ir/loops.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/tree.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
 
 export function markIndependentLoops(kernel: Kernel2): Kernel2 {
   // If iterations of an outer loop may conflict, loops inside may conflict too, so they are not visited.

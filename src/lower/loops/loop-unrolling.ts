@@ -6,11 +6,8 @@
 
 import { copiesOf, unrolledSize } from '../../analysis/loops/unrolled-size.ts'
 import { invariant } from '../../ast/diagnostic.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { bodyAt } from '../../ir/clone-loops.ts'
 import { MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
   add,
   div,
@@ -24,11 +21,14 @@ import {
   mul,
   select,
   variable,
-} from '../../ir/expr.ts'
-import { mentions } from '../../ir/expr-tree.ts'
-import type { For } from '../../ir/loops.ts'
-import { define, when } from '../../ir/statement-builders.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+} from '../../ir/expressions/expr.ts'
+import { mentions } from '../../ir/expressions/expr-tree.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import { bodyAt } from '../../ir/statements/clone-loops.ts'
+import type { For } from '../../ir/statements/loops.ts'
+import { define, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
 /** Maximum extent of a loop that is unrolled without a schedule step. */
 const LONGEST = 64

@@ -4,7 +4,7 @@
  * inside conditions of statements and of lazy expressions (`c and search(…) < n`).
  */
 
-import type { Names } from '../../ir/bound-names.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
   add,
   all,
@@ -18,13 +18,20 @@ import {
   type Search,
   sub,
   variable,
-} from '../../ir/expr.ts'
-import { children, isLazy, someExpr, withChildren } from '../../ir/expr-tree.ts'
-import type { If, Stmt } from '../../ir/loops.ts'
-import { fieldAt } from '../../ir/packed-fields.ts'
-import { alloc, define, positionRegister, store, when, whileLoop } from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../../ir/tree.ts'
+} from '../../ir/expressions/expr.ts'
+import { children, isLazy, someExpr, withChildren } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { If, Stmt } from '../../ir/statements/loops.ts'
+import {
+  alloc,
+  define,
+  positionRegister,
+  store,
+  when,
+  whileLoop,
+} from '../../ir/statements/statement-builders.ts'
+import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
+import { fieldAt } from '../../ir/values/packed-fields.ts'
 
 export function expandSearches(body: Body, names: Names): Body {
   return rewriteStmts(body, {

@@ -2,15 +2,24 @@
  * Iteration over set bits, for nests of one thread. Invariant reached: a serial loop that tests one bit of a word per iteration visits
  * only the set bits, from the lowest on, and clears each in a copy of the word. This replaces one unpredictable branch per bit.
  */
-import { writesOf } from '../../ir/accesses.ts'
-import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'
-import { type Names, namesOf } from '../../ir/bound-names.ts'
-import { bool, call, type Expr, int, isZero, load, sub, variable } from '../../ir/expr.ts'
-import { mentions, readsSome, substitute } from '../../ir/expr-tree.ts'
-import type { For, Kernel2, Stmt } from '../../ir/loops.ts'
-import { alloc, forLoop, local, positionRegister, store, when, whenAll } from '../../ir/statement-builders.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
-import { rewriteStmts } from '../../ir/tree.ts'
+
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import { bool, call, type Expr, int, isZero, load, sub, variable } from '../../ir/expressions/expr.ts'
+import { mentions, readsSome, substitute } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
+import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import {
+  alloc,
+  forLoop,
+  local,
+  positionRegister,
+  store,
+  when,
+  whenAll,
+} from '../../ir/statements/statement-builders.ts'
+import { rewriteStmts } from '../../ir/statements/tree.ts'
 import { isShared } from '../specialise/loop-partitioning.ts'
 import { indexes } from '../specialise/loop-trimming.ts'
 

@@ -1,4 +1,4 @@
-import type { For } from '../../ir/loops.ts'
+import type { For } from '../../ir/statements/loops.ts'
 
 /** Demotes a vectorized loop to an unrolled one, because iterations that contain barriers cannot be lanes of a vector. */
 export const vectorToUnroll = (l: For): For =>

@@ -4,10 +4,10 @@
 
 import { tiledIndex, tiledShape } from '../../analysis/instructions/memory-tiles.ts'
 import { invariant } from '../../ast/diagnostic.ts'
-import { add, cast, div, type Expr, int, load, mul } from '../../ir/expr.ts'
-import { freeVars, mentions } from '../../ir/expr-tree.ts'
-import type { Buffer, Stmt } from '../../ir/loops.ts'
-import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import { add, cast, div, type Expr, int, load, mul } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
+import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
 /** Row-major address of `index` in a buffer of this shape. */
 export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {

@@ -5,14 +5,14 @@
  * not detect this, and would rescale each element separately.
  */
 
-import { writesOf } from '../../ir/accesses.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { type Expr, int, load, variable } from '../../ir/expr.ts'
-import { buffersRead, freeVars, perExpr, rewriteExpr } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Stmt, While } from '../../ir/loops.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
+import { buffersRead, freeVars, perExpr, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { structureText } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { define } from '../../ir/statement-builders.ts'
-import { structureText } from '../../ir/structural-equality.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, For, Stmt, While } from '../../ir/statements/loops.ts'
+import { define } from '../../ir/statements/statement-builders.ts'
 import {
   type Body,
   exprsOf,
@@ -22,7 +22,7 @@ import {
   someStmt,
   walkStmts,
   withBodies,
-} from '../../ir/tree.ts'
+} from '../../ir/statements/tree.ts'
 
 export function mergeCongruentRegisters(body: Body, names: Names): Body {
   const scalars = scalarsOf(body)

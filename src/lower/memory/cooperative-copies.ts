@@ -4,10 +4,8 @@
  */
 
 import { isWarpCollective, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import { allocatedNames, substituteStmts } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { namesOf } from '../../ir/bound-names.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { namesOf } from '../../ir/expressions/bound-names.ts'
 import {
   add,
   builtin,
@@ -21,12 +19,14 @@ import {
   THREAD_AXES,
   type ThreadAxis,
   variable,
-} from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
+} from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { mapSame } from '../../ir/lists.ts'
-import type { For, Kernel2, Stmt, Store } from '../../ir/loops.ts'
-import { forLoop, whenAll } from '../../ir/statement-builders.ts'
-import { type Body, bodiesOf, someStmt, walkStmts, withBodies } from '../../ir/tree.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
+import type { For, Kernel2, Stmt, Store } from '../../ir/statements/loops.ts'
+import { forLoop, whenAll } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, someStmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 import { type Axes, Varying } from '../divergence/divergence-analysis.ts'
 import { vectorToUnroll } from '../loops/vector-to-unroll.ts'
 

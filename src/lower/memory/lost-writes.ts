@@ -4,12 +4,12 @@
  * the run. A reduction of the identity loses nothing, and is not recorded. Plans without such writes are unchanged.
  */
 
-import { namesOf } from '../../ir/bound-names.ts'
-import { binary, type Expr, int, load } from '../../ir/expr.ts'
-import type { If, Kernel2, Stmt } from '../../ir/loops.ts'
-import { builtinMonoid } from '../../ir/monoid.ts'
-import { fill, local, reduction, when } from '../../ir/statement-builders.ts'
-import { rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { binary, type Expr, int, load } from '../../ir/expressions/expr.ts'
+import type { If, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import { fill, local, reduction, when } from '../../ir/statements/statement-builders.ts'
+import { rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { builtinMonoid } from '../../ir/values/monoid.ts'
 
 export function markLostWrites(kernel: Kernel2): Kernel2 {
   const targets = new Set<string>()

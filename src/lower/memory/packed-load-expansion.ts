@@ -2,10 +2,10 @@
  * Expansion of packed index arrays into words. Invariant reached: no buffer is packed. A load becomes a bit field of a word, and a search
  * records the width of its elements in bits.
  */
-import { ceildiv, type Expr, int, load, mul } from '../../ir/expr.ts'
-import type { Buffer, Kernel2 } from '../../ir/loops.ts'
-import { fieldAt } from '../../ir/packed-fields.ts'
-import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import { ceildiv, type Expr, int, load, mul } from '../../ir/expressions/expr.ts'
+import type { Buffer, Kernel2 } from '../../ir/statements/loops.ts'
+import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
+import { fieldAt } from '../../ir/values/packed-fields.ts'
 import { address } from './buffer-flattening.ts'
 
 export function expandPackedLoads(body: Body, buffers: readonly Buffer[]): Body {

@@ -3,10 +3,11 @@
  * concurrently. `atomic C` marks all nests. A nest whose parallel iterations write different elements, and whose launch writes the buffer
  * nowhere else, uses plain updates.
  */
-import { accessesOf } from '../../ir/accesses.ts'
+
 import { mapSame } from '../../ir/lists.ts'
-import type { Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
-import { rewriteStmts, stmt } from '../../ir/tree.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import type { Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 
 export function removeRedundantAtomics(kernel: Kernel2): Kernel2 {
   const global = new Set(kernel.buffers.map((b) => b.name))

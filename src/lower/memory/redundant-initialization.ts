@@ -4,12 +4,12 @@
  */
 
 import { visitsAll } from '../../analysis/dependence/full-coverage.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import type { Expr } from '../../ir/expr.ts'
-import type { Fill, For, Kernel2, Reduce } from '../../ir/loops.ts'
-import { store } from '../../ir/statement-builders.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
-import { type Body, replaceStmt } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import type { Fill, For, Kernel2, Reduce } from '../../ir/statements/loops.ts'
+import { store } from '../../ir/statements/statement-builders.ts'
+import { type Body, replaceStmt } from '../../ir/statements/tree.ts'
 
 export function removeRedundantInitialization(kernel: Kernel2): Kernel2 {
   let body: Body = kernel.body

@@ -5,16 +5,15 @@
  * once, at the store after the loop.
  */
 
-import { accessesOf, type BufferAccess, targetsOf } from '../../ir/accesses.ts'
-import { boundVarsOf } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { type Dtype, isHalf } from '../../ir/dtype.ts'
-import { type Expr, int, load, lt } from '../../ir/expr.ts'
-import { mentionsSome, readsSome, someExpr } from '../../ir/expr-tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { type Expr, int, load, lt } from '../../ir/expressions/expr.ts'
+import { mentionsSome, readsSome, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import { alloc, local, store, when } from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { accessesOf, type BufferAccess, targetsOf } from '../../ir/statements/accesses.ts'
+import { boundVarsOf } from '../../ir/statements/bindings.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
 import {
   type Body,
   bodiesOf,
@@ -24,7 +23,8 @@ import {
   stmt,
   walkStmts,
   withBodies,
-} from '../../ir/tree.ts'
+} from '../../ir/statements/tree.ts'
+import { type Dtype, isHalf } from '../../ir/values/dtype.ts'
 
 export function promoteToScalars(body: Body, buffers: readonly Buffer[], names: Names): Body {
   const threads = someStmt(body, (s) => exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'builtin')))

@@ -4,11 +4,11 @@
  */
 
 import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { type Expr, int, load } from '../../ir/expr.ts'
-import type { Buffer, Stmt } from '../../ir/loops.ts'
-import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { type Expr, int, load } from '../../ir/expressions/expr.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
 export function replaceArraysByScalars(body: Body, names: Names): Body {
   const arrays = new Map<string, readonly Buffer[]>()

@@ -3,12 +3,12 @@
  * registers are private to each thread.
  */
 
-import { accessesOf } from '../../ir/accesses.ts'
-import { type Expr, int, load } from '../../ir/expr.ts'
-import { levelOf } from '../../ir/hardware-axes.ts'
-import type { Buffer, Stmt } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/tree.ts'
+import { type Expr, int, load } from '../../ir/expressions/expr.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { levelOf } from '../../ir/instructions/hardware-axes.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
 const isThread = (e: Expr): boolean => e.kind === 'builtin' && levelOf(e.axis) === 'thread'
 

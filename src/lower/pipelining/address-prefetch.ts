@@ -3,14 +3,15 @@
  * memory, for example the numbers of gathered rows. These addresses are loaded into registers one iteration before the copies start.
  * Loop-invariant addresses are loaded once, before the loop.
  */
-import { renameBound, substituteStmts } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { conjuncts, type Expr, int, type Load, load, not, variable } from '../../ir/expr.ts'
-import { children, evaluationGuard, freeVars, mentions, someExpr } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import { local, store, when, whenAll } from '../../ir/statement-builders.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
-import { type Body, exprsOf, rewriteStmts, stmt } from '../../ir/tree.ts'
+
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { conjuncts, type Expr, int, type Load, load, not, variable } from '../../ir/expressions/expr.ts'
+import { children, evaluationGuard, freeVars, mentions, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { renameBound, substituteStmts } from '../../ir/statements/bindings.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import { local, store, when, whenAll } from '../../ir/statements/statement-builders.ts'
+import { type Body, exprsOf, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 
 /** Upper bound on the addresses of one load expression that a thread keeps in registers. */
 const MOST = 32

@@ -6,16 +6,22 @@
  */
 
 import { invariant } from '../../ast/diagnostic.ts'
-import { readsOf, targetsOf, writesOf } from '../../ir/accesses.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { namesOf } from '../../ir/bound-names.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import { bool, int } from '../../ir/expr.ts'
-import { commitGroup, type Instr, sharesCompletion, waitGroup, waitRead } from '../../ir/instr.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { bool, int } from '../../ir/expressions/expr.ts'
+import {
+  commitGroup,
+  type Instr,
+  sharesCompletion,
+  waitGroup,
+  waitRead,
+} from '../../ir/instructions/instr.ts'
 import { mapSame, reuseIfSame } from '../../ir/lists.ts'
-import type { Kernel2, Stmt } from '../../ir/loops.ts'
-import { when } from '../../ir/statement-builders.ts'
-import { type Body, bodiesOf, walkStmts, withBodies } from '../../ir/tree.ts'
+import { readsOf, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import { when } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 import { type Outgoing, outgoingCopies } from './outgoing-copies.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 

@@ -2,12 +2,13 @@
  * Cluster multicast: one block of a thread-block cluster copies a tile for all blocks of the cluster. Such copies use an instruction with
  * a `multicast` variant, and do not depend on the loop whose iterations are the blocks.
  */
-import { accessesOf } from '../../ir/accesses.ts'
-import { findLoop } from '../../ir/definitions.ts'
-import { type Expr, int, mod, variable } from '../../ir/expr.ts'
-import { someExpr } from '../../ir/expr-tree.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
+
+import { type Expr, int, mod, variable } from '../../ir/expressions/expr.ts'
+import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { findLoop } from '../../ir/statements/definitions.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 
 export interface BlockInvariantCopies {
   /** The number of blocks in a cluster. */

@@ -3,11 +3,11 @@
  * hides the latency of the loads.
  */
 
-import { boundVarsOf, renameBound, sameStmts } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { type Expr, int, load, variable } from '../../ir/expr.ts'
-import type { Buffer, For, Stmt, Store } from '../../ir/loops.ts'
-import { bodiesOf, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
+import { boundVarsOf, renameBound, sameStmts } from '../../ir/statements/bindings.ts'
+import type { Buffer, For, Stmt, Store } from '../../ir/statements/loops.ts'
+import { bodiesOf, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 
 /** Maximum number of elements that a thread holds in registers between start and end. */
 const MOST_REGISTERS = 64

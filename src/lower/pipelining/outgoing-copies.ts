@@ -3,11 +3,11 @@
  * instruction waits until they have read their source. So the next iteration waits only before it overwrites this source.
  */
 
-import { accessesOf, readsOf, writesOf } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import type { Instr } from '../../ir/instr.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { type Body, bodiesOf, walkStmts } from '../../ir/tree.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import { accessesOf, readsOf, writesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, walkStmts } from '../../ir/statements/tree.ts'
 
 export interface Outgoing {
   /** Copies whose target no other statement accesses, so a wait for the end of their reads suffices. */

@@ -20,15 +20,22 @@
  */
 
 import type { PipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
-import { substituteStmts } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { copyStatements } from '../../ir/clone-loops.ts'
-import { findLoop } from '../../ir/definitions.ts'
-import { add, all, type Expr, ge, int, type Load, load, lt, max, mod } from '../../ir/expr.ts'
-import { someExpr, substitute } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import { alloc, local, positionRegister, store, when, whileLoop } from '../../ir/statement-builders.ts'
-import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { add, all, type Expr, ge, int, type Load, load, lt, max, mod } from '../../ir/expressions/expr.ts'
+import { someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { substituteStmts } from '../../ir/statements/bindings.ts'
+import { copyStatements } from '../../ir/statements/clone-loops.ts'
+import { findLoop } from '../../ir/statements/definitions.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import {
+  alloc,
+  local,
+  positionRegister,
+  store,
+  when,
+  whileLoop,
+} from '../../ir/statements/statement-builders.ts'
+import { type Body, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 import type { Preheader } from './transaction-barriers.ts'
 
 export class PipelineCursor {

@@ -4,9 +4,8 @@
  */
 
 import type { Facts } from '../../analysis/integers/facts.ts'
-import { allocatedNames, boundVarsOf } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { type Expr, int, load } from '../../ir/expr.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { type Expr, int, load } from '../../ir/expressions/expr.ts'
 import {
   children,
   evaluationGuard,
@@ -16,12 +15,13 @@ import {
   readsMemory,
   rewriteExpr,
   someExpr,
-} from '../../ir/expr-tree.ts'
-import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
-import type { Buffer, For } from '../../ir/loops.ts'
-import { local, store } from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, exprsOf, rewriteStmts } from '../../ir/tree.ts'
+} from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { AXES_OF_BLOCK } from '../../ir/instructions/hardware-axes.ts'
+import { allocatedNames, boundVarsOf } from '../../ir/statements/bindings.ts'
+import type { Buffer, For } from '../../ir/statements/loops.ts'
+import { local, store } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, exprsOf, rewriteStmts } from '../../ir/statements/tree.ts'
 
 /** Maximum number of values that a thread keeps in registers. */
 const MOST = 16

@@ -3,11 +3,11 @@
  * loop is rejected.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
-import type { Instr } from '../../ir/instr.ts'
-import type { For } from '../../ir/loops.ts'
-import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { children } from '../../ir/expressions/expr-tree.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import type { For } from '../../ir/statements/loops.ts'
+import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 
 /**
  * Returns true if counted copies may run regardless of the loop's guards. They must copy boxes of a matrix, because elements beyond its

@@ -3,12 +3,12 @@
  * statements in the guarded loops get the guard individually.
  */
 
-import type { Expr } from '../../ir/expr.ts'
-import { mentionsSome } from '../../ir/expr-tree.ts'
-import { boundIndex } from '../../ir/hardware-axes.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { whenAll } from '../../ir/statement-builders.ts'
-import { type Body, bodiesOf, someStmt, stmt, withBodies } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { mentionsSome } from '../../ir/expressions/expr-tree.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { whenAll } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, someStmt, stmt, withBodies } from '../../ir/statements/tree.ts'
 
 /** Moves divergent guards in `over` inside `loop`, except around the statements `alone`. */
 export function guardsInside(over: For, loop: For, alone: Body): For {

@@ -11,13 +11,10 @@
 
 import { threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { findLoop, replaceLoop } from '../../ir/definitions.ts'
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../../ir/expr.ts'
-import { freeVars, readsMemory, rewriteExpr } from '../../ir/expr-tree.ts'
-import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../../ir/expressions/expr.ts'
+import { freeVars, readsMemory, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { AXES_OF_BLOCK } from '../../ir/instructions/hardware-axes.ts'
 import {
   type BufferElement,
   barrierArrive,
@@ -27,11 +24,14 @@ import {
   expectBytes,
   type Instr,
   sharesCompletion,
-} from '../../ir/instr.ts'
-import type { InstrCall } from '../../ir/instr-call.ts'
-import type { Buffer, For, Stmt } from '../../ir/loops.ts'
-import { alloc, barrier, store, when } from '../../ir/statement-builders.ts'
-import { type Body, rewriteStmts, walkStmts, withSignals } from '../../ir/tree.ts'
+} from '../../ir/instructions/instr.ts'
+import type { InstrCall } from '../../ir/instructions/instr-call.ts'
+import { findLoop, replaceLoop } from '../../ir/statements/definitions.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, barrier, store, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, rewriteStmts, walkStmts, withSignals } from '../../ir/statements/tree.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
 import type { BlockInvariantCopies } from './cluster-multicast.ts'
 
 /** Statements to run once before the loop with variable `loop`. */

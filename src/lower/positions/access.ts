@@ -13,9 +13,22 @@ import {
   isPadded,
   repeatsCoordinates,
   type StoredAxis,
-} from '../../ir/axis.ts'
-import { add, all, and, type Expr, eq, ge, int, load, lt, max, search, select } from '../../ir/expr.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+} from '../../ir/coordinates/axis.ts'
+import {
+  add,
+  all,
+  and,
+  type Expr,
+  eq,
+  ge,
+  int,
+  load,
+  lt,
+  max,
+  search,
+  select,
+} from '../../ir/expressions/expr.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { isSet, rankOf, wordsOf } from './bitmap.ts'
 import type { Levels } from './level-positions.ts'
 import type { OpenAxis, Scope } from './nest-scope.ts'

@@ -3,8 +3,8 @@
  * rank: the number of set bits below it, plus the bits of earlier parents.
  */
 import { invariant } from '../../ast/diagnostic.ts'
-import { type MaskedAxis, maskOf } from '../../ir/axis.ts'
-import { add, call, div, type Expr, int, load, lt, max, min, mul, sub } from '../../ir/expr.ts'
+import { type MaskedAxis, maskOf } from '../../ir/coordinates/axis.ts'
+import { add, call, div, type Expr, int, load, lt, max, min, mul, sub } from '../../ir/expressions/expr.ts'
 
 /** The number of 32-bit words per parent position. */
 export function wordsOf(axis: MaskedAxis): number {

@@ -2,12 +2,18 @@
  * Definite-initialisation analysis: temporaries that are read only where they were written need no initial value. Examples are rows beyond
  * the end of the last tile, and unused slots of lists that are built at run time.
  */
-import { type Axis, isDense, isFused } from '../../ir/axis.ts'
-import { conjuncts, type Expr, type Load, variable } from '../../ir/expr.ts'
-import { buffersRead, children, evaluationGuard, mentions, substitute } from '../../ir/expr-tree.ts'
-import type { Assign, Iter, Iteration, Kernel1, Reduce1 } from '../../ir/stage1.ts'
-import { exprsOf1, readsOf1, walkStmts1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { type Axis, isDense, isFused } from '../../ir/coordinates/axis.ts'
+import type { Assign, Iter, Iteration, Kernel1, Reduce1 } from '../../ir/coordinates/stage1.ts'
+import { exprsOf1, readsOf1, walkStmts1, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
+import { conjuncts, type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
+import {
+  buffersRead,
+  children,
+  evaluationGuard,
+  mentions,
+  substitute,
+} from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 
 export interface Writer {
   readonly stmt: Assign | Reduce1

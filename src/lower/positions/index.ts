@@ -5,7 +5,6 @@
  */
 
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
-import { writesOf } from '../../ir/accesses.ts'
 import {
   countOf,
   hasHoles,
@@ -16,16 +15,17 @@ import {
   isStored,
   maskOf,
   repeatsCoordinates,
-} from '../../ir/axis.ts'
-import { Names } from '../../ir/bound-names.ts'
-import { all, constant, type Expr, ge, int, load, variable } from '../../ir/expr.ts'
-import { freeVars, readsSome, rewriteExpr } from '../../ir/expr-tree.ts'
-import type { For, Kernel2, Stmt } from '../../ir/loops.ts'
-import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
-import { writtenBuffers1 } from '../../ir/stage1-tree.ts'
-import { fill, forLoop, reduction, store, when } from '../../ir/statement-builders.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
-import { stmt } from '../../ir/tree.ts'
+} from '../../ir/coordinates/axis.ts'
+import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import { writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
+import { Names } from '../../ir/expressions/bound-names.ts'
+import { all, constant, type Expr, ge, int, load, variable } from '../../ir/expressions/expr.ts'
+import { freeVars, readsSome, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import { fill, forLoop, reduction, store, when } from '../../ir/statements/statement-builders.ts'
+import { stmt } from '../../ir/statements/tree.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
 import { openIterator } from './iterate.ts'
 import { buffersOf, tableLength, valuesBelow } from './kernel-buffers.ts'

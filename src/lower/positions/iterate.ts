@@ -8,8 +8,21 @@ import {
   isStored,
   type StoredAxis,
   segmentSize,
-} from '../../ir/axis.ts'
-import { add, and, div, type Expr, int, load, lt, mod, mul, search, sub, variable } from '../../ir/expr.ts'
+} from '../../ir/coordinates/axis.ts'
+import {
+  add,
+  and,
+  div,
+  type Expr,
+  int,
+  load,
+  lt,
+  mod,
+  mul,
+  search,
+  sub,
+  variable,
+} from '../../ir/expressions/expr.ts'
 import { segmentAt } from './access.ts'
 import type { Levels } from './level-positions.ts'
 import { type Scope, withAxis, withFacts, withValue } from './nest-scope.ts'

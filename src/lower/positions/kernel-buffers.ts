@@ -12,12 +12,12 @@ import {
   isStored,
   maskOf,
   repeatsCoordinates,
-} from '../../ir/axis.ts'
-import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
-import type { Buffer } from '../../ir/loops.ts'
-import { MASK_BITS } from '../../ir/packed-fields.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { readsIn } from '../../ir/stage1-tree.ts'
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { readsIn } from '../../ir/coordinates/stage1-tree.ts'
+import { add, type Expr, int, mul, variable } from '../../ir/expressions/expr.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { MASK_BITS } from '../../ir/values/packed-fields.ts'
 import { wordsOf } from './bitmap.ts'
 import type { Levels } from './level-positions.ts'
 

@@ -3,15 +3,15 @@
  * reads.
  */
 
-import { writesOf } from '../../ir/accesses.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { computeType, isHalf } from '../../ir/dtype.ts'
-import { type Expr, int, load } from '../../ir/expr.ts'
-import { mentions, readsSome } from '../../ir/expr-tree.ts'
-import type { Buffer, Stmt } from '../../ir/loops.ts'
-import type { Stmt1 } from '../../ir/stage1.ts'
-import { exprsOf1 } from '../../ir/stage1-tree.ts'
-import { alloc, store } from '../../ir/statement-builders.ts'
+import type { Stmt1 } from '../../ir/coordinates/stage1.ts'
+import { exprsOf1 } from '../../ir/coordinates/stage1-tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { type Expr, int, load } from '../../ir/expressions/expr.ts'
+import { mentions, readsSome } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, store } from '../../ir/statements/statement-builders.ts'
+import { computeType, isHalf } from '../../ir/values/dtype.ts'
 
 /** Returns true if `name` is used after a statement that may have written memory that `value` reads. */
 export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): boolean {

@@ -16,8 +16,8 @@ import {
   raggedAxis,
   type StoredAxis,
   segmentSize,
-} from '../../ir/axis.ts'
-import { add, type Expr, int, load, lt, min, mul, sub, variable } from '../../ir/expr.ts'
+} from '../../ir/coordinates/axis.ts'
+import { add, type Expr, int, load, lt, min, mul, sub, variable } from '../../ir/expressions/expr.ts'
 import { isSet, rankOf } from './bitmap.ts'
 
 /** Treats a dense axis with run-time offsets as a ragged axis. */

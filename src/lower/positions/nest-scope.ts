@@ -1,6 +1,6 @@
 /** Scopes of Stage I → II: values by name, open axes, and facts. Immutable; inner scopes extend outer ones. */
 import { Facts } from '../../analysis/integers/facts.ts'
-import type { Expr } from '../../ir/expr.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
 
 /** An axis that an enclosing loop iterates over. */
 export interface OpenAxis {

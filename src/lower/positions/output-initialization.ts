@@ -9,14 +9,14 @@
 
 import { type Access, accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
 import { invariant } from '../../ast/diagnostic.ts'
-import { type Axis, countedBy, type DenseAxis, isDense, isDenseRoot } from '../../ir/axis.ts'
-import { ceildiv, constant, type Expr, int } from '../../ir/expr.ts'
-import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
-import { initialValue } from '../../ir/monoid.ts'
-import { matcher } from '../../ir/patterns.ts'
-import type { Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/stage1.ts'
-import { walkStmts1 } from '../../ir/stage1-tree.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import { type Axis, countedBy, type DenseAxis, isDense, isDenseRoot } from '../../ir/coordinates/axis.ts'
+import type { Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import { walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
+import { ceildiv, constant, type Expr, int } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { matcher } from '../../ir/expressions/patterns.ts'
+import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { initialValue } from '../../ir/values/monoid.ts'
 import { isDefinitelyInitialized, members, type Writer } from './definite-initialization.ts'
 
 export interface Initialisation {

@@ -1,6 +1,6 @@
 /** Live ranges of accumulators: the loops inside which the targets of a reduction are allocated. */
-import type { For, Reduce, Stmt } from '../../ir/loops.ts'
-import { someStmt } from '../../ir/tree.ts'
+import type { For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { someStmt } from '../../ir/statements/tree.ts'
 
 /**
  * The number of loops around a reduction that lie outside the live range of its targets. A local buffer is allocated anew in every

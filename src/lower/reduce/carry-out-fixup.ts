@@ -5,12 +5,12 @@
  */
 
 import { segmentsOf } from '../../analysis/loops/segmented-loops.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import { add, type Expr, ge, int, load } from '../../ir/expr.ts'
-import type { For, Kernel2, Reduce, Stmt, WorkPartition } from '../../ir/loops.ts'
-import { stmt } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { add, type Expr, ge, int, load } from '../../ir/expressions/expr.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { For, Kernel2, Reduce, Stmt, WorkPartition } from '../../ir/statements/loops.ts'
+import { stmt } from '../../ir/statements/tree.ts'
 import { withStart } from './reduction-initialization.ts'
 
 /** Replacements of top-level statements of a kernel: an empty list for fills, and nests with an initialisation for fix-ups. */

@@ -4,13 +4,26 @@
  * phase is a separate loop nest over all threads, so that barriers can be inserted between the phases.
  */
 
-import type { Names } from '../../ir/bound-names.ts'
-import { copyNest } from '../../ir/clone-loops.ts'
-import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
-import { alloc, store, when, whenAll } from '../../ir/statement-builders.ts'
-import { type Body, stmt } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import {
+  add,
+  and,
+  div,
+  type Expr,
+  eq,
+  int,
+  type Load,
+  load,
+  lt,
+  mod,
+  mul,
+  variable,
+} from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { copyNest } from '../../ir/statements/clone-loops.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, store, when, whenAll } from '../../ir/statements/statement-builders.ts'
+import { type Body, stmt } from '../../ir/statements/tree.ts'
 import { vectorToUnroll } from '../loops/vector-to-unroll.ts'
 import { exchangeHalves, hasHalves } from './recursive-halving.ts'
 

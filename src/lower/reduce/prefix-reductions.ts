@@ -5,19 +5,19 @@
  * Only nests of one thread are rewritten.
  */
 import { coefficientOf, keepTerms, linear, sumExpr } from '../../analysis/integers/linear.ts'
-import { writesOf } from '../../ir/accesses.ts'
-import { boundVarsOf } from '../../ir/bindings.ts'
-import { type Names, namesOf } from '../../ir/bound-names.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { add, binary, bool, type Expr, int, load, lt, mul, sub, variable } from '../../ir/expr.ts'
-import { mentionsSome, readsSome, substitute } from '../../ir/expr-tree.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import { add, binary, bool, type Expr, int, load, lt, mul, sub, variable } from '../../ir/expressions/expr.ts'
+import { mentionsSome, readsSome, substitute } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { mapSame } from '../../ir/lists.ts'
-import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
-import { initialValue } from '../../ir/monoid.ts'
-import { alloc, forLoop, local, reduction, store, when } from '../../ir/statement-builders.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import { boundVarsOf } from '../../ir/statements/bindings.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, forLoop, local, reduction, store, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
+import { initialValue } from '../../ir/values/monoid.ts'
 
 export function simplifyPrefixReductions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)

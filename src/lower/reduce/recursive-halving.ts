@@ -4,12 +4,12 @@
  * 24, and neighbouring lanes store neighbouring elements.
  */
 
-import type { Names } from '../../ir/bound-names.ts'
-import { add, binary, call, type Expr, int, type Load, load, lt, select } from '../../ir/expr.ts'
-import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
-import { isPowerOfTwo } from '../../ir/numeric.ts'
-import { alloc, local, store, unflatten, when } from '../../ir/statement-builders.ts'
-import { type Body, stmt } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { add, binary, call, type Expr, int, type Load, load, lt, select } from '../../ir/expressions/expr.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, local, store, unflatten, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, stmt } from '../../ir/statements/tree.ts'
+import { isPowerOfTwo } from '../../ir/values/numeric.ts'
 
 /** Maximum number of partial results per thread, whose code is unrolled. */
 const MOST = 32

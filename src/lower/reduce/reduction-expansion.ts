@@ -3,12 +3,12 @@
  * remaining reductions are atomic updates of one element.
  */
 
-import type { Names } from '../../ir/bound-names.ts'
-import { cast, type Expr, load, variable } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
-import type { Lanes, Reduce, Stmt } from '../../ir/loops.ts'
-import { define, store } from '../../ir/statement-builders.ts'
-import { type Body, rewriteStmts } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { cast, type Expr, load, variable } from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
+import type { Lanes, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { define, store } from '../../ir/statements/statement-builders.ts'
+import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
 
 export function expandReductions(body: Body, names: Names): Body {
   return rewriteStmts(body, {

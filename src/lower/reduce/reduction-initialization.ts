@@ -7,16 +7,16 @@
 
 import { spatialNest } from '../../analysis/dependence/spatial-nest.ts'
 import { invariant } from '../../ast/diagnostic.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { namesOf } from '../../ir/bound-names.ts'
-import { replaceLoop } from '../../ir/definitions.ts'
-import { constant, type Expr, type Load } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
-import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
-import { initialValue } from '../../ir/monoid.ts'
-import { initsOf, type ReductionPath } from '../../ir/reductions.ts'
-import { fill, store, when } from '../../ir/statement-builders.ts'
-import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { constant, type Expr, type Load } from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { replaceLoop } from '../../ir/statements/definitions.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { initsOf, type ReductionPath } from '../../ir/statements/reductions.ts'
+import { fill, store, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
+import { initialValue } from '../../ir/values/monoid.ts'
 
 export function initializeReductions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)

@@ -1,8 +1,7 @@
 /** Accumulators of a segmented reduction: registers that combine the values of one element, and the index of this element. */
 
 import type { Segments } from '../../analysis/loops/segmented-loops.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { copyNest } from '../../ir/clone-loops.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
   add,
   and,
@@ -17,11 +16,12 @@ import {
   select,
   sub,
   variable,
-} from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
-import { local, store, when } from '../../ir/statement-builders.ts'
-import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
+} from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
+import { copyNest } from '../../ir/statements/clone-loops.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { local, store, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
 
 /** Values of the variables of copied loops. */
 export type LoopValues = ReadonlyMap<string, Expr>

@@ -7,8 +7,7 @@
  */
 
 import { type Groups, shareNumber } from '../../analysis/loops/balanced-partition.ts'
-import { renameBound } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
   add,
   and,
@@ -24,11 +23,12 @@ import {
   not,
   sub,
   variable,
-} from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
-import type { Buffer, For, WorkPartition } from '../../ir/loops.ts'
-import { forLoop, local, when } from '../../ir/statement-builders.ts'
-import { type Body, stmt } from '../../ir/tree.ts'
+} from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
+import { renameBound } from '../../ir/statements/bindings.ts'
+import type { Buffer, For, WorkPartition } from '../../ir/statements/loops.ts'
+import { forLoop, local, when } from '../../ir/statements/statement-builders.ts'
+import { type Body, stmt } from '../../ir/statements/tree.ts'
 import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
 
 export interface Epilogue {

@@ -1,6 +1,6 @@
 /** Lanes of a warp (subgroup) for shuffles: threads that are adjacent in thread.x, at most as many as the target allows. */
-import type { For, Reduce, Stmt } from '../../ir/loops.ts'
-import { type Body, someStmt, walkStmts } from '../../ir/tree.ts'
+import type { For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, someStmt, walkStmts } from '../../ir/statements/tree.ts'
 
 export const onX = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
 

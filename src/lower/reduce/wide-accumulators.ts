@@ -3,14 +3,14 @@
  * If the schedule keeps no accumulator in registers, a temporary of that type is rounded into the buffer at the end.
  */
 
-import { renameBuffer } from '../../ir/bindings.ts'
-import { namesOf } from '../../ir/bound-names.ts'
-import { cast, constant, load } from '../../ir/expr.ts'
-import type { Buffer, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
-import { isBuiltinReducer, widen } from '../../ir/monoid.ts'
-import { type ReductionPath, reductionsOf } from '../../ir/reductions.ts'
-import { store, unflatten } from '../../ir/statement-builders.ts'
-import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
+import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { cast, constant, load } from '../../ir/expressions/expr.ts'
+import { renameBuffer } from '../../ir/statements/bindings.ts'
+import type { Buffer, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { type ReductionPath, reductionsOf } from '../../ir/statements/reductions.ts'
+import { store, unflatten } from '../../ir/statements/statement-builders.ts'
+import { type Body, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
+import { isBuiltinReducer, widen } from '../../ir/values/monoid.ts'
 import { flatNest, isParallel } from '../launches/flat-nest.ts'
 
 export function widenAccumulators(kernel: Kernel2): Kernel2 {

@@ -7,14 +7,14 @@
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, minus } from '../../analysis/integers/linear.ts'
-import { writesOf } from '../../ir/accesses.ts'
-import { type Binary, binary, type Expr, int } from '../../ir/expr.ts'
-import { readsSome, rewriteExpr } from '../../ir/expr-tree.ts'
+import { type Binary, binary, type Expr, int } from '../../ir/expressions/expr.ts'
+import { readsSome, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { valuesIn, wrapPredicate } from '../../ir/expressions/wrapping-values.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
-import type { Fact, If, Stmt } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/tree.ts'
-import { valuesIn, wrapPredicate } from '../../ir/wrapping-values.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { Fact, If, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
 
 export const eliminateConstantBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
   merged(settled(body, new Facts({ sizes }), wrapPredicate(valuesIn(body))))

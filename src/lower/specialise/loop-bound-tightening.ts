@@ -7,12 +7,12 @@
 import { isIndex } from '../../analysis/integers/interval.ts'
 import { loopMap, roundedUp } from '../../analysis/integers/linear.ts'
 import { registersOver } from '../../analysis/integers/ranges.ts'
-import { div, type Expr, int, max, sub } from '../../ir/expr.ts'
-import { freeVars, mentions } from '../../ir/expr-tree.ts'
-import { boundIndex } from '../../ir/hardware-axes.ts'
-import type { For, Kernel2 } from '../../ir/loops.ts'
-import { mapLoops, stmt } from '../../ir/tree.ts'
-import { type SourceValues, valuesIn } from '../../ir/wrapping-values.ts'
+import { div, type Expr, int, max, sub } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
+import { type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
+import { mapLoops, stmt } from '../../ir/statements/tree.ts'
 import { isShared, restIn } from './loop-partitioning.ts'
 
 export function tightenLoopBounds(kernel: Kernel2): Kernel2 {

@@ -7,13 +7,13 @@
  */
 import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../../analysis/integers/linear.ts'
 import { naturals, registersOver } from '../../analysis/integers/ranges.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import { type Expr, int, max, min, sub } from '../../ir/expr.ts'
-import { mentions, readsMemory, someExpr } from '../../ir/expr-tree.ts'
-import type { For, Kernel2 } from '../../ir/loops.ts'
-import { mapLoops, stmt } from '../../ir/tree.ts'
-import { valuesIn } from '../../ir/wrapping-values.ts'
+import { type Expr, int, max, min, sub } from '../../ir/expressions/expr.ts'
+import { mentions, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { valuesIn } from '../../ir/expressions/wrapping-values.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
+import { mapLoops, stmt } from '../../ir/statements/tree.ts'
 import { isShared } from './loop-partitioning.ts'
 
 const LONG = { alone: 16, threads: 1024 }

@@ -1,11 +1,12 @@
 /** Loop unswitching. Invariant reached: no serial loop consists of a loop-invariant condition; the condition is around the loop. */
-import { writesOf } from '../../ir/accesses.ts'
-import { substituteStmts } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { type Expr, variable } from '../../ir/expr.ts'
-import { mentions, someExpr } from '../../ir/expr-tree.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { type Body, hasBarrier, rewriteStmts, stmt } from '../../ir/tree.ts'
+
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import { mentions, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import { substituteStmts } from '../../ir/statements/bindings.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, hasBarrier, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 
 export function unswitchLoops(body: Body, names: Names): Body {
   return rewriteStmts(body, { stmt: (s) => (s.kind === 'for' ? around(s, names) : undefined) })

@@ -6,17 +6,17 @@
 
 import { loopMap, rises } from '../../analysis/integers/linear.ts'
 import { registersOver } from '../../analysis/integers/ranges.ts'
-import { writesOf } from '../../ir/accesses.ts'
-import { type Names, namesOf } from '../../ir/bound-names.ts'
-import { copyStatements } from '../../ir/clone-loops.ts'
-import { allocations } from '../../ir/definitions.ts'
-import { all, conjuncts, type Expr, int } from '../../ir/expr.ts'
-import { mentions, readsSome, someExpr, substitute } from '../../ir/expr-tree.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import { all, conjuncts, type Expr, int } from '../../ir/expressions/expr.ts'
+import { mentions, readsSome, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame } from '../../ir/lists.ts'
-import type { Buffer, For, If, Kernel2, Stmt } from '../../ir/loops.ts'
-import { when } from '../../ir/statement-builders.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/tree.ts'
-import { type SourceValues, valuesIn } from '../../ir/wrapping-values.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import { copyStatements } from '../../ir/statements/clone-loops.ts'
+import { allocations } from '../../ir/statements/definitions.ts'
+import type { Buffer, For, If, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import { when } from '../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
 
 export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)

@@ -15,13 +15,20 @@ import {
   sameSum,
   sumExpr,
 } from '../../analysis/integers/linear.ts'
-import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
-import { isDivision } from '../../ir/evaluate.ts'
-import { conjuncts, type Expr, int, type Load, mul, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, readsSome, someExpr, substitute, walkExpr } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Kernel2 } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { exprsOf, rewriteStmts, someStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import { conjuncts, type Expr, int, type Load, mul, variable } from '../../ir/expressions/expr.ts'
+import {
+  freeVars,
+  mentions,
+  readsSome,
+  someExpr,
+  substitute,
+  walkExpr,
+} from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { accessesOf, type BufferAccess, writesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, For, Kernel2 } from '../../ir/statements/loops.ts'
+import { exprsOf, rewriteStmts, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { isDivision } from '../../ir/values/evaluate.ts'
 
 export function accumulateIntoPadding(kernel: Kernel2): Kernel2 {
   const dropped = new Map<string, ReadonlySet<Expr>>()

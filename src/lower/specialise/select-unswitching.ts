@@ -2,12 +2,13 @@
  * Unswitching of selections. Invariant reached: an innermost loop that stores a loop-invariant selection with exactly one arm that is a
  * selection itself stores in two branches instead. For example, a mask for blocks that need none is tested once, not per element.
  */
-import { writesOf } from '../../ir/accesses.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { mentions, readsSome, someExpr } from '../../ir/expr-tree.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { when } from '../../ir/statement-builders.ts'
-import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
+
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { mentions, readsSome, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { when } from '../../ir/statements/statement-builders.ts'
+import { type Body, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 
 export const unswitchSelects = (body: Body): Body =>
   rewriteStmts(body, { stmt: (s) => (s.kind === 'for' ? branched(s) : undefined) })

@@ -9,20 +9,28 @@
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { keepTerms, type Linear, linear, minus } from '../../analysis/integers/linear.ts'
-import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import type { Names } from '../../ir/bound-names.ts'
-import { copyStatements } from '../../ir/clone-loops.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { all, conjuncts, type Expr, eq, int, mod, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, substitute } from '../../ir/expr-tree.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { all, conjuncts, type Expr, eq, int, mod, variable } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { valuesIn, wrapPredicate } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame } from '../../ir/lists.ts'
-import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/loops.ts'
-import { when } from '../../ir/statement-builders.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, bodiesOf, rewriteStmts, someStmt, stmt, walkStmts, withBodies } from '../../ir/tree.ts'
-import { valuesIn, wrapPredicate } from '../../ir/wrapping-values.ts'
+import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import { copyStatements } from '../../ir/statements/clone-loops.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import { when } from '../../ir/statements/statement-builders.ts'
+import {
+  type Body,
+  bodiesOf,
+  rewriteStmts,
+  someStmt,
+  stmt,
+  walkStmts,
+  withBodies,
+} from '../../ir/statements/tree.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 
 /** Width of the longest access in bytes. */
 const ACCESS = 16

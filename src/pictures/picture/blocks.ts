@@ -1,12 +1,12 @@
 /** Block boxes of a stored part, and the cuts of its tensor between parts, derived from axes, index maps and conditions. */
 
 import { allocate, gather } from '../../columns/allocate.ts'
-import type { TypedArray } from '../../ir/arrays.ts'
-import { hasIndices, isRagged, parentOf } from '../../ir/axis.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Instance } from '../../ir/format.ts'
-import type { PartTree } from '../../ir/part-tree.ts'
+import { hasIndices, isRagged, parentOf } from '../../ir/coordinates/axis.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { Instance } from '../../ir/formats/format.ts'
+import type { PartTree } from '../../ir/formats/part-tree.ts'
+import type { TypedArray } from '../../ir/values/arrays.ts'
 import { Frame } from '../../storage/column-engine.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'

@@ -2,8 +2,8 @@
  * Two-dimensional layout of the slots of a part: each level places the segments of its positions side by side or one below the
  * other. Rows of equal width form a rectangle, slices form rows of unequal boxes, blocks form small boxes.
  */
-import { hasMask } from '../../ir/axis.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import { hasMask } from '../../ir/coordinates/axis.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
 import type { StoredPart } from '../../storage/stored-parts.ts'
 

@@ -1,9 +1,9 @@
 /** Name resolution of bound values: the tensor, part, table, axis or format argument that each name refers to. */
 import { fail } from '../../ast/diagnostic.ts'
-import { chainTo, isStored } from '../../ir/axis.ts'
-import { add, type Expr, int, variable } from '../../ir/expr.ts'
-import { givenTables, segmentsOf } from '../../ir/format-tables.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { chainTo, isStored } from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { add, type Expr, int, variable } from '../../ir/expressions/expr.ts'
+import { givenTables, segmentsOf } from '../../ir/formats/format-tables.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import {
   allAxesOf,

@@ -3,11 +3,18 @@
  * check.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { type Axis, chainTo, isDense, isDenseRoot, isRagged, type StoredAxis } from '../../ir/axis.ts'
-import { type Dtype, isFloat } from '../../ir/dtype.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import {
+  type Axis,
+  chainTo,
+  isDense,
+  isDenseRoot,
+  isRagged,
+  type StoredAxis,
+} from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
 import { missingValue } from '../../storage/missing-size.ts'
 import type { DenseTensor, StoredTensor, Tensor } from '../../storage/tensor.ts'
 import { bindingOf } from './binding-names.ts'

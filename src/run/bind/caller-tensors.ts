@@ -10,11 +10,11 @@ import {
   isStored,
   parentOf,
   type StoredAxis,
-} from '../../ir/axis.ts'
-import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
-import { walkStmts1 } from '../../ir/stage1-tree.ts'
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
+import { walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 
-export { allAxesOf } from '../../ir/stage1-tree.ts'
+export { allAxesOf } from '../../ir/coordinates/stage1-tree.ts'
 
 /** A tensor as declared in the kernel's source, and the buffers that store it. */
 export interface CallerTensor {

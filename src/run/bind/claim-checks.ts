@@ -1,6 +1,6 @@
 /** Checks of the properties that formats claim for their axes, on the built structure. */
-import { chainTo } from '../../ir/axis.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import { chainTo } from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { runSync } from '../../storage/coroutines.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import { checkLevelProperty } from '../../storage/level-property-checks.ts'

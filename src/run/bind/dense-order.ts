@@ -1,9 +1,9 @@
 /** Storage order of dense tensors whose axes are declared in another order. */
 
-import { arrayClass, coordinatesAt } from '../../ir/arrays.ts'
-import { chainTo } from '../../ir/axis.ts'
-import type { Dtype } from '../../ir/dtype.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import { chainTo } from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { arrayClass, coordinatesAt } from '../../ir/values/arrays.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import { convertValues } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, isStructured } from './caller-tensors.ts'

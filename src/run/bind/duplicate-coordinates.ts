@@ -2,7 +2,7 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
-import { type Axis, isNonunique } from '../../ir/axis.ts'
+import { type Axis, isNonunique } from '../../ir/coordinates/axis.ts'
 import { type Storage, separatesDuplicates } from '../../storage/storage.ts'
 import { storedAxis } from './caller-tensors.ts'
 import type { Union } from './coordinate-union.ts'

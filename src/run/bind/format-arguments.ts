@@ -1,6 +1,6 @@
 /** Format arguments in error messages: the width of an axis may not suffice because a format has other arguments than intended. */
 import { SptError } from '../../ast/diagnostic.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 
 /** Runs `work`, and appends the format with its arguments to `bind/width` errors. */
 export function withArguments<T>(kernel: Kernel1, work: () => T): T {

@@ -1,8 +1,8 @@
 /** Conversion of results from storage order back to the caller's coordinates. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
-import { chainTo } from '../../ir/axis.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { chainTo } from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { positionsOf } from '../../storage/scatter-values.ts'
 import { separatesDuplicates } from '../../storage/storage.ts'
 import { toCoords } from '../../storage/stored-coords.ts'

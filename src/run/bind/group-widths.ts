@@ -1,7 +1,7 @@
 /** Bounds on the widths of lists that are built at run time, because each run fills and visits every group completely. */
 import { fail } from '../../ast/diagnostic.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
 
 /** Positions that a group may have in any case, so that tiles may exceed small tensors. */
 const FILLED = 4096

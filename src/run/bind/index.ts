@@ -12,8 +12,8 @@ import {
   indptrOf,
   isStored,
   maskOf,
-} from '../../ir/axis.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'

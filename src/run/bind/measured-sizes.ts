@@ -1,8 +1,8 @@
 /** Measured sizes: extents that formats leave open are determined by the largest coordinate. */
 import { fail } from '../../ast/diagnostic.ts'
-import { hasWidth, isStored } from '../../ir/axis.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import { hasWidth, isStored } from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { missingValue } from '../../storage/missing-size.ts'
 import { allAxesOf } from './caller-tensors.ts'
 import { extentsOf } from './coordinate-sources.ts'

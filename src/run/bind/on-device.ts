@@ -1,6 +1,6 @@
 /** Checks of inputs that are bound to device-resident tensors. */
 import { fail } from '../../ast/diagnostic.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import type { CallerTensor } from './caller-tensors.ts'
 import { isRowMajor } from './dense-order.ts'

@@ -1,8 +1,8 @@
 /** Random tensors for unbound inputs. The same seed yields the same data on every machine. */
 
 import { allocate, gather } from '../../columns/allocate.ts'
-import { isDense, isRagged, type StoredAxis } from '../../ir/axis.ts'
-import { type Dtype, isFloat } from '../../ir/dtype.ts'
+import { isDense, isRagged, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { encoder, newValues } from '../../storage/values.ts'
 

@@ -3,10 +3,10 @@
  * from the format's source are mapped to the kernel's names.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { hasIndices, hasIndptr, hasMask, parentOf } from '../../ir/axis.ts'
-import type { FormatInstance } from '../../ir/format.ts'
-import { labelled } from '../../ir/format-tables.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { hasIndices, hasIndptr, hasMask, parentOf } from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
+import { labelled } from '../../ir/formats/format-tables.ts'
 import type { StoredTensor } from '../../storage/tensor.ts'
 import { allAxesOf, type CallerTensor, storedAxis } from './caller-tensors.ts'
 

@@ -1,7 +1,7 @@
 /** Tables that are bound next to ready-made parts. */
 import { fail } from '../../ast/diagnostic.ts'
-import type { Table } from '../../ir/format.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Table } from '../../ir/formats/format.ts'
 import { checkPermutation } from '../../storage/ready/tables.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { type CallerTensor, givenOf } from './caller-tensors.ts'

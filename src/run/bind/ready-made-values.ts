@@ -1,8 +1,8 @@
 /** Ready-made values of a buffer, in storage order. */
 
-import type { Dtype } from '../../ir/dtype.ts'
-import { MASK_BITS, unpackFields } from '../../ir/packed-fields.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import { MASK_BITS, unpackFields } from '../../ir/values/packed-fields.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import { convertValues, filledArray } from '../../storage/values.ts'

@@ -2,9 +2,9 @@
 
 import { byName } from '../../ast/by-name.ts'
 import { SptError } from '../../ast/diagnostic.ts'
-import { chainTo, repeatsCoordinates } from '../../ir/axis.ts'
-import type { Dtype } from '../../ir/dtype.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import { chainTo, repeatsCoordinates } from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
 import {
   type RefInputs,
   type RefOptions,

@@ -1,9 +1,9 @@
 /** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
 import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
-import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
-import { MASK_BITS, packFields } from '../../ir/packed-fields.ts'
-import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
+import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { MASK_BITS, packFields } from '../../ir/values/packed-fields.ts'
 import {
   type BuildInput,
   buildStorage,

@@ -1,8 +1,8 @@
 /** Backward slice of a launch's control flow: only names in this slice need values to count operations. */
-import type { Expr } from '../../ir/expr.ts'
-import { someExpr, walkExpr } from '../../ir/expr-tree.ts'
-import type { Stmt } from '../../ir/loops.ts'
-import { type Body, exprsOf, walkStmts } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import type { Stmt } from '../../ir/statements/loops.ts'
+import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 import { operationsOf } from './work-counters.ts'
 
 export const isShort = (op: string): boolean => op === 'and' || op === 'or'

@@ -1,6 +1,7 @@
 /** Partial evaluation of expressions on the host: unknown values are NaN, and so are values that depend on them. */
-import { compileExpr, type Leaves, type Value } from '../../ir/evaluate.ts'
-import type { Expr } from '../../ir/expr.ts'
+
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { compileExpr, type Leaves, type Value } from '../../ir/values/evaluate.ts'
 
 export type Numbers = ArrayLike<number>
 

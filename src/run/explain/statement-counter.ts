@@ -1,11 +1,11 @@
 /** Compiles the statements of a launch to counting actions for one thread. */
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
-import type { Instr } from '../../ir/instr.ts'
-import type { InstrCall } from '../../ir/instr-call.ts'
-import type { For, Reduce, Stmt } from '../../ir/loops.ts'
-import { type Body, walkStmts } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { children } from '../../ir/expressions/expr-tree.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import type { InstrCall } from '../../ir/instructions/instr-call.ts'
+import type { For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 import { isShort } from './control-flow-slice.ts'
 import { compileValue, type Frame, holds, isUnknown } from './partial-evaluation.ts'
 import {

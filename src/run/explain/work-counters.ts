@@ -1,11 +1,11 @@
 /** Counters of operations and memory traffic for the roofline model: one counter per kind of work and array. */
 import { invariant } from '../../ast/diagnostic.ts'
-import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/dtype.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { children } from '../../ir/expr-tree.ts'
-import type { Instr } from '../../ir/instr.ts'
-import type { InstrCall } from '../../ir/instr-call.ts'
-import type { Buffer, Reduce } from '../../ir/loops.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { children } from '../../ir/expressions/expr-tree.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import type { InstrCall } from '../../ir/instructions/instr-call.ts'
+import type { Buffer, Reduce } from '../../ir/statements/loops.ts'
+import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/values/dtype.ts'
 import type { Frame } from './partial-evaluation.ts'
 
 export type Access = 'loads' | 'stores' | 'atomics'

@@ -4,7 +4,7 @@
  * returns, so one block serves all launches.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { type Dtype, INT_RANGE } from '../../ir/dtype.ts'
+import { type Dtype, INT_RANGE } from '../../ir/values/dtype.ts'
 import {
   type ArgSpec,
   type ArgValue,

@@ -3,7 +3,7 @@
  * encodes a descriptor from an address and sizes, and a launch takes it by value.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'
+import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import type { ArgSpec } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 

@@ -3,13 +3,13 @@
  * its axis directly at the coordinate of e. The comparison and the iterator p over the parent axis are removed
  * (SparseTIR's attach, as a step that cannot change the result).
  */
-import { attachedAxis, isDenseRoot, isStored, parentOf } from '../../ir/axis.ts'
-import { unusedName } from '../../ir/bound-names.ts'
-import { type Expr, variable } from '../../ir/expr.ts'
-import { mentions, substitute } from '../../ir/expr-tree.ts'
-import type { If1, Iter, Kernel1 } from '../../ir/stage1.ts'
-import { rewriteBody1 } from '../../ir/stage1-tree.ts'
-import { sameExpr } from '../../ir/structural-equality.ts'
+import { attachedAxis, isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
+import type { If1, Iter, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { rewriteBody1 } from '../../ir/coordinates/stage1-tree.ts'
+import { unusedName } from '../../ir/expressions/bound-names.ts'
+import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import * as arg from '../steps/arguments.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'

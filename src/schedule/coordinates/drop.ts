@@ -4,8 +4,8 @@
  */
 import { withoutIteration } from '../../analysis/sparsity/dead-iterations.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { print1 } from '../../ir/print-stage1.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { print1 } from '../../ir/print/print-stage1.ts'
 import * as arg from '../steps/arguments.ts'
 import { iterationNamed } from './iterator-names.ts'
 import { coordPrimitive } from './primitive.ts'

@@ -4,10 +4,10 @@
  * root, because a gap would lose an axis.
  */
 import { isName } from '../../ast/parse.ts'
-import { type Axis, fusedAxis, isFused, isStored, parentOf } from '../../ir/axis.ts'
-import { variable } from '../../ir/expr.ts'
-import type { Iter, Kernel1 } from '../../ir/stage1.ts'
-import { iterationsOf, rewriteBody1 } from '../../ir/stage1-tree.ts'
+import { type Axis, fusedAxis, isFused, isStored, parentOf } from '../../ir/coordinates/axis.ts'
+import type { Iter, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { iterationsOf, rewriteBody1 } from '../../ir/coordinates/stage1-tree.ts'
+import { variable } from '../../ir/expressions/expr.ts'
 import { mixedReduction } from '../legality/mixed-reduction.ts'
 import type { LoopRef } from '../names/loop-ref.ts'
 import * as arg from '../steps/arguments.ts'

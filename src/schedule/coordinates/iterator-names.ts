@@ -2,9 +2,9 @@
 
 import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
 import { orList } from '../../ast/suggest.ts'
-import { print1 } from '../../ir/print-stage1.ts'
-import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/stage1-tree.ts'
+import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/coordinates/stage1-tree.ts'
+import { print1 } from '../../ir/print/print-stage1.ts'
 
 /** Throws an error that prints the current kernel. */
 export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): never {

@@ -4,9 +4,9 @@
  * order of axes.
  */
 import type { Span } from '../../ast/diagnostic.ts'
-import { type Axis, isAttached, isFused, isGathered } from '../../ir/axis.ts'
-import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { walkStmts1 } from '../../ir/stage1-tree.ts'
+import { type Axis, isAttached, isFused, isGathered } from '../../ir/coordinates/axis.ts'
+import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { refuse } from './iterator-names.ts'
 
 export interface Under {

@@ -1,6 +1,6 @@
 /** The interface of a primitive on coordinates. */
 import { expectArgument } from '../../ast/expect-argument.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { LoopRef } from '../names/loop-ref.ts'
 import { type Declared, formsOf } from '../primitive.ts'
 import type { GivenOf, StepOf, Takes } from '../steps/arguments.ts'

@@ -3,8 +3,8 @@
  * (SparseTIR's sparse_reorder); an iterator whose parent would come later follows its parent. Spatial iterators write
  * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
-import { countedBy } from '../../ir/axis.ts'
-import type { Iter, Kernel1 } from '../../ir/stage1.ts'
+import { countedBy } from '../../ir/coordinates/axis.ts'
+import type { Iter, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { LoopRef } from '../names/loop-ref.ts'
 import * as arg from '../steps/arguments.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'

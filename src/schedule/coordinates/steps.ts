@@ -1,7 +1,7 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
 import { fail, type SptError } from '../../ast/diagnostic.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
 import type { StepIn } from '../primitive.ts'
 import { checkStep, stepText } from '../steps/step-data.ts'
 import type { LoopStep } from '../steps/steps.ts'

@@ -1,11 +1,11 @@
 /** Short constructors of Stage II trees for documentation examples, tests and rewrites. */
 
-import type { Dtype } from '../../ir/dtype.ts'
-import { constant, type Expr, int, type Load, load, variable } from '../../ir/expr.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { type BuiltinReducer, builtinMonoid } from '../../ir/monoid.ts'
-import { forLoop, reduction, store as storeAt } from '../../ir/statement-builders.ts'
-import type { Body } from '../../ir/tree.ts'
+import { constant, type Expr, int, type Load, load, variable } from '../../ir/expressions/expr.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
+import { forLoop, reduction, store as storeAt } from '../../ir/statements/statement-builders.ts'
+import type { Body } from '../../ir/statements/tree.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import { type BuiltinReducer, builtinMonoid } from '../../ir/values/monoid.ts'
 
 export type Operand = Expr | number | string
 

@@ -1,8 +1,8 @@
 /** Small kernels for the documentation examples of the primitives. */
 
-import { add, ceildiv, constant, lt, mul, sub } from '../../ir/expr.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
-import { alloc, fill } from '../../ir/statement-builders.ts'
+import { add, ceildiv, constant, lt, mul, sub } from '../../ir/expressions/expr.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
+import { alloc, fill } from '../../ir/statements/statement-builders.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from './build.ts'
 
 const position = add(at('j_indptr', ['i'], 'i32'), expr('j'))

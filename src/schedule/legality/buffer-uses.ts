@@ -1,10 +1,11 @@
 /** Accesses to one buffer with the loops around them: collection of the accesses, and replacement of loads. */
-import { targetsOf } from '../../ir/accesses.ts'
-import { conjuncts, type Expr } from '../../ir/expr.ts'
-import { buffersRead, children, evaluationGuard, rewriteExpr } from '../../ir/expr-tree.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
-import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../../ir/tree.ts'
+
+import { conjuncts, type Expr } from '../../ir/expressions/expr.ts'
+import { buffersRead, children, evaluationGuard, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { targetsOf } from '../../ir/statements/accesses.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../../ir/statements/tree.ts'
 
 /** An access to the buffer inside of the loop. */
 export interface Use {

@@ -3,17 +3,17 @@
  * if the condition holds, and throws an SptError otherwise.
  */
 
-import { accessesOf } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import type { LoopLocation } from '../../ir/definitions.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars, readsMemory, someExpr } from '../../ir/expr-tree.ts'
-import { boundIndex } from '../../ir/hardware-axes.ts'
-import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { printExpr } from '../../ir/print-stage2.ts'
-import { hasReduction, reductionsOf } from '../../ir/reductions.ts'
-import type { Body } from '../../ir/tree.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import type { LoopLocation } from '../../ir/statements/definitions.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { hasReduction, reductionsOf } from '../../ir/statements/reductions.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 import type { Context } from '../state/context.ts'
 import { iterationsOf } from './loop-dependence.ts'
 

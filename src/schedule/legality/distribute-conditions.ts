@@ -4,12 +4,12 @@
  * nest that a step adds gets its own copy of the condition.
  */
 
-import { writesOf } from '../../ir/accesses.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import { not } from '../../ir/expr.ts'
-import { readsSome } from '../../ir/expr-tree.ts'
-import type { Stmt } from '../../ir/loops.ts'
-import { type Body, stmt } from '../../ir/tree.ts'
+import { not } from '../../ir/expressions/expr.ts'
+import { readsSome } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { Stmt } from '../../ir/statements/loops.ts'
+import { type Body, stmt } from '../../ir/statements/tree.ts'
 
 /**
  * Rewrites `if c { a; b }` → `if c { a }; if c { b }`, `if c { a } else { b }` → `if c { a }; if not c { b }`, if a

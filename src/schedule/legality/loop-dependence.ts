@@ -7,12 +7,12 @@
 
 import { type Shared, spaceIn, writtenIn } from '../../analysis/dependence/loop-writes.ts'
 import type { Space } from '../../analysis/dependence/subscript-injectivity.ts'
-import type { BufferAccess } from '../../ir/accesses.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars, mentions } from '../../ir/expr-tree.ts'
-import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
-import { isSingleIteration } from '../../ir/reductions.ts'
-import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { BufferAccess } from '../../ir/statements/accesses.ts'
+import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { isSingleIteration } from '../../ir/statements/reductions.ts'
 
 /**
  * Returns whether the contract excludes conflicts between iterations. By the contract, the index of one statement alone

@@ -1,10 +1,10 @@
 /** Dependences between complete loop nests: whether they may run in any order, or concurrently. */
 
-import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
-import { allocatedNames } from '../../ir/bindings.ts'
-import type { DisjointWrites, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import type { DisjointWrites, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { partsApart } from '../coordinates/legality/part-write-conflicts.ts'
 
 /**

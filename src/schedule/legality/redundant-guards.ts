@@ -6,14 +6,14 @@
 import { isIndex } from '../../analysis/integers/interval.ts'
 import { boundKey, linear, linearKey, loopMap } from '../../analysis/integers/linear.ts'
 import { rangesOver } from '../../analysis/integers/ranges.ts'
-import { accessesOf } from '../../ir/accesses.ts'
-import { allocations, type LoopLocation } from '../../ir/definitions.ts'
-import { constant, type Expr, type Load, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, mentionsSome, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
-import { coordinateName } from '../../ir/instr.ts'
-import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { dropSingleIterations } from '../../ir/reductions.ts'
-import { type Body, replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
+import { constant, type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, mentionsSome, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { coordinateName } from '../../ir/instructions/instr.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
+import { allocations, type LoopLocation } from '../../ir/statements/definitions.ts'
+import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
+import { dropSingleIterations } from '../../ir/statements/reductions.ts'
+import { type Body, replaceStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
 /**
  * Returns the body without redundant guards of loops around reductions over padded and complete copies. If `within` is

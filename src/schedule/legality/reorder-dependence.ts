@@ -2,10 +2,10 @@
  * Output dependences under interchange (reorder): whether iterations of a spatial loop still run over different
  * elements after it leaves reduction loops.
  */
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { For, Stmt } from '../../ir/loops.ts'
-import { reductionsOf } from '../../ir/reductions.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { reductionsOf } from '../../ir/statements/reductions.ts'
 
 /**
  * Returns the spatial loops of `next` (an order of `chain`, both from the outside in) whose iterations may conflict

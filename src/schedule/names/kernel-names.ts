@@ -3,11 +3,11 @@
  * would make the time of a schedule quadratic.
  */
 
-import { unusedNumber } from '../../ir/bound-names.ts'
-import { definitionsIn } from '../../ir/definitions.ts'
+import { unusedNumber } from '../../ir/expressions/bound-names.ts'
 import { differing } from '../../ir/lists.ts'
-import type { Buffer, Kernel2, Stmt } from '../../ir/loops.ts'
-import type { Body } from '../../ir/tree.ts'
+import { definitionsIn } from '../../ir/statements/definitions.ts'
+import type { Buffer, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 
 /** A loop that a step replaced. */
 interface Gone {

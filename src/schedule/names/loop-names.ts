@@ -1,6 +1,6 @@
 /** Names of loops in the language. */
-import { loopsOf } from '../../ir/definitions.ts'
-import type { Body } from '../../ir/tree.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 
 /** Returns the name of each loop by its variable; `nest.name` if several loops have the name. */
 export function loopNames(body: Body): ReadonlyMap<string, string> {

@@ -7,9 +7,9 @@ import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import type * as Ast from '../../ast/nodes.ts'
 import { orList } from '../../ast/suggest.ts'
-import { writesOf } from '../../ir/accesses.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import type { For, Kernel2 } from '../../ir/loops.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
 import type { Names } from './part-names.ts'
 
 /** The roles that may follow `p.`; loops are ordered from the outside in. */

@@ -2,10 +2,10 @@
 
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { orList } from '../../ast/suggest.ts'
-import { isFused } from '../../ir/axis.ts'
-import type { FormatInstance } from '../../ir/format.ts'
-import type { Iteration, Kernel1, Reformat, RuntimePart } from '../../ir/stage1.ts'
-import { iterationsOf, writtenBuffers1 } from '../../ir/stage1-tree.ts'
+import { isFused } from '../../ir/coordinates/axis.ts'
+import type { Iteration, Kernel1, Reformat, RuntimePart } from '../../ir/coordinates/stage1.ts'
+import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
 
 /** The effect of one step on a buffer. */
 interface Level {

@@ -4,7 +4,8 @@
  */
 import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
 import { orList } from '../../ast/suggest.ts'
-import { type FreshNames, unusedName } from '../../ir/bound-names.ts'
+import { type FreshNames, unusedName } from '../../ir/expressions/bound-names.ts'
+import { print2 } from '../../ir/print/print-stage2.ts'
 import {
   allocations,
   bindsName,
@@ -12,9 +13,8 @@ import {
   findLoop,
   type LoopLocation,
   loopsOf,
-} from '../../ir/definitions.ts'
-import type { Buffer, For, Kernel2, Stmt } from '../../ir/loops.ts'
-import { print2 } from '../../ir/print-stage2.ts'
+} from '../../ir/statements/definitions.ts'
+import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { KernelNames } from '../names/kernel-names.ts'
 import { loopNames } from '../names/loop-names.ts'
 import type { LoopRef } from '../names/loop-ref.ts'

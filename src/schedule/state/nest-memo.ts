@@ -4,8 +4,8 @@
  * loop nest alone, so that the step cannot see other loop nests. The step's queries of names, which concern the whole
  * kernel, are repeated.
  */
-import type { Kernel2, Stmt } from '../../ir/loops.ts'
-import type { Body } from '../../ir/tree.ts'
+import type { Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 import type { Gone, Primitive } from '../primitive.ts'
 import type { LoopStep } from '../steps/steps.ts'
 import type { Context, NameQuery } from './context.ts'

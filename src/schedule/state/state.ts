@@ -5,10 +5,10 @@
  */
 import { freeze } from 'immer'
 import { resultOrError, SptError } from '../../ast/diagnostic.ts'
-import { int } from '../../ir/expr.ts'
-import { substitute } from '../../ir/expr-tree.ts'
+import { int } from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceAt } from '../../ir/lists.ts'
-import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/loops.ts'
+import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { distributeConditions } from '../legality/distribute-conditions.ts'
 import { checkParallel } from '../legality/parallel-legality.ts'
 import { checkNewNames } from '../names/fresh-names.ts'

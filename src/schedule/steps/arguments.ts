@@ -7,8 +7,8 @@ import type { Span } from '../../ast/diagnostic.ts'
 import { expectOptions } from '../../ast/expect-argument.ts'
 import type { StepName } from '../../ast/nodes.ts'
 import type { ListSyntax, Syntax, ValueSyntax } from '../../ast/step-syntax.ts'
-import type { ThreadAxis } from '../../ir/expr.ts'
-import type { Instr, Memory } from '../../ir/instr.ts'
+import type { ThreadAxis } from '../../ir/expressions/expr.ts'
+import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { LoopRef } from '../names/loop-ref.ts'
 
 /** The memory scope of a cached copy. */

@@ -1,7 +1,7 @@
 /** Expansion of `merge parts of A` into steps on loops. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
-import { labelled } from '../../ir/format-tables.ts'
-import { iterationsOf } from '../../ir/stage1-tree.ts'
+import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
+import { labelled } from '../../ir/formats/format-tables.ts'
 import type { Program } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
 import type { LoopStep } from './steps.ts'

@@ -3,8 +3,20 @@
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { nameText } from '../../ast/expect-argument.ts'
 import type * as Ast from '../../ast/nodes.ts'
-import { foldInt } from '../../ir/constant-folding.ts'
-import { add, ceildiv, div, type Expr, int, max, min, mod, mul, sub, variable } from '../../ir/expr.ts'
+import {
+  add,
+  ceildiv,
+  div,
+  type Expr,
+  int,
+  max,
+  min,
+  mod,
+  mul,
+  sub,
+  variable,
+} from '../../ir/expressions/expr.ts'
+import { foldInt } from '../../ir/values/constant-folding.ts'
 
 /** The values of the names that arguments of steps may use. */
 export interface Known {

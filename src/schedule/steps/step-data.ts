@@ -2,8 +2,8 @@
 import { type Advice, type Diagnostic, fail, type Span } from '../../ast/diagnostic.ts'
 import { isRecord, show } from '../../ast/expect-argument.ts'
 import type { StepSyntax, Syntax, ValueSyntax } from '../../ast/step-syntax.ts'
-import { THREAD_AXES } from '../../ir/expr.ts'
-import type { Instr, Memory } from '../../ir/instr.ts'
+import { THREAD_AXES } from '../../ir/expressions/expr.ts'
+import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { isHandle, type LoopRef } from '../names/loop-ref.ts'
 

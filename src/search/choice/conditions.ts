@@ -7,8 +7,8 @@ import type { SelectionContext } from '../../api/selection-context.ts'
 import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/index.ts'
-import { hasIndptr, isDenseChain } from '../../ir/axis.ts'
-import { variable } from '../../ir/expr.ts'
+import { hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts'
+import { variable } from '../../ir/expressions/expr.ts'
 
 /** Quantity that a condition compares with a number: a size, a statistic, a property of the device, or a ratio of two. */
 export interface Measure {

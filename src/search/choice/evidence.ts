@@ -1,6 +1,6 @@
 /** Training data of choices: measured times of candidates on several data sets. */
 import { brokenFact } from '../../analysis/integers/facts.ts'
-import type { Fact } from '../../ir/loops.ts'
+import type { Fact } from '../../ir/statements/loops.ts'
 import type { Measure, Values } from './conditions.ts'
 
 /** Data on which candidates were measured. */

@@ -3,7 +3,7 @@
  * timed out.
  */
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
-import type { Plan } from '../../ir/loops.ts'
+import type { Plan } from '../../ir/statements/loops.ts'
 import { threadScript } from '../thread-scripts.ts'
 import { type Thread, Threads } from '../threads.ts'
 import {

@@ -4,7 +4,7 @@
  */
 import { parentPort } from 'node:worker_threads'
 import { resultOrError, SptError } from '../../ast/diagnostic.ts'
-import type { Kernel2, Plan } from '../../ir/loops.ts'
+import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import { lowerToMemory } from '../../lower/pipeline.ts'
 import { expectedWithin } from '../../run/bind/reference-inputs.ts'

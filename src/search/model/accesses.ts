@@ -1,9 +1,10 @@
 /** Memory accesses of statements: counts, coalescing, and latencies that threads wait for. */
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import type { Load, Search } from '../../ir/expr.ts'
-import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
-import type { Buffer, Store } from '../../ir/loops.ts'
+
+import type { Load, Search } from '../../ir/expressions/expr.ts'
+import { freeVars, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
+import type { Buffer, Store } from '../../ir/statements/loops.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { addressOf, type Lane, type Transactions, transactionsOf } from './coalescing.ts'
 import { elementsOf } from './elements.ts'
 import { accessKey, expectedValue } from './estimates.ts'

@@ -1,11 +1,11 @@
 /** Coalescing: sectors and cache lines that neighbouring threads access together. */
 
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import type { Expr, ThreadAxis } from '../../ir/expr.ts'
-import { freeVars, someExpr } from '../../ir/expr-tree.ts'
-import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
-import type { Buffer, For } from '../../ir/loops.ts'
+import type { Expr, ThreadAxis } from '../../ir/expressions/expr.ts'
+import { freeVars, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { AXES_OF_BLOCK } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
+import type { Buffer, For } from '../../ir/statements/loops.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { affineOf, type KnownValues } from './estimates.ts'
 import { isExpanded } from './expanded-loops.ts'
 

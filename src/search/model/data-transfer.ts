@@ -1,5 +1,5 @@
 /** Sends the model's data to other threads: the rows of a matrix, in shared memory. */
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { sizeNameOf } from './outer-dimension.ts'
 import type { ModelData } from './prediction.ts'

@@ -1,6 +1,6 @@
 /** Number of elements of a buffer. */
-import type { Buffer } from '../../ir/loops.ts'
-import { wordsFor } from '../../ir/packed-fields.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { wordsFor } from '../../ir/values/packed-fields.ts'
 import { expectedValue, type KnownValues } from './estimates.ts'
 
 /** Number of elements of a buffer, or of words of a packed one; 0 if unknown. */

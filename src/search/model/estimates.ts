@@ -3,11 +3,11 @@
  * segments are given.
  */
 import { linear } from '../../analysis/integers/linear.ts'
-import { exactOperation } from '../../ir/evaluate.ts'
-import type { Expr, Load } from '../../ir/expr.ts'
-import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { freeVars, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { keyOf } from '../../ir/structural-equality.ts'
+import { exactOperation } from '../../ir/values/evaluate.ts'
 
 /** A loop variable is uniformly distributed over `start … start + extent - 1`. */
 export interface Range {

@@ -1,4 +1,4 @@
-import type { For } from '../../ir/loops.ts'
+import type { For } from '../../ir/statements/loops.ts'
 
 /** Maximum number of iterations that compilers expand; more remain a loop in the generated code. */
 const MAX_EXPANDED = 16

@@ -8,9 +8,9 @@ import {
   parentOf,
   type StoredAxis,
   segmentSize,
-} from '../../ir/axis.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+} from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
 import { type Distribution, mixture } from './distribution.ts'
 import { elementsOf } from './elements.ts'
 import { expectedValue } from './estimates.ts'

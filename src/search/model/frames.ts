@@ -1,8 +1,8 @@
 /** Loops around a statement: over blocks, over threads, and serial loops of a thread. */
-import { levelOf } from '../../ir/hardware-axes.ts'
-import type { For } from '../../ir/loops.ts'
+import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { walkStmts } from '../../ir/tree.ts'
+import type { For } from '../../ir/statements/loops.ts'
+import { walkStmts } from '../../ir/statements/tree.ts'
 import type { Lane } from './coalescing.ts'
 import { isExpanded } from './expanded-loops.ts'
 

@@ -1,6 +1,7 @@
 /** Sums of work over the statements of a launch. */
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import type { Buffer } from '../../ir/loops.ts'
+
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import type { Transactions } from './coalescing.ts'
 import type { Operations } from './statement-facts.ts'
 import type { AccessKind, LaunchWork, Traffic } from './work.ts'

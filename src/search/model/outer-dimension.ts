@@ -2,11 +2,12 @@
  * Chooses the dimension along which a matrix is sampled: the outermost one of its format, so that samples contain
  * complete rows or columns.
  */
-import type { Expr } from '../../ir/expr.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../ir/format.ts'
-import { operandsOf } from '../../ir/queries.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { walkExpr } from '../../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
+import { operandsOf } from '../../ir/formats/queries.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor } from '../../run/bind/caller-tensors.ts'
 

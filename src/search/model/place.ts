@@ -1,7 +1,7 @@
 /** Position of a walk through loops: known values, execution counts, and probabilities of conditions. */
-import type { Expr, Load, Search } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { For } from '../../ir/loops.ts'
+import type { Expr, Load, Search } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { For } from '../../ir/statements/loops.ts'
 import type { Lane } from './coalescing.ts'
 import { expectedValue, type KnownValues, probabilityOf, type Range } from './estimates.ts'
 import { isExpanded } from './expanded-loops.ts'

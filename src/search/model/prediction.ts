@@ -2,7 +2,7 @@
  * Predicted milliseconds of a scheduled kernel on some data, without lowering past Stage II and without measuring: an
  * analytic bound computed from terms of its loops, times a learned correction.
  */
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { allAxesOf, isStructured } from '../../run/bind/caller-tensors.ts'
 import type { Compilation } from '../../run/compile.ts'

@@ -1,7 +1,7 @@
 /** Writes of reductions, and the exchanges between threads that they require. */
-import type { Load, Search } from '../../ir/expr.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
-import type { Reduce } from '../../ir/loops.ts'
+import type { Load, Search } from '../../ir/expressions/expr.ts'
+import { walkExpr } from '../../ir/expressions/expr-tree.ts'
+import type { Reduce } from '../../ir/statements/loops.ts'
 import type { Accesses } from './accesses.ts'
 import type { Lane } from './coalescing.ts'
 import { type Frame, isThread } from './frames.ts'

@@ -1,8 +1,8 @@
 /** Tiles that threads of a warp hold together in registers: each thread has a part of the elements. */
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Reduce, Store } from '../../ir/loops.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { walkStmts } from '../../ir/tree.ts'
+import type { Buffer, For, Reduce, Store } from '../../ir/statements/loops.ts'
+import { walkStmts } from '../../ir/statements/tree.ts'
 import type { Lane } from './coalescing.ts'
 import type { Place } from './place.ts'
 import { readsOf } from './statement-facts.ts'

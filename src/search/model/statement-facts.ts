@@ -1,10 +1,10 @@
 /** Reads, operations and dependencies of statements, memoised. */
 
-import { isFloat } from '../../ir/dtype.ts'
-import type { Expr, Load, Search } from '../../ir/expr.ts'
-import { children, walkExpr } from '../../ir/expr-tree.ts'
-import type { For, If, Reduce, Store } from '../../ir/loops.ts'
+import type { Expr, Load, Search } from '../../ir/expressions/expr.ts'
+import { children, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
+import type { For, If, Reduce, Store } from '../../ir/statements/loops.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
 import { combining, operationsIn } from '../../run/explain/work-counters.ts'
 import { accessKey, collectSegments, type Segment } from './estimates.ts'
 

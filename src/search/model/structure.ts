@@ -4,14 +4,14 @@
  * axes.
  */
 
-import { evaluate } from '../../ir/evaluate.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { unpackFields } from '../../ir/packed-fields.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
-import { walkStmts } from '../../ir/tree.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
+import { walkStmts } from '../../ir/statements/tree.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
+import { unpackFields } from '../../ir/values/packed-fields.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor, givenOf, isStructured } from '../../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'

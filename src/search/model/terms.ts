@@ -3,9 +3,9 @@
  * every kernel.
  */
 
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { mentionsSome } from '../../ir/expr-tree.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
+import { mentionsSome } from '../../ir/expressions/expr-tree.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { SECTOR, WARP } from './coalescing.ts'
 import { elementsOf } from './elements.ts'
 import type { MatrixStatistics } from './statistics.ts'

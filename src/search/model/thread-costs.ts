@@ -1,8 +1,8 @@
 /** Costs of a CPU thread in addition to accesses and operations: branches and register spills. */
-import type { Load } from '../../ir/expr.ts'
-import { freeVars, someExpr } from '../../ir/expr-tree.ts'
-import type { Buffer, For, Store } from '../../ir/loops.ts'
+import type { Load } from '../../ir/expressions/expr.ts'
+import { freeVars, someExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
+import type { Buffer, For, Store } from '../../ir/statements/loops.ts'
 import { elementsOf } from './elements.ts'
 import { collectSegments } from './estimates.ts'
 import { generatedTrips, isThread, loopCount } from './frames.ts'

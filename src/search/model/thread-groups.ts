@@ -2,7 +2,7 @@
  * Threads of a warp and of a block: the number of different values that variables have in them, and the longest of
  * their segments.
  */
-import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
+import { AXES_OF_BLOCK } from '../../ir/instructions/hardware-axes.ts'
 import { type Lane, WARP } from './coalescing.ts'
 
 /**

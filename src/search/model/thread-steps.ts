@@ -1,5 +1,5 @@
 /** Serial work of threads: on average, in the longest thread of a warp and of a block, and at most. */
-import type { For } from '../../ir/loops.ts'
+import type { For } from '../../ir/statements/loops.ts'
 import { isExpanded } from './expanded-loops.ts'
 import { serialTrips } from './frames.ts'
 

@@ -1,7 +1,7 @@
 /** Atomic updates: the number per element, and their contention. */
 
-import type { Expr, Load } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Lane } from './coalescing.ts'
 import { WARP } from './coalescing.ts'
 import { type Frame, isBlock, threadCount } from './frames.ts'

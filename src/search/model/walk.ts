@@ -5,12 +5,12 @@
  * out of the others.
  */
 
-import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
-import { levelOf } from '../../ir/hardware-axes.ts'
-import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
+import { walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { Body } from '../../ir/tree.ts'
+import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
+import type { Body } from '../../ir/statements/tree.ts'
+import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { Accesses } from './accesses.ts'
 import { elementsOf } from './elements.ts'
 import { expectedValue, probabilityOf, type Segment } from './estimates.ts'

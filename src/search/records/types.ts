@@ -1,7 +1,7 @@
 /** Contents of the records: studies, which define where times are valid, and their trials. */
 import type { TraceStep } from '../../api/kernel.ts'
 import type { DeviceKind } from '../../backends/target.ts'
-import type { Dtype } from '../../ir/dtype.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
 import type { Outcome, Trial } from '../types.ts'
 
 /** A device as far as its times depend on it. */

@@ -2,8 +2,9 @@
  * Tiling of a dense product: a block computes a tile of the result, a thread a square of it in registers, and the operands
  * pass through shared memory in slices of the sum (register and shared-memory blocking).
  */
-import { accessesOf } from '../../ir/accesses.ts'
-import { mentions, someExpr } from '../../ir/expr-tree.ts'
+
+import { mentions, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { accessesOf } from '../../ir/statements/accesses.ts'
 import type { Draft, Schedulable } from './draft.ts'
 import type { Plan } from './plan.ts'
 import type { Strand, StrandLoop } from './strands.ts'

@@ -1,11 +1,12 @@
 /**
  * Epilogues: nests that are elementwise over the result of an earlier nest and can run where an element is complete.
  */
-import { targetsOf } from '../../ir/accesses.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { someExpr, walkExpr } from '../../ir/expr-tree.ts'
-import type { Kernel2 } from '../../ir/loops.ts'
-import { exprsOf } from '../../ir/tree.ts'
+
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { targetsOf } from '../../ir/statements/accesses.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
+import { exprsOf } from '../../ir/statements/tree.ts'
 import type { Decisions } from './decisions.ts'
 import type { NestShape } from './strands.ts'
 

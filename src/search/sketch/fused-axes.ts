@@ -1,8 +1,8 @@
 /** Fuses stored axes into one loop over all their positions, which balances the elements of segments of any length. */
-import { isStored, parentOf, segmentSize } from '../../ir/axis.ts'
-import { unusedName } from '../../ir/bound-names.ts'
-import type { Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { iterationsOf } from '../../ir/stage1-tree.ts'
+import { isStored, parentOf, segmentSize } from '../../ir/coordinates/axis.ts'
+import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
+import { unusedName } from '../../ir/expressions/bound-names.ts'
 import type { Decisions } from './decisions.ts'
 import type { NestNames } from './nest-names.ts'
 

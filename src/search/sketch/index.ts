@@ -3,9 +3,10 @@
  * sketches of Ansor, Zheng et al., OSDI 2020, over the loops of formats). Independent of operators and formats. Each sketch
  * is a list of decisions, each with a heuristic default, and the ordinary steps that follow from them.
  */
-import type { Kernel2 } from '../../ir/loops.ts'
+
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
 import type { Decisions } from './decisions.ts'
 import { Draft, type Schedulable } from './draft.ts'
 import { chooseFusions, fusedName } from './fused-axes.ts'

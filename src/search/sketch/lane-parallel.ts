@@ -2,9 +2,9 @@
  * Several threads for each element of the result: a reduction is distributed over them, and their partial sums are
  * combined at the end.
  */
-import type { ThreadAxis } from '../../ir/expr.ts'
-import { someExpr } from '../../ir/expr-tree.ts'
-import { exprsOf } from '../../ir/tree.ts'
+import type { ThreadAxis } from '../../ir/expressions/expr.ts'
+import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { exprsOf } from '../../ir/statements/tree.ts'
 import type { Plan } from './plan.ts'
 import type { Strand, StrandLoop } from './strands.ts'
 import {

@@ -2,9 +2,10 @@
  * Merge-path partition: equal chunks of sorted elements for all threads, whatever the lengths of segments. A thread
  * sums consecutive elements of one segment, and updates the result where the next segment begins.
  */
-import { targetsOf } from '../../ir/accesses.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { walkExpr } from '../../ir/expr-tree.ts'
+
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { targetsOf } from '../../ir/statements/accesses.ts'
 import type { Plan } from './plan.ts'
 import type { Strand } from './strands.ts'
 import { guessLanes, type Partition, type RuleContext, requireMultiple, valuesUpTo } from './threads.ts'

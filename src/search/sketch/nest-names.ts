@@ -1,5 +1,5 @@
 /** Names of decisions about loop nests: copies of an iteration over parts with formats of one kind share their decisions. */
-import type { Kernel1 } from '../../ir/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 
 export interface NestNames {
   /** The iteration as written, before it is copied for each part. */

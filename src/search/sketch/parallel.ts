@@ -1,6 +1,6 @@
 /** Sketches for devices with threads: for each nest, one of the rules that apply to it. */
-import type { DisjointWrites, Kernel2 } from '../../ir/loops.ts'
-import { isBuiltinReducer } from '../../ir/monoid.ts'
+import type { DisjointWrites, Kernel2 } from '../../ir/statements/loops.ts'
+import { isBuiltinReducer } from '../../ir/values/monoid.ts'
 import type { Decisions } from './decisions.ts'
 import { planDenseTiles, reusedOperands } from './dense-tiles.ts'
 import type { Draft, Schedulable } from './draft.ts'

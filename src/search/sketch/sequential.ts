@@ -1,5 +1,5 @@
 /** Sketches for one thread: running sums per strand, and epilogues moved to where their input is produced. */
-import type { Kernel2 } from '../../ir/loops.ts'
+import type { Kernel2 } from '../../ir/statements/loops.ts'
 import type { Decisions } from './decisions.ts'
 import type { Draft, Schedulable } from './draft.ts'
 import { chooseEpilogues } from './epilogues.ts'

@@ -1,11 +1,11 @@
 /** Splits a nest into strands: the loops around each innermost body, by their roles for its writes. */
 import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
-import { targetsOf } from '../../ir/accesses.ts'
-import { loopsOf } from '../../ir/definitions.ts'
-import type { Expr } from '../../ir/expr.ts'
-import { freeVars } from '../../ir/expr-tree.ts'
-import type { For, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { bodiesOf } from '../../ir/tree.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { targetsOf } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { For, Kernel2, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
+import { bodiesOf } from '../../ir/statements/tree.ts'
 import type { NestNames } from './nest-names.ts'
 
 export interface StrandLoop {

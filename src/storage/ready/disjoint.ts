@@ -6,8 +6,8 @@ import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { isInjective } from '../../formats/proof/proved.ts'
-import { repeatsCoordinates, type StoredAxis, sourceName } from '../../ir/axis.ts'
-import type { FormatInstance } from '../../ir/format.ts'
+import { repeatsCoordinates, type StoredAxis, sourceName } from '../../ir/coordinates/axis.ts'
+import type { FormatInstance } from '../../ir/formats/format.ts'
 
 export interface StoredCoordinates {
   /** The tensor's axes. */

@@ -1,6 +1,6 @@
 /** Elements of ready-made arrays over a tensor's own axes: no two have equal coordinates, unless they stay apart. */
-import { hasWidth, isNonunique, isSparse, type StoredAxis } from '../../ir/axis.ts'
-import type { Dtype } from '../../ir/dtype.ts'
+import { hasWidth, isNonunique, isSparse, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
 import { chainOf } from '../padding-positions.ts'
 import { type Level, type Storage, separatesDuplicates } from '../storage.ts'
 import { differing, expandTree, toCoords } from '../stored-coords.ts'

@@ -1,10 +1,10 @@
 /** Ready-made arrays of all parts as a tensor in a format: validated as kernel inputs are, and not copied. */
 
-import type { TypedArray } from '../../ir/arrays.ts'
-import { evaluate } from '../../ir/evaluate.ts'
-import { variable } from '../../ir/expr.ts'
-import { fullAxes, type Instance, type PartInstance } from '../../ir/format.ts'
-import { type Condition, conditionsOf } from '../../ir/part-tree.ts'
+import { variable } from '../../ir/expressions/expr.ts'
+import { fullAxes, type Instance, type PartInstance } from '../../ir/formats/format.ts'
+import { type Condition, conditionsOf } from '../../ir/formats/part-tree.ts'
+import type { TypedArray } from '../../ir/values/arrays.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
 import { bindLists } from '../convert.ts'
 import { runSync } from '../coroutines.ts'

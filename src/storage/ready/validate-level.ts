@@ -12,8 +12,8 @@ import {
   type PaddedAxis,
   parentOf,
   type StoredAxis,
-} from '../../ir/axis.ts'
-import { checkFields, wordsFor } from '../../ir/packed-fields.ts'
+} from '../../ir/coordinates/axis.ts'
+import { checkFields, wordsFor } from '../../ir/values/packed-fields.ts'
 import { coordinatesOf, type Level, segment, wordsOf } from '../storage.ts'
 import { checkIndices } from './validate-indices.ts'
 

@@ -1,7 +1,14 @@
 /** Ready-made arrays: used without a copy, after every property that kernels rely on has been checked. */
 import { fail } from '../../ast/diagnostic.ts'
-import { hasIndices, hasIndptr, hasMask, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
-import type { Dtype } from '../../ir/dtype.ts'
+import {
+  hasIndices,
+  hasIndptr,
+  hasMask,
+  isPadded,
+  parentOf,
+  type StoredAxis,
+} from '../../ir/coordinates/axis.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
 import { chainOf, markPadding, paddedPositions } from '../padding-positions.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
 import type { StoredTensor, ValueArray } from '../tensor.ts'

@@ -1,6 +1,6 @@
 /** What \`as\` makes of single statements, and what it refuses. */
 import { describe, expect, test } from 'vitest'
-import { print1 } from '../../../src/ir/print-stage1.ts'
+import { print1 } from '../../../src/ir/print/print-stage1.ts'
 import { verify1 } from '../../../src/verifiers/stage1.ts'
 import { diagnosticOf } from '../../support/refusal.ts'
 import { pair } from './apply.ts'

@@ -1,7 +1,7 @@
 /** Who may write the same elements: by hand, and against what the iterations over small matrices write. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Kernel1 } from '../../../src/ir/stage1.ts'
+import type { Kernel1 } from '../../../src/ir/coordinates/stage1.ts'
 import { partsApart } from '../../../src/schedule/coordinates/legality/part-write-conflicts.ts'
 import { runs } from '../../support/cases.ts'
 import { inputsOf, pair } from './apply.ts'

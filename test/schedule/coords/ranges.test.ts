@@ -1,9 +1,9 @@
 /** Kernels over parts of a partition: each runs over the coordinates of its own range. */
 import { describe, expect, test } from 'vitest'
-import type { Stmt as Stmt2 } from '../../../src/ir/loops.ts'
-import { print1, printExpr1 } from '../../../src/ir/print-stage1.ts'
-import type { Kernel1 } from '../../../src/ir/stage1.ts'
-import { walkStmts } from '../../../src/ir/tree.ts'
+import type { Kernel1 } from '../../../src/ir/coordinates/stage1.ts'
+import { print1, printExpr1 } from '../../../src/ir/print/print-stage1.ts'
+import type { Stmt as Stmt2 } from '../../../src/ir/statements/loops.ts'
+import { walkStmts } from '../../../src/ir/statements/tree.ts'
 import { lowerToPositions } from '../../../src/lower/pipeline.ts'
 import { verify1 } from '../../../src/verifiers/stage1.ts'
 import { pair } from './apply.ts'

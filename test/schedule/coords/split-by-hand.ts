@@ -3,11 +3,11 @@
  * queries answered by comparing it with all the others. Nothing is shared with `src/formats`.
  */
 
-import { foldCompare, foldInt } from '../../../src/ir/constant-folding.ts'
-import type { Expr } from '../../../src/ir/expr.ts'
-import type { Instance, PartInstance, Sort } from '../../../src/ir/format.ts'
-import type { PartTree } from '../../../src/ir/part-tree.ts'
-import type { Query } from '../../../src/ir/queries.ts'
+import type { Expr } from '../../../src/ir/expressions/expr.ts'
+import type { Instance, PartInstance, Sort } from '../../../src/ir/formats/format.ts'
+import type { PartTree } from '../../../src/ir/formats/part-tree.ts'
+import type { Query } from '../../../src/ir/formats/queries.ts'
+import { foldCompare, foldInt } from '../../../src/ir/values/constant-folding.ts'
 
 export type Coordinate = readonly number[]
 

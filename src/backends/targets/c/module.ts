@@ -1,9 +1,9 @@
 /** Prints Stage III as C: one function for each launch. Blocks are iterations of a parallel loop, threads of serial loops. */
 
-import { isOne, variable } from '../../../ir/expr.ts'
-import type { ThreadAxis } from '../../../ir/expr-nodes.ts'
-import { dimensionOf } from '../../../ir/hardware-axes.ts'
-import type { Launch, Plan } from '../../../ir/loops.ts'
+import { isOne, variable } from '../../../ir/expressions/expr.ts'
+import type { ThreadAxis } from '../../../ir/expressions/expr-nodes.ts'
+import { dimensionOf } from '../../../ir/instructions/hardware-axes.ts'
+import type { Launch, Plan } from '../../../ir/statements/loops.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
 import { Mangler } from '../../name-mangling.ts'

@@ -1,5 +1,5 @@
 /** C11. Values of half types are f32 in registers and 16 bits in memory. */
-import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
+import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
 import { type Helpers, SERIAL_THREADS, type Spellings } from '../../spellings.ts'
 import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter, oneLiteral } from '../c-family.ts'
 import { CUDA_MEMORY as MEMORY, REGISTER } from '../cuda/elements.ts'

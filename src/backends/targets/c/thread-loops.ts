@@ -5,13 +5,12 @@
  */
 
 import { invariant } from '../../../ast/diagnostic.ts'
-import { accessesOf } from '../../../ir/accesses.ts'
-import { computeType, type Dtype } from '../../../ir/dtype.ts'
-import { add, type Expr, int, load, mul, variable } from '../../../ir/expr.ts'
-import { freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
-import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
-import type { Alloc, Buffer, Launch, Stmt } from '../../../ir/loops.ts'
-import { alloc, forLoop, local, store } from '../../../ir/statement-builders.ts'
+import { add, type Expr, int, load, mul, variable } from '../../../ir/expressions/expr.ts'
+import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
+import { dimensionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
+import { accessesOf } from '../../../ir/statements/accesses.ts'
+import type { Alloc, Buffer, Launch, Stmt } from '../../../ir/statements/loops.ts'
+import { alloc, forLoop, local, store } from '../../../ir/statements/statement-builders.ts'
 import {
   type Body,
   bodiesOf,
@@ -20,7 +19,8 @@ import {
   mapExprs,
   walkStmts,
   withBodies,
-} from '../../../ir/tree.ts'
+} from '../../../ir/statements/tree.ts'
+import { computeType, type Dtype } from '../../../ir/values/dtype.ts'
 
 const AXES = ['thread.z', 'thread.y', 'thread.x', 'block.z', 'block.y', 'block.x'] as const
 

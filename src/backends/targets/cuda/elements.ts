@@ -1,5 +1,5 @@
 /** Scalars and vectors in memory and registers of CUDA. Half types are 16 bits in memory and f32 in registers. */
-import { type Dtype, isHalf } from '../../../ir/dtype.ts'
+import { type Dtype, isHalf } from '../../../ir/values/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
 import { addHelper } from './helpers.ts'
 

@@ -3,11 +3,11 @@
  * fail.
  */
 import { fail } from '../../../ast/diagnostic.ts'
-import { DTYPE_BYTES } from '../../../ir/dtype.ts'
-import type { InstrCall } from '../../../ir/instr-call.ts'
-import type { Buffer, Launch } from '../../../ir/loops.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { walkStmts } from '../../../ir/tree.ts'
+import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import type { Buffer, Launch } from '../../../ir/statements/loops.ts'
+import { walkStmts } from '../../../ir/statements/tree.ts'
+import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 import { rejectSharedOverflow, sharedArrays } from '../../shared-limit.ts'
 import { WARP } from './spellings.ts'
 

@@ -3,12 +3,13 @@
  * join by selecting the address (`c ? W[j] : Q[p]`, or `x = Q[p]; if (c) x = W[j]`), and emits `ld.global.nc` if either
  * pointer was `const … __restrict__`. If the launch writes Q, the merged load may return its old value.
  */
-import { targetsOf, writesOf } from '../../../ir/accesses.ts'
-import { DTYPE_BYTES } from '../../../ir/dtype.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import { children } from '../../../ir/expr-tree.ts'
-import type { Buffer, Launch } from '../../../ir/loops.ts'
-import { exprsOf, piecesOf, walkStmts } from '../../../ir/tree.ts'
+
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { children } from '../../../ir/expressions/expr-tree.ts'
+import { targetsOf, writesOf } from '../../../ir/statements/accesses.ts'
+import type { Buffer, Launch } from '../../../ir/statements/loops.ts'
+import { exprsOf, piecesOf, walkStmts } from '../../../ir/statements/tree.ts'
+import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 
 /**
  * Use of a loaded value at a merge point: unchanged (`bare`), or after arithmetic (`computed`). The compiler merges equal

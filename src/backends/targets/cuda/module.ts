@@ -1,8 +1,9 @@
 /** Prints Stage III as CUDA C++: one `extern "C"` kernel for each launch. */
-import { readsOf, writesOf } from '../../../ir/accesses.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import type { Launch, Plan } from '../../../ir/loops.ts'
-import { hasBarrier } from '../../../ir/tree.ts'
+
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { readsOf, writesOf } from '../../../ir/statements/accesses.ts'
+import type { Launch, Plan } from '../../../ir/statements/loops.ts'
+import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import { newestRequirement } from '../../instr-calls.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'

@@ -9,11 +9,11 @@
  * all previously queued work.
  */
 
-import { accessesOf, readsOf, writesOf } from '../../../ir/accesses.ts'
-import type { InstrCall } from '../../../ir/instr-call.ts'
-import { instrCall } from '../../../ir/instr-call.ts'
-import type { Plan, Stmt } from '../../../ir/loops.ts'
-import type { Body } from '../../../ir/tree.ts'
+import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
+import { instrCall } from '../../../ir/instructions/instr-call.ts'
+import { accessesOf, readsOf, writesOf } from '../../../ir/statements/accesses.ts'
+import type { Plan, Stmt } from '../../../ir/statements/loops.ts'
+import type { Body } from '../../../ir/statements/tree.ts'
 
 export interface Overlap {
   /** True if another launch follows, which may begin once all blocks of this launch have begun. */

@@ -1,7 +1,15 @@
 /** Spelling table of CUDA C++ for NVRTC and nvcc. It uses no headers, so half types are unpacked with inline assembly. */
 
-import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
-import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
+import { directionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
+import {
+  DTYPE_BYTES,
+  type Dtype,
+  INT_RANGE,
+  isBeyondF32,
+  isFloat,
+  isHalf,
+  isInt,
+} from '../../../ir/values/dtype.ts'
 import type { MathCall, Spellings } from '../../spellings.ts'
 import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter } from '../c-family.ts'
 import {

@@ -1,9 +1,9 @@
 /** Prints Stage III as a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
 
-import { type Expr, int, isOne, type ThreadAxis } from '../../../ir/expr.ts'
-import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
-import type { Launch, Plan } from '../../../ir/loops.ts'
-import { hasBarrier } from '../../../ir/tree.ts'
+import { type Expr, int, isOne, type ThreadAxis } from '../../../ir/expressions/expr.ts'
+import { dimensionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
+import type { Launch, Plan } from '../../../ir/statements/loops.ts'
+import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
 import { Mangler } from '../../name-mangling.ts'

@@ -2,7 +2,7 @@
  * Spelling table of JavaScript over typed arrays. Numbers are doubles: f32 arithmetic has at least f32 precision and rounds when
  * stored; i32 multiplication uses `Math.imul`.
  */
-import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
+import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
 import { type Helpers, type MathCall, SERIAL_THREADS, type Spellings } from '../../spellings.ts'
 
 const ARRAY: Readonly<Record<Dtype, string>> = {

@@ -7,10 +7,10 @@
  * one arm, whose condition is computed before.
  */
 
-import { not, variable } from '../../../ir/expr.ts'
-import type { If, Launch, Plan, Stmt } from '../../../ir/loops.ts'
-import { define, when } from '../../../ir/statement-builders.ts'
-import { type Body, bodiesOf, rewriteStmts, walkStmts, withBodies } from '../../../ir/tree.ts'
+import { not, variable } from '../../../ir/expressions/expr.ts'
+import type { If, Launch, Plan, Stmt } from '../../../ir/statements/loops.ts'
+import { define, when } from '../../../ir/statements/statement-builders.ts'
+import { type Body, bodiesOf, rewriteStmts, walkStmts, withBodies } from '../../../ir/statements/tree.ts'
 
 const MAX_BRANCHES = 12
 

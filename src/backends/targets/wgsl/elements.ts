@@ -2,7 +2,7 @@
  * Elements in memory of WGSL. Types narrower than 32 bits occupy a word (the webgpu device converts on transfer) and are rounded
  * when written; f16 is native if the device supports it.
  */
-import { type Dtype, isFloat } from '../../../ir/dtype.ts'
+import { type Dtype, isFloat } from '../../../ir/values/dtype.ts'
 import type { BufferRef, Helpers } from '../../spellings.ts'
 import { helperCall } from './helpers.ts'
 

@@ -1,5 +1,5 @@
 /** Helper functions that WGSL code defines on demand, for operations that the language leaves undefined or lacks. */
-import { INT_RANGE } from '../../../ir/dtype.ts'
+import { INT_RANGE } from '../../../ir/values/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */

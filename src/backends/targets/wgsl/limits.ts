@@ -1,8 +1,8 @@
 /** Rejects features that WGSL lacks, before printing. */
 import { fail, type Span } from '../../../ast/diagnostic.ts'
-import { walkExpr } from '../../../ir/expr-tree.ts'
-import type { Plan, PlanStep, Stmt } from '../../../ir/loops.ts'
-import { type Body, bodiesOf, exprsOf, walkStmts } from '../../../ir/tree.ts'
+import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
+import type { Plan, PlanStep, Stmt } from '../../../ir/statements/loops.ts'
+import { type Body, bodiesOf, exprsOf, walkStmts } from '../../../ir/statements/tree.ts'
 
 /** Rejects plans with 64-bit floats, which WGSL lacks. @throws SptError `emit/no-f64` */
 export function rejectF64(plan: Plan): void {

@@ -4,10 +4,10 @@
  */
 
 import { invariant } from '../../../ast/diagnostic.ts'
-import { computeType } from '../../../ir/dtype.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import { isOne } from '../../../ir/expr.ts'
-import type { Plan } from '../../../ir/loops.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { isOne } from '../../../ir/expressions/expr.ts'
+import type { Plan } from '../../../ir/statements/loops.ts'
+import { computeType } from '../../../ir/values/dtype.ts'
 import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import { capabilitiesOf } from '../../instr-calls.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'

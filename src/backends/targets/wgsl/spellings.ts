@@ -1,8 +1,8 @@
 /** Spelling table of WGSL. Registers hold 32-bit values. Infinities are not literals, so helpers compute them at run time. */
 
-import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
-import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
-import { decimal } from '../../../ir/rounding.ts'
+import { directionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
+import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
+import { decimal } from '../../../ir/values/rounding.ts'
 import type { BufferRef, Helpers, MathCall, Spellings, VectorRef } from '../../spellings.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
 import { addHelper, functionCall, helperCall } from './helpers.ts'

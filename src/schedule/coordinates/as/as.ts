@@ -19,13 +19,13 @@ import {
   repeatsCoordinates,
   type StoredAxis,
   sizesOfAxis,
-} from '../../../ir/axis.ts'
-import { unusedName } from '../../../ir/bound-names.ts'
-import type { Const } from '../../../ir/expr.ts'
-import { freeVars } from '../../../ir/expr-tree.ts'
-import type { AnyFormat, FormatInstance, Table } from '../../../ir/format.ts'
-import { segmentsOf } from '../../../ir/format-tables.ts'
-import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../../ir/stage1.ts'
+} from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { unusedName } from '../../../ir/expressions/bound-names.ts'
+import type { Const } from '../../../ir/expressions/expr.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
+import type { AnyFormat, FormatInstance, Table } from '../../../ir/formats/format.ts'
+import { segmentsOf } from '../../../ir/formats/format-tables.ts'
 import * as arg from '../../steps/arguments.ts'
 import { fillFactor } from '../legality/fill-factors.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from '../legality/masked-statements.ts'

@@ -2,9 +2,9 @@
  * Attached axes under a format. `attached(v, j)` enters the rows of one tensor at the coordinates of another axis. A
  * format of either tensor replaces the attached axis by one for each part (`attached-rows.ts`).
  */
-import { type AttachedAxis, type Axis, attachedAxis, isAttached } from '../../../ir/axis.ts'
-import type { Stmt1 } from '../../../ir/stage1.ts'
-import { iterationsOf } from '../../../ir/stage1-tree.ts'
+import { type AttachedAxis, type Axis, attachedAxis, isAttached } from '../../../ir/coordinates/axis.ts'
+import type { Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { iterationsOf } from '../../../ir/coordinates/stage1-tree.ts'
 
 /**
  * Returns the axes that leave the kernel: `leaving`, and the axes attached to axes in `leaving`, directly or through

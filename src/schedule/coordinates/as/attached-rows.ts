@@ -3,12 +3,19 @@
  * parent coordinate. If the format belongs to the entered tensor, the new axis enters the rows of the part.
  */
 import type { Diagnostic } from '../../../ast/diagnostic.ts'
-import { type AttachedAxis, type Axis, isAttached, isFused, isPadded, parentOf } from '../../../ir/axis.ts'
-import { type Expr, variable } from '../../../ir/expr.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
-import { printExpr1 } from '../../../ir/print-stage1.ts'
-import type { Iter, Iteration } from '../../../ir/stage1.ts'
-import { sameExpr } from '../../../ir/structural-equality.ts'
+import {
+  type AttachedAxis,
+  type Axis,
+  isAttached,
+  isFused,
+  isPadded,
+  parentOf,
+} from '../../../ir/coordinates/axis.ts'
+import type { Iter, Iteration } from '../../../ir/coordinates/stage1.ts'
+import { type Expr, variable } from '../../../ir/expressions/expr.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
+import { printExpr1 } from '../../../ir/print/print-stage1.ts'
 import type { Split } from './tensor-split.ts'
 
 /** The context of an iterator over an attached axis: its iteration, the part of the format, and the open axes. */

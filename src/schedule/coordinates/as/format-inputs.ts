@@ -1,6 +1,6 @@
 /** Lists and sets that the formats of schedules, choices and spaces take from the data. */
 import { type Choice, isNested, type Schedule, type Space, type SpaceStep } from '../../../elaborate/index.ts'
-import type { AnyFormat } from '../../../ir/format.ts'
+import type { AnyFormat } from '../../../ir/formats/format.ts'
 import { memoize } from '../../../ir/memoize.ts'
 
 export interface FormatInput {

@@ -7,11 +7,11 @@
  */
 
 import { fail } from '../../../ast/diagnostic.ts'
-import { type Expr, not } from '../../../ir/expr.ts'
-import { freeVars, someExpr, substitute } from '../../../ir/expr-tree.ts'
-import type { Iter, Iteration, Let1, Stmt1 } from '../../../ir/stage1.ts'
-import { iteration, when1 } from '../../../ir/stage1-builders.ts'
-import { exprsOf1, someStmt1, walkStmts1, writtenBuffers1 } from '../../../ir/stage1-tree.ts'
+import type { Iter, Iteration, Let1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { iteration, when1 } from '../../../ir/coordinates/stage1-builders.ts'
+import { exprsOf1, someStmt1, walkStmts1, writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { type Expr, not } from '../../../ir/expressions/expr.ts'
+import { freeVars, someExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Returns whether the statement is or contains an iteration over one of the axes. */

@@ -4,7 +4,7 @@
  * stored coordinates, the part is the only one with a value other than the fill value.
  */
 import { fail } from '../../../ast/diagnostic.ts'
-import { sourceName } from '../../../ir/axis.ts'
+import { sourceName } from '../../../ir/coordinates/axis.ts'
 import {
   all,
   binary,
@@ -19,11 +19,11 @@ import {
   lt,
   not,
   select,
-} from '../../../ir/expr.ts'
-import { freeVars, mentionsSome, substitute } from '../../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
-import { childrenOf, type PartTree } from '../../../ir/part-tree.ts'
-import type { Query } from '../../../ir/queries.ts'
+} from '../../../ir/expressions/expr.ts'
+import { freeVars, mentionsSome, substitute } from '../../../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
+import { childrenOf, type PartTree } from '../../../ir/formats/part-tree.ts'
+import type { Query } from '../../../ir/formats/queries.ts'
 import type { Split, SplitBuffer } from './tensor-split.ts'
 
 export interface Lookup {

@@ -1,10 +1,10 @@
 /** Names used by a kernel and by the formats of its tensors, and checks of names that formats take from the data. */
 import { fail } from '../../../ast/diagnostic.ts'
-import { namesOfAxis } from '../../../ir/axis.ts'
-import type { Instance } from '../../../ir/format.ts'
-import { listAndSetDiagnostic } from '../../../ir/format-tables.ts'
-import type { Kernel1, Stmt1 } from '../../../ir/stage1.ts'
-import { walkStmts1 } from '../../../ir/stage1-tree.ts'
+import { namesOfAxis } from '../../../ir/coordinates/axis.ts'
+import type { Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import type { Instance } from '../../../ir/formats/format.ts'
+import { listAndSetDiagnostic } from '../../../ir/formats/format-tables.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Returns all used names, including those of earlier formats, through which data are bound. */

@@ -4,19 +4,19 @@
  * for the rows in that part. A part may visit rows that it does not hold, but no other statement sees what is written
  * there: local buffers that only the nest uses are duplicated for each part.
  */
-import { repeatsCoordinates } from '../../../ir/axis.ts'
-import { type Expr, load } from '../../../ir/expr.ts'
-import { freeVars } from '../../../ir/expr-tree.ts'
-import { childrenOf, type PartTree, selectorsOf } from '../../../ir/part-tree.ts'
-import { determiningExprs } from '../../../ir/queries.ts'
-import type { Iteration, Kernel1, Stmt1 } from '../../../ir/stage1.ts'
+import { repeatsCoordinates } from '../../../ir/coordinates/axis.ts'
+import type { Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import {
   iterationsOf,
   readsIn,
   rewriteBody1,
   rewriteStmts1,
   writtenBuffers1,
-} from '../../../ir/stage1-tree.ts'
+} from '../../../ir/coordinates/stage1-tree.ts'
+import { type Expr, load } from '../../../ir/expressions/expr.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
+import { childrenOf, type PartTree, selectorsOf } from '../../../ir/formats/part-tree.ts'
+import { determiningExprs } from '../../../ir/formats/queries.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import type { Split } from './tensor-split.ts'
 

@@ -4,10 +4,16 @@
  * do not change. Dense axes with other users are copied for the tensor and for the iterators at whose coordinates it is
  * accessed. All other code keeps the old axes, with coordinates from iterators over the copies.
  */
-import { isDense, mapAxis, type StoredAxis, sourceName } from '../../../ir/axis.ts'
-import type { Expr, Load } from '../../../ir/expr.ts'
-import type { Iter, Iteration, Kernel1, Stmt1 } from '../../../ir/stage1.ts'
-import { type Body1, iterationsOf, mapBodies1, readsOf1, walkStmts1 } from '../../../ir/stage1-tree.ts'
+import { isDense, mapAxis, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
+import type { Iter, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import {
+  type Body1,
+  iterationsOf,
+  mapBodies1,
+  readsOf1,
+  walkStmts1,
+} from '../../../ir/coordinates/stage1-tree.ts'
+import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import { parentsIn } from '../parent-iterators.ts'
 
 interface Owned {

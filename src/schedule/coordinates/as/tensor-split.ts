@@ -1,10 +1,17 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
 import { fail, type Span } from '../../../ast/diagnostic.ts'
-import { type Axis, isAttached, isDense, isStored, parentOf, type StoredAxis } from '../../../ir/axis.ts'
-import { partName } from '../../../ir/derived-names.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import type { AnyFormat, Instance } from '../../../ir/format.ts'
-import type { Buffer1, Kernel1 } from '../../../ir/stage1.ts'
+import {
+  type Axis,
+  isAttached,
+  isDense,
+  isStored,
+  parentOf,
+  type StoredAxis,
+} from '../../../ir/coordinates/axis.ts'
+import { partName } from '../../../ir/coordinates/derived-names.ts'
+import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import type { AnyFormat, Instance } from '../../../ir/formats/format.ts'
 import type { Views } from './attached-axes.ts'
 
 /** The source span of the step, for errors. */

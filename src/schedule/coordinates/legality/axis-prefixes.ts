@@ -4,9 +4,9 @@
 
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
 import type { Diagnostic } from '../../../ast/diagnostic.ts'
-import { isDense, sourceName } from '../../../ir/axis.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
-import type { Iter, Iteration, Stmt1 } from '../../../ir/stage1.ts'
+import { isDense, sourceName } from '../../../ir/coordinates/axis.ts'
+import type { Iter, Iteration, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
 import type { Split } from '../as/tensor-split.ts'
 import { visits } from './visited-coordinates.ts'
 

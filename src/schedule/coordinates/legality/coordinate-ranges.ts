@@ -3,12 +3,12 @@
  * a coordinate of the old axis.
  */
 import { proveBelow } from '../../../formats/proof/prove.ts'
-import { hasHoles, type StoredAxis } from '../../../ir/axis.ts'
-import { existenceConditions } from '../../../ir/coordinate-lists.ts'
-import { add, type Expr, ge, int, lt } from '../../../ir/expr.ts'
-import { freeVars, walkExpr } from '../../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
-import { sameExpr } from '../../../ir/structural-equality.ts'
+import { hasHoles, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { existenceConditions } from '../../../ir/coordinates/coordinate-lists.ts'
+import { add, type Expr, ge, int, lt } from '../../../ir/expressions/expr.ts'
+import { freeVars, walkExpr } from '../../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
 
 /**
  * Returns the conditions under which the computed value `e` is a coordinate of the old axis; an empty list if it

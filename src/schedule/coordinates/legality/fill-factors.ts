@@ -3,13 +3,13 @@
  * for infinity and NaN.
  */
 import { givenBy, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
-import type { Axis } from '../../../ir/axis.ts'
-import { isFloat } from '../../../ir/dtype.ts'
-import { constant, type Expr } from '../../../ir/expr.ts'
-import { walkExpr } from '../../../ir/expr-tree.ts'
-import { printExpr1 } from '../../../ir/print-stage1.ts'
-import type { Buffer1, FillFactor, Kernel1 } from '../../../ir/stage1.ts'
-import { walkStmts1 } from '../../../ir/stage1-tree.ts'
+import type { Axis } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, FillFactor, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { constant, type Expr } from '../../../ir/expressions/expr.ts'
+import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
+import { printExpr1 } from '../../../ir/print/print-stage1.ts'
+import { isFloat } from '../../../ir/values/dtype.ts'
 import { originOf } from '../as/name-collisions.ts'
 import type { Factor } from './padding.ts'
 

@@ -4,12 +4,23 @@
  * value; any other statement runs under a condition. The mask is a tensor over the replaced axes with the value 1 at
  * elements.
  */
-import { isFloat } from '../../../ir/dtype.ts'
-import { all, binary, cast, constant, type Expr, int, load, select, variable } from '../../../ir/expr.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
-import type { Buffer1, Reduce1, Stmt1 } from '../../../ir/stage1.ts'
-import { when1 } from '../../../ir/stage1-builders.ts'
-import { type Body1, rewriteBody1, rewriteStmts1 } from '../../../ir/stage1-tree.ts'
+
+import type { Buffer1, Reduce1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { when1 } from '../../../ir/coordinates/stage1-builders.ts'
+import { type Body1, rewriteBody1, rewriteStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import {
+  all,
+  binary,
+  cast,
+  constant,
+  type Expr,
+  int,
+  load,
+  select,
+  variable,
+} from '../../../ir/expressions/expr.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
+import { isFloat } from '../../../ir/values/dtype.ts'
 import type { Split, SplitBuffer } from '../as/tensor-split.ts'
 
 /** The name of the mask in statements that are not yet rewritten for one part. */

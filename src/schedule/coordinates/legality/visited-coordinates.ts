@@ -15,14 +15,14 @@ import {
   isRagged,
   repeatsCoordinates,
   type StoredAxis,
-} from '../../../ir/axis.ts'
-import { loadsOfLists } from '../../../ir/coordinate-lists.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import { freeVars } from '../../../ir/expr-tree.ts'
-import { type FormatInstance, fullAxes, type Instance } from '../../../ir/format.ts'
-import { childrenOf, type PartTree, selectorsOf } from '../../../ir/part-tree.ts'
-import type { IterKind } from '../../../ir/stage1.ts'
-import { sameExpr } from '../../../ir/structural-equality.ts'
+} from '../../../ir/coordinates/axis.ts'
+import { loadsOfLists } from '../../../ir/coordinates/coordinate-lists.ts'
+import type { IterKind } from '../../../ir/coordinates/stage1.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import { type FormatInstance, fullAxes, type Instance } from '../../../ir/formats/format.ts'
+import { childrenOf, type PartTree, selectorsOf } from '../../../ir/formats/part-tree.ts'
 
 export interface Visits {
   /** True if visited coordinates may be skipped. */

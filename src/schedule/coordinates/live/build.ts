@@ -4,8 +4,18 @@
  * of words recomputes the count of all words of its list and of the words before the chunk, which is cheaper than
  * another kernel launch.
  */
-import { denseAxis, isStored, type StoredAxis } from '../../../ir/axis.ts'
-import { builderArrayName, listName } from '../../../ir/derived-names.ts'
+import { denseAxis, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { builderArrayName, listName } from '../../../ir/coordinates/derived-names.ts'
+import type {
+  Buffer1,
+  Capacity,
+  Iter,
+  Iteration,
+  IterKind,
+  NestDefault,
+  Stmt1,
+} from '../../../ir/coordinates/stage1.ts'
+import { assign1, iteration, reduce1 } from '../../../ir/coordinates/stage1-builders.ts'
 import {
   add,
   all,
@@ -25,11 +35,9 @@ import {
   select,
   sub,
   variable,
-} from '../../../ir/expr.ts'
-import { mentions } from '../../../ir/expr-tree.ts'
-import { builtinMonoid, type Monoid } from '../../../ir/monoid.ts'
-import type { Buffer1, Capacity, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../../ir/stage1.ts'
-import { assign1, iteration, reduce1 } from '../../../ir/stage1-builders.ts'
+} from '../../../ir/expressions/expr.ts'
+import { mentions } from '../../../ir/expressions/expr-tree.ts'
+import { builtinMonoid, type Monoid } from '../../../ir/values/monoid.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import type { LiveFormat } from './format.ts'
 import { bitOf, isMarked, listedBefore, type Ranks, WORD } from './positions.ts'

@@ -4,10 +4,10 @@
  * positions are visited without a check.
  */
 import { fail } from '../../../ast/diagnostic.ts'
-import { isDenseRoot, type StoredAxis } from '../../../ir/axis.ts'
-import { freeVars } from '../../../ir/expr-tree.ts'
-import type { Buffer1, Kernel1 } from '../../../ir/stage1.ts'
-import { type Body1, iterationsOf, rewriteStmts1 } from '../../../ir/stage1-tree.ts'
+import { isDenseRoot, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { type Body1, iterationsOf, rewriteStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { replaceIteration } from '../iterator-names.ts'
 import { underMask } from '../mask.ts'

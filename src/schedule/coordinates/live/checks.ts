@@ -1,13 +1,13 @@
 /** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
 import { quantity } from '../../../ast/checks.ts'
 import { fail } from '../../../ast/diagnostic.ts'
-import { isDense, type StoredAxis } from '../../../ir/axis.ts'
-import { evaluate } from '../../../ir/evaluate.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import { buffersRead, freeVars } from '../../../ir/expr-tree.ts'
-import type { Instance } from '../../../ir/format.ts'
-import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../../ir/stage1.ts'
-import { type Body1, readsIn, someStmt1, writtenBuffers1 } from '../../../ir/stage1-tree.ts'
+import { isDense, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { type Body1, readsIn, someStmt1, writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { buffersRead, freeVars } from '../../../ir/expressions/expr-tree.ts'
+import type { Instance } from '../../../ir/formats/format.ts'
+import { evaluate } from '../../../ir/values/evaluate.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 
 /** Throws `schedule/live-tensor` unless the tensor is dense: only a dense tensor can be scanned at every run. */

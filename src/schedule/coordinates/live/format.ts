@@ -19,13 +19,13 @@ import {
   padsWithLast,
   parentOf,
   type StoredAxis,
-} from '../../../ir/axis.ts'
-import type { CoordinateList } from '../../../ir/coordinate-lists.ts'
-import { type Const, ceildiv, div, type Expr, int, variable } from '../../../ir/expr.ts'
-import { rewriteExpr, substitute } from '../../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
-import { printExpr1 } from '../../../ir/print-stage1.ts'
-import { keyOf, sameExpr } from '../../../ir/structural-equality.ts'
+} from '../../../ir/coordinates/axis.ts'
+import type { CoordinateList } from '../../../ir/coordinates/coordinate-lists.ts'
+import { type Const, ceildiv, div, type Expr, int, variable } from '../../../ir/expressions/expr.ts'
+import { rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
+import { printExpr1 } from '../../../ir/print/print-stage1.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 

@@ -5,10 +5,16 @@
  * data (`masked-statements.ts`).
  */
 import { givenBy, isIdentity, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
-import { constant, type Expr, type Load } from '../../../ir/expr.ts'
-import { freeVars } from '../../../ir/expr-tree.ts'
-import type { Iteration, Stmt1 } from '../../../ir/stage1.ts'
-import { type Body1, iterationsOf, rewriteStmts1, walkStmts1, writersIn } from '../../../ir/stage1-tree.ts'
+import type { Iteration, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import {
+  type Body1,
+  iterationsOf,
+  rewriteStmts1,
+  walkStmts1,
+  writersIn,
+} from '../../../ir/coordinates/stage1-tree.ts'
+import { constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import type { SplitBuffer } from '../as/tensor-split.ts'
 import { fillOf, type Masked, maskedBody } from '../legality/masked-statements.ts'
 

@@ -3,11 +3,17 @@
  * need the capacity of the lists only, and a test whether the tensor holds a value is true.
  */
 import { accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
-import type { StoredAxis } from '../../../ir/axis.ts'
-import { bool, constant, type Expr, type Load } from '../../../ir/expr.ts'
-import { initialValue } from '../../../ir/monoid.ts'
-import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/stage1.ts'
-import { type Body1, iterationsOf, mapBodies1, rewriteBody1, writersIn } from '../../../ir/stage1-tree.ts'
+import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import {
+  type Body1,
+  iterationsOf,
+  mapBodies1,
+  rewriteBody1,
+  writersIn,
+} from '../../../ir/coordinates/stage1-tree.ts'
+import { bool, constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
+import { initialValue } from '../../../ir/values/monoid.ts'
 import type { SplitBuffer } from '../as/tensor-split.ts'
 
 interface Of {

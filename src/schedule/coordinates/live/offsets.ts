@@ -3,9 +3,27 @@
  * positions. For this, the kernel computes a prefix sum of the counts: the offset of each list, and the total number
  * of positions. From then on the inner axis is nested in the outer one, and temporaries over it have no gaps.
  */
-import { type Axis, countedBy, denseAxis, isDense, isStored, type StoredAxis } from '../../../ir/axis.ts'
-import { unusedName } from '../../../ir/bound-names.ts'
-import { offsetArrayName } from '../../../ir/derived-names.ts'
+import {
+  type Axis,
+  countedBy,
+  denseAxis,
+  isDense,
+  isStored,
+  type StoredAxis,
+} from '../../../ir/coordinates/axis.ts'
+import { offsetArrayName } from '../../../ir/coordinates/derived-names.ts'
+import type {
+  Buffer1,
+  Capacity,
+  Iter,
+  Iteration,
+  IterKind,
+  Kernel1,
+  Stmt1,
+} from '../../../ir/coordinates/stage1.ts'
+import { assign1, iteration, reduce1 } from '../../../ir/coordinates/stage1-builders.ts'
+import { writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { unusedName } from '../../../ir/expressions/bound-names.ts'
 import {
   add,
   ceildiv,
@@ -19,12 +37,9 @@ import {
   mod,
   mul,
   variable,
-} from '../../../ir/expr.ts'
-import { buffersRead, substitute } from '../../../ir/expr-tree.ts'
-import { builtinMonoid } from '../../../ir/monoid.ts'
-import type { Buffer1, Capacity, Iter, Iteration, IterKind, Kernel1, Stmt1 } from '../../../ir/stage1.ts'
-import { assign1, iteration, reduce1 } from '../../../ir/stage1-builders.ts'
-import { writtenBuffers1 } from '../../../ir/stage1-tree.ts'
+} from '../../../ir/expressions/expr.ts'
+import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { builtinMonoid } from '../../../ir/values/monoid.ts'
 import { takenNames } from '../as/name-collisions.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { offsetSteps } from './schedule.ts'

@@ -8,7 +8,9 @@
 import { comesToNothing, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { orList } from '../../../ast/suggest.ts'
-import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/axis.ts'
+import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { readsOf1, rewriteBody1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import {
   all,
   conjuncts,
@@ -22,14 +24,12 @@ import {
   not,
   select,
   variable,
-} from '../../../ir/expr.ts'
-import { buffersRead, freeVars, rewriteExpr, substitute } from '../../../ir/expr-tree.ts'
-import type { Instance, PartInstance } from '../../../ir/format.ts'
-import type { PartTree } from '../../../ir/part-tree.ts'
-import type { Query } from '../../../ir/queries.ts'
-import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/stage1.ts'
-import { readsOf1, rewriteBody1, walkStmts1 } from '../../../ir/stage1-tree.ts'
-import { keyOf, sameExpr } from '../../../ir/structural-equality.ts'
+} from '../../../ir/expressions/expr.ts'
+import { buffersRead, freeVars, rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import type { Instance, PartInstance } from '../../../ir/formats/format.ts'
+import type { PartTree } from '../../../ir/formats/part-tree.ts'
+import type { Query } from '../../../ir/formats/queries.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { refuseLive } from './format.ts'

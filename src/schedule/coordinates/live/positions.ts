@@ -16,9 +16,9 @@ import {
   max,
   mod,
   variable,
-} from '../../../ir/expr.ts'
-import { substitute } from '../../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
+} from '../../../ir/expressions/expr.ts'
+import { substitute } from '../../../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
 import type { Position, Split } from '../as/tensor-split.ts'
 import { inRange } from '../legality/coordinate-ranges.ts'
 import type { LiveFormat } from './format.ts'

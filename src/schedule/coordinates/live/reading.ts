@@ -1,8 +1,8 @@
 /** The dense tensor whose values decide which coordinates a format lists. */
-import type { Axis, StoredAxis } from '../../../ir/axis.ts'
-import { and, differs, type Expr, load, lt, variable } from '../../../ir/expr.ts'
-import { freeVars, substitute } from '../../../ir/expr-tree.ts'
-import type { Buffer1 } from '../../../ir/stage1.ts'
+import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
+import { and, differs, type Expr, load, lt, variable } from '../../../ir/expressions/expr.ts'
+import { freeVars, substitute } from '../../../ir/expressions/expr-tree.ts'
 import type { LiveFormat } from './format.ts'
 
 export interface Source {

@@ -3,9 +3,10 @@
  * bytes each), the threads of a word exchange registers, and a block has the words of one or of many groups. A single
  * thread reads elements in memory order.
  */
-import { DTYPE_BYTES, type Dtype } from '../../../ir/dtype.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import type { DefaultStep, NestDefault } from '../../../ir/stage1.ts'
+
+import type { DefaultStep, NestDefault } from '../../../ir/coordinates/stage1.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { DTYPE_BYTES, type Dtype } from '../../../ir/values/dtype.ts'
 
 /** Threads of a block, threads of a row that exchanges registers, and bytes that a thread reads at once. */
 export const THREADS = 256

@@ -5,12 +5,12 @@
  * is read after the last group.
  */
 
-import { valuesName } from '../../../ir/derived-names.ts'
-import { all, constant, type Expr, load, select, variable } from '../../../ir/expr.ts'
-import { substitute } from '../../../ir/expr-tree.ts'
-import type { FormatInstance } from '../../../ir/format.ts'
-import type { Buffer1, Iteration, NestDefault } from '../../../ir/stage1.ts'
-import { assign1, iteration } from '../../../ir/stage1-builders.ts'
+import { valuesName } from '../../../ir/coordinates/derived-names.ts'
+import type { Buffer1, Iteration, NestDefault } from '../../../ir/coordinates/stage1.ts'
+import { assign1, iteration } from '../../../ir/coordinates/stage1-builders.ts'
+import { all, constant, type Expr, load, select, variable } from '../../../ir/expressions/expr.ts'
+import { substitute } from '../../../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { inRange } from '../legality/coordinate-ranges.ts'
 import type { Built } from './build.ts'

@@ -6,14 +6,21 @@
  */
 
 import { coefficientOf, linear, termsWith } from '../../../analysis/integers/linear.ts'
-import { accessesOf } from '../../../ir/accesses.ts'
-import { allocations, type LoopLocation } from '../../../ir/definitions.ts'
-import { add, div, type Expr, int, mod, mul, variable } from '../../../ir/expr.ts'
-import { children, mentions, mentionsSome, perExpr, someExpr, withChildren } from '../../../ir/expr-tree.ts'
-import { boundIndex } from '../../../ir/hardware-axes.ts'
-import type { Memory } from '../../../ir/instr.ts'
-import type { Buffer, For, Stmt } from '../../../ir/loops.ts'
-import { bodiesOf, exprsOf } from '../../../ir/tree.ts'
+import { add, div, type Expr, int, mod, mul, variable } from '../../../ir/expressions/expr.ts'
+import {
+  children,
+  mentions,
+  mentionsSome,
+  perExpr,
+  someExpr,
+  withChildren,
+} from '../../../ir/expressions/expr-tree.ts'
+import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
+import type { Memory } from '../../../ir/instructions/instr.ts'
+import { accessesOf } from '../../../ir/statements/accesses.ts'
+import { allocations, type LoopLocation } from '../../../ir/statements/definitions.ts'
+import type { Buffer, For, Stmt } from '../../../ir/statements/loops.ts'
+import { bodiesOf, exprsOf } from '../../../ir/statements/tree.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
 import { type Footprint, namedAlike } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'

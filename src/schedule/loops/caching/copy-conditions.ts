@@ -4,8 +4,7 @@
  */
 
 import { rises } from '../../../analysis/integers/linear.ts'
-import type { LoopLocation } from '../../../ir/definitions.ts'
-import { type Expr, int, lt, variable } from '../../../ir/expr.ts'
+import { type Expr, int, lt, variable } from '../../../ir/expressions/expr.ts'
 import {
   buffersRead,
   children,
@@ -14,12 +13,13 @@ import {
   mentionsSome,
   readsMemory,
   substitute,
-} from '../../../ir/expr-tree.ts'
-import { boundIndex } from '../../../ir/hardware-axes.ts'
-import type { For } from '../../../ir/loops.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { keyOf } from '../../../ir/structural-equality.ts'
-import { exprsOf } from '../../../ir/tree.ts'
+} from '../../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../../ir/expressions/structural-equality.ts'
+import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import type { LoopLocation } from '../../../ir/statements/definitions.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { exprsOf } from '../../../ir/statements/tree.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
 import { beginsTile, namedAlike, neededBy } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'

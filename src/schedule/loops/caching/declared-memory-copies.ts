@@ -1,6 +1,6 @@
 /** Copies in declared memories, whose last dimensions consist of tiles. */
-import type { Memory } from '../../../ir/instr.ts'
-import type { Buffer, For } from '../../../ir/loops.ts'
+import type { Memory } from '../../../ir/instructions/instr.ts'
+import type { Buffer, For } from '../../../ir/statements/loops.ts'
 import type { Context } from '../../state/context.ts'
 
 /** Returns whether the last dimensions are multiples of the tile's dimensions. */

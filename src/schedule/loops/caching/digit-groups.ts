@@ -1,9 +1,9 @@
 /** Groups of loops that are digits of one index (mixed radix). */
 import { linear } from '../../../analysis/integers/linear.ts'
 import { mixedRadix } from '../../../analysis/integers/mixed-radix.ts'
-import { type Expr, int } from '../../../ir/expr.ts'
-import { children, mentions, perExpr } from '../../../ir/expr-tree.ts'
-import type { For } from '../../../ir/loops.ts'
+import { type Expr, int } from '../../../ir/expressions/expr.ts'
+import { children, mentions, perExpr } from '../../../ir/expressions/expr-tree.ts'
+import type { For } from '../../../ir/statements/loops.ts'
 
 export const extentOf = (l: For): number => (l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1)
 

@@ -5,9 +5,9 @@
  */
 
 import { isPlain, writtenIn } from '../../../analysis/dependence/loop-writes.ts'
-import { findLoop, replaceLoop } from '../../../ir/definitions.ts'
-import type { For } from '../../../ir/loops.ts'
-import { type Body, rewriteStmts, stmt } from '../../../ir/tree.ts'
+import { findLoop, replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { type Body, rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { usesOf } from '../../legality/buffer-uses.ts'
 import { type Footprint, neededBy } from '../../legality/footprint.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'

@@ -2,10 +2,10 @@
 
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { linear } from '../../../analysis/integers/linear.ts'
-import type { LoopLocation } from '../../../ir/definitions.ts'
-import { type Expr, int } from '../../../ir/expr.ts'
-import { freeVars, mentions, someExpr, substitute } from '../../../ir/expr-tree.ts'
-import type { Buffer, For } from '../../../ir/loops.ts'
+import { type Expr, int } from '../../../ir/expressions/expr.ts'
+import { freeVars, mentions, someExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
+import type { LoopLocation } from '../../../ir/statements/definitions.ts'
+import type { Buffer, For } from '../../../ir/statements/loops.ts'
 import { beginsTile, type Footprint } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 

@@ -2,13 +2,13 @@
  * Legality of producer-consumer fusion (`compute_at`): other uses of the produced buffers, and initialisation of sums.
  */
 
-import { accessesOf, type BufferAccess } from '../../../ir/accesses.ts'
-import { allocations, type LoopLocation } from '../../../ir/definitions.ts'
-import type { For, Stmt } from '../../../ir/loops.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { initsOf } from '../../../ir/reductions.ts'
-import { sameExpr } from '../../../ir/structural-equality.ts'
-import { type Body, walkStmts } from '../../../ir/tree.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { accessesOf, type BufferAccess } from '../../../ir/statements/accesses.ts'
+import { allocations, type LoopLocation } from '../../../ir/statements/definitions.ts'
+import type { For, Stmt } from '../../../ir/statements/loops.ts'
+import { initsOf } from '../../../ir/statements/reductions.ts'
+import { type Body, walkStmts } from '../../../ir/statements/tree.ts'
 import { loopNames } from '../../names/loop-names.ts'
 import type { Context } from '../../state/context.ts'
 import { nestName } from '../nests/top-nests.ts'

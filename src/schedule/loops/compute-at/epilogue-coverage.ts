@@ -6,11 +6,11 @@
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { type Linear, linear, linearKey, roundedUp } from '../../../analysis/integers/linear.ts'
 import { type Digit, loopDigits, mixedRadix, strideOf } from '../../../analysis/integers/mixed-radix.ts'
-import { add, type Expr, int, mul } from '../../../ir/expr.ts'
-import { mentions } from '../../../ir/expr-tree.ts'
-import type { For } from '../../../ir/loops.ts'
-import { dropSingleIterations, isSingleIteration } from '../../../ir/reductions.ts'
-import { sameExpr } from '../../../ir/structural-equality.ts'
+import { add, type Expr, int, mul } from '../../../ir/expressions/expr.ts'
+import { mentions } from '../../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { dropSingleIterations, isSingleIteration } from '../../../ir/statements/reductions.ts'
 import type { Context } from '../../state/context.ts'
 
 /** Returns the digits without loops of one iteration, which are always 0; the first digit if all have one iteration. */

@@ -4,13 +4,13 @@
  */
 
 import { linear, linearKey } from '../../../analysis/integers/linear.ts'
-import { accessesOf } from '../../../ir/accesses.ts'
-import type { LoopLocation } from '../../../ir/definitions.ts'
-import { type Expr, variable } from '../../../ir/expr.ts'
-import { substitute } from '../../../ir/expr-tree.ts'
-import type { For, Reduce, Stmt, Store } from '../../../ir/loops.ts'
-import { dropSingleIterations, isSingleIteration } from '../../../ir/reductions.ts'
-import { keyOf, sameData } from '../../../ir/structural-equality.ts'
+import { type Expr, variable } from '../../../ir/expressions/expr.ts'
+import { substitute } from '../../../ir/expressions/expr-tree.ts'
+import { keyOf, sameData } from '../../../ir/expressions/structural-equality.ts'
+import { accessesOf } from '../../../ir/statements/accesses.ts'
+import type { LoopLocation } from '../../../ir/statements/definitions.ts'
+import type { For, Reduce, Stmt, Store } from '../../../ir/statements/loops.ts'
+import { dropSingleIterations, isSingleIteration } from '../../../ir/statements/reductions.ts'
 import type { Context } from '../../state/context.ts'
 
 export class ElementLoops {

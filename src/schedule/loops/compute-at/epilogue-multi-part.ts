@@ -3,13 +3,14 @@
  * row and initialises it; the other parts come later and list their rows. In the first part, the epilogue skips the
  * listed rows. A loop nest over each list remains, which can move into the loop of that part.
  */
-import { accessesOf } from '../../../ir/accesses.ts'
-import { renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
-import { replaceLoop } from '../../../ir/definitions.ts'
-import { all, type Expr, int, load, lt, select, variable } from '../../../ir/expr.ts'
-import { mentions } from '../../../ir/expr-tree.ts'
-import type { Buffer, DisjointWrites, For, Kernel2, Reduce, Stmt } from '../../../ir/loops.ts'
-import { type Body, replaceStmt, stmt } from '../../../ir/tree.ts'
+
+import { all, type Expr, int, load, lt, select, variable } from '../../../ir/expressions/expr.ts'
+import { mentions } from '../../../ir/expressions/expr-tree.ts'
+import { accessesOf } from '../../../ir/statements/accesses.ts'
+import { renameBuffer, substituteStmts } from '../../../ir/statements/bindings.ts'
+import { replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { Buffer, DisjointWrites, For, Kernel2, Reduce, Stmt } from '../../../ir/statements/loops.ts'
+import { type Body, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
 import type { Context } from '../../state/context.ts'
 import {
   heldOf,

@@ -1,11 +1,11 @@
 /** Epilogues that combine: gates, biases and scattered sums after a complete tile. */
 
-import { accessesOf, type BufferAccess } from '../../../ir/accesses.ts'
-import { allocations } from '../../../ir/definitions.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import { mentions } from '../../../ir/expr-tree.ts'
-import type { For, Reduce, Stmt } from '../../../ir/loops.ts'
-import { initsOf } from '../../../ir/reductions.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { mentions } from '../../../ir/expressions/expr-tree.ts'
+import { accessesOf, type BufferAccess } from '../../../ir/statements/accesses.ts'
+import { allocations } from '../../../ir/statements/definitions.ts'
+import type { For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
+import { initsOf } from '../../../ir/statements/reductions.ts'
 import type { Context } from '../../state/context.ts'
 
 /**

@@ -3,8 +3,6 @@
 import { unknownAxis } from '../../../ast/checks.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../../../ast/expect-argument.ts'
-import { isReadOnly } from '../../../ir/accesses.ts'
-import { type LoopLocation, loopsOf, replaceLoop } from '../../../ir/definitions.ts'
 import {
   add,
   div,
@@ -17,11 +15,13 @@ import {
   THREAD_AXES,
   type ThreadAxis,
   variable,
-} from '../../../ir/expr.ts'
-import { levelOf } from '../../../ir/hardware-axes.ts'
-import type { For, Reduce } from '../../../ir/loops.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { type Body, stmt } from '../../../ir/tree.ts'
+} from '../../../ir/expressions/expr.ts'
+import { levelOf } from '../../../ir/instructions/hardware-axes.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { isReadOnly } from '../../../ir/statements/accesses.ts'
+import { type LoopLocation, loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { For, Reduce } from '../../../ir/statements/loops.ts'
+import { type Body, stmt } from '../../../ir/statements/tree.ts'
 import { rowSums } from '../../examples/samples.ts'
 import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'

@@ -1,9 +1,9 @@
 /** Thread block clusters: neighbouring blocks run together, and share copies by multicast (`cluster`). */
 
 import { Facts } from '../../../analysis/integers/facts.ts'
-import { replaceLoop } from '../../../ir/definitions.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { stmt } from '../../../ir/tree.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { replaceLoop } from '../../../ir/statements/definitions.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { rowBlocks } from '../../examples/samples.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'
 import { primitive } from '../../primitive.ts'

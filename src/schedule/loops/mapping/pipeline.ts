@@ -2,9 +2,9 @@
 
 import { pipelineSequence } from '../../../analysis/loops/pipeline-sequence.ts'
 import { copiesIn } from '../../../analysis/loops/shared-memory-copies.ts'
-import { loopsOf, replaceLoop } from '../../../ir/definitions.ts'
-import type { For } from '../../../ir/loops.ts'
-import { stmt } from '../../../ir/tree.ts'
+import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { stagedRows } from '../../examples/samples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'

@@ -3,13 +3,19 @@
 import { matchInstr } from '../../../analysis/instructions/match.ts'
 import { protectedRead } from '../../../analysis/instructions/zero-fill.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
-import { allocations, findLoop, type LoopLocation, loopsOf, replaceLoop } from '../../../ir/definitions.ts'
-import { add, load, variable } from '../../../ir/expr.ts'
-import type { Instr } from '../../../ir/instr.ts'
-import type { For, Kernel2 } from '../../../ir/loops.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { store } from '../../../ir/statement-builders.ts'
-import { stmt } from '../../../ir/tree.ts'
+import { add, load, variable } from '../../../ir/expressions/expr.ts'
+import type { Instr } from '../../../ir/instructions/instr.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import {
+  allocations,
+  findLoop,
+  type LoopLocation,
+  loopsOf,
+  replaceLoop,
+} from '../../../ir/statements/definitions.ts'
+import type { For, Kernel2 } from '../../../ir/statements/loops.ts'
+import { store } from '../../../ir/statements/statement-builders.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { fourWide } from '../../examples/samples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import { eliminateRedundantGuards, withoutUnreadGuards } from '../../legality/redundant-guards.ts'

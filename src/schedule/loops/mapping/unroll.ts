@@ -1,8 +1,8 @@
 /** Loop unrolling, whole or by a factor (`unroll`). */
 
 import { expectFlag } from '../../../ast/expect-argument.ts'
-import { replaceLoop } from '../../../ir/definitions.ts'
-import { stmt } from '../../../ir/tree.ts'
+import { replaceLoop } from '../../../ir/statements/definitions.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { featureMajor } from '../../examples/samples.ts'
 import { checkConstantExtent, checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'

@@ -1,7 +1,7 @@
 /** Vectorization: iterations of an innermost loop become vector lanes (`vectorize`). */
 
-import { loopsOf, replaceLoop } from '../../../ir/definitions.ts'
-import { stmt } from '../../../ir/tree.ts'
+import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { fourWide } from '../../examples/samples.ts'
 import { checkConstantExtent, checkNoReduction, checkOrderFree, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'

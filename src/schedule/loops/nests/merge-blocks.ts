@@ -4,13 +4,13 @@
  */
 
 import type { Span } from '../../../ast/diagnostic.ts'
-import { substituteStmts } from '../../../ir/bindings.ts'
-import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../../ir/expr.ts'
-import { directionOf } from '../../../ir/hardware-axes.ts'
-import type { For } from '../../../ir/loops.ts'
-import { forLoop, unflatten, when, whenAll } from '../../../ir/statement-builders.ts'
-import { sameExpr } from '../../../ir/structural-equality.ts'
-import { type Body, stmt } from '../../../ir/tree.ts'
+import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../../ir/expressions/expr.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import { directionOf } from '../../../ir/instructions/hardware-axes.ts'
+import { substituteStmts } from '../../../ir/statements/bindings.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { forLoop, unflatten, when, whenAll } from '../../../ir/statements/statement-builders.ts'
+import { type Body, stmt } from '../../../ir/statements/tree.ts'
 import type { Context } from '../../state/context.ts'
 
 /** A loop nest by its block-bound loops, outermost first; the body of the last loop has its statements. */

@@ -7,9 +7,6 @@
 
 import { visitsAll } from '../../../analysis/dependence/full-coverage.ts'
 import { spatialNest } from '../../../analysis/dependence/spatial-nest.ts'
-import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../../ir/accesses.ts'
-import { allocatedNames } from '../../../ir/bindings.ts'
-import { allocations, replaceLoop } from '../../../ir/definitions.ts'
 import {
   add,
   all,
@@ -22,14 +19,17 @@ import {
   lt,
   search,
   select,
-} from '../../../ir/expr.ts'
-import { mentions, mentionsSome, substitute, walkExpr } from '../../../ir/expr-tree.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/loops.ts'
-import { isBuiltinReducer } from '../../../ir/monoid.ts'
-import { reductionsOf } from '../../../ir/reductions.ts'
-import { store, when, whenAll } from '../../../ir/statement-builders.ts'
-import { sameExpr } from '../../../ir/structural-equality.ts'
-import { type Body, replaceStmt, stmt, walkStmts } from '../../../ir/tree.ts'
+} from '../../../ir/expressions/expr.ts'
+import { mentions, mentionsSome, substitute, walkExpr } from '../../../ir/expressions/expr-tree.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../../ir/statements/accesses.ts'
+import { allocatedNames } from '../../../ir/statements/bindings.ts'
+import { allocations, replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/statements/loops.ts'
+import { reductionsOf } from '../../../ir/statements/reductions.ts'
+import { store, when, whenAll } from '../../../ir/statements/statement-builders.ts'
+import { type Body, replaceStmt, stmt, walkStmts } from '../../../ir/statements/tree.ts'
+import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
 import { decidingDimensions } from '../../legality/nest-dependence.ts'
 import type { Context } from '../../state/context.ts'
 

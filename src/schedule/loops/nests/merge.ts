@@ -1,10 +1,10 @@
 /** Horizontal fusion: several loop nests become one launch (`merge`). */
 
-import { writesOf } from '../../../ir/accesses.ts'
-import { boundIndex } from '../../../ir/hardware-axes.ts'
-import type { Fill, For, Reduce, Stmt } from '../../../ir/loops.ts'
-import { fill } from '../../../ir/statement-builders.ts'
-import { rewriteStmts, stmt } from '../../../ir/tree.ts'
+import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
+import { writesOf } from '../../../ir/statements/accesses.ts'
+import type { Fill, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
+import { fill } from '../../../ir/statements/statement-builders.ts'
+import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { boundNests } from '../../examples/samples.ts'
 import { atOnce } from '../../legality/nest-dependence.ts'
 import { gone, primitive } from '../../primitive.ts'

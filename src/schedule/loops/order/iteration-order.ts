@@ -1,10 +1,11 @@
 /** Permutations of the iterations of a loop whose order is free (`serpentine`, `reverse`). */
-import { substituteStmts } from '../../../ir/bindings.ts'
-import { replaceLoop } from '../../../ir/definitions.ts'
-import { type Expr, variable } from '../../../ir/expr.ts'
-import { substitute } from '../../../ir/expr-tree.ts'
-import type { For } from '../../../ir/loops.ts'
-import { stmt } from '../../../ir/tree.ts'
+
+import { type Expr, variable } from '../../../ir/expressions/expr.ts'
+import { substitute } from '../../../ir/expressions/expr-tree.ts'
+import { substituteStmts } from '../../../ir/statements/bindings.ts'
+import { replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { checkOrderFree, checkSerial } from '../../legality/checks.ts'
 import type { Outcome } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'

@@ -1,9 +1,9 @@
 /** Loop interchange (permutation) (`reorder`). */
 
-import { replaceLoop } from '../../../ir/definitions.ts'
-import { freeVars } from '../../../ir/expr-tree.ts'
-import type { For, Stmt } from '../../../ir/loops.ts'
-import { stmt } from '../../../ir/tree.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
+import { replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { For, Stmt } from '../../../ir/statements/loops.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { rowProduct } from '../../examples/samples.ts'
 import { checkOrderFree, checkPerfectChain, checkRectangular, checkSerial } from '../../legality/checks.ts'
 import { dependentAfterReorder } from '../../legality/reorder-dependence.ts'

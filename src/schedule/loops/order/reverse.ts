@@ -1,6 +1,6 @@
 /** Loop reversal: the last iteration first (`reverse`; Wolfe, High Performance Compilers for Parallel Computing, 1996). */
 
-import { int, sub } from '../../../ir/expr.ts'
+import { int, sub } from '../../../ir/expressions/expr.ts'
 import { rowBlocks } from '../../examples/samples.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'
 import { primitive } from '../../primitive.ts'

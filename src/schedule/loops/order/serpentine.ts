@@ -1,6 +1,6 @@
 /** Serpentine (boustrophedon) order of iterations, which balances the load of blocks (`serpentine`). */
 
-import { add, div, eq, int, min, mod, mul, select, sub } from '../../../ir/expr.ts'
+import { add, div, eq, int, min, mod, mul, select, sub } from '../../../ir/expressions/expr.ts'
 import { rowProduct } from '../../examples/samples.ts'
 import { checkFactor } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'

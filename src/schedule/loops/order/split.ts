@@ -1,11 +1,11 @@
 /** Strip mining: a loop becomes a loop over chunks and a loop inside of a chunk (`split`). */
 
 import { Facts } from '../../../analysis/integers/facts.ts'
-import { substituteStmts } from '../../../ir/bindings.ts'
-import { replaceLoop } from '../../../ir/definitions.ts'
-import { add, ceildiv, type Expr, int, lt, mul, variable } from '../../../ir/expr.ts'
-import type { For } from '../../../ir/loops.ts'
-import { stmt } from '../../../ir/tree.ts'
+import { add, ceildiv, type Expr, int, lt, mul, variable } from '../../../ir/expressions/expr.ts'
+import { substituteStmts } from '../../../ir/statements/bindings.ts'
+import { replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { rowSums } from '../../examples/samples.ts'
 import { checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/loop-ref.ts'

@@ -1,7 +1,7 @@
 /** Atomic updates: reductions by read-modify-write instructions or compare-and-swap (`atomic`). */
 
-import { isBuiltinReducer } from '../../../ir/monoid.ts'
-import { rewriteStmts, stmt, walkStmts } from '../../../ir/tree.ts'
+import { rewriteStmts, stmt, walkStmts } from '../../../ir/statements/tree.ts'
+import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
 import { rowSums } from '../../examples/samples.ts'
 import { refuseNoReduction } from '../../legality/checks.ts'
 import { primitive } from '../../primitive.ts'

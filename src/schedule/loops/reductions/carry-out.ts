@@ -9,16 +9,27 @@ import { linear } from '../../../analysis/integers/linear.ts'
 import { type Groups, shareNumber } from '../../../analysis/loops/balanced-partition.ts'
 import type { Segments } from '../../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../../ast/diagnostic.ts'
-import { copiedMode } from '../../../ir/clone-loops.ts'
-import { findLoop, type LoopLocation } from '../../../ir/definitions.ts'
-import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../../../ir/expr.ts'
-import { freeVars, mentionsSome, substitute } from '../../../ir/expr-tree.ts'
-import type { Buffer, For, Stmt, WorkPartition } from '../../../ir/loops.ts'
-import { isBuiltinReducer } from '../../../ir/monoid.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { forLoop, store, whenAll } from '../../../ir/statement-builders.ts'
-import { keyOf } from '../../../ir/structural-equality.ts'
-import { type Body, stmt } from '../../../ir/tree.ts'
+import {
+  add,
+  ceildiv,
+  div,
+  type Expr,
+  eq,
+  int,
+  load,
+  max,
+  sub,
+  variable,
+} from '../../../ir/expressions/expr.ts'
+import { freeVars, mentionsSome, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../../ir/expressions/structural-equality.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { copiedMode } from '../../../ir/statements/clone-loops.ts'
+import { findLoop, type LoopLocation } from '../../../ir/statements/definitions.ts'
+import type { Buffer, For, Stmt, WorkPartition } from '../../../ir/statements/loops.ts'
+import { forLoop, store, whenAll } from '../../../ir/statements/statement-builders.ts'
+import { type Body, stmt } from '../../../ir/statements/tree.ts'
+import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
 import { overParams } from '../../legality/checks.ts'
 import type { Context } from '../../state/context.ts'
 

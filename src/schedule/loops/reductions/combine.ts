@@ -1,11 +1,11 @@
 /** Deterministic reduction through temporaries: updates are stored, then added up in order (`combine`). */
 
-import { type Expr, load, variable } from '../../../ir/expr.ts'
-import { freeVars, mentions, readsMemory } from '../../../ir/expr-tree.ts'
-import type { Buffer, For, Reduce, Stmt } from '../../../ir/loops.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { elementChanges, initLoops, reductionsOf, retarget } from '../../../ir/reductions.ts'
-import { rewriteStmts, stmt } from '../../../ir/tree.ts'
+import { type Expr, load, variable } from '../../../ir/expressions/expr.ts'
+import { freeVars, mentions, readsMemory } from '../../../ir/expressions/expr-tree.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
+import { elementChanges, initLoops, reductionsOf, retarget } from '../../../ir/statements/reductions.ts'
+import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { rowList } from '../../examples/samples.ts'
 import {
   checkNamedOutside,

@@ -2,11 +2,12 @@
  * Inverse images of monotone index arrays: the first iteration in which a monotone index expression reaches a value.
  * Such an iteration turns "all positions of row r" into a range.
  */
-import { offsetsIn } from '../../../ir/accesses.ts'
-import { ceildiv, type Expr, int, load, min, mul, search, sub } from '../../../ir/expr.ts'
-import { mentions } from '../../../ir/expr-tree.ts'
-import type { For, Kernel2 } from '../../../ir/loops.ts'
-import { keyOf, sameExpr } from '../../../ir/structural-equality.ts'
+
+import { ceildiv, type Expr, int, load, min, mul, search, sub } from '../../../ir/expressions/expr.ts'
+import { mentions } from '../../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import { offsetsIn } from '../../../ir/statements/accesses.ts'
+import type { For, Kernel2 } from '../../../ir/statements/loops.ts'
 
 /**
  * Returns a function from `bound` to the first iteration of `loop` with `e >= bound`, or to the extent if there is no

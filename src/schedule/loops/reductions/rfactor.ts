@@ -1,18 +1,18 @@
 /** Reduction factoring: a reduction goes through partial results (`rfactor`). */
 
-import { findLoop, type LoopLocation } from '../../../ir/definitions.ts'
-import { type Expr, load, variable } from '../../../ir/expr.ts'
-import { freeVars, mentionsSome, substitute } from '../../../ir/expr-tree.ts'
-import type { Buffer, For, Reduce, Stmt } from '../../../ir/loops.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
+import { type Expr, load, variable } from '../../../ir/expressions/expr.ts'
+import { freeVars, mentionsSome, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { findLoop, type LoopLocation } from '../../../ir/statements/definitions.ts'
+import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import {
   elementChanges,
   loopsUsedBy,
   type ReductionPath,
   reductionsOf,
   retarget,
-} from '../../../ir/reductions.ts'
-import { replaceStmt, stmt, walkStmts } from '../../../ir/tree.ts'
+} from '../../../ir/statements/reductions.ts'
+import { replaceStmt, stmt, walkStmts } from '../../../ir/statements/tree.ts'
 import { columnSplit } from '../../examples/samples.ts'
 import {
   checkNamedOutside,

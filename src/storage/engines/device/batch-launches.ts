@@ -3,11 +3,16 @@
  * the columns and sizes of its launch. For small launches the launch overhead dominates.
  */
 import { invariant } from '../../../ast/diagnostic.ts'
-import { allocatedNames, renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
-import { type Expr, lt, sub, variable } from '../../../ir/expr.ts'
-import type { Stmt } from '../../../ir/loops.ts'
-import { when } from '../../../ir/statement-builders.ts'
-import { walkStmts } from '../../../ir/tree.ts'
+import { type Expr, lt, sub, variable } from '../../../ir/expressions/expr.ts'
+import {
+  allocatedNames,
+  renameBound,
+  renameBuffer,
+  substituteStmts,
+} from '../../../ir/statements/bindings.ts'
+import type { Stmt } from '../../../ir/statements/loops.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
+import { walkStmts } from '../../../ir/statements/tree.ts'
 import { type LaunchSpec, THREADS, type Use } from './column-types.ts'
 
 /** Name of the size that ends a launch's range of threads (or blocks) in the fused kernel. */

@@ -1,8 +1,8 @@
 /** Scan over the threads of a block: the sum of all preceding threads, in three phases. */
 
-import { add, div, type Expr, eq, int, lt, max, mul, select } from '../../../ir/expr.ts'
-import type { Stmt } from '../../../ir/loops.ts'
-import { when } from '../../../ir/statement-builders.ts'
+import { add, div, type Expr, eq, int, lt, max, mul, select } from '../../../ir/expressions/expr.ts'
+import type { Stmt } from '../../../ir/statements/loops.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import { loop, type Scalar, scalar, shared, unrolled } from './kernel-builder.ts'
 
 /** Number of threads whose sums one thread adds. */

@@ -1,7 +1,8 @@
 /** Description of a generated kernel: its columns, their access, and the body of a thread. */
-import type { Dtype } from '../../../ir/dtype.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import type { Stmt } from '../../../ir/loops.ts'
+
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import type { Stmt } from '../../../ir/statements/loops.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { DeviceBuffer } from '../../../runtime/device.ts'
 
 /** `length` elements of device memory; the allocation may be larger. */

@@ -6,9 +6,9 @@
 import { countText } from '../../../ast/count-text.ts'
 import { fail } from '../../../ast/diagnostic.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
-import { arrayClass } from '../../../ir/arrays.ts'
-import type { Dtype } from '../../../ir/dtype.ts'
-import { int } from '../../../ir/expr.ts'
+import { int } from '../../../ir/expressions/expr.ts'
+import { arrayClass } from '../../../ir/values/arrays.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { Command, Device, DeviceBuffer, HostArray } from '../../../runtime/device.ts'
 import {
   deviceToHost,

@@ -1,5 +1,5 @@
 /** Gather: columns permuted or selected by `order`. */
-import { add, load, variable } from '../../../ir/expr.ts'
+import { add, load, variable } from '../../../ir/expressions/expr.ts'
 import type { Frame } from '../../column-engine.ts'
 import { type Column, natural, read, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'

@@ -3,8 +3,8 @@
  * entries stay sorted, because the next step often needs the same order.
  */
 
-import { INT_RANGE } from '../../../ir/dtype.ts'
-import { binary, type Expr, int, sub } from '../../../ir/expr.ts'
+import { binary, type Expr, int, sub } from '../../../ir/expressions/expr.ts'
+import { INT_RANGE } from '../../../ir/values/dtype.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { CountQuery, MinimumQuery } from '../../engine-operands.ts'

@@ -1,6 +1,5 @@
 /** Builders of generated kernels: one thread per index, scalars in registers, serial loops. */
 
-import type { Dtype } from '../../../ir/dtype.ts'
 import {
   add,
   constant,
@@ -14,11 +13,19 @@ import {
   select,
   type ThreadAxis,
   variable,
-} from '../../../ir/expr.ts'
-import type { For, Kernel2, LoopMode, Stmt } from '../../../ir/loops.ts'
-import { builtinMonoid } from '../../../ir/monoid.ts'
-import { alloc, forLoop, local, reduction, store as storeAt, when } from '../../../ir/statement-builders.ts'
-import { walkStmts } from '../../../ir/tree.ts'
+} from '../../../ir/expressions/expr.ts'
+import type { For, Kernel2, LoopMode, Stmt } from '../../../ir/statements/loops.ts'
+import {
+  alloc,
+  forLoop,
+  local,
+  reduction,
+  store as storeAt,
+  when,
+} from '../../../ir/statements/statement-builders.ts'
+import { walkStmts } from '../../../ir/statements/tree.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
+import { builtinMonoid } from '../../../ir/values/monoid.ts'
 import { type LaunchSpec, THREADS } from './column-types.ts'
 
 const SERIAL: LoopMode = { kind: 'serial' }

@@ -16,8 +16,8 @@ import {
   mul,
   select,
   variable,
-} from '../../../ir/expr.ts'
-import { when } from '../../../ir/statement-builders.ts'
+} from '../../../ir/expressions/expr.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { Level } from '../../storage.ts'

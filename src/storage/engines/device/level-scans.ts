@@ -1,7 +1,19 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks with atomic updates. */
 import { invariant } from '../../../ast/diagnostic.ts'
-import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } from '../../../ir/expr.ts'
-import { when } from '../../../ir/statement-builders.ts'
+import {
+  add,
+  binary,
+  call,
+  div,
+  type Expr,
+  eq,
+  int,
+  lt,
+  mod,
+  mul,
+  variable,
+} from '../../../ir/expressions/expr.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { BitmapOptions, CutOptions, Starts } from '../../engine-operands.ts'

@@ -4,8 +4,20 @@
  * runs need no pass, because passes are stable.
  */
 
-import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../../../ir/expr.ts'
-import { when } from '../../../ir/statement-builders.ts'
+import {
+  add,
+  and,
+  binary,
+  bool,
+  type Expr,
+  eq,
+  int,
+  lt,
+  mul,
+  select,
+  variable,
+} from '../../../ir/expressions/expr.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { SortKey } from '../../engine-operands.ts'

@@ -2,11 +2,12 @@
  * Map fusion: rewrites expressions over a frame into expressions over an entry's index, so that a kernel computes its
  * inputs itself.
  */
-import type { Dtype } from '../../../ir/dtype.ts'
-import { cast, constant, type Expr, int, load, variable } from '../../../ir/expr.ts'
-import { freeVars, rewriteExpr, walkExpr } from '../../../ir/expr-tree.ts'
-import { printExpr } from '../../../ir/print-stage2.ts'
-import { structureText } from '../../../ir/structural-equality.ts'
+
+import { cast, constant, type Expr, int, load, variable } from '../../../ir/expressions/expr.ts'
+import { freeVars, rewriteExpr, walkExpr } from '../../../ir/expressions/expr-tree.ts'
+import { structureText } from '../../../ir/expressions/structural-equality.ts'
+import { printExpr } from '../../../ir/print/print-stage2.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { overflowOf, rejectOverflow } from '../../expression-bounds.ts'
 import { unknownName } from '../../unknown-name.ts'

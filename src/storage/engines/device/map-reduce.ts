@@ -1,5 +1,15 @@
 /** Maps and reductions over the entries of a frame, as launches. */
-import { add, binary, type Expr, int, load, max, select, sub, variable } from '../../../ir/expr.ts'
+import {
+  add,
+  binary,
+  type Expr,
+  int,
+  load,
+  max,
+  select,
+  sub,
+  variable,
+} from '../../../ir/expressions/expr.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { type Coroutine, waitFor } from '../../coroutines.ts'
 import { type Column, write } from './column-types.ts'

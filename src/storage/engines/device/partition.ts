@@ -1,7 +1,7 @@
 /** Partition of entries by a small number: sorts by it and splits the result into one frame per value. */
 
-import { binary, type Expr, variable } from '../../../ir/expr.ts'
-import { when } from '../../../ir/statement-builders.ts'
+import { binary, type Expr, variable } from '../../../ir/expressions/expr.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import type { Frame } from '../../column-engine.ts'
 import { type Coroutine, waitFor } from '../../coroutines.ts'
 import { type Column, natural, update, write } from './column-types.ts'

@@ -3,9 +3,21 @@
  * bits at a time, so that entries of one digit are adjacent and memory is written in runs.
  */
 
-import { add, and, binary, cast, constant, div, type Expr, int, lt, mul, sub } from '../../../ir/expr.ts'
-import type { Stmt } from '../../../ir/loops.ts'
-import { when } from '../../../ir/statement-builders.ts'
+import {
+  add,
+  and,
+  binary,
+  cast,
+  constant,
+  div,
+  type Expr,
+  int,
+  lt,
+  mul,
+  sub,
+} from '../../../ir/expressions/expr.ts'
+import type { Stmt } from '../../../ir/statements/loops.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import { type Column, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import {

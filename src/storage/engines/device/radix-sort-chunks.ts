@@ -17,9 +17,9 @@ import {
   select,
   sub,
   variable,
-} from '../../../ir/expr.ts'
-import type { Stmt } from '../../../ir/loops.ts'
-import { when } from '../../../ir/statement-builders.ts'
+} from '../../../ir/expressions/expr.ts'
+import type { Stmt } from '../../../ir/statements/loops.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import { type Column, natural, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { before, get, next, scalar, store } from './kernel-builder.ts'

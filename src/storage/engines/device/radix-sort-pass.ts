@@ -1,5 +1,5 @@
 /** A pass of the radix sort: the parameters of its count and scatter kernels. */
-import type { Expr } from '../../../ir/expr.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { Column, LaunchSpec, Use } from './column-types.ts'
 import type { Segments } from './radix-sort-chunks.ts'
 

@@ -1,6 +1,6 @@
 /** Radix sort by threads: each thread processes one chunk serially, with a register for each digit. */
-import { add, div, type Expr, int, mod, mul } from '../../../ir/expr.ts'
-import type { Stmt } from '../../../ir/loops.ts'
+import { add, div, type Expr, int, mod, mul } from '../../../ir/expressions/expr.ts'
+import type { Stmt } from '../../../ir/statements/loops.ts'
 import { type Column, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { get, loop, next, registers, scalar, store } from './kernel-builder.ts'

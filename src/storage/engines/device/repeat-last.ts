@@ -1,5 +1,5 @@
 /** Padding of segments with their last elements: binary search for the first empty slot. */
-import { add, div, eq, int, load, lt, mul, search, select, variable } from '../../../ir/expr.ts'
+import { add, div, eq, int, load, lt, mul, search, select, variable } from '../../../ir/expressions/expr.ts'
 import { ENTRY, type Engine, Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { PaddedSegments } from '../../engine-operands.ts'

@@ -1,7 +1,7 @@
 /** Conversion of a resident tensor to a resident tensor in another format. */
 import { fail } from '../../../ast/diagnostic.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
-import type { Instance } from '../../../ir/format.ts'
+import type { Instance } from '../../../ir/formats/format.ts'
 import type { Device } from '../../../runtime/device.ts'
 import { convert } from '../../convert.ts'
 import type { FormatOperands } from '../../format-operands.ts'

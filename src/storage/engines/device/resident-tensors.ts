@@ -1,8 +1,8 @@
 /** Tensors in device memory, uploaded or converted there. */
 import { fail, invariant } from '../../../ast/diagnostic.ts'
-import type { StoredAxis } from '../../../ir/axis.ts'
-import type { Dtype } from '../../../ir/dtype.ts'
-import type { Instance } from '../../../ir/format.ts'
+import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Instance } from '../../../ir/formats/format.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { Device } from '../../../runtime/device.ts'
 import { checkCoords } from '../../coordinate-checks.ts'
 import { type Coroutine, waitFor } from '../../coroutines.ts'

@@ -3,9 +3,9 @@
  * each is scanned from the sum of its predecessors.
  */
 
-import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../../../ir/expr.ts'
-import type { Stmt } from '../../../ir/loops.ts'
-import { when } from '../../../ir/statement-builders.ts'
+import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../../../ir/expressions/expr.ts'
+import type { Stmt } from '../../../ir/statements/loops.ts'
+import { when } from '../../../ir/statements/statement-builders.ts'
 import { accumulate, blockScan, combine, type Op, type RunningSum, runningSum } from './block-scan.ts'
 import { type LaunchSpec, read, THREADS, type Use, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'

@@ -15,7 +15,7 @@ import {
   select,
   sub,
   variable,
-} from '../../../ir/expr.ts'
+} from '../../../ir/expressions/expr.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
 import type { GroupQuery, Scope, SortKey, StoredValues } from '../../engine-operands.ts'

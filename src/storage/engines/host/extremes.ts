@@ -1,8 +1,8 @@
 /** Ranges of columns and tables, and of expressions over them. */
 import { type Interval, interval, intervalOf } from '../../../analysis/integers/interval.ts'
-import type { TypedArray } from '../../../ir/arrays.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import { children } from '../../../ir/expr-tree.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { children } from '../../../ir/expressions/expr-tree.ts'
+import type { TypedArray } from '../../../ir/values/arrays.ts'
 import type { Frame } from '../../column-engine.ts'
 
 /** Minimum and maximum of a range; the result always includes 0. */

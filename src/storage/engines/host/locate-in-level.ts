@@ -2,7 +2,7 @@
 import { fail } from '../../../ast/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { bitsBelow } from '../../../columns/bits.ts'
-import { isDense, isPadded } from '../../../ir/axis.ts'
+import { isDense, isPadded } from '../../../ir/coordinates/axis.ts'
 import { coordinatesOf, type Level, wordsOf } from '../../storage.ts'
 
 /**

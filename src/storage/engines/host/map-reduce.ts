@@ -12,9 +12,9 @@ import {
   type Step,
 } from '../../../columns/expression-program.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
-import type { TypedArray } from '../../../ir/arrays.ts'
-import { type Expr, int, isZero, variable } from '../../../ir/expr.ts'
-import { freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
+import { type Expr, int, isZero, variable } from '../../../ir/expressions/expr.ts'
+import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
+import type { TypedArray } from '../../../ir/values/arrays.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { pointOf } from '../../coordinate-text.ts'
 import { dropFalse } from './decided-conditions.ts'

@@ -1,7 +1,7 @@
 /** Partition of entries by a small number: a counting sort that yields one frame per value. */
 import { allocate, gatherInto } from '../../../columns/allocate.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
-import type { TypedArray } from '../../../ir/arrays.ts'
+import type { TypedArray } from '../../../ir/values/arrays.ts'
 import type { F } from './map-reduce.ts'
 
 /**

@@ -1,8 +1,9 @@
 /** Scatter of values to the positions of their entries, with a reduction at equal positions. */
-import type { TypedArray } from '../../../ir/arrays.ts'
-import type { Dtype } from '../../../ir/dtype.ts'
-import type { Expr } from '../../../ir/expr.ts'
-import type { BuiltinReducer } from '../../../ir/monoid.ts'
+
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import type { TypedArray } from '../../../ir/values/arrays.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
+import type { BuiltinReducer } from '../../../ir/values/monoid.ts'
 import type { StoredValues } from '../../engine-operands.ts'
 import type { PlacedEntries } from '../../storage.ts'
 import type { CoordTensor, ValueArray } from '../../tensor.ts'

@@ -1,7 +1,7 @@
 /** Sets of coordinates as trees, in which queries search. */
-import { compressedAxis, denseAxis, type StoredAxis } from '../../../ir/axis.ts'
-import { int } from '../../../ir/expr.ts'
-import type { Instance } from '../../../ir/format.ts'
+import { compressedAxis, denseAxis, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { int } from '../../../ir/expressions/expr.ts'
+import type { Instance } from '../../../ir/formats/format.ts'
 import { buildStorage } from '../../build-storage.ts'
 import type { SetTrees } from '../../convert.ts'
 import type { FormatOperands } from '../../format-operands.ts'

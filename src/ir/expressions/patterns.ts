@@ -1,0 +1,49 @@
+/**
+ * Patterns of expressions, for rewrite rules. A letter matches any expression, the same at each occurrence; `c` and `d`
+ * match constants. Matching takes one walk over the pattern's operators.
+ */
+
+import type { BinaryOp } from '../values/ops.ts'
+import type { Const, Expr } from './expr-nodes.ts'
+import { sameExpr } from './structural-equality.ts'
+
+export type Pattern = string | number | readonly [op: BinaryOp, a: Pattern, b: Pattern]
+
+/** The expressions bound to the letters of a pattern. */
+export interface Bindings {
+  readonly [letter: string]: Expr
+  readonly c: Const
+  readonly d: Const
+}
+
+type Letters = Record<string, Expr>
+type Matcher = (e: Expr, bindings: Letters) => boolean
+
+function compilePattern(p: Pattern, usedLetters: Set<string>): Matcher {
+  if (typeof p === 'number') return (e) => e.kind === 'const' && e.value === p
+  if (typeof p === 'string') {
+    if (usedLetters.has(p)) return (e, bindings) => sameExpr(e, bindings[p]!)
+    usedLetters.add(p)
+    const isConstantLetter = p === 'c' || p === 'd'
+    return (e, bindings) => {
+      if (isConstantLetter && e.kind !== 'const') return false
+      bindings[p] = e
+      return true
+    }
+  }
+  const [op, a, b] = [p[0], compilePattern(p[1], usedLetters), compilePattern(p[2], usedLetters)]
+  return (e, bindings) => e.kind === 'binary' && e.op === op && a(e.a, bindings) && b(e.b, bindings)
+}
+
+/**
+ * A matcher for as many expressions as there are patterns; the patterns share their letters. It returns `undefined` if
+ * one does not match.
+ */
+export function matcher(...patterns: readonly Pattern[]): (...es: readonly Expr[]) => Bindings | undefined {
+  const usedLetters = new Set<string>()
+  const matchers = patterns.map((p) => compilePattern(p, usedLetters))
+  return (...es) => {
+    const bindings: Letters = {}
+    return matchers.every((m, k) => m(es[k]!, bindings)) ? (bindings as unknown as Bindings) : undefined
+  }
+}

@@ -1,0 +1,114 @@
+/** Expressions as text, in the language's spelling and with the fewest parentheses: one printer (by precedence) for all stages. */
+import { unreachable } from '../../ast/diagnostic.ts'
+import { INFIX, LEVEL } from '../../ast/operators.ts'
+import type { Const, Expr } from '../expressions/expr.ts'
+import { sameExpr } from '../expressions/structural-equality.ts'
+import { type Dtype, isFloat } from '../values/dtype.ts'
+import type { BinaryOp } from '../values/ops.ts'
+import { decimal } from '../values/rounding.ts'
+
+type Numeral = Pick<Const, 'value' | 'dtype'>
+
+/** The spelling of numbers; `context` is the type that the surrounding expression gives to a literal, if any. */
+type ConstantText = (e: Numeral, context: Dtype | null) => string
+
+/** A number without its type. */
+export function plainConstant({ value, dtype }: Numeral): string {
+  if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
+  return decimal(value, dtype)
+}
+
+/** A number that parses back with its type, either from its context or through an explicit cast. */
+export function typedConstant({ value, dtype }: Numeral, context: Dtype | null): string {
+  const sign = dtype !== 'bool' && (value < 0 || Object.is(value, -0)) ? '-' : ''
+  const digits = plainConstant({ value: sign ? -value : value, dtype })
+  if (dtype === context || dtype === 'bool') return sign + digits
+  const text = sign + (isFloat(dtype) && /^\d+$/.test(digits) ? `${digits}.0` : digits)
+  return dtype === 'i32' || dtype === 'f32' ? text : `${dtype}(${text})`
+}
+
+/** Prints one expression; `level` is the binding strength of its surroundings. */
+type Print = (e: Expr, context?: Dtype | null, level?: number) => string
+
+/** A printer of expressions. After `maxNodes` nodes it prints `…`. */
+export function exprPrinter(constant: ConstantText, maxNodes = Number.POSITIVE_INFINITY): Print {
+  return (e, context = null, level = 0) => {
+    let remaining = maxNodes
+    const print = (e: Expr, context: Dtype | null, level: number): string => {
+      if (remaining-- <= 0) return '…'
+      const group = (strength: number, text: string): string => (strength < level ? `(${text})` : text)
+      const list = (xs: readonly Expr[]): string => xs.map((x) => print(x, null, 0)).join(', ')
+      /** Two operands, each of which determines the type of a literal in the other. */
+      const pair = (
+        a: Expr,
+        b: Expr,
+        levels: readonly [number, number] = [0, 0],
+      ): readonly [string, string] => [
+        print(a, contextType(b), levels[0]),
+        print(b, contextType(a), levels[1]),
+      ]
+      switch (e.kind) {
+        case 'const': {
+          const text = constant(e, context)
+          return text.startsWith('-') ? group(LEVEL.negation, text) : text
+        }
+        case 'var':
+          return e.name
+        case 'builtin':
+          return e.axis
+        case 'unary':
+          return e.op === 'not'
+            ? group(LEVEL.not, `not ${print(e.x, null, LEVEL.not)}`)
+            : group(LEVEL.negation, `-${print(e.x, null, LEVEL.negation + 1)}`)
+        case 'binary': {
+          const ceildivOperands = asCeildiv(e)
+          if (ceildivOperands) return `ceildiv(${list(ceildivOperands)})`
+          if (!isInfix(e.op)) return `${e.op}(${pair(e.a, e.b).join(', ')})`
+          const [symbol, strength] = INFIX[e.op]
+          const sides = pair(e.a, e.b, [strength === LEVEL.compare ? strength + 1 : strength, strength + 1])
+          return group(strength, sides.join(` ${symbol} `))
+        }
+        case 'call':
+          return `${e.fn}(${e.args.length === 2 ? pair(e.args[0]!, e.args[1]!).join(', ') : list(e.args)})`
+        case 'select':
+          return `select(${[print(e.cond, null, 0), ...pair(e.then, e.else)].join(', ')})`
+        case 'cast':
+          return `${e.dtype}(${print(e.x, null, 0)})`
+        case 'load':
+          return `${e.buffer}[${list(e.index)}]`
+        case 'search':
+          return `search_${e.method}(${e.buffer}, ${list([e.lo, e.hi, e.value])})`
+        default:
+          return unreachable(e)
+      }
+    }
+    return print(e, context, level)
+  }
+}
+
+const contextType = (other: Expr): Dtype | null => (other.kind === 'const' ? null : other.dtype)
+
+const isInfix = (op: BinaryOp): op is keyof typeof INFIX => op in INFIX
+
+/**
+ * The operands of an expression that was written as `ceildiv(a, c)`. Extents and generated expressions have
+ * the form `(a + (c - 1)) / c`, values the form `a / c + i32(a % c != 0)`.
+ */
+function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
+  if (e.kind !== 'binary') return null
+  const { a, b } = e
+  if (e.op === 'div') {
+    // A quotient from the source is printed as written, because its sum may wrap.
+    if (e.span || b.kind !== 'const' || b.value < 2) return null
+    const sum = a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
+    return sum ? [a.a, b] : null
+  }
+  if (e.op !== 'add' || a.kind !== 'binary' || a.op !== 'div' || b.kind !== 'cast') return null
+  const { x } = b
+  if (x.kind !== 'binary' || x.op !== 'ne' || x.b.kind !== 'const' || x.b.value !== 0) return null
+  const modulo = x.a
+  const matches =
+    modulo.kind === 'binary' && modulo.op === 'mod' && sameExpr(modulo.a, a.a) && sameExpr(modulo.b, a.b)
+  return matches ? [a.a, a.b] : null
+}

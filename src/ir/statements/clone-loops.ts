@@ -1,0 +1,55 @@
+/** Copies of loops and their bodies. */
+
+import type { FreshNames } from '../expressions/bound-names.ts'
+import { type Expr, variable } from '../expressions/expr.ts'
+import { substitute } from '../expressions/expr-tree.ts'
+import { boundVarsOf, renameBound, renameBuffers } from './bindings.ts'
+import { allocations } from './definitions.ts'
+import type { For, LoopMode } from './loops.ts'
+import { type Body, stmt } from './tree.ts'
+
+/** The body at one value of the loop variable, with fresh names for the names that it binds. */
+export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>
+  copyStatements(loop.body, names, new Map([[loop.var, value]]))
+
+/**
+ * A copy of statements with fresh names for their loops, lets and allocations, and with variables replaced by `values`.
+ * Every statement is a new object, because statements are looked up by identity.
+ */
+export function copyStatements(
+  statements: Body,
+  names: FreshNames,
+  values: ReadonlyMap<string, Expr> = new Map(),
+): Body {
+  const rename = new Map([...boundVarsOf(statements)].map((v) => [v, names.fresh(v)]))
+  const body = renameBound(statements, rename, { values, copy: true })
+  return renameBuffers(body, new Map([...allocations(body).keys()].map((name) => [name, names.fresh(name)])))
+}
+
+/**
+ * The mode of a copied loop around other statements. Instruction and pipeline loops become serial: the copy does not
+ * execute the instruction, and only the original loop is pipelined.
+ */
+export const copiedMode = ({ mode }: For): LoopMode =>
+  mode.kind === 'instr' || mode.kind === 'pipeline' ? { kind: 'serial' } : mode
+
+/**
+ * Copies of the loops under new names around the body returned by `makeBody`, which receives the new loop variables and
+ * `values`.
+ */
+export function copyNest(
+  loops: readonly For[],
+  names: FreshNames,
+  values: ReadonlyMap<string, Expr>,
+  makeBody: (map: ReadonlyMap<string, Expr>) => Body,
+): Body {
+  const map = new Map(values)
+  const copies = loops.map((l): For => {
+    const name = names.fresh(l.var)
+    map.set(l.var, variable(name))
+    const extent = substitute(l.extent, map)
+    const guards = l.guards.map((g) => substitute(g, map))
+    return { ...l, var: name, mode: copiedMode(l), extent, guards }
+  })
+  return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], makeBody(map))
+}

@@ -1,0 +1,236 @@
+/**
+ * Definitions: the names that statements bind (loops, lets, allocations), computed once per statement; finding and
+ * replacing loops by their variable.
+ */
+import { invariant } from '../../ast/diagnostic.ts'
+import { replaceAt } from '../lists.ts'
+import { memoize } from '../memoize.ts'
+import type { Buffer, For, Stmt } from './loops.ts'
+import { type Body, bodiesOf, withBodies } from './tree.ts'
+
+/** The definitions in a statement and everything nested in it. */
+interface Definitions {
+  /** Outer before inner. */
+  readonly loops: readonly For[]
+  /** Loops by the names that users write: `i` and `agg.i`. */
+  readonly named: ReadonlyMap<string, readonly For[]>
+  readonly allocs: ReadonlyMap<string, Buffer>
+  /** All bound names: of loops, lets and allocations. */
+  readonly names: ReadonlySet<string>
+}
+
+const NOTHING: Definitions = {
+  loops: [],
+  named: new Map(),
+  allocs: new Map(),
+  names: new Set(),
+}
+
+/** The names that the statement itself binds, without nested statements. */
+export function boundBy(s: Stmt): readonly string[] {
+  switch (s.kind) {
+    case 'for':
+      return [s.var]
+    case 'let':
+      return [s.name]
+    case 'alloc':
+      return [s.buffer.name]
+    case 'vector_load':
+      return s.names
+    default:
+      return []
+  }
+}
+
+function neverBinds({ kind }: Stmt): boolean {
+  switch (kind) {
+    case 'store':
+    case 'reduce':
+    case 'fill':
+    case 'barrier':
+    case 'vector_store':
+    case 'instr':
+      return true
+    default:
+      return false
+  }
+}
+
+export const definitionsIn = (s: Stmt): Definitions => (neverBinds(s) ? NOTHING : definitionsInside(s))
+
+const definitionsInside = memoize((s: Stmt): Definitions => new StatementDefinitions(s))
+
+/** Computed on first use: for most statements only the loops are needed. */
+class StatementDefinitions implements Definitions {
+  readonly #stmt: Stmt
+  #loops: readonly For[] | undefined
+  #named: ReadonlyMap<string, readonly For[]> | undefined
+  #allocs: ReadonlyMap<string, Buffer> | undefined
+  #names: ReadonlySet<string> | undefined
+
+  constructor(s: Stmt) {
+    this.#stmt = s
+  }
+
+  get loops(): readonly For[] {
+    this.#loops ??= collectLoops(this.#stmt)
+    return this.#loops
+  }
+
+  get named(): ReadonlyMap<string, readonly For[]> {
+    if (this.#named) return this.#named
+    const named = new Map<string, For[]>()
+    for (const l of this.loops)
+      for (const name of [l.name, `${l.nest}.${l.name}`]) {
+        const loopsOfName = named.get(name)
+        if (loopsOfName) loopsOfName.push(l)
+        else named.set(name, [l])
+      }
+    this.#named = named
+    return named
+  }
+
+  get allocs(): ReadonlyMap<string, Buffer> {
+    if (this.#allocs) return this.#allocs
+    const allocs = new Map<string, Buffer>()
+    visitStatements(this.#stmt, (x) => {
+      if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
+    })
+    this.#allocs = allocs
+    return allocs
+  }
+
+  get names(): ReadonlySet<string> {
+    if (this.#names) return this.#names
+    const names = new Set<string>()
+    visitStatements(this.#stmt, (x) => {
+      for (const name of boundBy(x)) names.add(name)
+    })
+    this.#names = names
+    return names
+  }
+}
+
+/** True if the statement, or one nested in it, binds the name. */
+export function bindsName(s: Stmt, name: string): boolean {
+  switch (s.kind) {
+    case 'for':
+      return s.var === name || s.body.some((x) => bindsName(x, name))
+    case 'while':
+      return s.body.some((x) => bindsName(x, name))
+    case 'if':
+      return s.then.some((x) => bindsName(x, name)) || s.else.some((x) => bindsName(x, name))
+    default:
+      return boundBy(s).includes(name)
+  }
+}
+
+/** Visits the statement and those nested in it, outer before inner. */
+function visitStatements(s: Stmt, visit: (s: Stmt) => void): void {
+  visit(s)
+  for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) visitStatements(b[k]!, visit)
+}
+
+function collectLoops(s: Stmt): readonly For[] {
+  const innerPath = bodiesOf(s).flatMap(loopsOf)
+  return s.kind === 'for' ? [s, ...innerPath] : innerPath
+}
+
+/** All loops, outer before inner. */
+export const loopsOf = (body: Body): readonly For[] =>
+  body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)
+
+/** Buffers that statements allocate, by name. */
+export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
+  new Map(body.flatMap((s) => [...definitionsIn(s).allocs]))
+
+export interface LoopLocation {
+  readonly loop: For
+  /** The loops around it, outermost first. */
+  readonly path: readonly For[]
+  /** The body that contains the loop, and the loop's index in it. */
+  readonly siblings: Body
+  readonly index: number
+}
+
+/** Up to this many nests, a linear scan is faster than a cached index. */
+const SMALL_BODY = 4
+
+/** Index of the top-level statement that contains a loop, by loop variable: a step looks up one loop several times. */
+const indexCaches = memoize((_: Body): Map<string, number> => new Map())
+
+function scanForLoop(body: Body, name: string): number {
+  let index = body.length - 1
+  while (index >= 0 && !definitionsIn(body[index]!).loops.some((l) => l.var === name)) index--
+  return index
+}
+
+/** Index of the statement that contains the loop, or −1. Loop variables are unique. */
+function indexOfContainer(body: Body, name: string): number {
+  if (body.length <= SMALL_BODY) return scanForLoop(body, name)
+  const cache = indexCaches(body)
+  let index = cache.get(name)
+  if (index === undefined) {
+    index = scanForLoop(body, name)
+    cache.set(name, index)
+  }
+  return index
+}
+
+/** The loop with this variable, with its path and position; `undefined` if there is none. */
+export function findLoop(body: Body, name: string): LoopLocation | undefined {
+  const index = indexOfContainer(body, name)
+  return index < 0 ? undefined : locateLoop(body, index, name, [])
+}
+
+function locateLoop(body: Body, start: number, name: string, path: readonly For[]): LoopLocation | undefined {
+  for (let index = start; index < body.length; index++) {
+    const s = body[index]!
+    if (s.kind === 'for' && s.var === name) return { loop: s, path, siblings: body, index }
+    const innerPath = s.kind === 'for' ? [...path, s] : path
+    for (const b of bodiesOf(s)) {
+      const location = locateLoop(b, 0, name, innerPath)
+      if (location) return location
+    }
+  }
+  return undefined
+}
+
+/** Replaces the loop with this variable by the result of `f`. */
+export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
+  const index = indexOfContainer(body, name)
+  const replaced = index < 0 ? undefined : replaceInStatement(body[index]!, name, f)
+  invariant(replaced, () => `no loop ${name}`)
+  return replaceAt(body, index, replaced)
+}
+
+/** The replacement of a statement that contains the loop; `undefined` if it does not. */
+function replaceInStatement(s: Stmt, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
+  if (s.kind === 'for' && s.var === name) {
+    const replacement = f(s)
+    return Array.isArray(replacement) ? (replacement as Body) : [replacement as Stmt]
+  }
+  switch (s.kind) {
+    case 'for':
+    case 'while': {
+      const body = replaceInBody(s.body, name, f)
+      return body && [withBodies(s, [body])]
+    }
+    case 'if': {
+      const then = replaceInBody(s.then, name, f)
+      if (then) return [withBodies(s, [then, s.else])]
+      const elseBody = replaceInBody(s.else, name, f)
+      return elseBody && [withBodies(s, [s.then, elseBody])]
+    }
+    default:
+      return undefined
+  }
+}
+
+function replaceInBody(body: Body, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
+  for (let index = 0; index < body.length; index++) {
+    const replacement = replaceInStatement(body[index]!, name, f)
+    if (replacement) return replaceAt(body, index, replacement)
+  }
+  return undefined
+}

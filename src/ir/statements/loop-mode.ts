@@ -1,0 +1,34 @@
+/** Expressions in the modes of loops: searches of work partitions, and barriers that instructions signal. */
+import { invariant } from '../../ast/diagnostic.ts'
+import type { Expr } from '../expressions/expr.ts'
+import type { Signals } from '../instructions/instr.ts'
+import { mapSame } from '../lists.ts'
+import type { For, LoopMode } from './loops.ts'
+
+/** The expressions in a loop's mode, which rewriting the loop must rewrite too. */
+export function modeExprs({ mode }: For): readonly Expr[] {
+  if (mode.kind === 'accumulate') return mode.partition ? [mode.partition.search] : []
+  if (mode.kind !== 'instr' || !mode.signals) return []
+  const { index, multicast } = mode.signals
+  return [...index, ...(multicast ? [multicast.turn] : [])]
+}
+
+/** The mode with `f` applied to the expressions of `modeExprs`. */
+export function mapMode(mode: LoopMode, f: (e: Expr) => Expr): LoopMode {
+  if (mode.kind === 'accumulate' && mode.partition) {
+    const search = f(mode.partition.search)
+    invariant(search.kind === 'search', 'segments are searched for')
+    return search === mode.partition.search ? mode : { ...mode, partition: { ...mode.partition, search } }
+  }
+  if (mode.kind !== 'instr' || !mode.signals) return mode
+  const signals = mapSignals(mode.signals, f)
+  return signals === mode.signals ? mode : Object.freeze({ ...mode, signals })
+}
+
+function mapSignals(signals: Signals, f: (e: Expr) => Expr): Signals {
+  const { multicast } = signals
+  const index = mapSame(signals.index, f)
+  const turn = multicast && f(multicast.turn)
+  if (index === signals.index && turn === multicast?.turn) return signals
+  return { ...signals, index, ...(multicast ? { multicast: { ...multicast, turn: turn! } } : {}) }
+}

@@ -1,0 +1,98 @@
+/**
+ * Arithmetic of the reference: floats in float64, rounded by casts; integers exact, wrapping to their type. Division
+ * and modulo of integers round down and give 0 for a divisor of 0; `%` of floats also rounds the quotient down. Casts
+ * from float to integer truncate and saturate; NaN gives 0.
+ */
+import { InternalError } from '../../ast/diagnostic.ts'
+import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
+import { MATH, type MathFn } from './math.ts'
+import type { ArithOp, CompareOp, LogicOp } from './ops.ts'
+import { rounding } from './rounding.ts'
+
+export type Binary = (a: number, b: number) => number
+
+/** True for 1, 2, 4, …. */
+export const isPowerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
+
+/** A function that reduces an exact integer to the type's range, modulo 2^bits; floats are unchanged. */
+export function wrap(dtype: Dtype): (x: number) => number {
+  switch (dtype) {
+    case 'i32':
+      return (x) => x | 0
+    case 'u32':
+      return (x) => x >>> 0
+    case 'i8':
+      return (x) => (x << 24) >> 24
+    case 'u8':
+      return (x) => x & 255
+    case 'bool':
+      return (x) => (x !== 0 ? 1 : 0)
+    default:
+      return (x) => x
+  }
+}
+
+/** Converts a value of type `from` to type `to`. */
+export function convert(from: Dtype, to: Dtype): (x: number) => number {
+  if (isFloat(to)) return rounding(to)
+  if (to === 'bool' || !isFloat(from)) return wrap(to)
+  const [lo, hi] = INT_RANGE[to as 'i32' | 'u32' | 'i8' | 'u8']
+  return (x) => (Number.isNaN(x) ? 0 : Math.min(hi, Math.max(lo, Math.trunc(x))) + 0)
+}
+
+const FLOAT: Readonly<Record<ArithOp, Binary>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => a / b,
+  mod: (a, b) => a - b * Math.floor(a / b),
+  quo: (a, b) => Math.trunc(a / b),
+  rem: (a, b) => a % b,
+  min: Math.min,
+  max: Math.max,
+}
+
+/** Arithmetic of exact integers, for divisors other than 0. */
+export const WHOLE: Readonly<Record<ArithOp, Binary>> = { ...FLOAT, div: (a, b) => Math.floor(a / b) }
+
+/** On integers of at most 32 bits every result below is exact in float64, except `mul`. */
+const INT: Readonly<Record<ArithOp, Binary>> = {
+  ...WHOLE,
+  mul: Math.imul,
+  div: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
+  mod: (a, b) => (b === 0 ? 0 : a - b * Math.floor(a / b)),
+  quo: (a, b) => Math.trunc(a / divisor(b)),
+  rem: (a, b) => a % divisor(b),
+}
+
+/** The divisor of a target's division, which C leaves undefined for 0: compilers assume that it is not 0. */
+function divisor(b: number): number {
+  if (b === 0) throw new InternalError('a division by 0 is computed outside of the condition that skips it')
+  return b
+}
+
+export function arithmetic(op: ArithOp, dtype: Dtype): Binary {
+  if (isFloat(dtype)) return FLOAT[op]
+  const exact = INT[op]
+  const toType = wrap(dtype)
+  return op === 'min' || op === 'max' ? exact : (a, b) => toType(exact(a, b))
+}
+
+export const COMPARE: Readonly<Record<CompareOp, Binary>> = {
+  lt: (a, b) => (a < b ? 1 : 0),
+  le: (a, b) => (a <= b ? 1 : 0),
+  gt: (a, b) => (a > b ? 1 : 0),
+  ge: (a, b) => (a >= b ? 1 : 0),
+  eq: (a, b) => (a === b ? 1 : 0),
+  ne: (a, b) => (a !== b ? 1 : 0),
+}
+
+/** Comparisons and logical operators; they return 1 for true and 0 for false. */
+export const TRUTH: Readonly<Record<CompareOp | LogicOp, Binary>> = {
+  ...COMPARE,
+  and: (a, b) => (a !== 0 && b !== 0 ? 1 : 0),
+  or: (a, b) => (a !== 0 || b !== 0 ? 1 : 0),
+}
+
+/** The host implementation of a function; one-argument functions ignore the second argument. */
+export const mathOf = (fn: MathFn): Binary => MATH[fn].evaluate
