@@ -1,7 +1,7 @@
 /** Evaluation of a dispatch's conditions, with the reason for the selection. */
 import { appliedName } from '../ast/applied-name.ts'
 import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
-import { withoutDivisionByZero } from '../elaborate/division-by-zero.ts'
+import { withoutDivisionByZero } from '../elaborate/expressions/division-by-zero.ts'
 import {
   type Branch,
   type Choice,

@@ -2,7 +2,7 @@
 import { withSources } from '../ast/diagnostic.ts'
 import { parseExpression } from '../ast/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
-import { argumentOver, parameters } from '../elaborate/schedule-params.ts'
+import { argumentOver, parameters } from '../elaborate/schedules/schedule-params.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { overSizes } from '../schedule/steps/step-arguments.ts'

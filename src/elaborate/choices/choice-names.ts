@@ -1,0 +1,254 @@
+/**
+ * Resolution of names in the conditions and arguments of choices: parameters, sizes, the device, and statistics of the
+ * bound data.
+ */
+import type { Span } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { DEVICE_KINDS, type DeviceKind } from '../../backends/target.ts'
+import { type Axis, hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { variable } from '../../ir/expressions/expr.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import type { Report } from '../diagnostics.ts'
+import type { Names } from '../expressions/expressions.ts'
+import { plain, type Typed } from '../expressions/type-conversion.ts'
+import type { FindFormat } from '../formats/format-uses.ts'
+import { type ScheduleParam, scheduleParams, wrongArgument } from '../schedules/schedule-params.ts'
+import { type ArgumentNames, type Coverage, coverageOf, coverageText } from './choice-coverage.ts'
+import { featureOf } from './choice-features.ts'
+
+/**
+ * Numeric properties of the device, with their types: the compute capability of a CUDA device (9.0; 0 for other
+ * devices), the number of SMs, and whether there is a cost model for its kind.
+ */
+const FIGURES = { capability: 'f64', processors: 'i32', cost_model: 'bool' } as const
+const isFigure = (name: string): name is keyof typeof FIGURES => Object.hasOwn(FIGURES, name)
+
+/**
+ * A query of the device: whether it is of a kind, a numeric property, or whether it has a feature (`f16`, `lanes(32)`).
+ */
+export type DeviceQuestion =
+  | { readonly kind: 'is'; readonly device: DeviceKind }
+  | { readonly kind: keyof typeof FIGURES }
+  | { readonly kind: 'has'; readonly feature: string }
+
+/**
+ * Statistics of a bound sparse tensor. For an axis with segments of variable length (one under each position of its
+ * parent): the number of positions, the lengths of the longest and the shortest segment, the mean length (f64), the
+ * number of empty segments, and the number of segments. For a tensor: `nnz`, the number of stored elements, and
+ * `fill_ratio`, its fill ratio in a format.
+ */
+const AXIS_STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
+export type AxisStatistic = (typeof AXIS_STATISTICS)[number]
+export type Statistic =
+  | { readonly kind: AxisStatistic; readonly axis: string }
+  | { readonly kind: 'nnz'; readonly tensor: string }
+  | Coverage
+
+const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz', 'fill_ratio']
+const OPERATIONS = ['min', 'max', 'ceildiv', 'select', 'abs', 'i32', 'f64']
+const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
+
+const isDevice = (name: string): name is DeviceKind => (DEVICE_KINDS as readonly string[]).includes(name)
+
+/** Describes the meaning that a name has here independent of the parameters; null if there is no such meaning. */
+function meaningOf(name: string, kernel: Kernel1): string | null {
+  const param = kernel.params.find((p) => p.name === name)
+  if (param)
+    return param.kind === 'size' ? `a size of kernel ${kernel.name}` : `a scalar of kernel ${kernel.name}`
+  if (isDevice(name)) return 'a device'
+  return isFigure(name) ? 'a figure of the device' : null
+}
+
+/**
+ * Returns the parameters of a choice or space. Reports names that have another meaning in conditions, and defaults that
+ * are known not to be integers.
+ */
+export function decidedParams(
+  c: Ast.Choice | Ast.Space,
+  kernel: Kernel1,
+  report: Report,
+): readonly ScheduleParam[] {
+  const params = scheduleParams(c, report)
+  c.params.forEach(({ name, default: written }, k) => {
+    refuseMeaning(name, kernel, report)
+    const fallback = params[k]?.default
+    if (written && fallback && fallback.dtype !== 'i32')
+      report.error(wrongArgument('an integer', fallback.dtype, written.span))
+  })
+  return params
+}
+
+/** Reports a name that has another meaning in conditions. */
+export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1, report: Report): void {
+  const meaning = meaningOf(name, kernel)
+  if (meaning)
+    report.error({
+      code: 'check/duplicate',
+      message: `${name} is ${meaning} where a schedule is chosen`,
+      span,
+      hint: 'choose another name for the parameter',
+    })
+}
+
+/**
+ * The names in a choice: parameters, sizes, devices and statistics. The used statistics and device queries are
+ * recorded.
+ */
+export class ChoiceNames implements Names {
+  readonly functions = FUNCTIONS
+  readonly real = 'f64'
+  readonly statistics = new Map<string, Statistic>()
+  readonly device = new Map<string, DeviceQuestion>()
+  readonly #kernel: Kernel1
+  readonly #params: readonly string[]
+  readonly #report: Report
+  readonly #find: FindFormat
+  readonly #ofFormats: ArgumentNames
+  readonly #axes: ReadonlyMap<string, Axis>
+
+  /**
+   * @param params names of integers @param ofFormats names that arguments of formats may use: those of `params` whose
+   * values are known before data are bound
+   */
+  constructor(
+    kernel: Kernel1,
+    params: readonly string[],
+    { report, format }: { readonly report: Report; readonly format: FindFormat },
+    ofFormats: ArgumentNames = { names: params, what: 'parameters of the choice' },
+  ) {
+    this.#kernel = kernel
+    this.#params = params
+    this.#report = report
+    this.#find = format
+    this.#ofFormats = ofFormats
+    this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  }
+
+  name(e: Ast.Name): Typed | null {
+    if (this.#params.includes(e.name)) return plain(variable(e.name, 'i32', e.span))
+    const param = this.#kernel.params.find((p) => p.name === e.name)
+    const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
+    const own = this.#params.length > 0 ? `a parameter (${this.#params.join(', ')}), ` : ''
+    const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICE_KINDS.join(', ')}) or a statistic`
+    if (param?.kind === 'size') return plain(variable(e.name, 'i32', e.span))
+    if (param)
+      return this.#report.error({
+        code: 'check/unknown-name',
+        message: `${e.name} is a scalar, and schedules are chosen by sizes`,
+        span: e.span,
+        expected,
+      })
+    if (isDevice(e.name)) return this.#asks(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
+    if (isFigure(e.name)) return this.#asks(e.name, { kind: e.name }, FIGURES[e.name], e.span)
+    const isAxis = this.#axes.has(e.name)
+    return this.#report.error({
+      code: 'check/unknown-name',
+      message: isAxis ? `${e.name} is an axis` : `there is no ${e.name} here`,
+      span: e.span,
+      expected,
+      ...(isAxis
+        ? { hint: `use a statistic: longest(${e.name})` }
+        : {
+            lookup: {
+              name: e.name,
+              candidates: [...this.#params, ...sizes, ...DEVICE_KINDS, ...Object.keys(FIGURES)],
+            },
+          }),
+    })
+  }
+
+  #asks(name: string, question: DeviceQuestion, dtype: Dtype, span: Span): Typed {
+    this.device.set(name, question)
+    return plain(variable(name, dtype, span))
+  }
+
+  access(e: Ast.Access): null {
+    return this.#report.error({
+      code: 'check/unknown-name',
+      message: 'values of tensors are not known where a schedule is chosen',
+      span: e.span,
+      expected: 'sizes, devices and statistics',
+    })
+  }
+
+  field(e: Ast.Field): null {
+    return this.#report.error({
+      code: 'check/unknown-name',
+      message: `there is no ${e.object.name} with parts here`,
+      span: e.span,
+      expected: 'sizes, devices and statistics',
+    })
+  }
+
+  call(e: Ast.Call): Typed | null | undefined {
+    const fn = e.fn.name
+    if (!FUNCTIONS.includes(fn))
+      return this.#report.error({
+        code: 'check/unknown-function',
+        message: `there is no function ${fn} here`,
+        span: e.fn.span,
+        lookup: { name: fn, candidates: FUNCTIONS },
+      })
+    if (fn === 'has') {
+      const feature = featureOf(e, this.#report)
+      return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
+    }
+    if (!STATISTICS.includes(fn)) return undefined
+    if (fn === 'fill_ratio') {
+      const found = coverageOf(e, this.#kernel, this.#ofFormats, this.#find, this.#report)
+      return found && this.#told(coverageText(found), found, 'f64', e.span)
+    }
+    const [of] = e.args
+    if (e.by || e.args.length !== 1 || of?.kind !== 'name')
+      return this.#report.error({
+        code: 'check/statistic',
+        message: `${fn} takes ${fn === 'nnz' ? 'a tensor' : 'an axis'}`,
+        span: e.span,
+        expected: fn === 'nnz' ? 'the name of a sparse tensor' : this.#ragged(),
+      })
+    const found = fn === 'nnz' ? this.#nnz(of) : this.#ofAxis(fn as AxisStatistic, of)
+    if (!found) return null
+    return this.#told(`${fn}(${of.name})`, found, fn === 'mean' ? 'f64' : 'i32', e.span)
+  }
+
+  #told(name: string, found: Statistic, dtype: Dtype, span: Span): Typed {
+    this.statistics.set(name, found)
+    return plain(variable(name, dtype, span))
+  }
+
+  #ofAxis(kind: AxisStatistic, { name, span }: Ast.Name): Statistic | null {
+    const axis = this.#axes.get(name)
+    if (axis && hasIndptr(axis)) return { kind, axis: name }
+    const candidates = [...this.#axes.values()].filter(hasIndptr).map((a) => a.name)
+    return this.#report.error({
+      code: axis ? 'check/statistic' : 'check/unknown-axis',
+      message: axis
+        ? `axis ${name} has no segments of different lengths`
+        : `kernel ${this.#kernel.name} has no axis ${name}`,
+      span,
+      ...(axis
+        ? { expected: this.#ragged(), hint: 'the extent of a ragged axis is a size' }
+        : { lookup: { name, candidates } }),
+    })
+  }
+
+  #nnz({ name, span }: Ast.Name): Statistic | null {
+    const sparse = this.#kernel.buffers.filter((b) => b.axes.some((a) => !isDenseChain(this.#axes, a)))
+    if (sparse.some((b) => b.name === name)) return { kind: 'nnz', tensor: name }
+    const known = this.#kernel.buffers.some((b) => b.name === name)
+    return this.#report.error({
+      code: known ? 'check/statistic' : 'check/unknown-buffer',
+      message: known ? `${name} is dense` : `kernel ${this.#kernel.name} has no buffer ${name}`,
+      span,
+      ...(known
+        ? { expected: `a sparse tensor: ${sparse.map((b) => b.name).join(', ') || 'there is none'}` }
+        : { lookup: { name, candidates: sparse.map((b) => b.name) } }),
+    })
+  }
+
+  #ragged(): string {
+    const names = [...this.#axes.values()].filter(hasIndptr).map((a) => a.name)
+    return `an axis whose segments have lengths of their own: ${names.join(', ') || 'there is none'}`
+  }
+}

@@ -1,0 +1,50 @@
+/** Types of elaborated choices among schedules: branches with conditions over sizes, statistics and the device. */
+import type { Span } from '../../ast/diagnostic.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { ScheduleParam } from '../schedules/schedule-params.ts'
+import type { Schedule } from '../schedules/schedule-types.ts'
+import type { DeviceQuestion, Statistic } from './choice-names.ts'
+
+/**
+ * A dispatch to a schedule when data are bound: to that of the first branch whose conditions all hold. The branches of
+ * called choices are included.
+ */
+export interface Choice {
+  readonly kernel: string
+  readonly name: string
+  readonly params: readonly ScheduleParam[]
+  readonly branches: readonly Branch[]
+  /** The statistics in the expressions of the branches, by the names of their variables. */
+  readonly statistics: ReadonlyMap<string, Statistic>
+  /** The device queries in the expressions of the branches, by the names of their variables. */
+  readonly device: ReadonlyMap<string, DeviceQuestion>
+  readonly span: Span
+}
+
+export interface Branch {
+  /** The operands of the condition's `and`s; an empty list for `otherwise`. */
+  readonly conditions: readonly Condition[]
+  /** The called schedule, or the calls among which the fastest is measured; never empty. */
+  readonly calls: readonly ScheduleCall[]
+  readonly span: Span
+}
+
+export interface ScheduleCall {
+  readonly schedule: Schedule
+  /** An integer for each parameter of the called schedule; null for the parameter's default. */
+  readonly args: readonly (Expr | null)[]
+  readonly span: Span
+  /**
+   * The name of the called choice that has this branch, such as `kernel.auto`; undefined for a branch of the choice
+   * itself.
+   */
+  readonly from?: string | undefined
+}
+
+export interface Condition {
+  /** The condition over parameters, sizes, statistics and device queries. */
+  readonly expr: Expr
+  /** The source text. */
+  readonly text: string
+  readonly span: Span
+}

@@ -1,0 +1,245 @@
+/** Elaboration of choices among schedules: their branches, conditions and arguments. */
+
+import type { Span } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { printExpr } from '../../ast/print.ts'
+import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import type { Report } from '../diagnostics.ts'
+import { elaborateExpr, type Names, settled, truth } from '../expressions/expressions.ts'
+import { checkArguments } from '../formats/format-uses.ts'
+import type { Resolve } from '../schedules/resolve.ts'
+import { wrongArgument } from '../schedules/schedule-params.ts'
+import type { Schedule } from '../schedules/schedule-types.ts'
+import { ChoiceNames, decidedParams } from './choice-names.ts'
+import type { Branch, Choice, Condition } from './choice-types.ts'
+import { knownStatistics } from './live-coverage.ts'
+import { MAX_BRANCHES, together, type Way, waysOf } from './nested-choices.ts'
+
+/** The context of a choice that is being elaborated. */
+interface Context {
+  readonly choice: Ast.Choice
+  /** The choices through which the elaborated choice is called, followed by the elaborated choice. */
+  readonly path: readonly Ast.Choice[]
+  readonly names: ChoiceNames
+  readonly params: readonly string[]
+  /** The choice that the elaborated choice extends; null without `extends`. */
+  readonly base: Choice | null
+  readonly r: Resolve
+}
+
+/** Returns the elaborated choice; null after a reported error. @param path choices that call this one */
+export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Choice[] = []): Choice | null {
+  const { report, kernel } = r
+  if (!kernel) return null
+  const before = report.count
+  const inside = [...path, c]
+  const extended = r.extended(c)
+  const base = extended && r.choice(extended, inside)
+  if (extended && !base) return null
+  if (c.branches.length === 0)
+    report.error({
+      code: 'check/empty-choice',
+      message: `${c.kernel.name}.${c.name.name} has nothing to choose from`,
+      span: c.name.span,
+      expected: '`when (…) schedule`, and `otherwise schedule` at the end',
+    })
+  const params = base ? base.params : decidedParams(c, kernel, report)
+  const own = params.map((p) => p.name)
+  const context: Context = {
+    choice: c,
+    path: inside,
+    names: new ChoiceNames(kernel, own, r),
+    params: own,
+    base: base ?? null,
+    r,
+  }
+  const written = c.branches.map((b) => branchesOf(b, context))
+  if (report.count > before || written.some((b) => b === null)) return null
+  const branches = written.flatMap((b) => b!)
+  if (base && branches.every((b) => b.conditions.length > 0))
+    branches.push(...(branchesOf(allOthers(c), context) ?? []))
+  refuseMany(branches.length, c.name.span, context)
+  const schedules = branches.flatMap((b) => b.calls.map((call) => call.schedule))
+  const statistics = knownStatistics(context.names.statistics, schedules, kernel, report)
+  if (report.count > before) return null
+  return {
+    kernel: c.kernel.name,
+    name: c.name.name,
+    params,
+    branches,
+    statistics,
+    device: context.names.device,
+    span: c.name.span,
+  }
+}
+
+/** Returns the last branch of an extension, for all other cases: the extended choice. */
+const allOthers = ({ name }: Ast.Choice): Ast.Branch => ({
+  cond: null,
+  isFastest: false,
+  calls: [{ schedule: name, args: [], span: name.span }],
+  span: name.span,
+})
+
+/**
+ * Returns the branches for one branch of the text, several if that branch calls choices; null after a reported error.
+ */
+function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
+  const { names, r } = context
+  const parts = b.cond ? conjuncts(b.cond) : []
+  const conditions = parts.map((e): Condition | null => {
+    const t = elaborateExpr(e, names, r.report)
+    const expr = t && truth(t, e.span, r.report)
+    return expr && { expr, text: printExpr(e), span: e.span }
+  })
+  if (b.calls.length === 0)
+    r.report.error({
+      code: 'check/empty-choice',
+      message: '`fastest` needs a schedule',
+      span: b.span,
+      expected: 'fastest { schedule; schedule }',
+    })
+  // Errors of the only call are reported for the whole branch.
+  const called = b.isFastest ? b.calls : b.calls.map((call) => ({ ...call, span: b.span }))
+  const items = called.map((call) => calledWays(call, context))
+  if ([...conditions, ...items].some((x) => x === null)) return null
+  const ways = items as readonly (readonly Way[])[]
+  if (
+    refuseMany(
+      ways.reduce((n, w) => n * Math.max(1, w.length), 1),
+      b.span,
+      context,
+    )
+  )
+    return null
+  return together(ways).map((way) => ({
+    conditions: [...(conditions as Condition[]), ...way.conditions],
+    calls: way.calls,
+    span: b.span,
+  }))
+}
+
+function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r }: Context): boolean {
+  if (branches <= MAX_BRANCHES) return false
+  r.report.error({
+    code: 'check/choice-size',
+    message: `${kernel.name}.${name.name} has ${branches} branches, including called dispatches`,
+    span,
+    expected: `at most ${MAX_BRANCHES}`,
+    hint: 'call a single dispatch in each `fastest { … }`',
+  })
+  return true
+}
+
+/** Returns a schedule with arguments, or the branches of a called choice; null after a reported error. */
+function calledWays(call: Ast.ScheduleCall, context: Context): readonly Way[] | null {
+  const { names, params, base, r } = context
+  const target = calledBy(call, context)
+  const args = target && argumentsOf(call, target, names, base === target ? params : [], r.report)
+  if (!args) return null
+  if ('branches' in target) return waysOf(target, args, call, names, params, r.report)
+  return [{ conditions: [], calls: [{ schedule: target, args, span: call.span }] }]
+}
+
+const conjuncts = (e: Ast.Expr): readonly Ast.Expr[] =>
+  e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
+
+/**
+ * Returns the called schedule or choice; null after a reported error. In an extension, its own name means the extended
+ * choice.
+ */
+function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): Schedule | Choice | null {
+  const { name, span } = b.schedule
+  if (base && name === c.name.name) return base
+  const known = r.scope.schedules.get(c.kernel.name)
+  const decl = known?.get(name)
+  if (decl?.kind === 'schedule') return r.schedule(decl, [])
+  if (decl?.kind === 'choice') {
+    if (!path.includes(decl)) return r.choice(decl, path)
+    return r.report.error({
+      code: 'check/choice-cycle',
+      message: `${name} refers to itself`,
+      span,
+      labels: [{ span: decl.name.span, text: 'the choice' }],
+      expected: 'schedules, or dispatches without a cycle',
+      hint: `to extend an imported dispatch, write schedule ${c.kernel.name}.${name} extends { … }`,
+    })
+  }
+  if (decl)
+    return r.report.error({
+      code: 'check/space-used',
+      message: `${name} is a space, whose steps are not decided`,
+      span,
+      expected: 'a schedule with steps, or a dispatch',
+      hint: `list the branches of ${name} here`,
+    })
+  return r.report.error({
+    code: 'check/unknown-schedule',
+    message: `kernel ${c.kernel.name} has no schedule ${name}`,
+    span,
+    lookup: {
+      name,
+      candidates: [...(known ?? [])].flatMap(([n, d]) => (d.kind === 'space' ? [] : [n])),
+    },
+  })
+}
+
+/**
+ * Returns the values in the order of the parameters; null after a reported error. @param passed parameters that have
+ * the caller's value by default
+ */
+function argumentsOf(
+  b: Ast.ScheduleCall,
+  schedule: Pick<Schedule, 'name' | 'params'>,
+  names: Names,
+  passed: readonly string[],
+  report: Report,
+): readonly (Expr | null)[] | null {
+  const { params } = schedule
+  const what = `schedule ${schedule.name}`
+  const byPlace = b.args.filter((a) => a.name === null)
+  if (byPlace.length > params.length) {
+    checkArguments(what, b.args.length, params, b.span, report)
+    return null
+  }
+  const before = report.count
+  const given = params.map((_, k): Ast.NamedArg | undefined => byPlace[k])
+  for (const a of b.args) {
+    if (!a.name) continue
+    const { name, span } = a.name
+    const k = params.findIndex((p) => p.name === name)
+    if (k < 0)
+      report.error({
+        code: 'check/unknown-parameter',
+        message: `${what} has no parameter ${name}`,
+        span,
+        lookup: { name, candidates: params.map((p) => p.name) },
+      })
+    else if (given[k])
+      report.error({
+        code: 'check/duplicate',
+        message: `${name} is given twice`,
+        span,
+        labels: [{ span: given[k].value.span, text: 'the first value' }],
+        hint: `remove a value of ${name}`,
+      })
+    else given[k] = a
+  }
+  const isComplete = report.count === before
+  params.forEach((p, k) => {
+    if (isComplete && !given[k] && !passed.includes(p.name) && p.default === null)
+      report.error({
+        code: 'check/arguments',
+        message: `${what} needs a value for ${p.name}`,
+        span: b.span,
+        expected: `(${params.map((q) => q.name).join(', ')})`,
+      })
+  })
+  const values = given.map((a, k): Expr | null => {
+    const own = passed.includes(params[k]!.name) ? variable(params[k]!.name, 'i32', b.span) : null
+    const x = a ? settled(a.value, names, report) : own
+    if (a && x && x.dtype !== 'i32') report.error(wrongArgument('an integer', x.dtype, a.value.span))
+    return x
+  })
+  return report.count > before ? null : values
+}

@@ -1,0 +1,68 @@
+/**
+ * Availability of fill ratios in conditions: before a run for bound data, or from the previous run for formats that are
+ * built at run time.
+ */
+import type { AsStep } from '../../ast/nodes.ts'
+import { isDenseChain } from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { formatOfOrder, type OrderedFormat } from '../../ir/formats/format.ts'
+import type { Report } from '../diagnostics.ts'
+import type { AppliedFormat, Schedule } from '../schedules/schedule-types.ts'
+import type { Coverage } from './choice-coverage.ts'
+import type { Statistic } from './choice-names.ts'
+
+/**
+ * Returns the statistics, with `live` for formats that one of the schedules builds at run time. Reports fill ratios of
+ * other dense tensors that the kernel computes, which are unknown.
+ */
+export function knownStatistics(
+  statistics: ReadonlyMap<string, Statistic>,
+  schedules: readonly Schedule[],
+  { axes, buffers }: Kernel1,
+  report: Report,
+): ReadonlyMap<string, Statistic> {
+  const byName = new Map(axes.map((a) => [a.name, a]))
+  const isBound = (b: Kernel1['buffers'][number]): boolean =>
+    b.role === 'in' || b.role === 'inout' || b.axes.some((a) => !isDenseChain(byName, a))
+  const found = schedules.flatMap(liveFormats)
+  const isLive = (c: Coverage): boolean =>
+    found.some(
+      ([{ buffer }, { format }]) =>
+        buffer.name === c.tensor && isAlike(formatOfOrder(format, c.format.over.length), c.format),
+    )
+  const out = new Map(statistics)
+  for (const [name, s] of statistics) {
+    if (s.kind !== 'fill_ratio') continue
+    if (isLive(s)) out.set(name, { ...s, live: true })
+    else if (!isBound(buffers.find((b) => b.name === s.tensor)!))
+      report.error({
+        code: 'check/statistic',
+        message: `${s.tensor} is dense and not an input: the elements are unknown before the kernel runs`,
+        span: s.named,
+        expected: [
+          ...buffers.filter(isBound).map((b) => b.name),
+          `a dispatch to a schedule with ${s.tensor} as ${s.called} live in place`,
+        ].join(', '),
+      })
+  }
+  return out
+}
+
+/**
+ * Returns whether two formats differ in their arguments at most: compositions in place are created anew for each use.
+ */
+export const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
+  a === b ||
+  (a.kind === 'composition' &&
+    b.kind === 'composition' &&
+    a.parts.length === b.parts.length &&
+    a.parts.every((p, k) => {
+      const q = b.parts[k]!
+      return p.kind === 'part' && q.kind === 'part' && isAlike(p.use.format, q.use.format)
+    }))
+
+/** Returns the `live` formats of a schedule, and of the schedules that it uses. */
+const liveFormats = (s: Schedule): readonly (readonly [AsStep, AppliedFormat])[] => [
+  ...[...s.formats].filter(([step]) => step.live),
+  ...[...s.uses.values()].flatMap(liveFormats),
+]

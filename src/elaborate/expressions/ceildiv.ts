@@ -1,0 +1,63 @@
+/** `ceildiv(a, b)`: the least integer that is not less than a / b. */
+import { isNonNegative, NATURAL } from '../../analysis/integers/interval.ts'
+import { rangesBy } from '../../analysis/integers/ranges.ts'
+import type { Span } from '../../ast/diagnostic.ts'
+import { binary, cast, ceildiv, constant, type Expr } from '../../ir/expressions/expr.ts'
+import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { isInt, join } from '../../ir/values/dtype.ts'
+import type { Report } from '../diagnostics.ts'
+import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
+
+/**
+ * Returns whether a name is a size. Sums of sizes fit in 32 bits, because extents and coordinates with larger sums are
+ * rejected.
+ */
+export type Sizes = (name: string) => boolean
+
+export function divideUp(
+  xs: readonly Typed[],
+  spans: readonly Span[],
+  whole: Span,
+  report: Report,
+  real: Real,
+  sizes: Sizes,
+): Typed | null {
+  const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
+  if (!both) return null
+  const [a, b] = both
+  if (!isInt(join(a.dtype, b.dtype)))
+    return report.error({
+      code: 'check/operand',
+      message: 'ceildiv takes integers',
+      span: whole,
+      hint: 'use ceil(a / b)',
+    })
+  if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!, report)
+  const known = a.kind === 'const' && b.kind === 'const'
+  const ofSizes = !known && isSize(a, sizes) && isSize(b, sizes) && isNatural(b)
+  return plain(ofSizes ? ceildiv(a, b) : roundedUp(a, b, whole))
+}
+
+/**
+ * Returns the quotient rounded down, plus 1 if there is a remainder. A sum of `a` and `b` could overflow their type.
+ */
+function roundedUp(a: Expr, b: Expr, span: Span): Expr {
+  if (b.kind === 'const' && b.value === 1) return a
+  const rest = binary('ne', binary('mod', a, b, span), constant(0, b.dtype), span)
+  return binary('add', binary('div', a, b, span), cast(rest, a.dtype, span), span)
+}
+
+const isSize = (e: Expr, sizes: Sizes): boolean =>
+  e.dtype === 'i32' && !someExpr(e, (x) => x.kind === 'load' || (x.kind === 'var' && !sizes(x.name)))
+
+/** Returns whether an expression over sizes is never negative, given that sizes are not negative. */
+const isNatural = (e: Expr): boolean =>
+  isNonNegative(rangesBy((x) => (x.kind === 'var' ? { range: NATURAL } : undefined))(e))
+
+export const divisionByZero = (span: Span, report: Report): null =>
+  report.error({
+    code: 'check/division-by-zero',
+    message: 'an integer is divided by 0',
+    span,
+    expected: 'a divisor other than 0',
+  })

@@ -1,0 +1,20 @@
+/**
+ * Divisions by 0 in expressions that users write about their data: conditions of choices, values and conditions of
+ * spaces.
+ */
+import { fail, type Span } from '../../ast/diagnostic.ts'
+import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
+import { exactOperationOr } from '../../ir/values/evaluate.ts'
+
+const text = exprPrinter(plainConstant)
+
+/** Returns operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
+export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
+  exactOperationOr((divisor) =>
+    fail({
+      code,
+      message: 'this divides by 0 for the bound data',
+      ...(span && { span }),
+      hint: `test the divisor first: \`${text(divisor)} != 0 and …\``,
+    }),
+  )

@@ -1,0 +1,301 @@
+/** Elaboration of expressions: AST → typed IR. The caller resolves names, accesses and fields (`Names`). */
+import { quantity } from '../../ast/checks.ts'
+import { type Span, unreachable } from '../../ast/diagnostic.ts'
+import { functionHint } from '../../ast/foreign-names.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../../ir/expressions/expr.ts'
+import { computeType, DTYPES, isDtype, isFloat, isInt } from '../../ir/values/dtype.ts'
+import { MATH, MATH_FNS, type MathFn } from '../../ir/values/math.ts'
+import { arithmetic } from '../../ir/values/numeric.ts'
+import { type ArithOp, type BinaryOp, isCompare } from '../../ir/values/ops.ts'
+import type { Report } from '../diagnostics.ts'
+import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
+import {
+  coerce,
+  convert,
+  eachNumber,
+  joinOperands,
+  plain,
+  type Real,
+  settle,
+  type Typed,
+} from './type-conversion.ts'
+
+/** Resolution of names at one place of the text. Each function returns null after it has reported an error. */
+export interface Names {
+  name(e: Ast.Name): Typed | null
+  access(e: Ast.Access): Typed | null
+  field(e: Ast.Field): Typed | null
+  /** Elaborates a call of a function that exists at this place only; returns undefined for functions of every place. */
+  call?(e: Ast.Call): Typed | null | undefined
+  /** Names of all functions that can be called here, for suggestions. */
+  readonly functions?: readonly string[]
+  /** The type of fractions without another type; f32 by default. */
+  readonly real?: Real
+  /** Returns whether a name is a size, for results that become extents or coordinates; by default, no name is. */
+  readonly sizes?: Sizes
+}
+
+const realOf = (names: Names): Real => names.real ?? 'f32'
+
+const isMath = (name: string): name is MathFn => Object.hasOwn(MATH, name)
+export const FUNCTIONS: readonly string[] = [...MATH_FNS, 'min', 'max', 'select', 'ceildiv', ...DTYPES]
+
+export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed | null {
+  switch (e.kind) {
+    case 'number':
+      return e.float
+        ? { expr: constant(e.value, 'f64', e.span), literal: 'float' }
+        : { expr: constant(e.value, 'i32', e.span), literal: 'int' }
+    case 'bool':
+      return plain(bool(e.value))
+    case 'name':
+      return names.name(e)
+    case 'access':
+      return names.access(e)
+    case 'field':
+      return names.field(e)
+    case 'unary':
+      return unary(e, names, report)
+    case 'binary': {
+      const a = elaborateExpr(e.a, names, report)
+      const b = elaborateExpr(e.b, names, report)
+      return a && b
+        ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, report, realOf(names))
+        : null
+    }
+    case 'call': {
+      const own = names.call?.(e)
+      return own === undefined ? callOf(e, names, report) : own
+    }
+    case 'spread':
+    case 'repeat':
+      return report.error({
+        code: 'check/list-here',
+        message: 'there are no lists of dimensions here',
+        span: e.span,
+        expected: 'one expression',
+        hint: 'lists are for the maps and queries of formats',
+      })
+    default:
+      return unreachable(e)
+  }
+}
+
+/** Returns an expression with a definite type: an open literal becomes i32, or the place's type of fractions. */
+export function settled(e: Ast.Expr, names: Names, report: Report): Expr | null {
+  const t = elaborateExpr(e, names, report)
+  return t && settle(t, e.span, report, realOf(names))
+}
+
+function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
+  const x = elaborateExpr(e.x, names, report)
+  if (!x) return null
+  if (e.op === 'not') {
+    const b = truth(x, e.x.span, report)
+    return b && plain(not(b, e.span))
+  }
+  if (x.expr.dtype === 'bool')
+    return report.error({
+      code: 'check/operand',
+      message: 'a truth value has no negative',
+      span: e.span,
+      hint: 'did you mean `not`?',
+    })
+  if (x.literal !== null) {
+    const { dtype } = x.expr
+    return { expr: eachNumber(x.expr, (v) => constant(-v, dtype, e.span)), literal: x.literal }
+  }
+  return plain(neg(wide(x.expr), e.span))
+}
+
+/** Converts integers narrower than 32 bits to 32 bits, in which they are computed. */
+const wide = (x: Expr): Expr => (isInt(x.dtype) ? cast(x, computeType(x.dtype)) : x)
+
+/** Returns a condition; null after a reported error. */
+export function truth(t: Typed, span: Span, report: Report): Expr | null {
+  if (t.expr.dtype === 'bool') return t.expr
+  return report.error({
+    code: 'check/condition',
+    message: `this must be true or false, not ${t.literal ? 'a number' : t.expr.dtype}`,
+    span,
+    expected: 'a comparison or a value of type bool',
+    hint: 'write a comparison: `… != 0`',
+  })
+}
+
+interface Places {
+  readonly whole: Span
+  readonly a: Span
+  readonly b: Span
+}
+
+function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, real: Real): Typed | null {
+  if (op === 'and' || op === 'or') {
+    const x = truth(a, at.a, report)
+    const y = truth(b, at.b, report)
+    return x && y && plain(binary(op, x, y, at.whole))
+  }
+  if (a.expr.kind === 'const' && b.expr.kind === 'const' && a.literal && b.literal && !isCompare(op))
+    return fold(op, a, b, at, report)
+  const both = joinOperands(a, b, at, report, real)
+  if (!both) return null
+  const [x, y] = both
+  if (isCompare(op)) return plain(binary(op, x, y, at.whole))
+  if (x.dtype === 'bool')
+    return report.error({
+      code: 'check/operand',
+      message: 'truth values do not add or multiply',
+      span: at.whole,
+      hint: 'use `and`, `or`, `select`, or convert with i32(…)',
+    })
+  if ((op === 'div' || op === 'mod') && isInt(x.dtype) && y.kind === 'const' && y.value === 0)
+    return divisionByZero(at.b, report)
+  return plain(binary(op, x, y, at.whole))
+}
+
+/** Returns the literal that an operation on two literals gives; null after a reported error. */
+function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
+  const x = (a.expr as { value: number }).value
+  const y = (b.expr as { value: number }).value
+  const integer = a.literal === 'int' && b.literal === 'int'
+  if (integer && (op === 'div' || op === 'mod') && y === 0) return divisionByZero(at.b, report)
+  if (integer && op === 'div' && x % y !== 0)
+    return report.error({
+      code: 'check/integer-division',
+      message: `${x} / ${y} is ${Math.floor(x / y)} on integers`,
+      span: at.whole,
+      hint: `write ${x}.0 / ${y} for the fraction`,
+    })
+  const value = arithmetic(op as ArithOp, 'f64')(x, y)
+  if (integer && !Number.isSafeInteger(value))
+    return report.error({
+      code: 'check/literal-range',
+      message: `${value} is out of the range of any integer type`,
+      span: at.whole,
+      hint: `write ${x}.0 to compute with floating-point numbers`,
+    })
+  return { expr: constant(value, integer ? 'i32' : 'f64', at.whole), literal: integer ? 'int' : 'float' }
+}
+
+function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
+  const fn = e.fn.name
+  if (e.by)
+    return report.error({
+      code: 'check/by',
+      message: `${fn} has no \`by\``,
+      span: e.span,
+      expected: '`by` in count, rank, largest and top of formats',
+    })
+  const range: readonly [number, number] | null =
+    fn === 'min' || fn === 'max'
+      ? [2, 64]
+      : fn === 'select'
+        ? [3, 3]
+        : fn === 'ceildiv'
+          ? [2, 2]
+          : isDtype(fn)
+            ? [1, 1]
+            : isMath(fn)
+              ? [MATH[fn].arity, MATH[fn].arity]
+              : null
+  if (!range) {
+    const candidates = names.functions ?? FUNCTIONS
+    const hint = functionHint(fn, candidates)
+    return report.error({
+      code: 'check/unknown-function',
+      message: `there is no function ${fn}`,
+      span: e.fn.span,
+      lookup: { name: fn, candidates },
+      ...(hint && { hint }),
+    })
+  }
+  if (e.args.length < range[0] || e.args.length > range[1])
+    return report.error({
+      code: 'check/arguments',
+      message: `${fn} is called with ${quantity(e.args.length, 'argument')}`,
+      span: e.span,
+      expected: range[0] === range[1] ? `${range[0]}` : `${range[0]} or more`,
+      ...(range[1] > 2 && e.args.length === 1 && { hint: `to reduce, write \`y[i] ${fn}= x\`` }),
+    })
+  const args = e.args.map((x) => elaborateExpr(x, names, report))
+  if (args.some((x) => x === null)) return null
+  const xs = args as Typed[]
+  const spans = e.args.map((x) => x.span)
+  if (isDtype(fn)) {
+    const c = convert(xs[0]!, fn, e.span, report)
+    return c && plain(c)
+  }
+  const real = realOf(names)
+  if (isMath(fn)) return math(fn, xs, spans, e.span, report, real)
+  if (fn === 'select') return choose(xs, spans, e.span, report, real)
+  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, report, real, names.sizes ?? (() => false))
+  let out: Typed | null = xs[0]!
+  for (let k = 1; k < xs.length && out; k++)
+    out = operate(
+      fn as 'min' | 'max',
+      out,
+      xs[k]!,
+      { whole: e.span, a: spans[0]!, b: spans[k]! },
+      report,
+      real,
+    )
+  return out
+}
+
+function math(
+  fn: MathFn,
+  xs: readonly Typed[],
+  spans: readonly Span[],
+  whole: Span,
+  report: Report,
+  real: Real,
+): Typed | null {
+  const { type } = MATH[fn]
+  if (type === 'bits') {
+    const bits = xs.map((x, k) => coerce(x, 'i32', `an operand of ${fn}`, spans[k]!, report))
+    return bits.every((x) => x !== null) ? plain(call(fn, bits, whole)) : null
+  }
+  const exact = type === 'operand'
+  let args: Expr[]
+  if (xs.length === 2) {
+    const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
+    if (!both) return null
+    args = [...both]
+  } else {
+    const x = exact || xs[0]!.literal !== 'int' ? settle(xs[0]!, spans[0]!, report, real) : xs[0]!.expr
+    if (!x) return null
+    args = [x]
+  }
+  if (args[0]!.dtype === 'bool')
+    return report.error({
+      code: 'check/operand',
+      message: `${fn} takes a number, not a truth value`,
+      span: whole,
+      hint: 'convert the value: i32(…)',
+    })
+  args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, real)))
+  return plain(call(fn, args, whole))
+}
+
+function choose(
+  xs: readonly Typed[],
+  spans: readonly Span[],
+  whole: Span,
+  report: Report,
+  real: Real,
+): Typed | null {
+  const cond = truth(xs[0]!, spans[0]!, report)
+  const [, a, b] = xs as readonly [Typed, Typed, Typed]
+  if (a.literal && b.literal && cond) {
+    const literal = a.literal === 'int' && b.literal === 'int' ? 'int' : 'float'
+    const open = (e: Expr): Expr =>
+      eachNumber(e, (v, span) => constant(v, literal === 'int' ? 'i32' : 'f64', span))
+    return { expr: select(cond, open(a.expr), open(b.expr), whole), literal }
+  }
+  const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
+  const both = same
+    ? ([a.expr, b.expr] as const)
+    : joinOperands(a, b, { a: spans[1]!, b: spans[2]! }, report, real)
+  return cond && both && plain(select(cond, both[0], both[1], whole))
+}

@@ -1,0 +1,154 @@
+/**
+ * Type conversion: the common type of operands, and implicit conversions. A literal has no type of its own until it
+ * meets another operand.
+ */
+import { InternalError, type Span } from '../../ast/diagnostic.ts'
+import { cast, constant, type Expr, select } from '../../ir/expressions/expr.ts'
+import { computeType, type Dtype, INT_RANGE, isFloat, isHalf, isInt, join } from '../../ir/values/dtype.ts'
+import type { Report } from '../diagnostics.ts'
+
+/**
+ * A typed expression. `literal` marks a number as written, whose type is open: `expr` is then a constant (an f64 for a
+ * fraction), or a `select` between constants.
+ */
+export interface Typed {
+  readonly expr: Expr
+  readonly literal: 'int' | 'float' | null
+}
+
+export const plain = (expr: Expr): Typed => ({ expr, literal: null })
+
+const INTO: Readonly<Record<Dtype, readonly Dtype[]>> = {
+  bool: ['u8', 'i8', 'u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
+  u8: ['u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
+  i8: ['i32', 'f16', 'bf16', 'f32', 'f64'],
+  u32: ['f32', 'f64'],
+  i32: ['f32', 'f64'],
+  f16: ['f32', 'f64'],
+  bf16: ['f32', 'f64'],
+  f32: ['f64'],
+  f64: [],
+}
+
+/**
+ * Returns whether a value of type `from` converts to `to` implicitly: only the precision of large integers may be lost.
+ */
+export const fits = (from: Dtype, to: Dtype): boolean => from === to || INTO[from].includes(to)
+
+function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
+  if (e.kind === 'select') {
+    const a = literalAs(e.then, to, e.then.span ?? at, report)
+    const b = literalAs(e.else, to, e.else.span ?? at, report)
+    return a && b && select(e.cond, a, b, e.span)
+  }
+  const value = numberIn(e)
+  if (isFloat(to)) return constant(value, to, at)
+  if (!isInt(to) || !Number.isInteger(value))
+    return report.error({
+      code: 'check/literal-type',
+      message: `${show(value)} is not a value of type ${to}`,
+      span: at,
+      expected: to,
+    })
+  const [lo, hi] = INT_RANGE[to as 'i32']
+  if (value < lo || value > hi)
+    return report.error({
+      code: 'check/literal-range',
+      message: `${value} is out of the range of ${to}`,
+      span: at,
+      expected: `${lo} … ${hi}`,
+    })
+  return constant(value, to, at)
+}
+
+/** Returns the number of a literal; of several numbers, a fraction if there is one. */
+function numberIn(e: Expr): number {
+  if (e.kind === 'select')
+    return [e.then, e.else].map(numberIn).reduce((a, b) => (Number.isInteger(a) ? b : a))
+  if (e.kind !== 'const') throw new InternalError('a literal is a constant')
+  return e.value
+}
+
+/** Applies `f` to each of the numbers that a literal selects from. */
+export const eachNumber = (e: Expr, f: (value: number, span: Span | undefined) => Expr): Expr =>
+  e.kind === 'select'
+    ? select(e.cond, eachNumber(e.then, f), eachNumber(e.else, f), e.span)
+    : f(numberIn(e), e.span)
+
+const show = (value: number): string =>
+  Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
+
+/** The type of fractions that meet no floating-point type: f32 in kernels, f64 in expressions of the host. */
+export type Real = 'f32' | 'f64'
+
+/** Returns the expression, with i32 or `real` as the type of a literal; null after a reported error. */
+export function settle(t: Typed, span: Span, report: Report, real: Real): Expr | null {
+  if (t.literal === null) return t.expr
+  return literalAs(t.expr, t.literal === 'int' ? 'i32' : real, span, report)
+}
+
+/** Returns the value converted to `to`; null after a reported error. `what` names the place in the message. */
+export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Report): Expr | null {
+  const { expr, literal } = t
+  if (literal !== null) {
+    if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span, report)
+    return report.error({
+      code: 'check/literal-type',
+      message: `${what} is ${to}, and ${show(numberIn(expr))} is a floating-point number`,
+      span,
+      expected: to,
+    })
+  }
+  if (fits(expr.dtype, to)) return cast(expr, to, span)
+  return report.error({
+    code: 'check/lossy',
+    message: `${what} is ${to}, and this value is ${expr.dtype}`,
+    span,
+    expected: `a value of type ${to}`,
+    hint: to === 'bool' ? 'write a comparison: `… != 0`' : `convert the value: ${to}(…)`,
+  })
+}
+
+/** Returns the explicit conversion `to(e)`; null after a reported error. */
+export function convert(t: Typed, to: Dtype, span: Span, report: Report): Expr | null {
+  if (t.literal !== null && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
+    return literalAs(t.expr, to, span, report)
+  // Half types are computed in f32 without rounding, so an explicit conversion of a result must round.
+  const rounds = isHalf(to) && t.expr.dtype === to && t.expr.kind !== 'load'
+  return cast(rounds ? cast(t.expr, computeType(to), span) : t.expr, to, span)
+}
+
+/**
+ * Returns both operands in their common type; a literal takes the type of the other operand. Null after a reported
+ * error.
+ */
+export function joinOperands(
+  a: Typed,
+  b: Typed,
+  at: { a: Span; b: Span },
+  report: Report,
+  real: Real,
+): readonly [Expr, Expr] | null {
+  const left = openTo(a, b, at.a, report, real)
+  const right = openTo(b, a, at.b, report, real)
+  if (!left || !right) return null
+  const dtype = join(left.dtype, right.dtype)
+  return [cast(left, dtype), cast(right, dtype)]
+}
+
+/** Returns the operand; a literal takes its type from the other operand. */
+function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real): Expr | null {
+  if (t.literal === null) return t.expr
+  if (other.literal !== null)
+    return literalAs(t.expr, t.literal === 'float' || other.literal === 'float' ? real : 'i32', span, report)
+  const to = other.expr.dtype
+  // With a fraction, integers convert to `real`; with an integer, truth values convert to i32.
+  if (t.literal === 'float') return literalAs(t.expr, isFloat(to) ? to : real, span, report)
+  return literalAs(t.expr, to === 'bool' ? 'i32' : to, span, report)
+}
+
+/** Returns the expected form of an integer expression over these names, for messages. */
+export function integersOver(names: Iterable<string>): string {
+  const list = [...names]
+  return list.length > 0 ? `an integer expression over ${list.join(', ')}` : 'a number'
+}

@@ -1,0 +1,205 @@
+/**
+ * Names, indices and list expressions in a format's text that is expanded for one order: `d[k]`, `d...`, `order(d)`.
+ */
+import { quantity } from '../../ast/checks.ts'
+import type { Span } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { foldInt } from '../../ir/values/constant-folding.ts'
+import type { Report } from '../diagnostics.ts'
+
+/** The maximum number of copies of a `for`, and of elements of a list: tensors have few dimensions. */
+export const MAX_COPIES = 64
+
+/** The code of errors that occur for tensors of every order. */
+export const TOO_LONG = 'check/list-range'
+
+/** The code of errors that may not occur for tensors of another order. */
+export const BEYOND = 'check/list-index'
+
+/** The elements of each list, by its name. */
+export type Lists = ReadonlyMap<string, readonly string[]>
+
+/** The scope of an expression in the text of a format that is expanded. */
+export interface Here {
+  readonly report: Report
+  readonly lists: Lists
+  /** The values of names after `for`. */
+  readonly numbers: ReadonlyMap<string, number>
+  /** The list of dimensions; null for a format of fixed order. */
+  readonly dims: string | null
+  /** Names that a `for` must not have. */
+  readonly taken: ReadonlySet<string>
+}
+
+export function withoutIndex(i: Ast.Ident, here: Here): void {
+  here.report.error({
+    code: 'check/list-without-index',
+    message: `${i.name} is a list`,
+    span: i.span,
+    expected: `an element, ${i.name}[0], or the whole list, ${i.name}..., if several are allowed`,
+  })
+}
+
+export function unknownList({ name, span }: Ast.Ident, here: Here): null {
+  return here.report.error({
+    code: 'check/unknown-list',
+    message: `there is no list ${name}`,
+    span,
+    lookup: { name, candidates: [...here.lists.keys()] },
+  })
+}
+
+/** Returns the dimension or axis that a list element such as `d[k]` names. */
+export function element(e: Ast.Element, here: Here): Ast.Ident {
+  const { name, index, span } = e
+  if (index) return { name: indexed(e, index, here) ?? name, span }
+  if (here.lists.has(name)) withoutIndex(e, here)
+  return e
+}
+
+/** Returns the name of `list[index]`; null after a reported error. */
+function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
+  const elements = here.lists.get(list.name)
+  if (!elements) return unknownList(list, here)
+  const k = number(index, here)
+  if (k === null) return null
+  const found = elements[k]
+  if (found !== undefined) return found
+  const many = elements.length
+  return here.report.error({
+    code: BEYOND,
+    message: `there is no ${list.name}[${k}]: the list ${list.name} has ${quantity(many, 'element')} here`,
+    span: index.span,
+    expected: many === 0 ? 'no index' : many === 1 ? '0' : `0 to ${many - 1}`,
+    ...(list.name === here.dims && k >= 0 ? { hint: 'use this format for tensors of more dimensions' } : {}),
+  })
+}
+
+export function items(list: readonly Ast.Expr[], here: Here): Ast.Expr[] {
+  return list.flatMap((e): Ast.Expr[] => {
+    if (e.kind === 'spread') {
+      const elements = here.lists.get(e.list.name)
+      if (elements) return elements.map((name) => ({ kind: 'name', name, span: e.span }))
+      unknownList(e.list, here)
+      return []
+    }
+    if (e.kind !== 'repeat') return [expr(e, here)]
+    return rangeOf(e.each, here).map((numbers) => expr(e.value, { ...here, numbers }))
+  })
+}
+
+export function expr(e: Ast.Expr, here: Here): Ast.Expr {
+  switch (e.kind) {
+    case 'name': {
+      const value = here.numbers.get(e.name)
+      if (value !== undefined) return literal(value, e.span)
+      if (here.lists.has(e.name)) withoutIndex(e, here)
+      return e
+    }
+    case 'access': {
+      const [index, more] = e.index
+      if (!here.lists.has(e.buffer.name) || !index || more)
+        return { ...e, index: e.index.map((x) => expr(x, here)) }
+      const name = indexed(e.buffer, index, here)
+      return name === null ? e : { kind: 'name', name, span: e.span }
+    }
+    case 'call':
+      if (e.fn.name === 'order') return orderOf(e, here)
+      return { ...e, args: items(e.args, here), ...(e.by && { by: items(e.by, here) }) }
+    case 'unary':
+      return { ...e, x: expr(e.x, here) }
+    case 'binary':
+      return { ...e, a: expr(e.a, here), b: expr(e.b, here) }
+    default:
+      return e
+  }
+}
+
+const literal = (value: number, span: Span): Ast.Expr =>
+  value < 0
+    ? { kind: 'unary', op: 'neg', x: { kind: 'number', value: -value, float: false, span }, span }
+    : { kind: 'number', value, float: false, span }
+
+/** Returns `order(d)`, the number of elements of a list, as a literal. */
+function orderOf(e: Ast.Call, here: Here): Ast.Expr {
+  const [list, more] = e.args
+  const elements = list?.kind === 'name' && !more && !e.by ? here.lists.get(list.name) : undefined
+  if (elements) return literal(elements.length, e.span)
+  here.report.error({
+    code: 'check/unknown-list',
+    message: 'order is not written like this',
+    span: e.span,
+    expected: 'order(d), where d is a list of dimensions',
+  })
+  return e
+}
+
+/** Returns the values of a `for`, each with the values of outer `for`s; an empty list after a reported error. */
+export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
+  const { name, from, to } = each
+  const { report } = here
+  if (here.taken.has(name.name) || here.numbers.has(name.name)) {
+    report.error({
+      code: 'check/duplicate',
+      message: `${name.name} has another meaning in this format`,
+      span: name.span,
+      hint: 'choose another name for the number',
+    })
+    return []
+  }
+  const last = here.dims === null ? null : (here.lists.get(here.dims)?.length ?? 0) - 1
+  const first = number(from, here)
+  const end = to ? number(to, here) : last
+  if (!to && last === null)
+    report.error({
+      code: TOO_LONG,
+      message: 'without a list of dimensions, there is no last dimension',
+      span: each.span,
+      expected: `an end: \`for ${name.name} from … to …\``,
+    })
+  if (first === null || end === null) return []
+  if (end - first >= MAX_COPIES) {
+    report.error({
+      code: TOO_LONG,
+      message: `${first} to ${end} are ${end - first + 1} copies`,
+      span: each.span,
+      expected: `at most ${MAX_COPIES}`,
+    })
+    return []
+  }
+  return Array.from(
+    { length: Math.max(0, end - first + 1) },
+    (_, k) => new Map([...here.numbers, [name.name, first + k]]),
+  )
+}
+
+/** Returns the value of an index, which must follow from the order of the tensor; null after a reported error. */
+export function number(e: Ast.Expr, here: Here): number | null {
+  const before = here.report.count
+  const value = arithmetic(expr(e, here))
+  if (here.report.count > before) return null
+  if (value !== null && Number.isSafeInteger(value)) return value
+  return here.report.error({
+    code: 'check/list-number',
+    message: 'this number is not known with the order of the tensor alone',
+    span: e.span,
+    expected: `an integer from numbers, names after \`for\`${here.dims === null ? '' : ` and order(${here.dims})`}, with + - * / % min max`,
+  })
+}
+
+function arithmetic(e: Ast.Expr): number | null {
+  if (e.kind === 'number') return e.float ? null : e.value
+  if (e.kind === 'unary' && e.op === 'neg') {
+    const x = arithmetic(e.x)
+    return x === null ? null : -x
+  }
+  if (e.kind === 'call' && (e.fn.name === 'min' || e.fn.name === 'max') && e.args.length > 0) {
+    const xs = e.args.map(arithmetic)
+    return xs.some((x) => x === null) ? null : Math[e.fn.name](...(xs as number[]))
+  }
+  if (e.kind !== 'binary') return null
+  const a = arithmetic(e.a)
+  const b = arithmetic(e.b)
+  if (a === null || b === null) return null
+  return foldInt(e.op, a, b) ?? null
+}

@@ -1,0 +1,129 @@
+/** Functions in the expressions of formats and compositions: queries, `segments`, `size` and `position`. */
+import type * as Ast from '../../ast/nodes.ts'
+import { variable } from '../../ir/expressions/expr.ts'
+import { segmentsOf } from '../../ir/formats/format-tables.ts'
+import { QUERY_WORDS, queryWords } from '../../ir/formats/queries.ts'
+import type { Names } from '../expressions/expressions.ts'
+import { plain, type Typed } from '../expressions/type-conversion.ts'
+import { type FormatScope, integersAt, isGiven, queriesAt } from './format-place.ts'
+
+/** The forms of functions that are not queries of the tensor. */
+const FORMS = {
+  segments: 'segments(rows), where rows is a list',
+  size: 'size(i), where i is a dimension',
+  position: 'position(jo), where jo is a list of the format',
+}
+
+/** Names of all functions of formats, for suggestions. */
+export const FORMAT_FUNCTIONS: readonly string[] = [
+  ...queryWords((w) => w.takes !== null),
+  ...Object.keys(FORMS),
+]
+
+/** Returns the value of a call; null after a reported error; undefined for functions of every place. */
+export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null | undefined {
+  const fn = e.fn.name
+  if (fn === 'segments') return segmentsAt(p, e)
+  if (fn === 'size') return sizeAt(p, e)
+  if (fn === 'position') return positionAt(p, e)
+  const word = QUERY_WORDS.get(fn)
+  if (!word?.takes) return undefined
+  const queries = queriesAt(p, fn, e.span)
+  if (!queries) return null
+  const wrong = (): null =>
+    p.report.error({
+      code: 'check/query-arguments',
+      message: `invalid arguments of ${fn}`,
+      span: e.span,
+      expected: word.form,
+    })
+  if (e.by && !word.takesBy) return wrong()
+  const operands = word.sourceKind ? e.args.slice(1) : e.args
+  const enough = word.takes(operands.length, p.dims.length)
+  if (word.sourceKind && (e.args.length === 0 || !enough)) return wrong()
+  const source = word.sourceKind ? givenName(p, e.args[0]!, word.sourceKind, fn) : ''
+  const of = integersAt(p, operands, names, `what ${fn} is asked of`)
+  const by = integersAt(p, e.by ?? [], names, `what ${fn} is asked of`)
+  if (source === null || !of || !by) return null
+  if (!enough) return wrong()
+  const dims = p.dims.map((d) => variable(d))
+  const written = { list: source, set: source, of, by, dims, span: e.span }
+  return plain(word.expand(written, (q) => queries.ask(q, e.span)))
+}
+
+function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
+  const list = e.args.length === 1 && !e.by && givenName(p, e.args[0]!, 'list', 'segments')
+  if (list !== false) return list === null ? null : plain(variable(segmentsOf(list), 'i32', e.span))
+  return p.report.error({
+    code: 'check/query-arguments',
+    message: 'invalid arguments of segments',
+    span: e.span,
+    expected: FORMS.segments,
+  })
+}
+
+function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
+  const [dim] = e.args
+  const known = dim?.kind === 'name' ? p.size?.(dim.name) : undefined
+  if (known !== undefined && e.args.length === 1 && !e.by) return plain(variable(known, 'i32', e.span))
+  if (!p.size)
+    return p.report.error({
+      code: 'check/query-place',
+      message: `${p.what} is a constant, and size is known only when data are bound`,
+      span: e.span,
+      expected: 'a number, or a parameter of the format',
+    })
+  return p.report.error({
+    code: 'check/query-arguments',
+    message: dim?.kind === 'name' ? `${dim.name} is not a dimension` : 'invalid arguments of size',
+    span: dim?.span ?? e.span,
+    expected: FORMS.size,
+    ...(dim?.kind === 'name' && { lookup: { name: dim.name, candidates: p.dims } }),
+  })
+}
+
+/** Returns the position of an element's coordinate in a list of the format; null after a reported error. */
+function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
+  const [list] = e.args
+  const known =
+    list?.kind === 'name' && p.lists?.some((l) => l.name === list.name) && e.args.length === 1 && !e.by
+  if (known && p.position) {
+    const at = p.position(list.name, e.span)
+    return at && plain(at)
+  }
+  if (known)
+    return p.report.error({
+      code: 'check/query-place',
+      message: `position(${list.name}) is not allowed in ${p.what}`,
+      span: e.span,
+      hint: `the coordinate at a position is ${list.name}[…]`,
+    })
+  if (list?.kind === 'name' && p.refused?.has(list.name)) return null
+  return p.report.error({
+    code: 'check/query-arguments',
+    message:
+      list?.kind === 'name' ? `${list.name} is not a list of the format` : 'invalid arguments of position',
+    span: list?.span ?? e.span,
+    expected: FORMS.position,
+    ...(list?.kind === 'name' && {
+      lookup: { name: list.name, candidates: (p.lists ?? []).map((l) => l.name) },
+    }),
+  })
+}
+
+/** Returns the name of a list or set; null after a reported error. */
+function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
+  if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
+  return p.report.error({
+    code: 'check/not-given',
+    message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, not ${e.name}` : ''}`,
+    span: e.span,
+    expected: `a parameter \`NAME: ${kind}\``,
+    ...(e.kind === 'name' && {
+      lookup: {
+        name: e.name,
+        candidates: [...p.given.kinds].flatMap(([name, k]) => (k === kind ? [name] : [])),
+      },
+    }),
+  })
+}

@@ -1,0 +1,152 @@
+/**
+ * Lists of formats: axes that hold coordinates and no values (`ir/coordinates/coordinate-lists.ts`). Checks of their kinds, widths
+ * in the extents of axes over their positions, and unsupported uses.
+ */
+import { levelFormat } from '../../ast/axis-kinds.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import {
+  hasWidth,
+  isDense,
+  isNonunique,
+  isStored,
+  mapAxis,
+  paddingOf,
+  parentOf,
+  type StoredAxis,
+  sizesOfAxis,
+} from '../../ir/coordinates/axis.ts'
+import type { CoordinateList } from '../../ir/coordinates/coordinate-lists.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars, substitute } from '../../ir/expressions/expr-tree.ts'
+import { chainOf, type Declared, storedAxis } from '../kernels/kernel-names.ts'
+import type { CoordinateMap } from './coordinate-maps.ts'
+import type { Head, ListName } from './format-place.ts'
+
+/** Checks declared lists, and substitutes their widths in extents that name them. */
+export function declareLists(b: Ast.Description, head: Head, d: Declared): void {
+  const lists = b.axes.filter((a) => a.list)
+  if (lists.length === 0) return
+  const widths = new Map<string, Expr>()
+  for (const decl of lists) {
+    const width = checkList(decl, b, head, d)
+    if (width) widths.set(decl.name.name, width)
+    else if (d.axes.delete(decl.name.name)) d.broken.add(decl.name.name)
+  }
+  for (const decl of b.axes) {
+    const axis = storedAxis(d, decl.name.name)
+    if (!axis) continue
+    const parent = parentOf(axis)
+    if (parent !== null && lists.some((l) => l.name.name === parent))
+      d.report.error({
+        code: 'check/list-parent',
+        message: `${parent} is a list, and coordinates of a list cannot be the parent of an axis`,
+        span: decl.span,
+        expected: `an axis over the positions: an extent of ${parent} under another axis`,
+        hint: `\`axis ${axis.name} = dense_fixed(…, ${parent})\` has a coordinate for each position`,
+      })
+    if (!decl.list && !isDense(axis)) continue
+    if (decl.claims.some((c) => c.name === 'full'))
+      d.report.error({
+        code: 'check/list-claim',
+        message: `the claim full of axis ${axis.name} is not supported in a format with lists`,
+        span: decl.claims[0]!.span,
+        expected: 'no claim',
+      })
+  }
+  for (const [name, axis] of d.axes)
+    if (isStored(axis))
+      d.axes.set(
+        name,
+        mapAxis(
+          axis,
+          (x) => x,
+          (e) => substitute(e, widths),
+        ),
+      )
+}
+
+/** Returns the width of a list; null after a reported error. */
+function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declared): Expr | null {
+  const { report } = d
+  const name = decl.name.name
+  if (levelFormat(decl.def.kind)?.positions !== 'width')
+    return report.error({
+      code: 'check/list-kind',
+      message: `the list ${name} is ${decl.def.kind}`,
+      span: decl.def.span,
+      expected:
+        'sparse_fixed(parent, extent, width): the same number of positions under each position of the parent',
+    })
+  const axis = storedAxis(d, name)
+  if (!axis || !hasWidth(axis)) return null
+  const above = chainOf(d, axis)
+  const several = above.find((x) => isNonunique(d.axes.get(x)!))
+  if (several !== undefined)
+    return report.error({
+      code: 'check/list-nonunique',
+      message:
+        several === name
+          ? `the list ${name} is nonunique, and each coordinate must occur once`
+          : `the list ${name} is stored under ${several}, where a coordinate may occur several times`,
+      span: decl.span,
+      expected: 'a list (and parent axes) in which each coordinate occurs once',
+    })
+  const claim = decl.claims.find((c) => c.name !== 'compact')
+  const padded = paddingOf(axis) !== null
+  const other = claim
+    ? `claimed ${claim.name}`
+    : padded
+      ? 'padded with a number'
+      : decl.packed
+        ? 'packed'
+        : null
+  if (other !== null)
+    return report.error({
+      code: 'check/list-claim',
+      message: `the list ${name} is ${other}, which is not supported for lists`,
+      span: claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span,
+      expected: '`compact`, `padded with last`, or a list whose padding holds no coordinate and is skipped',
+    })
+  const names = new Set(sizesOfAxis(axis as StoredAxis).flatMap((e) => [...freeVars(e)]))
+  const within = b.axes.find((a) => a.list && names.has(a.name.name))
+  if (within)
+    return report.error({
+      code: 'check/list-size',
+      message: `the sizes of the list ${name} depend on the list ${within.name.name}`,
+      span: decl.span,
+      expected: 'sizes and parameters',
+    })
+  const open = head.params.find((p) => p.measured && freeVars(axis.width).has(p.name))
+  if (open)
+    return report.error({
+      code: 'check/list-size',
+      message: `the list ${name} has the width ${open.name}, which is measured`,
+      span: decl.span,
+      expected: 'a width of sizes and parameters',
+      hint: `declare ${open.name} without \`: size\``,
+    })
+  return axis.width
+}
+
+/** Returns the lists that expressions can name, with the axes above them. */
+export const listNames = (b: Ast.Description, d: Declared): readonly ListName[] =>
+  b.axes.flatMap((a) => {
+    const axis = a.list ? storedAxis(d, a.name.name) : null
+    return axis ? [{ name: axis.name, under: chainOf(d, axis).slice(0, -1) }] : []
+  })
+
+/**
+ * Returns the lists with their coordinates and positions in the map; `order` has the names that the map gives
+ * coordinates for.
+ */
+export const listsOf = (
+  lists: readonly ListName[],
+  order: readonly string[],
+  { exprs, positions }: CoordinateMap,
+  d: Declared,
+): readonly CoordinateList[] =>
+  lists.flatMap(({ name, under }) => {
+    const axis = storedAxis(d, name)
+    if (!axis || !hasWidth(axis)) return []
+    return [{ axis, under, coordinate: exprs[order.indexOf(name)]!, position: positions.get(name) ?? null }]
+  })

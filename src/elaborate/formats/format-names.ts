@@ -1,0 +1,171 @@
+/** Resolution of names, accesses and calls in the expressions of formats and compositions. */
+import type * as Ast from '../../ast/nodes.ts'
+import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
+import { QUERY_WORDS } from '../../ir/formats/queries.ts'
+import { FUNCTIONS, type Names } from '../expressions/expressions.ts'
+import { plain, type Typed } from '../expressions/type-conversion.ts'
+import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
+import {
+  expectedNames,
+  type FormatScope,
+  integerAt,
+  isGiven,
+  type ListName,
+  queriesAt,
+  type SortNames,
+} from './format-place.ts'
+
+export function namesAt(p: FormatScope): Names {
+  const sizes = new Set<string | undefined>([
+    ...p.dims.map((d) => p.size?.(d)),
+    ...[...p.values.values()].flatMap((v) => (v.coordinate || v.dtype !== 'i32' ? [] : [v.name])),
+  ])
+  const names: Names = {
+    name: (e) => nameAt(p, e),
+    access: (e) => accessAt(p, e, names),
+    field: (e) => {
+      const value = p.values.get(`${e.object.name}.${e.field.name}`)
+      if (value) return plain(variable(value.name, value.dtype, e.span))
+      return p.report.error({
+        code: 'check/unknown-name',
+        message: `${e.object.name}.${e.field.name} is not allowed in ${p.what}`,
+        span: e.span,
+        expected: expectedNames(p),
+      })
+    },
+    call: (e) => callAt(p, e, names),
+    functions: [...FUNCTIONS, ...FORMAT_FUNCTIONS],
+    real: 'f64',
+    sizes: (name) => sizes.has(name),
+  }
+  return names
+}
+
+function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
+  const { report } = p
+  const value = p.values.get(e.name)
+  if (value) return plain(variable(value.name, value.dtype, e.span))
+  const word = QUERY_WORDS.get(e.name)
+  if (word?.takes === null) {
+    const queries = queriesAt(p, e.name, e.span)
+    const nothing = { list: '', set: '', of: [], by: [], dims: [], span: e.span }
+    return queries && plain(word.expand(nothing, (q) => queries.ask(q, e.span)))
+  }
+  const kind = p.given.kinds.get(e.name)
+  if (kind === 'list' || kind === 'set')
+    return report.error({
+      code: 'check/not-a-number',
+      message: `${e.name} is a ${kind}, not a number`,
+      span: e.span,
+      expected:
+        kind === 'list' ? `${e.name}[…], find(${e.name}, …) or segments(${e.name})` : `held(${e.name})`,
+    })
+  if (p.lists?.some((l) => l.name === e.name))
+    return report.error({
+      code: 'check/not-a-number',
+      message: `${e.name} is a list, not a number`,
+      span: e.span,
+      expected: `position(${e.name}) in a map, ${e.name}[…] in an inverse`,
+    })
+  const sort = p.sorts.find((s) => s.place === e.name || s.at === e.name)
+  if (sort)
+    return report.error({
+      code: 'check/not-a-number',
+      message: `${e.name} is an order, not a number`,
+      span: e.span,
+      expected: `${sort.place}[…] in a map, ${sort.at}[…] in an inverse`,
+    })
+  if (p.refused?.has(e.name)) return null
+  return report.error({
+    code: p.unknown ?? 'check/unknown-name',
+    message: `there is no ${e.name} in ${p.what}`,
+    span: e.span,
+    expected: expectedNames(p),
+    lookup: { name: e.name, candidates: [...p.values.keys()] },
+  })
+}
+
+function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
+  const { report } = p
+  const { name } = e.buffer
+  const sort = p.sorts.find((s) => s.place === name || s.at === name)
+  const own = p.lists?.find((l) => l.name === name)
+  const list = !sort && !own && isGiven(p, name, 'list', e.buffer.span)
+  if (p.refused?.has(name) && !sort && !list && !own) return null
+  if (!sort && !list && !own)
+    return report.error({
+      code: 'check/unknown-buffer',
+      message: `there is no array ${name} in ${p.what}`,
+      span: e.buffer.span,
+      expected: 'a list, or a name of a sort',
+      lookup: {
+        name,
+        candidates: [
+          ...p.sorts.flatMap((s) => [s.place, s.at]),
+          ...(p.lists ?? []).map((l) => l.name),
+          ...p.given.kinds.keys(),
+        ],
+      },
+    })
+  const [index, more] = e.index
+  if (!index || more)
+    return report.error({
+      code: 'check/index-count',
+      message: `${name} has one dimension, and ${e.index.length} indices are given`,
+      span: e.span,
+      expected: `${name}[…]`,
+    })
+  if (!p.loads)
+    return report.error({
+      code: 'check/array-here',
+      message: `${name}[…] cannot be used in ${p.what}`,
+      span: e.span,
+      hint: 'use sizes and parameters: the elements of arrays are known only when data are bound',
+    })
+  const x = integerAt(p, index, names, 'an index')
+  if (!x) return null
+  if (list) return plain(load(name, [x], 'i32', e.span))
+  if (own) return listed(p, e, own, x)
+  return sorted(p, e, sort!, x)
+}
+
+/**
+ * Returns the coordinate at a position of a list, under the coordinates on the axes above; null after a reported error.
+ * Only inverse maps may use such a coordinate.
+ */
+function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
+  if (typeof p.queries === 'string')
+    return plain(load(name, [...under.map((a) => variable(a)), x], 'i32', e.span))
+  return p.report.error({
+    code: 'check/table-in-map',
+    message: `${name}[…] (the coordinate at a position of the list) is allowed only in an inverse; this is ${p.what}`,
+    span: e.span,
+    hint: `the position of a coordinate is position(${name})`,
+  })
+}
+
+/**
+ * Returns the place of a coordinate in a sort (in a map), or the coordinate at a place (in an inverse map); null after
+ * a reported error.
+ */
+function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed | null {
+  const { report } = p
+  const { queries } = p
+  const place = e.buffer.name === sort.place
+  if (place && typeof queries !== 'string')
+    return plain(queries.ask({ kind: 'place', sort: sort.place, of: x }, e.span))
+  if (!place && typeof queries === 'string') return plain(load(sort.at, [x], 'i32', e.span))
+  return place
+    ? report.error({
+        code: 'check/query-place',
+        message: `${sort.place}[…] (the rank of a coordinate in the sort) is not allowed in ${p.what}`,
+        span: e.span,
+        hint: `the coordinate of a rank is ${sort.at}[…]`,
+      })
+    : report.error({
+        code: 'check/table-in-map',
+        message: `${sort.at}[…] (the coordinate of a rank in the sort) is allowed only in an inverse; this is ${p.what}`,
+        span: e.span,
+        hint: `the rank of a coordinate is ${sort.place}[…]`,
+      })
+}

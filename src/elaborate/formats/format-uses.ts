@@ -1,0 +1,119 @@
+/** Formats by name, with arguments, in compositions and schedules. */
+import { quantity } from '../../ast/checks.ts'
+import { type Span, SptError } from '../../ast/diagnostic.ts'
+import type { Scope as FileScope } from '../../ast/linked-program.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { packagedFormatHint } from '../../ast/packaged.ts'
+import {
+  type AnyFormat,
+  type FormatParam,
+  formatOfOrder,
+  type OrderedFormat,
+} from '../../ir/formats/format.ts'
+import type { Report } from '../diagnostics.ts'
+
+/** Returns the elaborated format of a name; null after an error, which is reported to `to`. */
+export type FindFormat = (name: Ast.Ident, to?: Report) => AnyFormat | null
+
+/** Returns the declaration of a format name in a file; null after a reported error. */
+export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): Ast.Format | null {
+  const decl = scope.formats.get(name.name)
+  if (decl) return decl
+  const several = scope.ambiguous.get(name.name)
+  return report.error(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
+}
+
+export function unknownFormat({ name, span }: Ast.Ident, candidates: readonly string[]) {
+  // SciPy's classes: csr_matrix, coo_array.
+  const meant = name.replace(/_(matrix|array)$/, '')
+  return {
+    code: 'check/unknown-format',
+    message: `there is no format ${name}`,
+    span,
+    lookup: { name, candidates },
+    hint: candidates.includes(meant) ? `write \`${meant}\`` : packagedFormatHint(meant),
+  }
+}
+
+export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
+  code: 'check/ambiguous',
+  message: `${name.name} is declared by ${decls.length} of the files imported here`,
+  span: name.span,
+  labels: decls.map((d) => ({ span: d.name.span, text: 'declared here' })),
+  hint: 'import and rename a declaration: import { name as other } from "…"',
+})
+
+/** Returns the format for tensors of `order` dimensions; null after a reported error. */
+export function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
+  try {
+    return formatOfOrder(format, order)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    for (const d of e.diagnostics) report.error(d)
+    return null
+  }
+}
+
+/** A parameter of a declaration that takes arguments by position. */
+interface Taken {
+  readonly name: string | { readonly name: string }
+  readonly default: unknown
+  readonly measured?: boolean
+  readonly kind?: FormatParam['kind']
+}
+
+const optional = (p: Taken): boolean =>
+  p.default !== null || p.measured === true || p.kind === 'list' || p.kind === 'set'
+
+/**
+ * Returns whether the number of arguments is valid: up to the last parameter without a default at least, and the number
+ * of parameters at most. Reports an error otherwise.
+ */
+export function checkArguments(
+  what: string,
+  given: number,
+  params: readonly Taken[],
+  span: Span,
+  report: Report,
+): boolean {
+  const least = params.findLastIndex((p) => !optional(p)) + 1
+  if (given >= least && given <= params.length) return true
+  const number = least === params.length ? `${least}` : `${least} to ${params.length}`
+  const names = params.map((p) => (typeof p.name === 'string' ? p.name : p.name.name))
+  report.error({
+    code: 'check/arguments',
+    message: `${what} is given ${quantity(given, 'argument')}`,
+    span,
+    expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
+  })
+  return false
+}
+
+/**
+ * Returns the arguments of a format: names of lists and sets, and the results of `number` for other arguments; null
+ * after a reported error.
+ */
+export function formatArguments<T>(
+  { args, span }: Pick<Ast.FormatUse, 'args' | 'span'>,
+  format: AnyFormat,
+  number: (e: Ast.Expr, p: FormatParam) => T | null,
+  report: Report,
+): readonly (T | string)[] | null {
+  if (!checkArguments(`format ${format.name}`, args.length, format.params, span, report)) return null
+  const out = args.map((e, k): T | string | null => {
+    const p = format.params[k]!
+    return p.kind === 'list' || p.kind === 'set' ? givenArgument(e, p, format, report) : number(e, p)
+  })
+  return out.every((a) => a !== null) ? out : null
+}
+
+/** Returns the name of a list or set in an argument; null after a reported error. */
+export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat, report: Report): string | null {
+  if (e.kind === 'name') return e.name
+  return report.error({
+    code: 'check/argument-type',
+    message: `${p.name} of format ${format.name} is a ${p.kind}, which is passed by name`,
+    span: e.span,
+    expected: `the name of the ${p.kind} in the bound data`,
+  })
+}

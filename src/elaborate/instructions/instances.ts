@@ -1,0 +1,276 @@
+/** Memories and instructions with parameters: a declaration has an instance for each list of arguments. */
+import { appliedName } from '../../ast/applied-name.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { type Span, spanAt } from '../../ast/span.ts'
+import { DTYPE_BYTES, type Dtype, isDtype } from '../../ir/values/dtype.ts'
+import { Report } from '../diagnostics.ts'
+import { elaborateExpr, type Names, truth } from '../expressions/expressions.ts'
+import { checkArguments } from '../formats/format-uses.ts'
+import { WORDS } from './templates.ts'
+
+/** An integer, or a type. */
+export type Argument = number | Dtype
+/** The values of parameters, by name. */
+export type Values = ReadonlyMap<string, Argument>
+
+export interface FamilyParam {
+  readonly name: string
+  /** The types that the parameter accepts; null for an integer parameter. */
+  readonly types: readonly Dtype[] | null
+}
+
+/** The instances of a declaration; a declaration without parameters has one instance. */
+export interface Family<T> {
+  readonly name: string
+  readonly span: Span
+  readonly params: readonly FamilyParam[]
+  /** The instances for the declaration's examples; without parameters, the only instance. */
+  readonly examples: readonly T[]
+  /** Returns the instance for these arguments, which fit the parameters; null after a reported error. */
+  tryInstantiate(args: readonly Argument[], report: Report, use?: Span): T | null
+  /** Returns the instance for these arguments. @throws SptError `check/…` */
+  instantiate(args: readonly Argument[], use?: Span): T
+}
+
+/**
+ * Returns the family of a declaration; null after a reported error. `make` elaborates an instance, in whose text the
+ * arguments replace the parameters.
+ */
+export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
+  decl: D,
+  make: (instance: D, values: Values, report: Report) => T | null,
+  report: Report,
+): Family<T> | null {
+  const before = report.count
+  const { name } = decl.name
+  const params = decl.params.map(
+    (p): FamilyParam => ({ name: p.name.name, types: p.types?.map((t) => t.name) ?? null }),
+  )
+  checkNames(decl, report)
+  if (report.count > before) return null
+  const made = new Map<string, T>()
+  const instance = (args: readonly Argument[], to: Report, use: Span | undefined): T | null => {
+    const values = new Map(params.map((p, k) => [p.name, args[k]!]))
+    const text = appliedName(name, args)
+    const known = made.get(text)
+    if (known !== undefined) return known
+    const own = { ...filled(decl, values), name: { ...decl.name, name: text } }
+    if (!admitted(own, use, to)) return null
+    const result = make(own, values, to)
+    if (result !== null) made.set(text, result)
+    return result
+  }
+  const at: Family<T>['tryInstantiate'] = (args, to, use) => {
+    const own = new Report()
+    const result = instance(args, own, use)
+    const label = use && params.length > 0 ? { span: use, text: 'used here' } : undefined
+    for (const d of own.list)
+      to.error(label && d.span !== use ? { ...d, labels: [...(d.labels ?? []), label] } : d)
+    return result
+  }
+  const of: Family<T>['instantiate'] = (args, use) => {
+    const own = new Report()
+    const result = at(args, own, use)
+    own.finish()
+    return result!
+  }
+  const examples: T[] = []
+  for (const [args, span] of examplesOf(decl, params, report)) {
+    const result = at(args, report, span)
+    if (result === null) return null
+    examples.push(result)
+  }
+  return report.count > before
+    ? null
+    : { name, span: decl.span, params, examples, tryInstantiate: at, instantiate: of }
+}
+
+function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
+  const taken = new Set<string>(namesIn(decl))
+  for (const { name } of decl.params) {
+    if (taken.has(name.name) || isDtype(name.name))
+      report.error({
+        code: 'check/duplicate',
+        message: `${name.name} has another meaning in ${decl.kind} ${decl.name.name}`,
+        span: name.span,
+        hint: 'choose another name for the parameter',
+      })
+    taken.add(name.name)
+  }
+  const [first] = decl.items.filter((x) => x.kind === 'limit' || x.kind === 'examples')
+  if (first && decl.params.length === 0)
+    report.error({
+      code: 'check/no-parameters',
+      message: `${decl.kind} ${decl.name.name} has no parameters`,
+      span: first.span,
+      expected: `\`${decl.kind} ${decl.name.name}(n)\`, or no \`${first.kind === 'limit' ? 'require' : 'examples'}\``,
+    })
+  if (decl.kind === 'instr' && decl.params.length > 0 && !decl.items.some((x) => x.kind === 'examples'))
+    report.error({
+      code: 'check/instr-examples',
+      message: `instruction ${decl.name.name} has parameters and no examples`,
+      span: decl.name.span,
+      expected: '`examples (…)`: the arguments for checks and tests',
+    })
+}
+
+/** Returns the names that have a meaning in a declaration, other than its parameters. */
+function namesIn(decl: Ast.Memory | Ast.Instr): readonly string[] {
+  if (decl.kind === 'memory')
+    return [
+      'value',
+      ...decl.items.flatMap((x) =>
+        x.kind === 'element'
+          ? [x.lane.name, x.slot.name]
+          : x.kind === 'address'
+            ? x.from.map((f) => f.name)
+            : [],
+      ),
+    ]
+  const iterators = decl.items.flatMap((x) => (x.kind === 'iterate' ? x.iters.map((i) => i.name.name) : []))
+  return [...WORDS, ...decl.operands.map((o) => o.name.name), ...iterators]
+}
+
+/** Returns the arguments and the span of each example. */
+function examplesOf(
+  decl: Ast.Memory | Ast.Instr,
+  params: readonly FamilyParam[],
+  report: Report,
+): readonly (readonly [readonly Argument[], Span | undefined])[] {
+  if (params.length === 0) return [[[], undefined]]
+  const uses = decl.items.flatMap((x) =>
+    x.kind === 'examples'
+      ? x.of.map((args) => ({ name: decl.name, args, span: around(args) ?? x.span }))
+      : [],
+  )
+  return uses.flatMap((use) => {
+    const args = constantArguments(use, { name: decl.name.name, params }, report)
+    return args ? [[args, use.span] as const] : []
+  })
+}
+
+function around(list: readonly Ast.Expr[]): Span | undefined {
+  const [first, last] = [list[0], list.at(-1)]
+  return first && last && spanAt(first.span, first.span.start, last.span.end)
+}
+
+/**
+ * Returns the arguments of a use; null after a reported error. An argument is null if `integer` returns null for it.
+ */
+export function instanceArguments(
+  use: Ast.Instance,
+  family: Pick<Family<unknown>, 'name' | 'params'>,
+  integer: (e: Ast.Expr) => number | null,
+  report: Report,
+): readonly (Argument | null)[] | null {
+  const { name, params } = family
+  const taken = params.map((p) => ({ name: p.name, default: null }))
+  if (!checkArguments(name, use.args.length, taken, use.span, report)) return null
+  const before = report.count
+  const args = use.args.map((e, k): Argument | null => {
+    const { types, name: param } = params[k]!
+    if (!types) return integer(e)
+    const found = e.kind === 'name' ? types.find((t) => t === e.name) : undefined
+    return (
+      found ??
+      report.error({
+        code: 'check/argument-type',
+        message: `${param} of ${name} is a type`,
+        span: e.span,
+        expected: types.join(' or '),
+      })
+    )
+  })
+  return report.count > before ? null : args
+}
+
+/** Returns the arguments of a use, whose integers must be constants; null after a reported error. */
+export function constantArguments(
+  use: Ast.Instance,
+  family: Pick<Family<unknown>, 'name' | 'params'>,
+  report: Report,
+): readonly Argument[] | null {
+  const args = instanceArguments(use, family, (e) => constantInteger(e, report), report)
+  return args?.every((a) => a !== null) ? args : null
+}
+
+const NONE: Names = { name: () => null, access: () => null, field: () => null, real: 'f64' }
+
+function constantInteger(e: Ast.Expr, report: Report): number | null {
+  const t = elaborateExpr(e, NONE, report)
+  if (t?.expr.kind === 'const' && t.expr.dtype === 'i32') return t.expr.value
+  return report.error({
+    code: 'check/constant',
+    message: 'this is not a constant integer',
+    span: e.span,
+    expected: 'a number, or an expression of numbers',
+  })
+}
+
+/** Returns whether the arguments satisfy each `require` of the declaration; reports an error otherwise. */
+function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, report: Report): boolean {
+  for (const x of instance.items) {
+    if (x.kind !== 'limit') continue
+    const before = report.count
+    const t = elaborateExpr(x.cond, NONE, report)
+    const cond = t && truth(t, x.cond.span, report)
+    if (cond?.kind !== 'const') {
+      if (report.count > before) return false
+      report.error({
+        code: 'check/constant',
+        message: 'this does not follow from the parameters',
+        span: x.cond.span,
+        expected: `a condition over ${instance.params.map((p) => p.name.name).join(', ')}`,
+      })
+      return false
+    }
+    if (cond.value) continue
+    report.error({
+      code: 'check/instance',
+      message: `there is no ${instance.name.name}`,
+      span: use ?? x.cond.span,
+      ...(use ? { labels: [{ span: x.cond.span, text: 'this does not hold' }] } : {}),
+      expected: 'arguments for which each `require` of the declaration holds',
+    })
+    return false
+  }
+  return true
+}
+
+/** A node that may be a parameter, or the size of a type. */
+interface Named extends Ast.Node {
+  readonly kind: Ast.Expr['kind']
+  readonly name: string
+  readonly fn: Ast.Ident
+  readonly args: readonly Ast.Expr[]
+}
+
+/** Fields without parameters. Texts stay the same objects, because their parsed parts are cached for all instances. */
+const KEPT: ReadonlySet<string> = new Set(['span', 'params', 'code', 'trivia'])
+
+/** Fields with a type: `S: t[8]`, `t(e)`. */
+const TYPED: ReadonlySet<string> = new Set(['type', 'fn'])
+
+/** Returns a part of a declaration with arguments in place of parameters; `bytes(t)` becomes the size of a type. */
+export function filled<T>(part: T, values: Values): T {
+  if (values.size === 0) return part
+  const go = (x: unknown, key: string): unknown => {
+    if (Array.isArray(x)) return x.map((y: unknown) => go(y, key))
+    if (typeof x !== 'object' || x === null) return x
+    const node = x as Partial<Named>
+    const value = values.get(String(node.name))
+    if (value !== undefined && (node.kind === 'name' || (TYPED.has(key) && typeof value === 'string')))
+      return typeof value === 'string' ? { ...node, name: value } : number(value, node.span!)
+    const [type] = node.kind === 'call' && node.fn?.name === 'bytes' ? (node.args ?? []) : []
+    const named = type?.kind === 'name' ? (values.get(type.name) ?? type.name) : undefined
+    if (typeof named === 'string' && isDtype(named)) return number(DTYPE_BYTES[named], node.span!)
+    return Object.fromEntries(Object.entries(x).map(([k, y]) => [k, KEPT.has(k) ? y : go(y, k)]))
+  }
+  return go(part, '') as T
+}
+
+/** Returns a number as an i32 expression: its quotients round down, while inexact quotients of literals are errors. */
+function number(value: number, span: Span): Ast.Call {
+  const literal: Ast.NumberLit = { kind: 'number', value, float: false, span }
+  return { kind: 'call', fn: { name: 'i32', span }, args: [literal], span }
+}

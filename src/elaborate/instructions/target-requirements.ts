@@ -1,0 +1,71 @@
+/** Requirements of target texts (`needs`). */
+import type * as Ast from '../../ast/nodes.ts'
+import { orList } from '../../ast/suggest.ts'
+import type { DeclaredTexts } from '../../backends/target.ts'
+import { TARGET_NAMES, TARGETS, type TargetName } from '../../backends/targets/index.ts'
+import type { Report } from '../diagnostics.ts'
+import type { Values } from './instances.ts'
+
+/** Names of experimental extensions, which may change at any time. */
+export const EXPERIMENTAL = /^chromium_\w+$/
+
+/** Returns the target of a declared text; null after a reported error. */
+export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetName | null {
+  const known = TARGET_NAMES.find((t) => t === name)
+  if (known) return known
+  return report.error({
+    code: 'check/unknown-target',
+    message: `there is no target ${name}`,
+    span,
+    lookup: { name, candidates: TARGET_NAMES },
+  })
+}
+
+/**
+ * Returns the requirements by name: extensions of the target's language (`f16`), and properties of the device
+ * (`lanes(32)`). Reports unknown requirements.
+ */
+export function needsOf(
+  needs: readonly Ast.Need[],
+  target: TargetName,
+  values: Values,
+  report: Report,
+): { readonly needs?: readonly string[] } {
+  if (needs.length === 0) return {}
+  for (const n of needs) checkNeed(n, target, report)
+  const args = (n: Ast.Need): string => n.args.map((a) => values.get(a) ?? a).join(', ')
+  return { needs: needs.map((n) => n.name.name + (n.args.length > 0 ? `(${args(n)})` : '')) }
+}
+
+const declaredIn = (target: TargetName): DeclaredTexts => TARGETS[target].declared
+const withNeeds = TARGET_NAMES.filter((t) => declaredIn(t).needs)
+
+function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName, report: Report): void {
+  const { needs: known, alternative: instead } = declaredIn(target)
+  if (!known) {
+    report.error({
+      code: 'check/unknown-need',
+      message: `\`needs\` is not possible in code for ${target}`,
+      span,
+      hint: instead ?? `leave out \`needs\`, which texts for ${orList(withNeeds)} have`,
+    })
+    return
+  }
+  const count = known.get(name) ?? (EXPERIMENTAL.test(name) ? 0 : undefined)
+  if (count === args.length) return
+  const shown = (n: string, k: number): string =>
+    k === 0 ? n : k === 1 ? `${n}(n)` : `${n}(m, n, k, type, type)`
+  report.error({
+    code: 'check/unknown-need',
+    message:
+      count === undefined
+        ? `${target} has no ${name} that a text could need`
+        : `${name} has ${count} argument${count === 1 ? '' : 's'}, not ${args.length}`,
+    span,
+    expected:
+      count === undefined
+        ? [...[...known].map(([n, k]) => shown(n, k)), 'chromium_…'].join(', ')
+        : shown(name, count),
+    ...(count === undefined ? { lookup: { name, candidates: [...known.keys()] } } : {}),
+  })
+}

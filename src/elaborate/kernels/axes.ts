@@ -1,0 +1,283 @@
+/** Declaration of parameters and axes of a kernel, and of the axes of a format, which have the same syntax. */
+
+import { levelFormat, operandsOf } from '../../ast/axis-kinds.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import {
+  type Axis,
+  FIELD_WIDTHS,
+  hasIndices,
+  hasMask,
+  hasMaskSize,
+  hasWidth,
+  isFused,
+  isInvalidPacking,
+  isStored,
+  MAX_BITMAP,
+  parentOf,
+  type StoredAxis,
+} from '../../ir/coordinates/axis.ts'
+import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { Report } from '../diagnostics.ts'
+import { type Names, settled } from '../expressions/expressions.ts'
+import { plain, type Typed } from '../expressions/type-conversion.ts'
+import { tooLong } from './extent-mismatch.ts'
+import { chainOf, type Declared, declare, storedAxis, unknownAxis } from './kernel-names.ts'
+
+export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
+  for (const p of params) {
+    if (!declare(d, p.name, 'parameter')) continue
+    const size = p.type.name === 'size'
+    const dtype = p.type.name === 'size' ? 'i32' : p.type.name
+    d.params.set(p.name.name, { name: p.name.name, kind: size ? 'size' : 'scalar', dtype, span: p.span })
+  }
+}
+
+/** Returns the names that an extent may use: `names`, each an i32. Other names, accesses and fields are reported. */
+export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
+  const expected = `an integer expression over ${what}`
+  const only = (span: Ast.Expr['span']): null =>
+    report.error({ code: 'check/extent', message: `an extent depends on ${what} only`, span, expected })
+  return {
+    name(e): Typed | null {
+      if (names.has(e.name)) return plain(variable(e.name, 'i32', e.span))
+      return report.error({
+        code: 'check/unknown-size',
+        message: `${e.name} is not a size`,
+        span: e.span,
+        expected,
+        lookup: { name: e.name, candidates: [...names] },
+      })
+    },
+    access: (e) => only(e.span),
+    field: (e) => only(e.span),
+  }
+}
+
+function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
+  const x = settled(e, { ...names, sizes: () => true }, report)
+  if (!x) return null
+  if (x.dtype !== 'i32')
+    return report.error({
+      code: 'check/extent-type',
+      message: `an extent is an integer, and this is ${x.dtype}`,
+      span: e.span,
+      expected: 'an integer expression over sizes',
+    })
+  if (x.kind === 'const' && x.value < 0)
+    return report.error({
+      code: 'check/extent-negative',
+      message: `an extent cannot be ${x.value}`,
+      span: e.span,
+      expected: 'an extent of 0 or more',
+    })
+  return x
+}
+
+/**
+ * Declares axes, which may refer to each other in any order: stored axes first, parents before children, then views.
+ */
+export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: Names): void {
+  const pending = new Map<string, Ast.AxisDecl>()
+  for (const a of decls) if (declare(d, a.name, a.list ? 'list' : 'axis')) pending.set(a.name.name, a)
+  const visit = (a: Ast.AxisDecl, path: readonly Ast.AxisDecl[]): void => {
+    const name = a.name.name
+    if (d.axes.has(name) || d.broken.has(name)) return
+    if (path.includes(a)) {
+      d.broken.add(name)
+      d.report.error({
+        code: 'check/axis-cycle',
+        message: `axis ${name} is its own ancestor`,
+        span: a.name.span,
+        labels: path
+          .slice(path.indexOf(a) + 1)
+          .map((x) => ({ span: x.name.span, text: 'on the way around' })),
+        hint: 'change or remove a parent on this cycle',
+      })
+      return
+    }
+    for (const need of refersTo(a.def)) {
+      const other = pending.get(need.name)
+      if (other) visit(other, [...path, a])
+    }
+    if (d.broken.has(name)) return
+    const axis = build(d, a, names)
+    if (axis) d.axes.set(name, axis)
+    else d.broken.add(name)
+  }
+  const isView = (a: Ast.AxisDecl): boolean => !levelFormat(a.def.kind)
+  for (const a of pending.values()) if (!isView(a)) visit(a, [])
+  for (const a of pending.values()) if (isView(a)) visit(a, [])
+}
+
+const refersTo = (def: Ast.AxisDef): readonly Ast.Ident[] =>
+  operandsOf(def).flatMap((o): readonly Ast.Ident[] =>
+    o.kind === 'size' || o.kind === 'buffer' || o.value === null
+      ? []
+      : o.kind === 'axes'
+        ? o.value
+        : [o.value],
+  )
+
+/**
+ * Returns the axis of this name. Returns null, and reports an error once, if there is no such axis, or if it is a view
+ * and `views` is false.
+ */
+function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
+  const a = d.axes.get(name.name)
+  if (a && (views || isStored(a))) return a
+  if (d.broken.has(name.name)) return null
+  if (a)
+    return d.report.error({
+      code: 'check/view',
+      message: `${name.name} is ${a.kind}: a view that stores nothing`,
+      span: name.span,
+      expected: 'a dense or sparse axis',
+      ...(a.span ? { labels: [{ span: a.span, text: 'declared here' }] } : {}),
+    })
+  return unknownAxis(d, name)
+}
+
+function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
+  const { def } = decl
+  const base = { name: decl.name.name, span: decl.span }
+  switch (def.kind) {
+    case 'fused':
+      return fused(d, def, base)
+    case 'attached':
+      return attached(d, def, base)
+    case 'gathered': {
+      const of = find(d, def.base, false)
+      // Buffers are declared after axes, so `checkGathered` checks the list.
+      return of && { ...base, kind: def.kind, base: of.name, buffer: def.buffer.name }
+    }
+    default:
+      return stored(d, decl, names)
+  }
+}
+
+/** Returns a stored axis with its operands: names of parents, and sizes. Returns null after a reported error. */
+function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
+  const { def, span } = decl
+  const sized = (e: Ast.Expr): Expr | null => extentExpr(e, names, d.report)
+  let broken = false
+  const known = <T>(x: T | null): T | null => {
+    broken ||= x === null
+    return x
+  }
+  const operands = operandsOf(def).map(({ field, kind, value }) => [
+    field,
+    kind === 'size' ? known(sized(value)) : value && known(find(d, value as Ast.Ident, false))?.name,
+  ])
+  // A size with the name `last` takes precedence over the keyword.
+  const last = decl.padding?.kind === 'name' && decl.padding.name === 'last' && !d.places.has('last')
+  const padding = last ? 'last' : decl.padding && known(sized(decl.padding))
+  const packed = decl.packed && known(sized(decl.packed))
+  if (broken) return null
+  const flags = 'ordered' in def ? { ordered: def.ordered, unique: def.unique } : {}
+  const fields = {
+    name: decl.name.name,
+    span,
+    kind: def.kind,
+    ...Object.fromEntries(operands),
+    ...flags,
+    ...(packed && { packed }),
+  }
+  const axis = fields as unknown as StoredAxis
+  if (!hasWidth(axis)) return axis
+  const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
+  // Padding with the extent is the default: a position without a coordinate.
+  const own = padding && (padding === 'last' || !sameExpr(padding, axis.extent))
+  return { ...axis, ...compact, ...(own ? { padding } : {}) }
+}
+
+function fused(
+  d: Declared,
+  def: Ast.AxisDefOf<'fused'>,
+  base: { name: string; span: Ast.Expr['span'] },
+): Axis | null {
+  const members = def.members.map((m) => find(d, m, false))
+  if (members.some((m) => m === null)) return null
+  for (const [k, m] of (members as StoredAxis[]).entries()) {
+    const above = k === 0 ? null : members[k - 1]!.name
+    if (parentOf(m) === above) continue
+    const chain = chainOf(d, m)
+    return d.report.error({
+      code: 'check/fused-chain',
+      message:
+        k === 0
+          ? `fused starts at ${m.name}, which is not a root`
+          : `fused goes from ${above} to ${m.name}, which is not a child of ${above}`,
+      span: def.members[k]!.span,
+      expected: 'a chain of axes from a root to a child',
+      ...(chain.length > 1 ? { hint: `fused(${chain.join(', ')})` } : {}),
+    })
+  }
+  return { ...base, kind: 'fused', members: members.map((m) => m!.name) }
+}
+
+function attached(
+  d: Declared,
+  def: Ast.AxisDefOf<'attached'>,
+  base: { name: string; span: Ast.Expr['span'] },
+): Axis | null {
+  const of = find(d, def.base, false)
+  const parent = find(d, def.parent, true)
+  if (!of || !parent) return null
+  const own = parentOf(of)
+  const root = own === null ? null : storedAxis(d, own)
+  if (!root || parentOf(root) !== null)
+    return d.report.error({
+      code: 'check/attached-base',
+      message: `${of.name} cannot be attached: it has ${own === null ? 'no parent' : 'a parent that is not a root'}`,
+      span: def.base.span,
+      expected: 'a child of a root axis, which a coordinate of that root can enter',
+    })
+  if (isFused(parent))
+    return d.report.error({
+      code: 'check/attached-parent',
+      message: `${parent.name} is fused and has no single coordinate to enter ${of.name} by`,
+      span: def.parent.span,
+      hint: `attach to a member: ${parent.members.join(', ')}`,
+    })
+  const through = isStored(parent) ? parent : storedAxis(d, parent.base)
+  if (through && tooLong(through.extent, root.extent))
+    return d.report.error({
+      code: 'check/shape',
+      message: `the coordinates of ${parent.name} do not match those of ${root.name}, the parent of ${of.name}`,
+      span: def.parent.span,
+      ...(root.span ? { labels: [{ span: root.span, text: `${root.name} is declared here` }] } : {}),
+      hint: 'give both axes the same size',
+    })
+  return { ...base, kind: 'attached', base: of.name, parent: parent.name }
+}
+
+/** Reports invalid widths of packed coordinates in a kernel; widths in a format are constant only with arguments. */
+export function checkPackings(d: Declared): void {
+  for (const a of d.axes.values()) {
+    if (!hasIndices(a) || !isInvalidPacking(a)) continue
+    const { packed } = a
+    const span = packed?.span ?? a.span
+    d.report.error({
+      code: 'check/packed',
+      message: `the coordinates of ${a.name} are packed into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
+      ...(span ? { span } : {}),
+      expected: FIELD_WIDTHS,
+    })
+  }
+}
+
+/** Reports invalid extents of bitmaps in a kernel; in a format, extents are constant only after arguments are given. */
+export function checkBitmaps(d: Declared): void {
+  for (const a of d.axes.values()) {
+    if (!hasMask(a) || hasMaskSize(a)) continue
+    const span = a.extent.span ?? a.span
+    d.report.error({
+      code: 'check/bitmap-extent',
+      message: `the bitmap ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
+      ...(span ? { span } : {}),
+      expected: `a constant up to ${MAX_BITMAP}`,
+      hint: 'use sparse_variable',
+    })
+  }
+}

@@ -1,0 +1,181 @@
+/** Declaration of a kernel's buffers, and checks of the lists of gathered axes, which are buffers. */
+import type * as Ast from '../../ast/nodes.ts'
+import { literalValue } from '../../ast/nodes.ts'
+import { isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
+import { constant } from '../../ir/expressions/expr.ts'
+import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../../ir/values/dtype.ts'
+import { builtinMonoid, isBuiltinReducer, isSelection } from '../../ir/values/monoid.ts'
+import { coerce } from '../expressions/type-conversion.ts'
+import { chainOf, type Declared, declare, unknownAxis } from './kernel-names.ts'
+
+/**
+ * Declares buffers. `body` has the kernel's iterations, whose reductions decide the types in which buffers accumulate.
+ */
+export function declareBuffers(
+  d: Declared,
+  decls: readonly Ast.BufferDecl[],
+  body: readonly Ast.Stmt[],
+): void {
+  const summed = summedIn(d, body)
+  for (const b of decls) {
+    const name = b.name.name
+    if (!declare(d, b.name, 'buffer')) continue
+    const axes = axesOf(d, b)
+    const fill = fillOf(d, b)
+    const accumulate = accumulateOf(d, b, summed.has(name))
+    if (axes === null || fill === null || accumulate === null) {
+      d.broken.add(name)
+      continue
+    }
+    d.buffers.set(name, {
+      name,
+      dtype: b.type.name,
+      axes,
+      role: b.role.name,
+      fill,
+      accumulate,
+      span: b.span,
+    })
+  }
+}
+
+function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
+  const seen: string[] = []
+  let ok = true
+  const error = (e: Parameters<typeof d.report.error>[0]): void => {
+    ok = false
+    d.report.error(e)
+  }
+  for (const id of b.axes) {
+    const a = d.axes.get(id.name)
+    if (!a) {
+      ok = false
+      if (!d.broken.has(id.name)) unknownAxis(d, id)
+      continue
+    }
+    const labels = a.span ? [{ span: a.span, text: `${a.name} is declared here` }] : []
+    if (!isStored(a))
+      error({
+        code: 'check/view',
+        message: `buffer ${b.name.name} cannot be over ${a.name}, which is ${a.kind}: a view that stores nothing`,
+        span: id.span,
+        labels,
+        expected: 'dense and sparse axes',
+      })
+    else if (seen.includes(a.name))
+      error({
+        code: 'check/axis-twice',
+        message: `buffer ${b.name.name} has the axis ${a.name} twice`,
+        span: id.span,
+        labels,
+        hint: 'declare a second axis with the same extent',
+      })
+    else {
+      const parent = parentOf(a)
+      if (parent !== null && !seen.includes(parent))
+        error({
+          code: 'check/axis-order',
+          message: `axis ${a.name} of buffer ${b.name.name} comes before the parent ${parent}`,
+          span: id.span,
+          labels,
+          hint: `${b.name.name}: ${b.type.name}[${chainOf(d, a).join(', ')}], or an own axis of the same size, such as \`axis ${a.name}d = dense_fixed(n)\`, for a dense tensor`,
+        })
+      const sibling = parent === null ? undefined : seen.find((s) => parentOf(d.axes.get(s)!) === parent)
+      if (sibling)
+        error({
+          code: 'check/axis-branch',
+          message: `axes ${sibling} and ${a.name} of buffer ${b.name.name} are both children of ${parent}`,
+          span: id.span,
+          labels,
+          expected: 'at most one child of each axis',
+        })
+      seen.push(a.name)
+    }
+  }
+  return ok ? seen : null
+}
+
+function fillOf(d: Declared, b: Ast.BufferDecl): number | null {
+  if (!b.fill) return 0
+  const value = literalValue(b.fill)
+  const dtype = b.type.name
+  if (typeof value === 'boolean' || value === undefined) {
+    if (typeof value === 'boolean' && dtype === 'bool') return value ? 1 : 0
+    return d.report.error({
+      code: 'check/literal-type',
+      message: `the fill value of ${b.name.name} is not ${dtype}`,
+      span: b.fill.span,
+      expected: `a literal of type ${dtype}`,
+    })
+  }
+  const float = !Number.isInteger(value) || isFloatLiteral(b.fill)
+  const typed = { expr: constant(value, float ? 'f64' : 'i32'), literal: float ? 'float' : 'int' } as const
+  const e = coerce(typed, dtype, `the fill value of ${b.name.name}`, b.fill.span, d.report)
+  return e?.kind === 'const' ? e.value : null
+}
+
+const isFloatLiteral = (e: Ast.Expr): boolean =>
+  e.kind === 'number' ? e.float : e.kind === 'unary' && isFloatLiteral(e.x)
+
+/**
+ * Returns the buffers for which reducers compute new values. Reducers that select a value, such as `max`, are exact in
+ * any type and do not count.
+ */
+function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>()): ReadonlySet<string> {
+  for (const s of body) {
+    if (s.kind === 'reduce') {
+      const { name } = s.reducer
+      const monoid = isBuiltinReducer(name) ? builtinMonoid(name, 'f32') : d.monoid(s.reducer)
+      for (const [k, t] of s.targets.entries())
+        if (monoid?.result[k] && !isSelection(monoid, k)) out.add(t.buffer.name)
+    }
+    if (s.kind === 'iterate') summedIn(d, s.body, out)
+    if (s.kind === 'if') summedIn(d, [...s.then, ...s.else], out)
+  }
+  return out
+}
+
+/**
+ * Returns the type in which a buffer accumulates; null after a reported error. The type may be wider than the storage
+ * type, but is of the same kind. By default, sums into types narrower than 32 bits accumulate in the type of their
+ * arithmetic, so that no schedule decides how often a sum is rounded.
+ */
+function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | null {
+  const dtype = b.type.name
+  const wide = b.accumulate?.name ?? (summed ? computeType(dtype) : dtype)
+  const kind = (isFloat(dtype) && isFloat(wide)) || (isInt(dtype) && isInt(wide))
+  if (wide === dtype || (kind && DTYPE_BYTES[wide] > DTYPE_BYTES[dtype])) return wide
+  return d.report.error({
+    code: 'check/accumulate',
+    message: `${b.name.name} is ${dtype} and cannot accumulate in ${wide}`,
+    span: b.accumulate?.span ?? b.span,
+    expected: `a wider ${isFloat(dtype) ? 'floating-point' : 'integer'} type`,
+  })
+}
+
+/** Reports invalid lists of gathered axes: a list must be an i32 input over one dense axis. */
+export function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void {
+  for (const { def, name } of decls) {
+    if (def.kind !== 'gathered' || d.broken.has(def.buffer.name)) continue
+    const list = d.buffers.get(def.buffer.name)
+    if (!list) {
+      d.broken.add(name.name)
+      d.report.error({
+        code: 'check/unknown-buffer',
+        message: `there is no buffer ${def.buffer.name}`,
+        span: def.buffer.span,
+        lookup: { name: def.buffer.name, candidates: [...d.buffers.keys()] },
+      })
+      continue
+    }
+    const axis = list.axes.length === 1 ? d.axes.get(list.axes[0]!) : undefined
+    if (list.dtype !== 'i32' || list.role !== 'in' || !axis || !isDenseRoot(axis))
+      d.report.error({
+        code: 'check/gathered-list',
+        message: `${list.name} cannot list the coordinates of ${def.base.name}`,
+        span: def.buffer.span,
+        ...(list.span ? { labels: [{ span: list.span, text: 'declared here' }] } : {}),
+        expected: 'an i32 buffer of role `in` over one dense_fixed root',
+      })
+  }
+}

@@ -1,0 +1,122 @@
+/** The name space of one kernel: parameters, axes and buffers, and the first declaration of each name. */
+import type { Span } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import {
+  type Axis,
+  isDense,
+  isFused,
+  isStored,
+  ownedNames,
+  parentOf,
+  type StoredAxis,
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Param } from '../../ir/coordinates/stage1.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { Monoid } from '../../ir/values/monoid.ts'
+import type { Report } from '../diagnostics.ts'
+
+export interface Declared {
+  readonly report: Report
+  readonly params: Map<string, Param>
+  readonly axes: Map<string, Axis>
+  readonly buffers: Map<string, Buffer1>
+  /** Names whose declarations have errors: errors about their uses are not reported. */
+  readonly broken: Set<string>
+  /** The first declaration of each name. */
+  readonly places: Map<string, { readonly what: string; readonly span: Span }>
+  /** Returns the monoid of this name in the kernel's file; null after a reported error. */
+  readonly monoid: (name: Ast.Ident) => Monoid | null
+}
+
+/** Returns an empty name space. */
+export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () => null): Declared => ({
+  report,
+  params: new Map(),
+  axes: new Map(),
+  buffers: new Map(),
+  broken: new Set(),
+  places: new Map(),
+  monoid,
+})
+
+/** Reports a name where an axis is required; for a size, the hint is an axis with this extent. */
+export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
+  const report = { code: 'check/unknown-axis', span }
+  if (d.params.get(name)?.kind !== 'size')
+    return d.report.error({
+      ...report,
+      message: `there is no axis ${name}`,
+      lookup: { name, candidates: [...d.axes.keys()] },
+    })
+  const over = [...d.axes.values()].find(
+    (a) => isDense(a) && a.parent === null && a.extent.kind === 'var' && a.extent.name === name,
+  )
+  return d.report.error({
+    ...report,
+    message: `${name} is a size, not an axis`,
+    expected: 'the name of an axis',
+    hint: over
+      ? `write ${over.name}, which has ${name} positions`
+      : `declare \`axis NAME = dense_fixed(${name})\`, and write NAME`,
+  })
+}
+
+/** Declares a name. Returns false, and reports an error, if it is declared already. */
+export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
+  const before = d.places.get(name.name)
+  if (!before) {
+    d.places.set(name.name, { what, span: name.span })
+    return true
+  }
+  d.report.error({
+    code: 'check/duplicate',
+    message: `${name.name} is declared twice`,
+    span: name.span,
+    labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
+    hint: 'declarations of a kernel or format share a name space',
+  })
+  return false
+}
+
+/**
+ * Reports names that are derived from the name of an axis: under such names, the axis's arrays and count are bound,
+ * cached and passed to kernels.
+ */
+export function checkOwnedNames(d: Declared): void {
+  for (const a of d.axes.values())
+    for (const name of isStored(a) && !isDense(a) ? ownedNames(a.name) : []) {
+      const other = d.places.get(name)
+      if (!other) continue
+      const own = d.places.get(a.name)
+      d.report.error({
+        code: 'check/duplicate',
+        message: `${name} is the name of the storage of axis ${a.name}`,
+        span: other.span,
+        labels: own ? [{ span: own.span, text: `the ${own.what} ${a.name} is declared here` }] : [],
+        hint: `rename the ${other.what} or the axis`,
+      })
+    }
+}
+
+export function storedAxis(d: Declared, name: string): StoredAxis | null {
+  const a = d.axes.get(name)
+  return a && isStored(a) ? a : null
+}
+
+/** Returns the axis whose coordinates an axis visits: itself, or the base of a view; null for a fused axis. */
+function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
+  if (isStored(a)) return a
+  return isFused(a) ? null : storedAxis(d, a.base)
+}
+
+/** Returns the extent of the coordinates of an axis; null for a fused axis. */
+export function extentOf(d: Declared, a: Axis): Expr | null {
+  return coordinateAxis(d, a)?.extent ?? null
+}
+
+/** Returns the names from the root to the axis. */
+export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
+  const parent = parentOf(a)
+  const up = parent === null ? null : storedAxis(d, parent)
+  return up ? [...chainOf(d, up), a.name] : [a.name]
+}

@@ -1,0 +1,69 @@
+/** Elaboration of a kernel: AST → Stage I. */
+
+import { checkKinds } from '../../analysis/dependence/iterator-kinds.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Monoid } from '../../ir/values/monoid.ts'
+import type { Report } from '../diagnostics.ts'
+import { checkBitmaps, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
+import { checkGathered, declareBuffers } from './buffers.ts'
+import { checkDataflow } from './definite-assignment.ts'
+import { checkOwnedNames, nothingDeclared } from './kernel-names.ts'
+import { Scope } from './statement-scope.ts'
+import { elaborateIteration } from './statements.ts'
+
+const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'
+const isBuffer = (m: Ast.Member): m is Ast.BufferDecl => m.kind === 'buffer'
+const isIterate = (m: Ast.Member): m is Ast.Iterate => m.kind === 'iterate'
+
+/** Returns the kernel; null if an error was reported. */
+export function elaborateKernel(
+  name: string,
+  k: Ast.Kernel,
+  monoid: (name: Ast.Ident) => Monoid | null,
+  report: Report,
+): Kernel1 | null {
+  const before = report.count
+  // The errors of a monoid may have been reported for an earlier kernel.
+  let isWhole = true
+  const d = nothingDeclared(report, (name) => {
+    const found = monoid(name)
+    isWhole &&= found !== null
+    return found
+  })
+  declareParams(d, k.params)
+  const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
+  const axes = k.members.filter(isAxis)
+  declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel', report))
+  checkBitmaps(d)
+  checkPackings(d)
+  for (const { claims, name } of axes)
+    for (const claim of claims)
+      report.error({
+        code: 'check/claim',
+        message: `axis ${name.name} of a kernel cannot be ${claim.name}`,
+        span: claim.span,
+        hint: 'formats claim properties of their axes',
+      })
+  declareBuffers(d, k.members.filter(isBuffer), k.members.filter(isIterate))
+  checkGathered(d, axes)
+  checkOwnedNames(d)
+  const body = k.members
+    .filter(isIterate)
+    .map((s) => elaborateIteration(d, s, new Scope()))
+    .filter((s): s is Iteration => s !== null)
+  const kernel: Kernel1 = {
+    stage: 1,
+    name,
+    params: [...d.params.values()],
+    axes: [...d.axes.values()],
+    buffers: [...d.buffers.values()],
+    body,
+    reformats: [],
+    span: k.span,
+  }
+  for (const wrong of checkKinds(kernel)) report.error(wrong)
+  // If statements are missing, errors about unwritten buffers would be unreliable.
+  if (isWhole && report.count === before) for (const wrong of checkDataflow(kernel)) report.error(wrong)
+  return isWhole && report.count === before ? kernel : null
+}

@@ -1,0 +1,32 @@
+/** Resolution of names in schedules, choices and spaces. */
+import type { Scope as FileScope } from '../../ast/linked-program.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Instr, Memory } from '../../ir/instructions/instr.ts'
+import type { Choice } from '../choices/choice-types.ts'
+import type { Report } from '../diagnostics.ts'
+import type { FindFormat } from '../formats/format-uses.ts'
+import type { Family } from '../instructions/instances.ts'
+import type { Space } from '../spaces/space-types.ts'
+import type { Schedule } from './schedule-types.ts'
+
+/** A declaration with steps, in which names have the same meaning. */
+export type OfSteps = Ast.Schedule | Ast.Space
+
+export interface Resolve {
+  readonly report: Report
+  readonly scope: FileScope
+  /** The kernel; null if it has errors. */
+  readonly kernel: Kernel1 | null
+  readonly format: FindFormat
+  readonly memory: (name: Ast.Ident, plain: readonly string[]) => Family<Memory> | null
+  readonly instr: (name: Ast.Ident) => Family<Instr> | null
+  /** Returns a schedule of the same kernel; null if it has errors or is being resolved. */
+  readonly schedule: (s: Ast.Schedule, path: readonly OfSteps[]) => Schedule | null
+  /** Returns a choice of the same kernel; null if it has errors or is being resolved. */
+  readonly choice: (c: Ast.Choice, path: readonly Ast.Choice[]) => Choice | null
+  /** Returns the imported choice that a choice with `extends` extends; undefined for other choices. */
+  readonly extended: (c: Ast.Choice) => Ast.Choice | undefined
+  /** Returns a space of the same kernel; null if it has errors or is being resolved. */
+  readonly space: (s: Ast.Space, path: readonly Ast.Space[]) => Space | null
+}

@@ -1,0 +1,86 @@
+/** Parameters of schedules and choices: integers, whose defaults may name earlier parameters. */
+import type { Diagnostic, Span } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import type { Report } from '../diagnostics.ts'
+import { type Names, settled } from '../expressions/expressions.ts'
+import { integersOver, plain } from '../expressions/type-conversion.ts'
+
+export interface ScheduleParam {
+  readonly name: string
+  /** An integer expression over earlier parameters; null if an argument is required. */
+  readonly default: Expr | null
+}
+
+export function scheduleParams(s: Ast.KernelSchedule, report: Report): readonly ScheduleParam[] {
+  const params: ScheduleParam[] = []
+  for (const p of s.params) {
+    const known = params.map((q) => q.name)
+    if (known.includes(p.name.name))
+      report.error({
+        code: 'check/duplicate',
+        message: `${s.kind === 'space' ? 'space' : 'schedule'} ${s.name.name} has two parameters ${p.name.name}`,
+        span: p.name.span,
+        hint: `rename a parameter ${p.name.name}`,
+      })
+    const fallback =
+      p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
+    params.push({ name: p.name.name, default: fallback })
+  }
+  return params
+}
+
+/** Returns the diagnostic for an argument of another type than `what`. */
+export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnostic => ({
+  code: 'check/argument-type',
+  message: `an argument is ${what}, and this is ${dtype}`,
+  span,
+  hint: dtype === 'bool' ? 'convert the argument: i32(…)' : 'round the argument down: i32(…)',
+})
+
+/** Returns an argument of a kind, over these names; null after a reported error. */
+export function argumentOver(
+  names: Names,
+  e: Ast.Expr,
+  kind: 'integer' | 'real',
+  report: Report,
+): Expr | null {
+  const x = settled(e, names, report)
+  if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool')) return x
+  return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', x.dtype, e.span))
+}
+
+/** Returns a scope of i32 names and constants of parts only. */
+export function parameters(
+  known: ReadonlySet<string>,
+  what: string,
+  parts: readonly string[],
+  report: Report,
+): Names {
+  const refuse = (e: Ast.Expr): null =>
+    report.error({
+      code: 'check/unknown-name',
+      message: `only ${what} can be used here`,
+      span: e.span,
+      expected: integersOver([...known, ...parts.map((p) => `${p}.NAME`)]),
+    })
+  return {
+    name: (e) =>
+      known.has(e.name)
+        ? plain(variable(e.name, 'i32', e.span))
+        : report.error({
+            code: 'check/unknown-name',
+            message: `there is no ${e.name} here`,
+            span: e.span,
+            expected: what,
+            lookup: { name: e.name, candidates: [...known] },
+          }),
+    access: refuse,
+    field: (e) =>
+      parts.includes(e.object.name)
+        ? plain(variable(`${e.object.name}.${e.field.name}`, 'i32', e.span))
+        : refuse(e),
+    real: 'f64',
+  }
+}

@@ -1,0 +1,267 @@
+import type * as Ast from '../../ast/nodes.ts'
+import { mayDeriveFrom, mayNameAxisArray } from '../../ir/coordinates/derived-names.ts'
+import type { AnyFormat, FormatParam } from '../../ir/formats/format.ts'
+import { tablesOf } from '../../ir/formats/format-tables.ts'
+import type { Instr, Memory } from '../../ir/instructions/instr.ts'
+import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
+import { checkArguments, formatArguments } from '../formats/format-uses.ts'
+import { type Family, instanceArguments } from '../instructions/instances.ts'
+import type { OfSteps, Resolve } from './resolve.ts'
+import { argumentOver, parameters, scheduleParams } from './schedule-params.ts'
+import type { AppliedFormat, Schedule } from './schedule-types.ts'
+
+export function elaborateSchedule(s: Ast.Schedule, r: Resolve, path: readonly OfSteps[]): Schedule | null {
+  const { report } = r
+  const before = report.count
+  const params = scheduleParams(s, report)
+  const walk = new StepWalk(s, r, path, new Set(params.map((p) => p.name)))
+  walk.steps(s.steps, [])
+  if (report.count > before) return null
+  const { formats, uses, memories, instrs } = walk
+  return {
+    kernel: s.kernel.name,
+    name: s.name.name,
+    params,
+    steps: s.steps,
+    formats,
+    uses,
+    memories,
+    instrs,
+    span: s.span,
+  }
+}
+
+/** Memories that need no declaration. */
+const PLAIN = ['shared', 'register']
+
+/** Resolves the names in steps, in order, because steps may name results of earlier ones. */
+export class StepWalk {
+  readonly formats = new Map<Ast.AsStep, AppliedFormat>()
+  readonly uses = new Map<string, Schedule>()
+  readonly memories = new Map<string, Family<Memory>>()
+  readonly instrs = new Map<string, Family<Instr>>()
+  readonly #made = new Set<string>()
+  readonly #tables = new Set<string>()
+  readonly #s: OfSteps
+  readonly #r: Resolve
+  readonly #path: readonly OfSteps[]
+  readonly #params: ReadonlySet<string>
+
+  constructor(s: OfSteps, r: Resolve, path: readonly OfSteps[], params: ReadonlySet<string>) {
+    this.#s = s
+    this.#r = r
+    this.#path = path
+    this.#params = params
+  }
+
+  /** Resolves a list of steps. `parts` has the names that enclosing `each part` steps give. */
+  steps(list: readonly Ast.Step[], parts: readonly string[]): void {
+    for (const step of list) this.#step(step, parts)
+  }
+
+  #step(step: Ast.Step, parts: readonly string[]): void {
+    if (step.kind === 'step') {
+      const values = valuesIn(step.args)
+      for (const v of values) if (v.kind === 'integer') this.#number(v.value, 'integer', parts)
+      for (const v of values) this.#value(v, parts)
+      return
+    }
+    if (step.kind === 'use') {
+      for (const e of step.args) this.#number(e, 'integer', parts)
+      const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
+      if (used) this.uses.set(step.schedule.name, used)
+      return
+    }
+    this.#checkBuffer(step.buffer, parts)
+    if (step.kind === 'as') this.#apply(step, parts)
+    if (step.kind === 'as') for (const e of step.live?.capacity?.positions ?? []) this.#ofSizes(e, parts)
+    if (step.kind === 'each') this.#each(step, parts)
+  }
+
+  /** Resolves the name in a value. Loops and loop nests are resolved when the steps are applied. */
+  #value(v: Ast.StepValue, parts: readonly string[]): void {
+    if (v.kind === 'name' && v.of === 'buffer') this.#checkBuffer(v.name, parts)
+    if (v.kind === 'name' && v.of === 'new buffer') this.#made.add(v.name.name)
+    if (v.kind === 'name' && v.of === 'size') this.#checkSize(v.name)
+    if (v.kind !== 'instance') return
+    const { name, args, span } = v.use
+    if (v.of === 'instr') {
+      const instr = this.#r.instr(name)
+      if (instr && this.#instance(v.use, instr, parts)) this.instrs.set(name.name, instr)
+      return
+    }
+    const plain = PLAIN.includes(name.name)
+    if (plain) checkArguments(name.name, args.length, [], span, this.#r.report)
+    const memory = plain ? null : this.#r.memory(name, PLAIN)
+    if (memory && this.#instance(v.use, memory, parts)) this.memories.set(name.name, memory)
+  }
+
+  /** Returns the value of a numeric argument; null if the value depends on parameters, and after a reported error. */
+  #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
+    const { report } = this.#r
+    const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
+    const x = argumentOver(names, e, kind, report)
+    return x?.kind === 'const' ? x.value : null
+  }
+
+  #ofSizes(e: Ast.Expr, parts: readonly string[]): void {
+    const { kernel, report } = this.#r
+    const sizes = kernel?.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])) ?? []
+    const what = 'sizes of the kernel and parameters of the schedule'
+    argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts, report), e, 'integer', report)
+  }
+
+  /** Returns whether the arguments are valid. Constant arguments are checked by creating the instance. */
+  #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
+    const { report } = this.#r
+    const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report)
+    if (!args?.every((a) => a !== null)) return args !== null
+    return family.tryInstantiate(args, report, use.span) !== null
+  }
+
+  /**
+   * Reports a parameter in place of a size of the kernel: in all other places, the name means the parameter's value.
+   */
+  #checkSize(name: Ast.Ident): void {
+    if (!this.#params.has(name.name)) return
+    this.#r.report.error({
+      code: 'check/duplicate',
+      message: `${name.name} is a parameter of schedule ${this.#s.name.name}, and must be a size of the kernel here`,
+      span: name.span,
+      expected: 'a size of the kernel, of another name than the parameters',
+      hint: 'rename the parameter; the argument is checked as `require SIZE == PARAMETER`',
+    })
+  }
+
+  #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
+    const { kernel, report } = this.#r
+    if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
+    const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
+    // Other schedules and callers may have stored the tensor before: in parts, over axes of a format, or in a format
+    // built at run time.
+    const isMade = [...kernel.buffers.map((b) => b.name), ...this.#tables].some((of) =>
+      mayDeriveFrom(name.name, of),
+    )
+    if (candidates.includes(name.name) || isMade || mayNameAxisArray(name.name)) return
+    report.error({
+      code: 'check/unknown-buffer',
+      message: `kernel ${kernel.name} has no buffer ${name.name}`,
+      span: name.span,
+      lookup: { name: name.name, candidates },
+    })
+  }
+
+  /**
+   * Records the tables of a format's sorts: later steps may name these tables, because they can be cached like other
+   * buffers.
+   */
+  #readAhead(format: AnyFormat): void {
+    for (const table of tablesOf(format)) this.#tables.add(table)
+  }
+
+  #each(step: Ast.EachStep, parts: readonly string[]): void {
+    const { name } = step.as
+    if (this.#params.has(name) || parts.includes(name))
+      this.#r.report.error({
+        code: 'check/duplicate',
+        message: `${name} has another meaning in schedule ${this.#s.name.name}`,
+        span: step.as.span,
+        hint: 'choose another name for the part',
+      })
+    if (step.what === 'part') this.steps(step.steps, [...parts, name])
+    else this.#eachNest(step, parts)
+  }
+
+  /**
+   * Resolves a block for each loop nest. The block may have steps on loops only: other steps concern the kernel, or all
+   * loop nests.
+   */
+  #eachNest(step: Ast.EachStep, parts: readonly string[]): void {
+    const { report } = this.#r
+    if (parts.length > 0)
+      report.error({
+        code: 'check/nest-in-part',
+        message: `the loop nests that write ${step.buffer.name} belong to every part`,
+        span: step.span,
+        expected: 'each nest of … as … outside of each part of …',
+        hint: 'move `each nest` out of the block',
+      })
+    for (const s of step.steps) {
+      if (s.kind === 'step') this.#step(s, parts)
+      else
+        report.error({
+          code: 'check/step-in-nest',
+          message: 'each nest contains only steps on loops',
+          span: s.span,
+          expected: 'split, reorder, bind, …',
+          hint: 'move the step before or after the block',
+        })
+    }
+  }
+
+  #apply(step: Ast.AsStep, parts: readonly string[]): void {
+    const { report, format: find } = this.#r
+    const single = singleUse(step.parts)
+    if (!single) {
+      const constant = (name: string): boolean =>
+        this.#params.has(name) || parts.some((p) => name.startsWith(`${p}.`))
+      const made = composeInPlace(step.parts, constant, find, report)
+      if (made) {
+        this.formats.set(step, made)
+        this.#readAhead(made.format)
+      }
+      return
+    }
+    const format = find(single.format)
+    if (!format) return
+    const number = (e: Ast.Expr, { kind }: FormatParam): Ast.Expr => {
+      this.#number(e, kind === 'real' ? 'real' : 'integer', parts)
+      return e
+    }
+    const args = formatArguments(single, format, number, report)
+    if (args) this.formats.set(step, { format, args })
+    this.#readAhead(format)
+  }
+}
+
+/** Returns the values in the arguments of a step, including values in lists. */
+const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =>
+  args.flatMap((a) => (typeof a === 'string' ? [] : a.value.kind === 'list' ? a.value.items : [a.value]))
+
+function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly OfSteps[]): Schedule | null {
+  const { name, span } = step.schedule
+  const known = r.scope.schedules.get(s.kernel.name)
+  const decl = known?.get(name)
+  if (!decl)
+    return r.report.error({
+      code: 'check/unknown-schedule',
+      message: `kernel ${s.kernel.name} has no schedule ${name}`,
+      span,
+      lookup: { name, candidates: [...(known?.keys() ?? [])] },
+    })
+  if (decl.kind === 'choice')
+    return r.report.error({
+      code: 'check/choice-used',
+      message: `${name} is chosen when data are bound, and has no steps before`,
+      span,
+      expected: 'a schedule with steps',
+      hint: `use a schedule of the dispatch: ${[...new Set(decl.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+    })
+  if (decl.kind === 'space')
+    return r.report.error({
+      code: 'check/space-used',
+      message: `${name} is a space, whose steps are not decided`,
+      span,
+      expected: 'a schedule with steps',
+      hint: `move \`use ${name}\` into a space`,
+    })
+  if (path.includes(decl))
+    return r.report.error({
+      code: 'check/schedule-cycle',
+      message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
+      span,
+      hint: 'remove this `use`, or another `use` of the cycle',
+    })
+  if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
+  return r.schedule(decl, path)
+}

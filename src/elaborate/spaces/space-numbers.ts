@@ -1,0 +1,106 @@
+/** Elaboration of a space's numbers (decisions with numeric values), and of conditions on these numbers. */
+import { SptError } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import { printExpr } from '../../ast/print.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { ChoiceNames } from '../choices/choice-names.ts'
+import type { Report } from '../diagnostics.ts'
+import { elaborateExpr, settled, truth } from '../expressions/expressions.ts'
+import { wrongArgument } from '../schedules/schedule-params.ts'
+import { expressionsIn, namesIn } from './space-mentions.ts'
+import type { NumberDecision, NumberList, SpaceCondition } from './space-types.ts'
+import { numbersOf } from './space-values.ts'
+
+export class SpaceNumbers {
+  /** The conditions of the space, in the order of their elaboration. */
+  readonly conditions: SpaceCondition[] = []
+  readonly #declared: readonly Ast.NumberDecision[]
+  readonly #names: ChoiceNames
+  readonly #report: Report
+
+  constructor(declared: readonly Ast.NumberDecision[], names: ChoiceNames, report: Report) {
+    this.#declared = declared
+    this.#names = names
+    this.#report = report
+  }
+
+  /** Returns the decision of a number; null after a reported error. Its condition becomes a condition of the space. */
+  elaborated(n: Ast.NumberDecision): NumberDecision | null {
+    const report = this.#report
+    const name = n.name.name
+    const values = this.#values(n.values)
+    if (n.where) this.condition(n.where)
+    if (!values) return null
+    const all = this.#declared.map((m) => m.name.name)
+    const mentioned = all.filter((m) => expressionsIn(values).some((e) => freeVars(e).has(m)))
+    const late = mentioned.find((m) => all.indexOf(m) >= all.indexOf(name))
+    if (late !== undefined)
+      report.error({
+        code: 'check/decision-order',
+        message: `the values of ${name} depend on ${late === name ? 'itself' : `${late}, which is decided later`}`,
+        span: n.span,
+        hint: late === name ? 'write a condition: `only where (…)`' : `move ${late} before ${name}`,
+      })
+    const isFixed = values.kind === 'list' && values.entries.length === 1
+    const made = { name, values, isFixed, numbers: new Set(mentioned), span: n.span }
+    try {
+      const listed = numbersOf(made, () => undefined)
+      if (listed?.length === 0)
+        report.error({
+          code: 'check/empty-space',
+          message: `${name} has no values`,
+          span: n.span,
+          hint: `add values, or remove ${name}`,
+        })
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      for (const d of e.diagnostics) report.error(d)
+    }
+    return made
+  }
+
+  #values(v: Ast.NumberList): NumberList | null {
+    const integer = (e: Ast.Expr): Expr | null => this.integer(e)
+    if (v.kind === 'range') {
+      const [from, to, by] = [integer(v.from), integer(v.to), v.by && integer(v.by)]
+      return from && to && (by || !v.by) ? { kind: 'range', from, to, by } : null
+    }
+    const entries = v.widths.map((w) => {
+      const [value, power] = [integer(w.value), w.power && integer(w.power)]
+      return value && (power || !w.power) ? { value, power, doubling: w.doubling } : null
+    })
+    const whole = entries.filter((e) => e !== null)
+    return whole.length === entries.length ? { kind: 'list', entries: whole } : null
+  }
+
+  integer(e: Ast.Expr): Expr | null {
+    const x = settled(e, this.#names, this.#report)
+    if (x && x.dtype !== 'i32') return this.#report.error(wrongArgument('an integer', x.dtype, e.span))
+    return x
+  }
+
+  /**
+   * Returns the condition with the numbers that it mentions; an empty list if there is no condition, or after a
+   * reported error.
+   */
+  conditionsOf(e: Ast.Expr | null): readonly SpaceCondition[] {
+    if (!e) return []
+    const t = elaborateExpr(e, this.#names, this.#report)
+    const expr = t && truth(t, e.span, this.#report)
+    if (!expr) return []
+    const free = freeVars(expr)
+    const numbers = this.#declared.map((n) => n.name.name).filter((n) => free.has(n))
+    return [{ expr, text: printExpr(e), numbers, span: e.span }]
+  }
+
+  condition(e: Ast.Expr): void {
+    this.conditions.push(...this.conditionsOf(e))
+  }
+
+  /** Returns the numbers of the space that a node mentions. */
+  mentionedIn(node: unknown): ReadonlySet<string> {
+    const names = new Set(this.#declared.map((n) => n.name.name))
+    return new Set(namesIn(node).filter((n) => names.has(n)))
+  }
+}

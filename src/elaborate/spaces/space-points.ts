@@ -1,0 +1,57 @@
+/** Points of a space: the open decision, the decided names, and the schedule of a complete point. */
+import { fail } from '../../ast/diagnostic.ts'
+import type * as Ast from '../../ast/nodes.ts'
+import type { Schedule } from '../schedules/schedule-types.ts'
+import type { OpenValues, SpacePoint, SpaceUse } from './space-values.ts'
+import { Walk } from './space-walk.ts'
+
+/**
+ * Returns the next decision that a point leaves open; null for a complete point. @throws SptError `space/…`, and the
+ * errors of `known`
+ */
+export const openIn = (use: SpaceUse, point: SpacePoint): OpenValues | null => new Walk(use, point, '').open
+
+/** Returns a key of the part of a space that remains after a point: equal keys mean equal remainders. */
+export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use, point, '').rest
+
+/** Returns the schedule of a complete point, with arguments for its parameters. */
+export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
+
+/** Returns the names of the decisions for which a point has values. */
+export const decidedIn = (use: SpaceUse, point: SpacePoint): ReadonlySet<string> =>
+  new Set(new Walk(use, point, '').decided)
+
+/** Checks that a point has values for these decisions only. @throws SptError `space/point` */
+export function refuseOthers(space: string, point: SpacePoint, decided: ReadonlySet<string>): void {
+  const more = Object.keys(point).find((name) => !decided.has(name))
+  if (more === undefined) return
+  fail({
+    code: 'space/point',
+    message: `${space} decides nothing called ${more} after the other values`,
+    lookup: { name: more, candidates: [...decided] },
+    expected: [...decided].join(', ') || 'no values',
+    hint: `omit ${more}`,
+  })
+}
+
+/**
+ * Returns the schedule of the program, with its arguments, if a schedule from `scheduleIn` only uses this one; null if
+ * it has other steps.
+ */
+export function soleUse(
+  schedule: Schedule,
+): { readonly name: string; readonly args: readonly number[] } | null {
+  const [step, ...more] = schedule.steps
+  if (step?.kind !== 'use' || more.length > 0) return null
+  const { name } = step.schedule
+  // Names of schedules contain no dot; prefixes of nested spaces do.
+  if (name.includes('.')) return soleUse(schedule.uses.get(name)!)
+  const args = step.args.map(literalValue)
+  return args.every((a) => a !== null) ? { name, args } : null
+}
+
+function literalValue(e: Ast.Expr): number | null {
+  if (e.kind === 'number') return e.value
+  const inner = e.kind === 'unary' && e.op === 'neg' ? literalValue(e.x) : null
+  return inner === null ? null : -inner
+}

@@ -1,0 +1,227 @@
+/** Elaboration of search spaces: their decisions, conditions and steps. */
+import type * as Ast from '../../ast/nodes.ts'
+import { print, printGroup, printParts, printStep } from '../../ast/print.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
+import { knownStatistics } from '../choices/live-coverage.ts'
+import { checkArguments } from '../formats/format-uses.ts'
+import type { Resolve } from '../schedules/resolve.ts'
+import { StepWalk } from '../schedules/schedules.ts'
+import { isEmpty } from './space-emptiness.ts'
+import { refuseUnused } from './space-mentions.ts'
+import { SpaceNumbers } from './space-numbers.ts'
+import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
+
+/** Returns the space; null after a reported error. @param path the spaces that are being elaborated */
+export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
+  const { report, kernel } = r
+  if (!kernel) return null
+  const before = report.count
+  const made = new Elaboration(s, { ...r, kernel }, [...path, s]).space()
+  if (report.count > before) return null
+  refuseUnused(made, s, r)
+  const params = new Map(made.params.map((p) => [p.name, undefined]))
+  if (report.count === before && isEmpty({ space: made, params, known: () => undefined }))
+    report.error({
+      code: 'check/empty-space',
+      message: `no point of ${s.kernel.name}.${s.name.name} meets the conditions`,
+      span: s.name.span,
+      labels: made.conditions.map(({ span }) => ({ span, text: 'must hold' })),
+      hint: 'leave out a condition, or give more values',
+    })
+  return report.count > before ? null : made
+}
+
+class Elaboration {
+  readonly #s: Ast.Space
+  readonly #r: Resolve & { readonly kernel: Kernel1 }
+  readonly #path: readonly Ast.Space[]
+  readonly #params: Space['params']
+  readonly #decisions: readonly Ast.NumberDecision[]
+  readonly #numbers: SpaceNumbers
+  readonly #declared: ReadonlyMap<string, Ast.FormatDecision>
+  readonly #names: ChoiceNames
+  readonly #walk: StepWalk
+  /** Names of decisions, and prefixes of nested spaces. */
+  readonly #taken: Set<string>
+
+  constructor(s: Ast.Space, r: Resolve & { readonly kernel: Kernel1 }, path: readonly Ast.Space[]) {
+    const { kernel, report } = r
+    this.#s = s
+    this.#r = r
+    this.#path = path
+    this.#params = decidedParams(s, kernel, report)
+    this.#decisions = s.items.filter((x) => x.kind === 'numbers')
+    const formats = s.items.filter((x) => x.kind === 'formats')
+    this.#declared = new Map(formats.map((f) => [f.name.name, f]))
+    this.#taken = new Set(this.#params.map((p) => p.name))
+    for (const { name } of [...formats, ...this.#decisions]) this.#take(name)
+    const names = [...this.#params.map((p) => p.name), ...this.#decisions.map((n) => n.name.name)]
+    const constants = { names: [], what: 'constants, as numbers of a space are decided later' }
+    this.#names = new ChoiceNames(kernel, names, r, constants)
+    this.#numbers = new SpaceNumbers(this.#decisions, this.#names, report)
+    this.#walk = new StepWalk(s, r, [], new Set(names))
+  }
+
+  #take(name: Ast.Ident): void {
+    const { report, kernel } = this.#r
+    refuseMeaning(name, kernel, report)
+    if (this.#taken.has(name.name))
+      report.error({
+        code: 'check/duplicate',
+        message: `${name.name} has another meaning in space ${this.#s.name.name}`,
+        span: name.span,
+        hint: `rename this ${name.name}`,
+      })
+    this.#taken.add(name.name)
+  }
+
+  /** Returns an unused name `use`, `use2`, … for a decision without a name in the text. */
+  #unnamed(word: string): string {
+    for (let k = 1; ; k++) {
+      const name = k === 1 ? word : `${word}${k}`
+      if (this.#taken.has(name)) continue
+      this.#taken.add(name)
+      return name
+    }
+  }
+
+  space(): Space {
+    const { items, kernel, name } = this.#s
+    const numbers = this.#decisions.map((n) => this.#numbers.elaborated(n))
+    for (const x of items) if (x.kind === 'only') this.#numbers.condition(x.cond)
+    const formats = new Map([...this.#declared].map(([own, f]) => [own, this.#format(f)]))
+    const steps = items.filter((x) => x.kind !== 'numbers' && x.kind !== 'formats' && x.kind !== 'only')
+    const body = this.#steps(steps)
+    const { formats: applied, uses, memories, instrs } = this.#walk
+    return {
+      kernel: kernel.name,
+      name: name.name,
+      params: this.#params,
+      formats,
+      numbers: numbers.filter((n) => n !== null),
+      conditions: this.#numbers.conditions,
+      body,
+      names: { formats: applied, uses, memories, instrs },
+      statistics: knownStatistics(this.#names.statistics, [], this.#r.kernel, this.#r.report),
+      device: this.#names.device,
+      text: print({ kind: 'file', imports: [], decls: [this.#s], span: name.span }),
+      span: name.span,
+    }
+  }
+
+  #format(f: Ast.FormatDecision): FormatDecision {
+    const options = f.options.map((o): Option => {
+      return {
+        text: printParts(o.parts),
+        conditions: this.#numbers.conditionsOf(o.where),
+        numbers: this.#numbers.mentionedIn(o.parts),
+      }
+    })
+    this.#refuseTwice(options, f.options, f.name.name)
+    return { name: f.name.name, options }
+  }
+
+  #refuseTwice(options: readonly Option[], nodes: readonly Ast.Node[], what: string): void {
+    options.forEach(({ text }, k) => {
+      const first = options.findIndex((o) => o.text === text)
+      if (first < k)
+        this.#r.report.error({
+          code: 'check/duplicate',
+          message: `${text} is listed twice for ${what}`,
+          span: nodes[k]!.span,
+          labels: [{ span: nodes[first]!.span, text: 'first here' }],
+          hint: `remove a duplicate ${text}`,
+        })
+    })
+  }
+
+  #steps(steps: readonly Ast.SpaceStep[]): readonly SpaceStep[] {
+    return steps.flatMap((s): readonly SpaceStep[] => {
+      if (s.kind === 'uses') return [this.#uses(s)]
+      if (s.kind === 'either') return [this.#either(s)]
+      const decided = s.kind === 'as' && !s.parts[1] ? this.#declared.get(s.parts[0]!.format.name) : undefined
+      if (s.kind === 'as' && decided) return [this.#applied(s, decided)]
+      this.#walk.steps([s], [])
+      return [{ kind: 'step', step: s, numbers: this.#numbers.mentionedIn(s) }]
+    })
+  }
+
+  /** Returns the step `A as F`, with one step for each option of F. */
+  #applied(s: Ast.AsStep, decided: Ast.FormatDecision): SpaceStep {
+    const [part] = s.parts
+    const given = part?.args[0] ?? part?.where
+    if (given)
+      this.#r.report.error({
+        code: 'check/arguments',
+        message: `${decided.name.name} is decided with its arguments`,
+        span: given.span,
+        expected: `${s.buffer.name} as ${decided.name.name}`,
+      })
+    const steps = decided.options.map((o): Ast.AsStep => ({ ...s, parts: o.parts }))
+    this.#walk.steps(steps, [])
+    // Numbers that the options mention belong to the options.
+    const numbers = this.#numbers.mentionedIn({ ...s, parts: [] })
+    return { kind: 'format', format: decided.name.name, steps, numbers }
+  }
+
+  #either(s: Ast.Either): SpaceStep {
+    const name = this.#unnamed('either')
+    const options = s.groups.map((g): StepOption => {
+      return {
+        text: printGroup(g),
+        conditions: this.#numbers.conditionsOf(g.where),
+        numbers: new Set(),
+        body: this.#steps(g.steps),
+      }
+    })
+    this.#refuseTwice(options, s.groups, 'either')
+    return { kind: 'options', name, options }
+  }
+
+  #uses(s: Ast.UseAlternatives): SpaceStep {
+    const name = this.#unnamed('use')
+    const options = s.options.map((o): StepOption => {
+      const { schedule, args, span } = o
+      const step: Ast.UseStep = { kind: 'use', schedule, args, span }
+      const text = printStep(step).slice('use '.length)
+      return {
+        text,
+        conditions: this.#numbers.conditionsOf(o.where),
+        numbers: this.#numbers.mentionedIn(args),
+        body: this.#used(step),
+      }
+    })
+    this.#refuseTwice(options, s.options, 'use')
+    return { kind: 'options', name, options }
+  }
+
+  #used(step: Ast.UseStep): StepOption['body'] {
+    const { scope, report, space: find } = this.#r
+    const { name, span } = step.schedule
+    const decl = scope.schedules.get(this.#s.kernel.name)?.get(name)
+    const args = step.args.map((e) => this.#numbers.integer(e))
+    if (decl?.kind !== 'space') {
+      // Arguments may use names that steps cannot use: with the point, they are numbers.
+      const number = (e: Ast.Expr): Ast.Expr => ({ kind: 'number', value: 1, float: false, span: e.span })
+      this.#walk.steps([{ ...step, args: step.args.map(number) }], [])
+      const known = args.filter((a) => a !== null)
+      return [{ kind: 'use', step, args: known, numbers: this.#numbers.mentionedIn(step.args) }]
+    }
+    if (this.#path.includes(decl)) {
+      report.error({
+        code: 'check/space-cycle',
+        message: `space ${this.#s.name.name} uses itself${decl === this.#s ? '' : ` through ${name}`}`,
+        span,
+        hint: 'remove this `use`, or another `use` of the cycle',
+      })
+      return []
+    }
+    const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span, report)
+    const nested = find(decl, this.#path)
+    if (!nested || !fits) return []
+    for (const [asked, s] of nested.statistics) this.#names.statistics.set(asked, s)
+    for (const [asked, q] of nested.device) this.#names.device.set(asked, q)
+    return { space: nested, prefix: `${this.#unnamed(name)}.`, args, span }
+  }
+}
