@@ -11,7 +11,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { readParsed } from '../src/api/program.ts'
-import { SptError } from '../src/ast/diagnostic.ts'
+import { SptError } from '../src/ast/diagnostics/diagnostic.ts'
 import { emit } from '../src/backends/emit.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { readProgramText } from '../src/io/program-text.ts'

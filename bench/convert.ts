@@ -15,7 +15,7 @@
  * compiling and allocation, `memory` what a run takes at most besides the source. `host` is the median of the host's
  * conversion from coordinates, warm as well. Every result is compared: back to CSR on the device, with the matrix.
  */
-import { SptError } from '../src/ast/diagnostic.ts'
+import { SptError } from '../src/ast/diagnostics/diagnostic.ts'
 import { instantiate } from '../src/formats/instance/instantiate.ts'
 import type { StoredAxis } from '../src/ir/coordinates/axis.ts'
 import { variable } from '../src/ir/expressions/expr.ts'

@@ -4,8 +4,8 @@
  * Two texts: `kernel` is spmm with one schedule alone, `file` all of kernels/spmm.spt with what it imports.
  */
 import { readFileSync } from 'node:fs'
-import type { Program } from '../src/ast/linked-program.ts'
-import { print } from '../src/ast/print.ts'
+import type { Program } from '../src/ast/imports/linked-program.ts'
+import { print } from '../src/ast/print/print.ts'
 import { emit } from '../src/backends/emit.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { Compilation } from '../src/run/compile.ts'

@@ -10,10 +10,10 @@ import {
   type TextOrUrl,
   textOf,
 } from './api/program.ts'
-import { type Diagnostic, fail, type Source } from './ast/diagnostic.ts'
-import { type RenderOptions, render as renderAll } from './ast/render.ts'
-import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
-import { inPackage } from './ast/resolve-path.ts'
+import { type Diagnostic, fail, type Source } from './ast/diagnostics/diagnostic.ts'
+import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
+import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
+import { inPackage } from './ast/imports/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu.ts'
 import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
@@ -71,7 +71,7 @@ export {
   unpackIndices,
 } from './api/tensors.ts'
 export { Workspace, type WorkspaceOptions } from './api/workspace.ts'
-export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostic.ts'
+export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
 export type { ModuleText } from './backends/emit.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
 export type { Instr, Memory } from './ir/instructions/instr.ts'

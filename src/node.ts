@@ -19,9 +19,9 @@ import {
   type TextOrUrl,
   textOf,
 } from './api/program.ts'
-import { readPackaged } from './ast/packaged.ts'
-import { type ReadText, refuseImport, rooted } from './ast/resolve-imports.ts'
-import { inPackage } from './ast/resolve-path.ts'
+import { readPackaged } from './ast/imports/packaged.ts'
+import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
+import { inPackage } from './ast/imports/resolve-path.ts'
 import { devices as hosted } from './index.ts'
 import {
   type ReadOptions,

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { violations } from '../scripts/layers.mjs'
-import { AXES, type AxisWord, levelFormat } from '../src/ast/axis-kinds.ts'
+import { AXES, type AxisWord, levelFormat } from '../src/ast/nodes/axis-kinds.ts'
 
 const files = (dir: string): string[] =>
   readdirSync(dir, { withFileTypes: true }).flatMap((e) =>

@@ -1,5 +1,5 @@
 /** Checks that print PASS or FAIL, and what the rooms of the CUDA smoke test share. */
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { CudaDevice } from '../../src/runtime/cuda/index.ts'
 import type { ArgValue, Command, DeviceBuffer, HostArray, ModuleText } from '../../src/runtime/device.ts'
 

@@ -1,5 +1,5 @@
 /** What kernels compute, exactly. */
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { type CudaDevice, createCudaDevice } from '../../src/runtime/cuda/index.ts'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
 import { check, equal, expect, F32, I32, iota, launcher, put, refused } from './harness.ts'

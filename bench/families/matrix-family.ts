@@ -1,5 +1,5 @@
 /** Members of families by name. */
-import { fail } from '../../src/ast/diagnostic.ts'
+import { fail } from '../../src/ast/diagnostics/diagnostic.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 
 /** Something that is drawn from a few parameters and a seed. */

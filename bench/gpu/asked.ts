@@ -1,7 +1,7 @@
 /** What was asked for, checked before a device is opened: a run takes minutes, and a mistake in it none. */
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
-import { fail, SptError } from '../../src/ast/diagnostic.ts'
+import { fail, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { checkReplaceable } from '../../src/cache/replace-file.ts'
 import { withFileErrors } from '../../src/io/node-files.ts'
 import { packageFile } from '../support.ts'

@@ -1,5 +1,5 @@
 /** Kernels that take their device with them. */
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { CudaCallError, isSticky } from '../../src/runtime/cuda/errors.ts'
 
 export class DeviceLost extends Error {

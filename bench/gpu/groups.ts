@@ -5,7 +5,7 @@
  */
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { fail } from '../../src/ast/diagnostic.ts'
+import { fail } from '../../src/ast/diagnostics/diagnostic.ts'
 import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { type CoordTensor, coords, readTensor } from '../../src/node.ts'
 import { GROUP_FAMILIES, type GroupKind, type GroupPattern } from '../families/groups.ts'

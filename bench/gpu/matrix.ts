@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fail } from '../../src/ast/diagnostic.ts'
+import { fail } from '../../src/ast/diagnostics/diagnostic.ts'
 import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { readTensor } from '../../src/node.ts'
 import { FAMILIES, generateMatrix } from '../families.ts'

@@ -1,5 +1,5 @@
 /** What `--matrices` names: matrices, sizes of blocks, layers or tiles, or groups, each for the suites that have such data. */
-import { fail } from '../../src/ast/diagnostic.ts'
+import { fail } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { GroupKind } from '../families/groups.ts'
 import { groupKind } from './groups.ts'
 import { sources } from './matrix.ts'

@@ -1,5 +1,5 @@
 /** What a run of suites shares: devices, libraries, matrices, time. Each is opened when first asked for. */
-import { fail, SptError } from '../../src/ast/diagnostic.ts'
+import { fail, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { writeFile } from '../../src/io/node-files.ts'
 import { devices } from '../../src/node.ts'
 import { type Ceilings, ceilingsOf } from '../../src/runtime/ceilings.ts'

@@ -1,7 +1,7 @@
 /** Checks of arguments of API calls: options, devices, tensors. */
 
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, isRecord, nameText, show } from '../ast/diagnostics/expect-argument.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { DTYPE_BYTES } from '../ir/values/dtype.ts'
 import type { Device } from '../runtime/device.ts'
@@ -16,7 +16,7 @@ export {
   isRecord,
   nameText,
   show,
-} from '../ast/expect-argument.ts'
+} from '../ast/diagnostics/expect-argument.ts'
 
 /** Throws SptError `api/argument` unless `list` is a list whose entries all satisfy `holds`; the message names the first that does not. */
 export function expectEach(

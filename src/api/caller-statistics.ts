@@ -1,5 +1,5 @@
 /** Statistics given by the caller, such as `{ 'longest(j)': 700 }`, for the names in a dispatch. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Choice } from '../elaborate/index.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { byName } from '../ast/by-name.ts'
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { overflow } from '../run/overflow-error.ts'
 import type { Branch, DispatchSource } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'

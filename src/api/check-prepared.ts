@@ -1,5 +1,5 @@
 /** Checks of calls on a prepared kernel, before they are queued. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'

@@ -1,5 +1,5 @@
 /** Checks of the options of calls on a prepared kernel. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { RefOptions } from '../reference/index.ts'
 import type { ExplainOptions } from '../run/explain/index.ts'
 import { expectArgument, expectFlag, expectOptions } from './argument-checks.ts'

@@ -1,5 +1,5 @@
 /** Compilation of a kernel whose schedule is fixed: its own steps, or those of the auto-scheduler. */
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../run/compile.ts'
 import { type Defaulted, runOn } from '../run/default-schedules.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'

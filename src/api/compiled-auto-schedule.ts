@@ -1,6 +1,6 @@
 /** A compiled kernel without a schedule: bound data determines the partition of its loops. */
 import { byName } from '../ast/by-name.ts'
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { givenOf } from '../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'

@@ -1,6 +1,7 @@
 /** A kernel under a dispatch: each binding selects a schedule, and schedules are compiled on first use. */
-import { appliedName } from '../ast/applied-name.ts'
-import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
+
+import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../ast/print/applied-name.ts'
 import { checkDimensions, givenParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'

@@ -1,5 +1,5 @@
 /** Branches between which a dispatch selects at run time. */
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
 import type { RuntimeLists } from '../ir/coordinates/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'

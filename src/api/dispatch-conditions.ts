@@ -1,6 +1,7 @@
 /** Evaluation of a dispatch's conditions, with the reason for the selection. */
-import { appliedName } from '../ast/applied-name.ts'
-import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
+
+import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../ast/print/applied-name.ts'
 import { withoutDivisionByZero } from '../elaborate/expressions/division-by-zero.ts'
 import {
   type Branch,

@@ -1,5 +1,5 @@
 /** Dispatch of a prepared kernel: a fixed schedule, or one for each run by the latest fill ratio. */
-import type { SptError } from '../ast/diagnostic.ts'
+import type { SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
 import { withValues } from '../run/bind/update-values.ts'

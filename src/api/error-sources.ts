@@ -2,7 +2,7 @@
  * Error sources: errors that leave the API get the sources into which their spans point, so that their lines can be shown. The methods of
  * a class are wrapped when its first object is created.
  */
-import { withSources } from '../ast/diagnostic.ts'
+import { withSources } from '../ast/diagnostics/diagnostic.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import { Uncloneable } from './uncloneable.ts'
 

@@ -1,5 +1,5 @@
 /** Checks of kernel arguments, for calls from JavaScript. */
-import { expectArgument } from '../ast/expect-argument.ts'
+import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
 import { Kernel } from './kernel.ts'
 
 /** Throws SptError `api/argument` unless the argument is a kernel. */

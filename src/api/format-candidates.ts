@@ -2,8 +2,9 @@
  * Candidate formats for a kernel without a schedule, for matrices with very uneven row lengths: formats of the program that treat rows by
  * length, each with the loop partition that the cost model predicts to be fastest.
  */
-import { appliedName } from '../ast/applied-name.ts'
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../ast/print/applied-name.ts'
 import { suitsUnevenSegments } from '../formats/uneven-segments.ts'
 import { type AnyFormat, formatOfOrder } from '../ir/formats/format.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'

@@ -1,7 +1,7 @@
 /** Lookup of declared memories and instructions by name, for steps in TypeScript. */
-import { fail, SptError } from '../ast/diagnostic.ts'
-import type * as Ast from '../ast/nodes.ts'
-import { parseExpression } from '../ast/parse.ts'
+import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../ast/nodes/nodes.ts'
+import { parseExpression } from '../ast/parse/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
 import { constantArguments, type Family, type Named } from '../elaborate/index.ts'
 import { sameData } from '../ir/expressions/structural-equality.ts'

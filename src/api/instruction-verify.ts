@@ -1,5 +1,5 @@
 /** Execution of the generated instruction tests on a device. */
-import { type Diagnostic, InternalError, SptError } from '../ast/diagnostic.ts'
+import { type Diagnostic, InternalError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { targetOf } from '../backends/targets/index.ts'
 import { add, int, mod, variable } from '../ir/expressions/expr.ts'
 import { substitute } from '../ir/expressions/expr-tree.ts'

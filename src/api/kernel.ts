@@ -1,5 +1,5 @@
 /** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'

@@ -6,8 +6,8 @@ import {
   type PermutableDimension,
   permutableDimensions,
 } from '../analysis/permutations/permutable-dimensions.ts'
-import { appliedName } from '../ast/applied-name.ts'
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../ast/print/applied-name.ts'
 import { elaborate } from '../elaborate/index.ts'
 import { isDenseRoot } from '../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'

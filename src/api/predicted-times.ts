@@ -1,5 +1,5 @@
 /** Predicted times of schedules on bound data, by the cost model. */
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import { runOn } from '../run/default-schedules.ts'

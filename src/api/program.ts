@@ -1,8 +1,8 @@
 /** Programs: elaborated `.spt` sources. */
-import { fail, type Source, withSources } from '../ast/diagnostic.ts'
-import { rejectInstructionTexts, type Shipped } from '../ast/instruction-texts.ts'
-import type { Program as Parsed } from '../ast/linked-program.ts'
-import type { Entry, ReadText, Trees } from '../ast/resolve-imports.ts'
+import { fail, type Source, withSources } from '../ast/diagnostics/diagnostic.ts'
+import { rejectInstructionTexts, type Shipped } from '../ast/imports/instruction-texts.ts'
+import type { Program as Parsed } from '../ast/imports/linked-program.ts'
+import type { Entry, ReadText, Trees } from '../ast/imports/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
 import type { Buffer1 } from '../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../ir/formats/format.ts'

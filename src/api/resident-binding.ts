@@ -1,6 +1,6 @@
 /** Binding of tensors that are resident in a kernel's formats, and of other inputs from the host. */
 import { byName } from '../ast/by-name.ts'
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import { indicesOf, indptrOf, maskOf } from '../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'

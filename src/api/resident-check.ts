@@ -1,6 +1,6 @@
 /** Checks of resident tensors that are bound to a kernel. */
 import { byName } from '../ast/by-name.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { bindingOf } from '../run/bind/binding-names.ts'

@@ -1,7 +1,7 @@
 /** Host data of a kernel with resident tensors, including their current entries: for `read`, `verify` and `explain`. */
 
 import { byName } from '../ast/by-name.ts'
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { additionalArrays } from '../ir/formats/format-tables.ts'
 import type { Dtype } from '../ir/values/dtype.ts'

@@ -1,5 +1,5 @@
 /** Tensors on a device: upload, conversion to a kernel's formats on the device, and binding without a copy to the host. */
-import { fail, withSources } from '../ast/diagnostic.ts'
+import { fail, withSources } from '../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { givenParams } from '../run/bind/bound-sizes.ts'

@@ -3,7 +3,7 @@
  * Schedules that build the format leave list lengths in memory. Under other schedules, the launches of a builder run from time to time.
  * Readback is asynchronous.
  */
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
 import type { Executable } from '../run/execute.ts'
 import { storedElsewhere } from '../run/overflow-error.ts'

@@ -2,7 +2,7 @@
  * Auto-scheduler: candidates for a kernel without a schedule (`search/sketch/shortlist.ts`), compared by the cost model on bound
  * data.
  */
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { someStmt } from '../ir/statements/tree.ts'
 import type { Compilation } from '../run/compile.ts'

@@ -1,7 +1,7 @@
 /** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
-import { appliedName } from '../ast/applied-name.ts'
-import { fail, resultOrError, type Span, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, type Span, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../ast/print/applied-name.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'

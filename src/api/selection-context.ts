@@ -1,5 +1,5 @@
 /** Properties of devices in conditions of dispatches: kind, figures and features. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../elaborate/index.ts'
 import type { Var } from '../ir/expressions/expr.ts'

@@ -1,6 +1,6 @@
 /** Parsing of expressions over the sizes of a kernel. */
-import { withSources } from '../ast/diagnostic.ts'
-import { parseExpression } from '../ast/parse.ts'
+import { withSources } from '../ast/diagnostics/diagnostic.ts'
+import { parseExpression } from '../ast/parse/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
 import { argumentOver, parameters } from '../elaborate/schedules/schedule-params.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'

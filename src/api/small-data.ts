@@ -1,6 +1,6 @@
 /** Small random data for a kernel, with results of the reference, for quick interpretation. */
 import { Facts } from '../analysis/integers/facts.ts'
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, chainTo } from '../ir/coordinates/axis.ts'
 import type { Kernel1, Param } from '../ir/coordinates/stage1.ts'
 import { variable } from '../ir/expressions/expr.ts'

@@ -2,7 +2,7 @@
  * Default schedule on software adapters (SwiftShader, llvmpipe, WARP). Compiling tiled and unrolled loops takes seconds there, which small
  * data never repay. So `parallel()` runs instead, up to an amount of work (docs/how-to/webgpu-limits.md).
  */
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, isFused } from '../ir/coordinates/axis.ts'
 import type { Kernel1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'

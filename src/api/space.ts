@@ -1,7 +1,7 @@
 /** Search spaces as values: decisions of a point are made one at a time, and ordinary steps apply a point. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
-import { fail, resultOrError } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { fail, resultOrError } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import {
   decidedIn,
   isEmptySpace,

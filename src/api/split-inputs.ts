@@ -1,6 +1,6 @@
 /** Inputs bound for several kernels, split into inputs of the unscheduled kernel, and list and set arguments of formats. */
 import { byName } from '../ast/by-name.ts'
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { callerTensor, givenOf } from '../run/bind/caller-tensors.ts'
 import type { Inputs } from '../run/bind/index.ts'

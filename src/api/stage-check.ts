@@ -2,7 +2,7 @@
  * Check of a kernel under a schedule at every stage: lowered for each target with verifiers, and run on small random data by the
  * interpreters of Stages II and III. Results must agree with the reference. Loaded on demand only.
  */
-import { InternalError, inPass, resultOrError, SptError } from '../ast/diagnostic.ts'
+import { InternalError, inPass, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Plan } from '../ir/statements/loops.ts'
 import { someStmt } from '../ir/statements/tree.ts'

@@ -1,5 +1,5 @@
 /** Execution of a bound kernel by the interpreters of Stages II and III. */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type Cells, poisonValue } from '../interpret/memory-cells.ts'
 import { interpret, type Order } from '../interpret/stage2.ts'
 import { interpretPlan } from '../interpret/stage3.ts'

@@ -1,5 +1,5 @@
 /** Stage verifiers as observers, for `load` or `observe`: they report the step or pass that broke an invariant. Loaded on demand only. */
-import { inPass, unreachable } from '../ast/diagnostic.ts'
+import { inPass, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { memoize } from '../ir/memoize.ts'
 import type { Kernel2, Plan } from '../ir/statements/loops.ts'

@@ -1,6 +1,6 @@
 /** Statistics of bound tensors for dispatches: sizes, and statistics of sparse structure. */
 import { byName } from '../ast/by-name.ts'
-import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Coverage, Statistic } from '../elaborate/index.ts'
 import {
   type Axis,

@@ -1,6 +1,6 @@
 /** Schedule steps as methods: each returns a new kernel, or throws with the reason. */
-import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
-import { expectOptions } from '../ast/expect-argument.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { type Expr, int } from '../ir/expressions/expr.ts'
 import type { AnyFormat } from '../ir/formats/format.ts'

@@ -1,7 +1,7 @@
 /** Tensors from arrays, typed arrays, and lists of numbers. */
 
 import { byName } from '../ast/by-name.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../ir/coordinates/axis.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import { packFields, unpackFields } from '../ir/values/packed-fields.ts'

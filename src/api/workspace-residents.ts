@@ -1,7 +1,7 @@
 /** Inputs of a workspace that are converted on its device, which is much faster for large tensors. */
 
 import { byName } from '../ast/by-name.ts'
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { isNonunique } from '../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'

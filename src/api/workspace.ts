@@ -1,6 +1,6 @@
 /** One set of inputs on a device for many schedules of a kernel, with shared conversions, uploads and reference results. */
 import { byName } from '../ast/by-name.ts'
-import { fail, withSources } from '../ast/diagnostic.ts'
+import { fail, withSources } from '../ast/diagnostics/diagnostic.ts'
 import { AllocationLimit, withAllocationLimit } from '../columns/allocate.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Buffer } from '../ir/statements/loops.ts'

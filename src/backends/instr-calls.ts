@@ -1,5 +1,5 @@
 /** Prints calls of declared instructions, and collects their requirements. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Memory } from '../ir/instructions/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instructions/instr-call.ts'
 import { walkStmts } from '../ir/statements/tree.ts'

@@ -1,5 +1,5 @@
 /** Printed modules, which backends pass to devices. */
-import type { Span } from '../ast/diagnostic.ts'
+import type { Span } from '../ast/diagnostics/diagnostic.ts'
 import type { Matrix } from '../ir/instructions/instr-call.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 

@@ -1,7 +1,7 @@
 /** Prints expressions of Stage III as C-like source. */
 
 import { isPacked } from '../analysis/instructions/memory-tiles.ts'
-import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { someExpr } from '../ir/expressions/expr-tree.ts'
 import { type SourceValues, valuesIn } from '../ir/expressions/wrapping-values.ts'

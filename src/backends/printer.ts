@@ -2,7 +2,7 @@
 
 import { Exact } from '../analysis/exact-narrowing.ts'
 import { isPacked } from '../analysis/instructions/memory-tiles.ts'
-import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type Expr, type Load, variable } from '../ir/expressions/expr.ts'
 import { substitute } from '../ir/expressions/expr-tree.ts'
 import type { CallPiece } from '../ir/instructions/instr-call.ts'

@@ -1,5 +1,5 @@
 /** Rejects launches that exceed shared memory, both for an open device and for a compilation target. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Buffer, Launch } from '../ir/statements/loops.ts'
 import { walkStmts } from '../ir/statements/tree.ts'
 

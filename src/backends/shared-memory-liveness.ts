@@ -8,7 +8,7 @@
  * "Async proxy"), so its target never reuses memory that threads stored to before.
  */
 
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import { accessesOf } from '../ir/statements/accesses.ts'
 import type { Buffer, Launch, Stmt } from '../ir/statements/loops.ts'
 import { barrier } from '../ir/statements/statement-builders.ts'

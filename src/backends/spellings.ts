@@ -2,7 +2,7 @@
  * Spelling table of a C-like target language; `printer.ts` is shared by all targets. Registers hold values of `computeType`;
  * only buffers have narrow elements.
  */
-import { InternalError } from '../ast/diagnostic.ts'
+import { InternalError } from '../ast/diagnostics/diagnostic.ts'
 import type { Const, ThreadAxis } from '../ir/expressions/expr.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
 import type { Dtype } from '../ir/values/dtype.ts'

@@ -2,7 +2,7 @@
  * Parses arguments to a call. `-` is a file, a negative number after an option is its value, and the declaration of an option
  * states if it takes a value.
  */
-import type { Advice } from '../ast/diagnostic.ts'
+import type { Advice } from '../ast/diagnostics/diagnostic.ts'
 import { Call, type CommandSpec, longName, type OptionSpec } from './command.ts'
 import type { Io } from './io.ts'
 import { rejectUsage } from './usage.ts'

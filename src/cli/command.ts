@@ -1,5 +1,5 @@
 /** A subcommand as a value: arguments, help and action. */
-import { nearest } from '../ast/suggest.ts'
+import { nearest } from '../ast/diagnostics/suggest.ts'
 import type { Io } from './io.ts'
 import { reportOnStderr, standardStream, writeText } from './outputs.ts'
 import { rejectUsage } from './usage.ts'

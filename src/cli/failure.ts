@@ -1,7 +1,13 @@
 /** Reports a thrown value on standard error or as JSON, and returns the exit code. */
-import { bugDiagnostic, type Diagnostic, InternalError, type Span, SptError } from '../ast/diagnostic.ts'
-import { escapeText, render } from '../ast/render.ts'
-import { sourceOf } from '../ast/span.ts'
+import {
+  bugDiagnostic,
+  type Diagnostic,
+  InternalError,
+  type Span,
+  SptError,
+} from '../ast/diagnostics/diagnostic.ts'
+import { escapeText, render } from '../ast/diagnostics/render.ts'
+import { sourceOf } from '../ast/diagnostics/span.ts'
 import type { Io } from './io.ts'
 import { renderUsage, UsageError } from './usage.ts'
 

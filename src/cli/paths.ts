@@ -1,7 +1,7 @@
 /** Checks the input and output paths of a call: no output overwrites an input or another output. */
 import { realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Program } from '../ast/linked-program.ts'
+import type { Program } from '../ast/imports/linked-program.ts'
 import { checkReplaceable, replaceFile } from '../cache/replace-file.ts'
 import { splitAddress } from '../io/dispatch.ts'
 import { withFileErrors } from '../io/node-files.ts'

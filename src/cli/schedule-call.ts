@@ -1,6 +1,6 @@
 /** Schedules and spaces with arguments, as options name them. */
 import type { Kernel } from '../api/kernel.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Call } from './command.ts'
 import { rejectUsage } from './usage.ts'
 

@@ -1,7 +1,7 @@
 /** Usage errors of the command line. Exit code 2; all other errors that users cause have 1. */
-import type { Advice, Diagnostic } from '../ast/diagnostic.ts'
-import { escapeLine, escapeText } from '../ast/render.ts'
-import { suggestion } from '../ast/suggest.ts'
+import type { Advice, Diagnostic } from '../ast/diagnostics/diagnostic.ts'
+import { escapeLine, escapeText } from '../ast/diagnostics/render.ts'
+import { suggestion } from '../ast/diagnostics/suggest.ts'
 
 export type UsageProblem = Pick<Diagnostic, 'message'> &
   Advice & {

@@ -1,6 +1,6 @@
 /** Evaluation of coordinate maps on samples, in 32 bits as in kernels. */
 import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { allocate } from './allocate.ts'
 import { CHUNK, compile, type Step } from './expression-program.ts'

@@ -5,7 +5,7 @@
  */
 
 import { type Interval, interval, intervalOf } from '../analysis/integers/interval.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { children } from '../ir/expressions/expr-tree.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'

@@ -1,5 +1,5 @@
 /** Collection of the errors of a program, so that one run shows several. */
-import { type Diagnostic, SptError } from '../ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../ast/diagnostics/diagnostic.ts'
 
 const MAX_ERRORS = 50
 

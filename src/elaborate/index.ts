@@ -2,9 +2,9 @@
  * Elaboration: the names of a program are resolved, expressions are typed, and declarations are checked. AST → Stage I.
  */
 
-import { type Program, type Scope, scopeOf } from '../ast/linked-program.ts'
-import type * as Ast from '../ast/nodes.ts'
-import { nearest } from '../ast/suggest.ts'
+import { nearest } from '../ast/diagnostics/suggest.ts'
+import { type Program, type Scope, scopeOf } from '../ast/imports/linked-program.ts'
+import type * as Ast from '../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../ir/formats/format.ts'
 import type { Instr, Memory } from '../ir/instructions/instr.ts'

@@ -1,7 +1,7 @@
 /**
  * Compiles expressions of a Stage II kernel to closures over variable slots and buffer cells. Every index is checked.
  */
-import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../ir/expressions/expr.ts'
 import { treeSize } from '../ir/expressions/expr-tree.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'

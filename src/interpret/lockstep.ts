@@ -2,7 +2,7 @@
  * Lockstep execution of the threads of a block from barrier to barrier, and of neighbouring lanes from exchange to exchange;
  * the blocks of a cluster run together. All threads have to arrive at the same statement, otherwise it is an `InternalError`.
  */
-import { InternalError } from '../ast/diagnostic.ts'
+import { InternalError } from '../ast/diagnostics/diagnostic.ts'
 import type { Stmt } from '../ir/statements/loops.ts'
 import { bodiesOf } from '../ir/statements/tree.ts'
 import { compile, compileAs, compileCombine, compileExpr, type Frame } from './thread-code.ts'

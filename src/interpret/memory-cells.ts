@@ -1,6 +1,6 @@
 /** Memory of the interpreters: elements of buffers, with a poison value for unwritten memory. */
 
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
 import { type Dtype, isFloat } from '../ir/values/dtype.ts'
 

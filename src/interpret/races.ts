@@ -3,7 +3,7 @@
  * one element race if one of them writes, not both are atomic, and they are by different blocks of a launch, or by different
  * threads of a block without a barrier (of the block, or of the row that contains both) between them.
  */
-import { InternalError } from '../ast/diagnostic.ts'
+import { InternalError } from '../ast/diagnostics/diagnostic.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
 import { type Cells, poisonValue } from './memory-cells.ts'
 

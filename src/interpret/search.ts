@@ -1,5 +1,5 @@
 /** Interpretation of searches in index arrays, shared by all stages. */
-import { InternalError } from '../ast/diagnostic.ts'
+import { InternalError } from '../ast/diagnostics/diagnostic.ts'
 import type { Search } from '../ir/expressions/expr.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import { unpackFields } from '../ir/values/packed-fields.ts'

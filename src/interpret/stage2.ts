@@ -2,7 +2,7 @@
  * Sequential interpreter of Stage II kernels; schedule steps must preserve its results. Every index is checked, and unwritten
  * memory holds a poison value, so that wrong rewrites are detected.
  */
-import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
+import { InternalError, invariant, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.ts'
 import { initLoops, reductionsOf, scattersElements } from '../ir/statements/reductions.ts'
 import { type Monoid, widen } from '../ir/values/monoid.ts'

@@ -5,7 +5,7 @@
  *
  * Memory holds numbers; 16-bit floats are not rounded.
  */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Launch, Plan } from '../ir/statements/loops.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
 import { compileBody, lockstep, type Threads } from './lockstep.ts'

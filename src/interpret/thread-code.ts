@@ -2,7 +2,7 @@
  * Code of one thread of a Stage III launch between its wait points, as closures over the thread's frame. Every access is
  * checked.
  */
-import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
+import { InternalError, invariant, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expressions/expr.ts'
 import type { InstrCall } from '../ir/instructions/instr-call.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'

@@ -2,7 +2,7 @@
  * Byte sources. Readers take a `ByteSource` (a file, a browser `File`, bytes in memory) or a stream of chunks; this
  * module needs no file system.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 
 /** A chunk is valid only until the next one is requested: the producer may reuse its memory. */
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>

@@ -1,5 +1,5 @@
 /** One table from file endings to readers and writers; runs in browsers. */
-import { type Diagnostic, fail } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { type ByteSource, type Chunks, WHOLE } from './byte-source.ts'

@@ -2,7 +2,7 @@
  * Reads edge lists: one edge per line, `source target` or `source target weight`, counted from 0; separated by spaces,
  * tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import type { Chunks } from './byte-source.ts'

@@ -1,5 +1,5 @@
 /** Arrays of element types, and conversion between them. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import { arrayClass, decoder, rangeOf, encoder as storing } from '../storage/values.ts'

@@ -1,5 +1,5 @@
 /** Files ↔ tensors, in Node. Browsers import `dispatch.ts` and the formats' own files, which need no file system. */
-import { type Diagnostic, SptError } from '../ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import {

@@ -1,5 +1,5 @@
 /** Expands gzip (RFC 1952) and raw deflate (RFC 1951) streams with the platform's own decompressor. */
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { type Chunks, WHOLE } from './byte-source.ts'
 import { pipeThrough } from './pipe.ts'
 

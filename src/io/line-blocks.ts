@@ -1,5 +1,5 @@
 /** Splits a stream of chunks at line or token ends, so that scanners never see a partial number. */
-import { type Advice, fail } from '../ast/diagnostic.ts'
+import { type Advice, fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Chunks } from './byte-source.ts'
 import { Numbers } from './number.ts'
 

@@ -2,7 +2,7 @@
  * The banner and the size line of Matrix Market files (Boisvert, Pozo, Remington: "The Matrix Market Exchange
  * Formats: Initial Design", NISTIR 5935, 1996).
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 
 export interface Banner {
   readonly layout: 'coordinate' | 'array'

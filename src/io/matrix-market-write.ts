@@ -1,5 +1,5 @@
 /** Writes Matrix Market: coordinates as `coordinate general`, dense matrices as `array general`. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../ir/values/dtype.ts'
 import type { CoordTensor, DenseTensor } from '../storage/tensor.ts'
 import { decoder } from '../storage/values.ts'

@@ -1,5 +1,5 @@
 /** Element types of `.npy` and other files: the corresponding dtype, reading and writing. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import { fromBf16, fromF16 } from '../ir/values/half.ts'
 import type { ValueArray } from '../storage/tensor.ts'

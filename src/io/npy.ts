@@ -2,7 +2,7 @@
  * Streaming reader for `.npy` (NEP 1, versions 1, 2 and 3): bytes are decoded directly into an array of the requested
  * type.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { type Chunks, WHOLE } from './byte-source.ts'

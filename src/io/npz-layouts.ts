@@ -3,7 +3,7 @@
  * of `sparse.save_npz` (pydata/sparse), and their arrays. Additional arrays are rejected, because they may change the
  * meaning.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 import { allocate } from './byte-source.ts'
 import { type Npz, rejectRank } from './npz.ts'

@@ -1,5 +1,5 @@
 /** Addresses in `.npz` files: the part after `#` in `graph.npz#rel,src,dst`. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import type { Npz } from './npz.ts'

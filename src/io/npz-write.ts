@@ -1,6 +1,6 @@
 /** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` if it has one. */
 import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
-import { type Diagnostic, fail } from '../ast/diagnostic.ts'
+import { type Diagnostic, fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import {
   type CoordTensor,

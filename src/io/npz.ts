@@ -1,6 +1,7 @@
 /** Reads `.npz`: a zip archive with one `.npy` entry per array. Arrays are read on request. */
-import { quantity } from '../ast/checks.ts'
-import { fail, SptError } from '../ast/diagnostic.ts'
+
+import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../ast/parse/checks.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import type { ByteSource } from './byte-source.ts'

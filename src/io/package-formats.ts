@@ -1,6 +1,6 @@
 /** The package's formats by name, for messages; its files are read on the first lookup. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { PACKAGE } from '../ast/resolve-path.ts'
+import { PACKAGE } from '../ast/imports/resolve-path.ts'
 import { packageFolder } from './package.ts'
 
 const FOLDER = 'kernels/'

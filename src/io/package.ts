@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { fail } from '../ast/diagnostic.ts'
-import { inPackage, PACKAGE, resolvePath } from '../ast/resolve-path.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { inPackage, PACKAGE, resolvePath } from '../ast/imports/resolve-path.ts'
 
 interface Package {
   /** A URL with a trailing slash. */

@@ -3,10 +3,10 @@
  * user's cache. Both are keyed by source and build, so they cannot be out of date; missing ones are parsed.
  */
 import { fileURLToPath } from 'node:url'
-import type { File } from '../ast/nodes.ts'
-import type { Trees } from '../ast/resolve-imports.ts'
-import { inPackage } from '../ast/resolve-path.ts'
-import { type Source, type Span, spanIn } from '../ast/span.ts'
+import { type Source, type Span, spanIn } from '../ast/diagnostics/span.ts'
+import type { Trees } from '../ast/imports/resolve-imports.ts'
+import { inPackage } from '../ast/imports/resolve-path.ts'
+import type { File } from '../ast/nodes/nodes.ts'
 import { BUILD } from '../cache/build.ts'
 import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-cache.ts'
 import { packageFolder } from './package.ts'

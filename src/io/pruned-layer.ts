@@ -2,7 +2,7 @@
  * A layer written by `spt prune`, as input of kernels: a matrix of outputs and inputs with the kept elements, including
  * those of value 0. The weights alone do not distinguish kept zeros from pruned elements.
  */
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 import { type ByteSource, WHOLE } from './byte-source.ts'

@@ -2,7 +2,7 @@
  * The header of `.safetensors`: JSON with the type, shape and byte range of each tensor. It is accepted only if it is
  * consistent: known types, sizes that match the shapes, and tensors that cover the data without gaps or overlaps.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { WHOLE } from './byte-source.ts'
 import { JsonReader, quoteName } from './json-reader.ts'
 import { type ElementType, elementOf } from './npy-elements.ts'

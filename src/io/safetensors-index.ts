@@ -2,7 +2,7 @@
  * Reads `.safetensors.index.json`, the index of a model in several files (shards): `{"weight_map": {"layer.0.weight":
  * "model-00001-of-00002.safetensors", …}}`. Shards must be in the same folder.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { ByteSource } from './byte-source.ts'
 import { quoteName, readJson } from './json-reader.ts'
 import { openSafetensors, type Safetensors, tensorAt, unknownTensor } from './safetensors.ts'

@@ -2,7 +2,7 @@
  * Streaming writer for `.safetensors`: the header first, then each tensor's bytes as they arrive. Equal tensors give
  * equal files.
  */
-import { fail, InternalError } from '../ast/diagnostic.ts'
+import { fail, InternalError } from '../ast/diagnostics/diagnostic.ts'
 import type { DenseTensor } from '../storage/tensor.ts'
 import type { Chunks } from './byte-source.ts'
 import { quoteName } from './json-reader.ts'

@@ -2,7 +2,7 @@
  * Reads `.safetensors`: a header and the tensors' bytes, little-endian and row-major. Tensors are read on request, in
  * pieces.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { DenseTensor } from '../storage/tensor.ts'
 import { type ByteSource, CHUNK_BYTES, WHOLE } from './byte-source.ts'

@@ -2,7 +2,7 @@
  * Sparse tensors in `.npz` files of SciPy and pydata/sparse (`npz-layouts.ts`), and groups of arrays with a common
  * prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import { type Npz, rejectRank, vector } from './npz.ts'

@@ -1,5 +1,5 @@
 /** Sparse matrices in the layouts of files, and their conversion to tensors. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../storage/tensor.ts'
 import { allocate } from './byte-source.ts'

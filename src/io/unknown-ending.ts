@@ -1,5 +1,5 @@
 /** Files of unsupported kinds: commands that convert them to a supported one. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 
 /** Commands with placeholders: FILE is the file, NEW its name without the ending, NAME for the user to replace. */
 const CONVERSIONS: Readonly<Record<string, string>> = {

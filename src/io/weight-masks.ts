@@ -1,5 +1,5 @@
 /** Masks of a model's layers as a `.safetensors` file: BOOL tensors of the layers' names and shapes. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { ByteSource, Chunks } from './byte-source.ts'
 import { openSafetensors, type Safetensors, unknownTensor } from './safetensors.ts'
 import type { SafetensorsPart } from './safetensors-write.ts'

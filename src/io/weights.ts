@@ -2,7 +2,7 @@
  * The tensors of a model, from any file of several tensors: its weight layers, the numbers of one layer at a time, and
  * bytes to be written again, either unchanged or with pruned weights set to 0.
  */
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from './byte-source.ts'
 import { openNpz } from './npz.ts'
 import { openSafetensors, type Safetensors, unknownTensor } from './safetensors.ts'

@@ -2,7 +2,7 @@
  * Reads zip archives at random (PKWARE APPNOTE 6.3: stored and deflated entries, zip64). Only the central
  * directory is trusted; every entry's size and CRC are checked.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { type ByteSource, CHUNK_BYTES, WHOLE } from './byte-source.ts'
 import { crc32 } from './crc.ts'
 import { inflate, MAX_EXPANSION } from './inflate.ts'

@@ -1,7 +1,7 @@
 /** The pass pipeline: runs the passes of `passes.ts` in order, and reuses the results of the previous lowering. */
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
-import { inPass } from '../ast/diagnostic.ts'
+import { inPass } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Names } from '../ir/expressions/bound-names.ts'
 import { namesOf } from '../ir/expressions/bound-names.ts'

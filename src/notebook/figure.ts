@@ -1,6 +1,6 @@
 /** Figures: an SVG drawing with its representations in notebooks. */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
 import { rasterize } from './rasterize.ts'
 

@@ -1,5 +1,5 @@
 /** Plots of search results: best points, convergence, rejected trials, and predictions against measurements. */
-import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
 import { rankCorrelation } from '../search/rank-correlation.ts'
 import type { Point, Timing, Trial } from '../search/types.ts'

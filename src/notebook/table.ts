@@ -1,5 +1,5 @@
 /** Tables: rows of values by column. */
-import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { escapeXml } from '../pictures/picture/svg.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
 import { formatter, isMissing } from './numbers.ts'

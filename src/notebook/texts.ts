@@ -1,7 +1,7 @@
 /** Programs, stages and emitted code with syntax highlighting. */
 import { expectKernel } from '../api/expect-kernel.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
 import { highlight, type Language } from './highlight.ts'
 

@@ -1,5 +1,5 @@
 /** Plots of trials by two of time, memory and error, and the importance of decisions for their times. */
-import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
 import { decisionImportance } from '../search/importance.ts'
 import type { Trial } from '../search/types.ts'

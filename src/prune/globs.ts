@@ -2,7 +2,7 @@
  * Glob patterns for layer names: `*` matches any text, `?` any one character, `\` quotes the next character; all others match
  * themselves.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 
 /** True if the pattern matches the complete name. A star first matches as little as possible; only the last star backtracks. */
 export function matches(glob: string, name: string): boolean {

@@ -1,6 +1,6 @@
 /** Validates layers and the data read from them. */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import type { LayerShape, Layers, Mask } from './types.ts'
 
 /** @throws SptError `prune/layers`, `prune/layer` */

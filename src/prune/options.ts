@@ -1,6 +1,6 @@
 /** Checks the options of `prune` before any layer is read. */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, expectOptions, isRecord, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import { matchingLayers } from './globs.ts'
 import { checkLayers, checkMasks } from './layers.ts'
 import { NORMS } from './scores.ts'

@@ -1,5 +1,5 @@
 /** Draws masks as SVG: the share of kept elements in each region of each layer. */
-import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import {
   colorOf,
   count,

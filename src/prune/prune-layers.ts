@@ -1,6 +1,6 @@
 /** Prunes layers: selects kept elements in a pattern, at a sparsity over all layers. */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import { checkMasks } from './layers.ts'
 import { checkOptions, type PruneOptions, TOLERANCE } from './options.ts'
 import { countKept } from './patterns/parameters.ts'

@@ -1,5 +1,5 @@
 /** Importance scores of elements: |w|, or |g · w| if gradients of the loss are given (first-order Taylor). */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { checkLength } from './layers.ts'
 import type { LayerScores, LayerShape, Layers, Mask, Normalise, PruneProgress } from './types.ts'
 

@@ -1,6 +1,6 @@
 /** Gradual pruning with training between the stages: pruned elements score 0 in later stages. */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, unionMasks } from './layers.ts'
 import {
   COMMON_OPTIONS,

@@ -1,5 +1,5 @@
 /** Tiles of masks: groups of `granularity` consecutive non-empty outputs that keep the same inputs. */
-import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { checkMask } from './layers.ts'
 import { checkGranularity } from './patterns/parameters.ts'
 import type { Mask, Tile } from './types.ts'

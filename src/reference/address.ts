@@ -3,7 +3,7 @@
  * iterators' nodes (which distinguishes duplicates of a nonunique axis). Other coordinates are searched for, and absent
  * ones read the fill value.
  */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../ir/expressions/expr.ts'
 import { chainOf, findNode, findPath, isUnique, type Level } from './axis-trees.ts'
 import { type Context, type OpenIterator, openOf, type Scope, type Thunk } from './cells.ts'

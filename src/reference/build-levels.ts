@@ -2,7 +2,7 @@
  * Construction of axis trees by sorting and merging coordinate columns; deliberately independent of the compiler's
  * builders.
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   chainTo,

@@ -1,5 +1,5 @@
 /** Names during compilation into closures: cells that hold values, and open iterators. */
-import { InternalError, invariant } from '../ast/diagnostic.ts'
+import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Axis } from '../ir/coordinates/axis.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import type { Monoid } from '../ir/values/monoid.ts'

@@ -1,5 +1,5 @@
 /** Expressions of Stage I as closures, by exact arithmetic of their types. */
-import { InternalError, unreachable } from '../ast/diagnostic.ts'
+import { InternalError, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import type { Binary, Expr, Load } from '../ir/expressions/expr.ts'
 import { isFloat } from '../ir/values/dtype.ts'
 import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/values/numeric.ts'

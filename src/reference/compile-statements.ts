@@ -1,5 +1,5 @@
 /** Statements of Stage I as closures. */
-import { fail, invariant, unreachable } from '../ast/diagnostic.ts'
+import { fail, invariant, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import { isStored, parentOf } from '../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'

@@ -1,6 +1,6 @@
 /** Placement of the caller's inputs into tensors of the reference. */
 
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   chainTo,

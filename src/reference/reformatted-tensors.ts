@@ -2,7 +2,7 @@
  * Reformatted kernels with tensors in the caller's coordinates: inputs pass through the coordinate maps in the order of
  * the formats, outputs through the inverse maps in reverse.
  */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Axis } from '../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'

@@ -1,5 +1,5 @@
 /** Targets of writes, as closures. */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Load } from '../ir/expressions/expr.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { undecidedIndex } from './bounded.ts'

@@ -1,5 +1,5 @@
 /** Updates by reducers as closures: values, and error bounds for any order of terms. */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Reduce1 } from '../ir/coordinates/stage1.ts'
 import { computeType, type Dtype, isFloat } from '../ir/values/dtype.ts'
 import { isBuiltinReducer } from '../ir/values/monoid.ts'

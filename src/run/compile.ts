@@ -2,7 +2,7 @@
  * The driver of a compilation: steps on coordinates, Stage I → II, steps on loops, Stage II → III. Objects are immutable; each lowering
  * runs lazily, once.
  */
-import { inPass, resultOrError, SptError } from '../ast/diagnostic.ts'
+import { inPass, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'

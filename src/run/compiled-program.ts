@@ -1,5 +1,5 @@
 /** Compilation of a plan for a device. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import type { TextOptions } from '../backends/target.ts'
 import { TARGETS, targetOf } from '../backends/targets/index.ts'

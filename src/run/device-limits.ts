@@ -1,7 +1,7 @@
 /** Checks of device limits at compile time, with the names of kernels and buffers in messages. */
 
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
-import { fail, SptError } from '../ast/diagnostic.ts'
+import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { rejectSharedOverflow, sharedArrays } from '../backends/shared-limit.ts'
 import { allocateShared } from '../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../backends/targets/index.ts'

@@ -2,7 +2,7 @@
  * Execution of a plan on a device: allocations, uploads, fills, and launches with concrete grids. Data that a device cannot hold or launch
  * is rejected here, with the name of the buffer or kernel, before anything runs.
  */
-import { fail, invariant, withSources } from '../ast/diagnostic.ts'
+import { fail, invariant, withSources } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
 import type { Command, DeviceBuffer } from '../runtime/device.ts'

@@ -1,5 +1,5 @@
 /** Device memory that is passed to an executable, and owned by the caller. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import { checkBuffer } from '../runtime/device-checks.ts'

@@ -2,7 +2,7 @@
 
 import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
 import { type Box, type Overflow, overflowOf } from '../analysis/integers/plan-ranges.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import type { Plan } from '../ir/statements/loops.ts'

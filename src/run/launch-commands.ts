@@ -1,5 +1,5 @@
 /** Commands of a program for bound data: clears, and launches with concrete grids. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../backends/grid-folding.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import type { Launch, Plan, PlanStep } from '../ir/statements/loops.ts'

@@ -1,6 +1,6 @@
 /** Source locations of launches, for device error messages. */
-import { position, SourceText } from '../ast/source-frame.ts'
-import { type Source, type Span, sourceOf } from '../ast/span.ts'
+import { position, SourceText } from '../ast/diagnostics/source-frame.ts'
+import { type Source, type Span, sourceOf } from '../ast/diagnostics/span.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import type { Launch, Plan } from '../ir/statements/loops.ts'
 import { walkStmts } from '../ir/statements/tree.ts'

@@ -3,7 +3,7 @@
  * limit, names the first coordinate.
  */
 
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { isDense } from '../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Bound } from './bind/index.ts'

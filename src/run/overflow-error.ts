@@ -1,6 +1,7 @@
 /** The error for lists built at run time that exceed their capacity. */
-import { quantity } from '../ast/checks.ts'
-import { SptError } from '../ast/diagnostic.ts'
+
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../ast/parse/checks.ts'
 import type { Capacity } from '../ir/coordinates/stage1.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'
 import type { Plan } from '../ir/statements/loops.ts'

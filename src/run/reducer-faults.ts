@@ -2,7 +2,7 @@
  * Checks whether a declared reducer satisfies its laws for the reduced values. If not, results depend on the order of combination, and no
  * schedule is wrong.
  */
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { declaredMonoids } from '../ir/coordinates/stage1-tree.ts'
 import type { Monoid } from '../ir/values/monoid.ts'

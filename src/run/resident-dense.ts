@@ -1,5 +1,5 @@
 /** Dense outputs that stay on a device, where the next kernel reads them. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { fromDevice, storedBytes } from '../runtime/widened-elements.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'

@@ -3,7 +3,7 @@
  * the reference is NaN too.
  */
 
-import { countText } from '../ast/count-text.ts'
+import { countText } from '../ast/diagnostics/count-text.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { RefOptions, RefOutputs, RefSample } from '../reference/index.ts'
 import type { Bound } from './bind/index.ts'

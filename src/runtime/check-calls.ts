@@ -1,7 +1,7 @@
 /** Argument checks shared by the calls of all devices. */
 
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import type { Command, DeviceBuffer, Graph, HostArray, ModuleText, Stream } from './device.ts'
 
 /** Maximum number of runs that one call times. */

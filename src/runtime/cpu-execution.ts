@@ -1,7 +1,7 @@
 /**
  * Execution of generated JavaScript on the calling thread: buffers with typed views, compiled functions, and commands.
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { arrayClass } from '../ir/values/arrays.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Command, CompiledModule, DeviceBuffer, HostArray, ModuleText } from './device.ts'

@@ -3,8 +3,8 @@
  * own sources of errors (the target compiler's log, the driver's faults).
  */
 
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, show } from '../ast/diagnostics/expect-argument.ts'
 import { INT_RANGE } from '../ir/values/dtype.ts'
 import {
   type ArgSpec,

@@ -4,7 +4,7 @@
  * of uninterrupted work to recover, in steps; runs that wait for each other need more than 3 s. A CUDA context keeps the clock
  * up, even after 20 s.
  */
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Command, Device } from './device.ts'
 
 /** Milliseconds that the clock stays up without work, of a burst of runs, and of all bursts at most. */

@@ -1,7 +1,7 @@
 /** Streams and events of a device with a single queue, whose calls take effect in their order (`streams.ts`). */
 
-import { fail } from '../ast/diagnostic.ts'
-import { nameText } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { nameText } from '../ast/diagnostics/expect-argument.ts'
 import { expectStream } from './check-calls.ts'
 import type { DeviceEvent, Stream } from './streams.ts'
 

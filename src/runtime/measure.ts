@@ -8,8 +8,8 @@
  * ```
  */
 
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, show } from '../ast/diagnostics/expect-argument.ts'
 import { MAX_RUNS } from './check-calls.ts'
 import type { Command, Device, DeviceBuffer } from './device.ts'
 import { raiseClock } from './full-clock.ts'

@@ -3,7 +3,7 @@
  * environment variable `SPT_WEBGPU` selects `auto` (default), `hardware` (never the software driver) or `swiftshader` (never
  * the GPU).
  */
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Device, DeviceReport } from './device.ts'
 import type { Missing } from './swiftshader.ts'
 import { adapterLimits, adapterName, capabilities } from './webgpu/limits.ts'

@@ -2,7 +2,7 @@
  * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` provides a `GPU`). Elements narrower than
  * 32 bits are stored as 32-bit words (`widened-elements.ts`), except f16 with `shader-f16`. There is no f64.
  */
-import { SptError } from '../ast/diagnostic.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { checkRepeats, expectCommands, expectLabel, expectModule } from './check-calls.ts'
 import type {
   Command,

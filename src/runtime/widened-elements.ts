@@ -5,7 +5,7 @@
  * Widening is exact. Narrowing rounds to nearest (ties to even), preserves infinities, signed zeros, subnormals and NaN
  * payloads, and wraps integers modulo their width (exact for values in range).
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { arrayClass } from '../ir/values/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
 import {

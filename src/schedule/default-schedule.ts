@@ -4,7 +4,7 @@
  * partial results, so results are reproducible. Correct for any kernel, fast for few.
  */
 import { rolesIn } from '../analysis/loops/loop-roles.ts'
-import { resultOrError, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { freeVars, someExpr } from '../ir/expressions/expr-tree.ts'
 import { loopsOf } from '../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../ir/statements/loops.ts'

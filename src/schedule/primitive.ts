@@ -2,7 +2,7 @@
  * The interface of a primitive: its word and its arguments → legality checks → a rewrite → the replaced loops. Its
  * syntax in text, its TypeScript method and its JSON follow from this one declaration.
  */
-import type { StepSyntax } from '../ast/step-syntax.ts'
+import type { StepSyntax } from '../ast/nodes/step-syntax.ts'
 import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/statements/loops.ts'
 import type { Body } from '../ir/statements/tree.ts'
 import type { LoopRef } from './names/loop-ref.ts'

@@ -1,6 +1,6 @@
 /** Caches the prior's predictions by point. */
-import { fail } from '../ast/diagnostic.ts'
-import { show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { show } from '../ast/diagnostics/expect-argument.ts'
 import { pointKey } from './points.ts'
 import type { RankingTime } from './ranking-time.ts'
 import { atOnce, type Stepwise } from './stepwise.ts'

@@ -1,10 +1,10 @@
 /** Decisions of how sparse tensors are stored, among the formats that a program has and that fit. */
 
 import type { Kernel } from '../api/kernel.ts'
-import { appliedName } from '../ast/applied-name.ts'
-import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
-import { expectArgument, expectDistinct, isRecord } from '../ast/expect-argument.ts'
-import { TEXTS } from '../ast/value-kinds.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectDistinct, isRecord } from '../ast/diagnostics/expect-argument.ts'
+import { TEXTS } from '../ast/diagnostics/value-kinds.ts'
+import { appliedName } from '../ast/print/applied-name.ts'
 import { isDenseRoot } from '../ir/coordinates/axis.ts'
 import type { AnyFormat, FormatParam } from '../ir/formats/format.ts'
 import type { Decisions } from './sketch/index.ts'

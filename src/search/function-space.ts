@@ -1,6 +1,6 @@
 /** Spaces defined by a function, which makes decisions in order and returns the steps that they imply. */
-import { fail, InternalError, SptError } from '../ast/diagnostic.ts'
-import { expectArgument, expectDistinct, isRecord, nameText } from '../ast/expect-argument.ts'
+import { fail, InternalError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectDistinct, isRecord, nameText } from '../ast/diagnostics/expect-argument.ts'
 import { refuseOthers } from '../elaborate/index.ts'
 import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts'
 

@@ -1,6 +1,6 @@
 /** Validates the outcomes that user functions return. */
-import { fail } from '../ast/diagnostic.ts'
-import { isRecord, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import type { Outcome, Point, Timing } from './types.ts'
 
 /**

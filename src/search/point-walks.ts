@@ -2,8 +2,8 @@
  * Stepwise implementation of `points.ts` (`stepwise.ts`): evaluating the next decision of a space may be slow, so each
  * evaluation is followed by a pause. Every function stops at its limit, however many points there are.
  */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, isRecord } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import { refuseOthers } from '../elaborate/index.ts'
 import { type Counted, Counter, withValue } from './counter.ts'
 import { Effort } from './effort.ts'

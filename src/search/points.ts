@@ -2,8 +2,8 @@
  * Enumerates, samples, mutates and checks points of any `PointSpace`. Every function stops at its limit, however many points
  * there are. Implemented stepwise in `point-walks.ts`.
  */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
 import {
   checking,
   checkLimit,

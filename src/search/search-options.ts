@@ -1,7 +1,7 @@
 /** Options of a search, and the progress that it reports. */
-import { fail } from '../ast/diagnostic.ts'
-import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
-import { expectValues, FUNCTION, LIST } from '../ast/value-kinds.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions, show } from '../ast/diagnostics/expect-argument.ts'
+import { expectValues, FUNCTION, LIST } from '../ast/diagnostics/value-kinds.ts'
 import type { SearchTally, WrongResult } from './tally.ts'
 import type {
   Outcome,

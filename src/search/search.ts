@@ -2,7 +2,7 @@
  * Search loop: a strategy proposes points, they are evaluated and reported back, until a budget is spent or nothing better is
  * found.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { Ending } from './ending.ts'
 import { properOutcomes } from './outcome-checks.ts'
 import { counting } from './point-walks.ts'

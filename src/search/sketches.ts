@@ -2,7 +2,7 @@
 import { checkSizes, expectArgument, expectOptions, isRecord } from '../api/argument-checks.ts'
 import { expectKernel } from '../api/expect-kernel.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
 import { checkPoint } from './points.ts'

@@ -1,6 +1,6 @@
 /** Validates user-defined strategies and the points they propose. */
-import { fail } from '../ast/diagnostic.ts'
-import { isRecord, show } from '../ast/expect-argument.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import { checking, pointKey } from './point-walks.ts'
 import type { Stepwise } from './stepwise.ts'
 import type { Point, PointSpace, Strategy } from './types.ts'

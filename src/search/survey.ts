@@ -1,6 +1,6 @@
 /** Applies the steps of points without running them, and counts the legal ones. */
-import { SptError } from '../ast/diagnostic.ts'
-import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
+import { SptError } from '../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { points, type Random, samplePoint } from './points.ts'
 import type { SearchTally } from './tally.ts'
 import type { KernelSpace, Point } from './types.ts'

@@ -4,7 +4,7 @@
  * they are ragged, compressed or masked.
  */
 
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import { segmentSize } from '../ir/coordinates/axis.ts'
 import { div, type Expr, load, mul, sub } from '../ir/expressions/expr.ts'
 import type { Column, Frame } from './column-engine.ts'

@@ -5,7 +5,7 @@
 
 import { rankFrom } from '../analysis/dependence/derived-ranks.ts'
 import type { Interval } from '../analysis/integers/interval.ts'
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type Expr, int, variable } from '../ir/expressions/expr.ts'
 import {
   asFields,

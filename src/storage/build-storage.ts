@@ -1,5 +1,5 @@
 /** Construction of a buffer's storage from coordinates, on the host. */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { withScratchPool } from '../columns/scratch-buffers.ts'
 import { hasWidth, isDense, paddingOf, type StoredAxis } from '../ir/coordinates/axis.ts'
 import { type Expr, variable } from '../ir/expressions/expr.ts'

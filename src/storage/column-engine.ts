@@ -3,7 +3,7 @@
  * reduce, sort, gather, scatter, scan. An engine defines the location of columns and the execution: typed arrays on the
  * host, or kernels on a device.
  */
-import type { Span } from '../ast/diagnostic.ts'
+import type { Span } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Coroutine } from './coroutines.ts'

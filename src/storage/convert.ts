@@ -6,7 +6,7 @@
  * Coordinates are the common representation. Every step is a data-parallel operation over columns (`Engine`): maps of
  * expressions, scans, sorts, gathers, scatters and reductions, on the host or on a device.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
 import { isNonunique, type StoredAxis, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'

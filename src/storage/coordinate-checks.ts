@@ -1,5 +1,5 @@
 /** Checks of coordinate arrays, shared by construction and lookup: lengths, ranges, extents. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { extentOf } from './storage.ts'
 
 /** The largest coordinate of each axis. @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent` */

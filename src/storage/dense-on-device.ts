@@ -1,5 +1,5 @@
 /** Dense tensors whose values are on a device only: on the host they have a shape and a type. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { DenseTensor, Tensor } from './tensor.ts'
 

@@ -3,7 +3,7 @@
  */
 import { HIGHEST, type Interval, interval, type NamedRange } from '../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../analysis/integers/ranges.ts'
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 

@@ -2,7 +2,7 @@
  * Dense axes that a format claims `full`: if the tensor stores an element, it must store all coordinates on these axes.
  * Coordinates outside the tensor, in blocks at its edges, are exempt.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../ir/coordinates/axis.ts'
 import { all, type Expr, eq, ge, int, load, lt, variable } from '../ir/expressions/expr.ts'
 import { substitute } from '../ir/expressions/expr-tree.ts'

@@ -1,6 +1,6 @@
 /** Levels with segments of fixed width: padding follows the elements of a segment. */
 import { boundsOf } from '../analysis/integers/ranges.ts'
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { hasWidth, type PaddedAxis, paddingOf, padsWithLast, parentOf } from '../ir/coordinates/axis.ts'
 import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expressions/expr.ts'
 import type { Column, Frame } from './column-engine.ts'

@@ -1,5 +1,5 @@
 /** Operands of formats: the sizes, lists and sets that are given with a tensor in addition to its coordinates. */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { segmentsOf } from '../ir/formats/format-tables.ts'
 import type { Dtype } from '../ir/values/dtype.ts'

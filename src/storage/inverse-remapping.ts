@@ -2,7 +2,7 @@
  * Inverse coordinate remapping: from stored coordinates to those of the tensor, by expressions and the tables they
  * load.
  */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { CoordinateList } from '../ir/coordinates/coordinate-lists.ts'
 import { all, type Expr, ge, int, lt, select, variable } from '../ir/expressions/expr.ts'
 import { rewriteExpr } from '../ir/expressions/expr-tree.ts'

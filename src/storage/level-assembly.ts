@@ -2,7 +2,7 @@
  * Assembly of one level (Chou et al. 2018) from entries in order, or in any order if the level permits: its arrays, and
  * the position of each entry on it.
  */
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import {
   hasIndices,
   hasMask,

@@ -2,7 +2,7 @@
  * Level properties (full, compact; Chou et al. 2018) that a format claims for an axis, checked on every segment of the
  * built arrays.
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import { hasWidth, isDense, isPadded } from '../ir/coordinates/axis.ts'
 import {

@@ -4,7 +4,7 @@
  * duplicates.
  */
 
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { allocate, gather } from '../columns/allocate.ts'
 import { lexicographic } from '../columns/lexicographic-sort.ts'
 import { repetitions } from '../columns/repetitions.ts'

@@ -1,5 +1,5 @@
 /** The diagnostic for a size or scalar parameter without a value. */
-import type { Diagnostic } from '../ast/diagnostic.ts'
+import type { Diagnostic } from '../ast/diagnostics/diagnostic.ts'
 import type { Param } from '../ir/coordinates/stage1.ts'
 import { isFloat } from '../ir/values/dtype.ts'
 

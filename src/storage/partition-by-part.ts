@@ -2,7 +2,7 @@
  * Partitioning of entries by the part of a composition, along its decision tree: each node distributes entries by the
  * number of the child.
  */
-import { fail, type Span } from '../ast/diagnostic.ts'
+import { fail, type Span } from '../ast/diagnostics/diagnostic.ts'
 import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expressions/expr.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { childrenOf, type PartTree, selectorsOf } from '../ir/formats/part-tree.ts'

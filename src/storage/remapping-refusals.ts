@@ -1,5 +1,5 @@
 /** Diagnostics for a coordinate that a part's map puts outside its axes, or that its inverse does not map back. */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type Expr, variable } from '../ir/expressions/expr.ts'
 import type { PartInstance } from '../ir/formats/format.ts'
 import { queriesIn } from '../ir/print/print-queries.ts'

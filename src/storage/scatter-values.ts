@@ -1,5 +1,5 @@
 /** Scatter of values into a structure: element e of a tensor goes to the position of its coordinates. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { BuiltinReducer } from '../ir/values/monoid.ts'
 import { scatter } from './engines/host/scatter.ts'

@@ -1,6 +1,6 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
 import { decidedBy, neededBy } from '../analysis/dependence/query-dependence.ts'
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../ir/expressions/expr.ts'
 import type { Sort } from '../ir/formats/format.ts'
 import { declarationOf, determiningExprs, type Query } from '../ir/formats/queries.ts'

@@ -8,7 +8,7 @@
  * with the trees in order of their roots' first appearance. Lowering computes the same address
  * (`lower/positions/level-positions.ts`).
  */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import { isNonunique, parentOf, type StoredAxis } from '../ir/coordinates/axis.ts'
 import { unpackFields } from '../ir/values/packed-fields.ts'

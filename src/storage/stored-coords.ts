@@ -1,5 +1,5 @@
 /** Stored values or dense arrays to coordinates, on the host. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { allocate, ascending, gather } from '../columns/allocate.ts'
 import { withScratchPool } from '../columns/scratch-buffers.ts'
 import { variable } from '../ir/expressions/expr.ts'

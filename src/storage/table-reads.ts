@@ -5,7 +5,7 @@
  * bits by measured bounds, because devices compute in 32 bits.
  */
 import { HIGHEST, type Interval, LOWEST, type NamedRange } from '../analysis/integers/interval.ts'
-import { fail, type Span } from '../ast/diagnostic.ts'
+import { fail, type Span } from '../ast/diagnostics/diagnostic.ts'
 import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr, substitute } from '../ir/expressions/expr-tree.ts'
 import { segmentsOf } from '../ir/formats/format-tables.ts'

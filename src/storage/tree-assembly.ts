@@ -2,7 +2,7 @@
  * Assembly of axis trees: from coordinates to the arrays of levels (Chou, Kjolstad and Amarasinghe, PLDI 2020). A scan
  * numbers runs of equal coordinates, segments end where the parent changes, dense levels are computed arithmetically.
  */
-import { fail, invariant } from '../ast/diagnostic.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import { hasIndices, hasMask, hasWidth, isDense, paddingOf, type StoredAxis } from '../ir/coordinates/axis.ts'
 import { add, type Expr, int, mul } from '../ir/expressions/expr.ts'

@@ -1,5 +1,5 @@
 /** Value arrays by element type, and conversion between types through float64. */
-import { fail } from '../ast/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { checkAllocation, outOfMemory } from '../columns/allocate.ts'
 import { arrayClass } from '../ir/values/arrays.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../ir/values/dtype.ts'

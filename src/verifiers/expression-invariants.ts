@@ -1,5 +1,5 @@
 /** Invariants of expressions in Stages II and III, checked with the variables and buffers in scope. */
-import { InternalError } from '../ast/diagnostic.ts'
+import { InternalError } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'

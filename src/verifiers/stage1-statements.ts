@@ -1,5 +1,5 @@
 /** Invariants of Stage I statements and their expressions. */
-import { InternalError, unreachable } from '../ast/diagnostic.ts'
+import { InternalError, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/coordinates/axis.ts'
 import type { Access, Buffer1, Iteration, Reduce1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'

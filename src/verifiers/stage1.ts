@@ -4,7 +4,7 @@
  */
 
 import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
-import { unreachable } from '../ast/diagnostic.ts'
+import { unreachable } from '../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   hasMask,

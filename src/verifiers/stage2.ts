@@ -3,7 +3,7 @@
  * with the location.
  */
 
-import { invariant } from '../ast/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { freeVars, orderReadsLast, readsMemory, readsSome } from '../ir/expressions/expr-tree.ts'
 import { boundIndex, levelOf } from '../ir/instructions/hardware-axes.ts'

@@ -1,7 +1,7 @@
 /** Attributes of kernels as users write them; and data that show why others have none. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { refusal } from '../support/refusal.ts'
 

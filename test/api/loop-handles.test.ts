@@ -1,7 +1,7 @@
 /** Steps by handles do what steps by names do: in every nest, on iterators and on loops, and with handles from before other steps. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { load } from '../../src/node.ts'
 import { runs, scaled } from '../support/cases.ts'
 

@@ -2,7 +2,7 @@
 import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { SptError } from '../../src/ast/diagnostic.ts'
+import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, dense, devices, type Integers, load, type StoredTensor, stored } from '../../src/node.ts'
 
 const TYPES: readonly ((list: readonly number[]) => Integers)[] = [

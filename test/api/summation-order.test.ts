@@ -1,6 +1,6 @@
 /** `deterministic`: whether threads add floats to one element in the order in which they arrive. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { resultOrError, SptError } from '../../src/ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
 import { coords, type Device, dense, devices, instructionTest, type Kernel, load } from '../../src/node.ts'
 import { unorderedSums } from '../../src/run/summation-order.ts'

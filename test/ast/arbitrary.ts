@@ -1,9 +1,9 @@
 /** Generated ASTs in the parser's normal form: what `parse` can return, spans aside. */
 import fc from 'fast-check'
-import * as ast from '../../src/ast/nodes.ts'
-import { BIND_TARGETS, ROLES, SCALAR_TYPES } from '../../src/ast/nodes.ts'
-import { printStep } from '../../src/ast/print.ts'
-import type { Syntax, ValueSyntax } from '../../src/ast/step-syntax.ts'
+import * as ast from '../../src/ast/nodes/nodes.ts'
+import { BIND_TARGETS, ROLES, SCALAR_TYPES } from '../../src/ast/nodes/nodes.ts'
+import type { Syntax, ValueSyntax } from '../../src/ast/nodes/step-syntax.ts'
+import { printStep } from '../../src/ast/print/print.ts'
 import { STEP_SYNTAX } from '../../src/schedule/steps/language.ts'
 
 const span = { source: 'generated', start: 0, end: 0 }

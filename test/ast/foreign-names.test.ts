@@ -1,8 +1,8 @@
 /** Hints for steps of other systems are steps that parse. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
-import { STEPS } from '../../src/ast/foreign-names.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { STEPS } from '../../src/ast/diagnostics/foreign-names.ts'
 
 test.each(Object.entries(STEPS))('the step for %s parses: %s', (_, step) => {
   try {

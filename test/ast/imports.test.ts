@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
-import { resolve, scopeOf } from '../../src/ast/linked-program.ts'
-import { render } from '../../src/ast/render.ts'
-import { resolvePath } from '../../src/ast/resolve-path.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { render } from '../../src/ast/diagnostics/render.ts'
+import { resolve, scopeOf } from '../../src/ast/imports/linked-program.ts'
+import { resolvePath } from '../../src/ast/imports/resolve-path.ts'
 import { loadProgram, programOf } from '../../src/schedule/steps/language.ts'
 
 type Texts = Readonly<Record<string, string>>

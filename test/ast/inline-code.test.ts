@@ -1,10 +1,10 @@
 /** Texts between backticks are not matched, and every place is still that of the source. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { scan } from '../../src/ast/lexical-scan.ts'
-import type * as Ast from '../../src/ast/nodes.ts'
-import { parseExpression } from '../../src/ast/parse.ts'
-import { sourceOf, spanIn } from '../../src/ast/span.ts'
+import { sourceOf, spanIn } from '../../src/ast/diagnostics/span.ts'
+import type * as Ast from '../../src/ast/nodes/nodes.ts'
+import { scan } from '../../src/ast/parse/lexical-scan.ts'
+import { parseExpression } from '../../src/ast/parse/parse.ts'
 import { parse } from '../../src/schedule/steps/language.ts'
 import { refusal } from '../support/refusal.ts'
 

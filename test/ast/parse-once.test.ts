@@ -1,9 +1,9 @@
 /** A declaration that was read before is read wherever it stands, with whatever comments, as by a parser that has seen nothing. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
-import { type Parser, parserFor } from '../../src/ast/parse.ts'
-import { print } from '../../src/ast/print.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { type Parser, parserFor } from '../../src/ast/parse/parse.ts'
+import { print } from '../../src/ast/print/print.ts'
 import { STEP_SYNTAX } from '../../src/schedule/steps/language.ts'
 import { runs } from '../support/cases.ts'
 import { file } from './arbitrary.ts'

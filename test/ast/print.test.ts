@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { print, printExpr, printStep } from '../../src/ast/print.ts'
+import { print, printExpr, printStep } from '../../src/ast/print/print.ts'
 import { parseSteps } from '../../src/schedule/steps/language.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'

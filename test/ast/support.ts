@@ -1,6 +1,6 @@
-import { SptError } from '../../src/ast/diagnostic.ts'
-import type { File } from '../../src/ast/nodes.ts'
-import { render } from '../../src/ast/render.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { render } from '../../src/ast/diagnostics/render.ts'
+import type { File } from '../../src/ast/nodes/nodes.ts'
 import { parse } from '../../src/schedule/steps/language.ts'
 
 export const read = (text: string, name = 'test.spt'): File => parse({ name, text })

@@ -11,7 +11,7 @@ import { choose, fillNormal } from '../../bench/gpu/random.ts'
 import { buildingText, preparationText, suiteText, summarise } from '../../bench/gpu/report.ts'
 import type { Times } from '../../bench/gpu/timing.ts'
 import { type PowerLaw, powerLaw } from '../../bench/power-law.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 
 /** A small matrix with an empty row. */
 function matrix(rows = 40): Csr {

@@ -5,7 +5,7 @@ import { FAMILIES } from '../../bench/families.ts'
 import { bench } from '../../bench/gpu/index.ts'
 import { sources } from '../../bench/gpu/matrix.ts'
 import { type Options, Session } from '../../bench/gpu/session.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { Folder, MATRIX, spt } from '../cli/support.ts'
 
 const folder = new Folder()

@@ -1,7 +1,7 @@
 /** Offsets of ragged axes, and values one for each position. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { npzChunks } from '../../src/io/npz-write.ts'
 import {
   type Bindable,

@@ -1,6 +1,6 @@
 /** What data can get wrong for tensors in parts: what is said, word for word. */
 import { beforeAll, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { type CompiledKernel, coords, dense, devices, load, type RunInputs, stored } from '../../src/node.ts'
 import { FORMATS, KERNELS } from './programs.ts'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Source, sourceOf } from '../../src/ast/span.ts'
+import { type Source, sourceOf } from '../../src/ast/diagnostics/span.ts'
 import {
   cacheFolder,
   cacheKey,

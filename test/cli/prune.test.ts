@@ -13,7 +13,7 @@ import {
 import { fileURLToPath } from 'node:url'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { checkOutFolder, writeFolder } from '../../src/cli/prune/folder.ts'
 import { npzChunks } from '../../src/io/index.ts'
 import { readTensor } from '../../src/node.ts'

@@ -1,6 +1,6 @@
 /** The verifiers and interpreters for users: what they find is a diagnostic that says where, and costs nothing unasked. */
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { int, variable } from '../../src/ir/expressions/expr.ts'
 import type { Body } from '../../src/ir/statements/tree.ts'
 import { rewriteStmts, stmt } from '../../src/ir/statements/tree.ts'

@@ -1,7 +1,7 @@
 /** Maps and inverses of integer arithmetic that nobody thought of: devices make the arrays that the host makes, or say the same. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { remapParts } from '../../src/storage/remap-parts.ts'

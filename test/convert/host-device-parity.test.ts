@@ -1,7 +1,7 @@
 /** What users write in formats beyond the package's: devices hold it, or refuse it, exactly as the host does. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'

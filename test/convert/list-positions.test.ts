@@ -6,7 +6,7 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { dense, stored } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'

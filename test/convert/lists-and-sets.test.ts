@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { upload } from '../../src/api/resident.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { convertForKernel, coords, devices, load, prepareResident } from '../../src/node.ts'
 import { CSR, ROW_SUMS, segmentsOfRows } from '../formats/programs.ts'
 import { runs } from '../support/cases.ts'

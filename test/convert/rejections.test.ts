@@ -1,7 +1,7 @@
 /** What cannot be converted is refused on a device as on the host, and leaves nothing behind. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { convert } from '../../src/api/resident.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { releaseConversions, uploadResident } from '../../src/storage/engines/device/index.ts'

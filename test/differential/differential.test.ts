@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { type Device, devices } from '../../src/node.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { check } from './agree.ts'

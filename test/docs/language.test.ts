@@ -1,7 +1,7 @@
 /** The examples of the language's pages, put together, are programs whose schedules are legal. */
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { AXIS_KINDS } from '../../src/ast/axisdef.ts'
+import { AXIS_KINDS } from '../../src/ast/parse/axisdef.ts'
 import { QUERIES, QUERY_WORDS } from '../../src/ir/formats/queries.ts'
 import { MATH } from '../../src/ir/values/math.ts'
 import { coords, dense, devices, load, type SptError, type SptProgram } from '../../src/node.ts'

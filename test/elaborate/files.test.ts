@@ -1,7 +1,7 @@
 /** Programs of several files, and the kernels that are shipped. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { type Elaborated, elaborate } from '../../src/elaborate/index.ts'
 import { print1 } from '../../src/ir/print/print-stage1.ts'
 import { loadProgram } from '../../src/schedule/steps/language.ts'

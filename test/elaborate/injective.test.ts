@@ -1,7 +1,7 @@
 /** What counts as one to one is: accepted targets are enumerated. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Assign, Iteration, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs, scaled } from '../support/cases.ts'

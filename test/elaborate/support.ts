@@ -1,5 +1,5 @@
-import { SptError } from '../../src/ast/diagnostic.ts'
-import { render } from '../../src/ast/render.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { render } from '../../src/ast/diagnostics/render.ts'
 import { type Elaborated, elaborate } from '../../src/elaborate/index.ts'
 import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import { programOf } from '../../src/schedule/steps/language.ts'

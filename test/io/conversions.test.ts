@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
-import type { SptError } from '../../src/ast/diagnostic.ts'
+import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { readTensor } from '../../src/io/index.ts'
 import { elements } from './support.ts'
 

@@ -1,6 +1,6 @@
 /** What the tests of this room share. */
 import fc from 'fast-check'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Chunks } from '../../src/io/byte-source.ts'
 import { valueArray } from '../../src/io/element-arrays.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'

@@ -1,6 +1,6 @@
 /** Each invariant, broken once. */
 import { describe, expect, test } from 'vitest'
-import { InternalError } from '../../src/ast/diagnostic.ts'
+import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Iteration, Kernel1, Reduce1 } from '../../src/ir/coordinates/stage1.ts'
 import { constant, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { InternalError } from '../../src/ast/diagnostic.ts'
+import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import {
   add,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { InternalError } from '../../src/ast/diagnostic.ts'
+import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { add, builtin, int, lt } from '../../src/ir/expressions/expr.ts'
 import type { For, Kernel2, LoopMode, Stmt } from '../../src/ir/statements/loops.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { type Memory, outputIn, runLaunches, runLoops } from '../../src/api/stage-runs.ts'
 import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS as LANGUAGES } from '../../src/backends/targets/index.ts'
 import { print3 } from '../../src/ir/print/print-stage3.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'

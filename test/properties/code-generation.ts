@@ -6,7 +6,7 @@
 import { unrolledSize } from '../../src/analysis/loops/unrolled-size.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { ModuleText } from '../../src/backends/emit.ts'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'

@@ -1,7 +1,7 @@
 /** The same property on CUDA, where there is a device: emitted texts compiled, run on poisoned memory, equal to the last bit. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCudaDevice } from '../../src/runtime/cuda/index.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { conditional } from '../support/condition-gen.ts'

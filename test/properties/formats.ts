@@ -1,7 +1,7 @@
 /** Programs whose tensors are stored in standard formats, in compositions of them, and in random ones. */
 import { readFile } from 'node:fs/promises'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { load } from '../../src/node.ts'

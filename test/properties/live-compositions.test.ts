@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
-import { quantity } from '../../src/ast/checks.ts'
+import { quantity } from '../../src/ast/parse/checks.ts'
 import type { RuntimeLists } from '../../src/ir/coordinates/stage1.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { reference } from '../../src/reference/index.ts'

@@ -1,7 +1,7 @@
 /** What was in memory before a run changes nothing, and nothing is written beyond what there is: also where a run had too little room. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { SptError } from '../../src/ast/diagnostic.ts'
+import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import { runOn } from '../../src/run/default-schedules.ts'
 import { compileOn, Executable, lanesOf } from '../../src/run/execute.ts'

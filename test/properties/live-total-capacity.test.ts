@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/trace-text.ts'
-import { quantity } from '../../src/ast/checks.ts'
+import { quantity } from '../../src/ast/parse/checks.ts'
 import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import { type Device, devices } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'

@@ -4,7 +4,7 @@
  */
 import { beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { withValues } from '../../src/run/bind/update-values.ts'
 import { compileOn, Executable } from '../../src/run/execute.ts'

@@ -1,6 +1,6 @@
 /** What the property tests share: how a case is made from numbers, and how many there are. */
 import fc from 'fast-check'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import type { Device } from '../../src/runtime/device.ts'

@@ -1,7 +1,7 @@
 /** Masks are those of the reference, which sorts everything; and have the structure that their pattern promises. */
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
   blockWise,
   elementWise,

@@ -1,6 +1,6 @@
 /** What is refused, with the layer and the place that it is about. */
 import { describe, expect, test } from 'vitest'
-import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import {
   blockWise,
   elementWise,

@@ -1,6 +1,6 @@
 /** Hand-computed cases, one axis kind or access rule each. */
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { add, constant, int, lt, mul, select } from '../../src/ir/expressions/expr.ts'
 import type { Monoid } from '../../src/ir/values/monoid.ts'
 import { reference } from '../../src/reference/index.ts'

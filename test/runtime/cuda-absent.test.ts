@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { initDriver, loadDriver, showVersion } from '../../src/runtime/cuda/driver.ts'
 import type { CLibrary, Ffi } from '../../src/runtime/cuda/ffi.ts'
 import { createCudaDevice, reportCuda } from '../../src/runtime/cuda/index.ts'

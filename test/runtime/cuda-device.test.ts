@@ -1,6 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { load } from '../../src/node.ts'
 import type { Command, DeviceBuffer } from '../../src/runtime/device.ts'
 import { buffer, FAKE_CHIP, type FakeKernel, fakeDevice, fakeModule, scalar } from './cuda-fake.ts'

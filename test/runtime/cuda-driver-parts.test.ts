@@ -1,6 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { openCache } from '../../src/cache/disk-cache.ts'
 import { DTYPES } from '../../src/ir/values/dtype.ts'
 import { compileError, excerpt, parseLog } from '../../src/runtime/cuda/compile-log.ts'

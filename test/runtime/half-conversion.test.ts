@@ -1,6 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import type { HostArray } from '../../src/runtime/device.ts'

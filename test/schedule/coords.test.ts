@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 // The host that reads the package's files, wherever this file runs.
 import '../../src/node.ts'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { nest, parts } from '../../src/schedule/coordinates/as/as-examples.ts'
 import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'

@@ -1,6 +1,6 @@
 /** `each nest of C as p`: one schedule for whatever loops a format makes. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'

@@ -6,9 +6,9 @@
 import { expect, test, vi } from 'vitest'
 import { answeringYes, yes } from '../support/disabled-checks.ts'
 
-vi.mock('../../src/ast/diagnostic.ts', async (original) => {
+vi.mock('../../src/ast/diagnostics/diagnostic.ts', async (original) => {
   const support = await import('../support/disabled-checks.ts')
-  return support.answering(await original<typeof import('../../src/ast/diagnostic.ts')>())
+  return support.answering(await original<typeof import('../../src/ast/diagnostics/diagnostic.ts')>())
 })
 
 import { parseProgram } from '../../src/api/program.ts'

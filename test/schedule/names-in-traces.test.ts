@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import { runs } from '../support/cases.ts'
 

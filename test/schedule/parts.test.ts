@@ -1,7 +1,7 @@
 /** Schedules of parts: blocks for each of them, one launch for all, partial results; against the reference. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import type { SptError } from '../../src/ast/diagnostic.ts'
+import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { ThreadAxis } from '../../src/ir/expressions/expr.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { For } from '../../src/ir/statements/loops.ts'

@@ -1,7 +1,7 @@
 /** What each primitive refuses, and how the refusal reads. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { add, constant, type Expr, lt, mul, select } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'

@@ -1,7 +1,7 @@
 /** Spatial loops outside of reduction loops: they still run over different elements, or combine as well. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 

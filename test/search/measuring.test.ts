@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { fail, SptError } from '../../src/ast/diagnostic.ts'
+import { fail, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Command, Device, Graph } from '../../src/runtime/device.ts'

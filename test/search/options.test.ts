@@ -1,7 +1,7 @@
 /** Options of what searches, and points: what is none of them is refused before anything is begun, with what was expected. */
 import { describe, expect, test } from 'vitest'
 import { generateMatrix } from '../../bench/families.ts'
-import { render } from '../../src/ast/render.ts'
+import { render } from '../../src/ast/diagnostics/render.ts'
 import { coords, devices, load, SptError } from '../../src/node.ts'
 import { costPrior, predictor } from '../../src/search/cost-model.ts'
 import { space } from '../../src/search/function-space.ts'

@@ -13,7 +13,7 @@ import {
 import { fc, test as property } from '@fast-check/vitest'
 import Database from 'libsql'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { explained } from '../../src/search/records/connection.ts'
 import { traceHash, trialId } from '../../src/search/records/identity.ts'
 import { openRecords, Records } from '../../src/search/records/index.ts'

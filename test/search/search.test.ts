@@ -1,7 +1,7 @@
 /** The loop around strategies: budgets, ends, and what is counted. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { pointKey, points } from '../../src/search/points.ts'
 import { search } from '../../src/search/search.ts'
 import type { SearchOptions, SearchProgress } from '../../src/search/search-options.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { resultOrError, SptError } from '../../src/ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { samplePoint } from '../../src/search/points.ts'
 import { sketches } from '../../src/search/sketches.ts'

@@ -1,6 +1,6 @@
 /** Strategies of users: what they are, and what they ask for. */
 import { expect, test } from 'vitest'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { search } from '../../src/search/search.ts'
 import type { SearchOptions } from '../../src/search/search-options.ts'
 import type { PointSpace } from '../../src/search/types.ts'

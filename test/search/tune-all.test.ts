@@ -2,7 +2,7 @@
 
 import { afterAll, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
-import type { SptError } from '../../src/ast/diagnostic.ts'
+import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, load } from '../../src/node.ts'
 import { choiceText } from '../../src/search/choice/text.ts'
 import { openRecords } from '../../src/search/records/index.ts'

@@ -2,7 +2,7 @@
  * A device some of whose instructions read shared memory through the async proxy. Of what threads wrote there it sees
  * only what a fence followed (PTX ISA, "Async proxy"); hardware need not show it the rest, so here it never does.
  */
-import { InternalError } from '../../src/ast/diagnostic.ts'
+import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Memory } from '../../src/interpret/races.ts'
 import { compileExpr, type Frame, type Instructions } from '../../src/interpret/thread-code.ts'
 import type { InstrCall } from '../../src/ir/instructions/instr-call.ts'

@@ -5,7 +5,7 @@
  * texts of its instructions are the names of what they do (`DECLARED`).
  */
 import { expect } from 'vitest'
-import { InternalError } from '../../src/ast/diagnostic.ts'
+import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Memory } from '../../src/interpret/races.ts'
 import { compileExpr, type Frame, type Instructions } from '../../src/interpret/thread-code.ts'
 import type { Expr } from '../../src/ir/expressions/expr.ts'

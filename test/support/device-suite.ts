@@ -3,7 +3,7 @@
  * Data are integers, so every comparison is exact.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type {
   ArgSpec,
   Command,

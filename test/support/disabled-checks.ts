@@ -1,13 +1,13 @@
 /**
  * A check that answers yes where it would refuse: what it prevents is then made. A test file turns checks off by
- * `vi.mock('../../src/ast/diagnostic.ts', async (original) => answering(await original()))`.
+ * `vi.mock('../../src/ast/diagnostics/diagnostic.ts', async (original) => answering(await original()))`.
  */
-import type { Diagnostic } from '../../src/ast/diagnostic.ts'
+import type { Diagnostic } from '../../src/ast/diagnostics/diagnostic.ts'
 
 /** The code of the check, none where empty, and how often it answered. */
 export const yes = { code: '', asked: 0 }
 
-export const answering = <M extends typeof import('../../src/ast/diagnostic.ts')>(all: M): M => ({
+export const answering = <M extends typeof import('../../src/ast/diagnostics/diagnostic.ts')>(all: M): M => ({
   ...all,
   fail: (d: Diagnostic): void => {
     if (d.code !== yes.code) all.fail(d)

@@ -1,5 +1,5 @@
 /** A step of any word, drawn from what its primitive says that it takes; most are refused. */
-import type { StepSyntax, Syntax, ValueSyntax } from '../../src/ast/step-syntax.ts'
+import type { StepSyntax, Syntax, ValueSyntax } from '../../src/ast/nodes/step-syntax.ts'
 import { THREAD_AXES } from '../../src/ir/expressions/expr.ts'
 import type { LoopRef } from '../../src/schedule/names/loop-ref.ts'
 import type { LoopStep } from '../../src/schedule/steps/steps.ts'

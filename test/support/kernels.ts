@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunInputs } from '../../src/api/compiled.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { toF16 } from '../../src/ir/values/half.ts'
 import { coords, type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'

@@ -1,5 +1,5 @@
 /** What must be refused. */
-import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 
 /** The first diagnostic of what `f` throws, and nothing where it throws nothing. */
 export function diagnosticOf(f: () => unknown): Diagnostic | undefined {

@@ -1,7 +1,7 @@
 /** Random schedules: candidate steps on whatever the kernel is now; those that are legal are kept. */
 import { sparsityAttributes } from '../../src/analysis/sparsity/attributes.ts'
 import { parseProgram } from '../../src/api/program.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { iterationsOf } from '../../src/ir/coordinates/stage1-tree.ts'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { readsOf, writesOf } from '../../src/ir/statements/accesses.ts'

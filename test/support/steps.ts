@@ -1,7 +1,7 @@
 /** Random steps on whatever kernel there is; most are refused. */
 import fc from 'fast-check'
 import { segmentsOf } from '../../src/analysis/loops/segmented-loops.ts'
-import { SptError } from '../../src/ast/diagnostic.ts'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { THREAD_AXES } from '../../src/ir/expressions/expr.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../src/ir/statements/loops.ts'

@@ -1,5 +1,5 @@
 /** Accesses of a body with the iterators around them, for the checks of S and R iterators. */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isFused } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { readsOf1, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'

@@ -3,7 +3,7 @@
  * iterations write different elements, and no iteration reads elements that another writes, so that they can run in any
  * order or concurrently. R: iterations combine through one reducer, and no partial value is visible.
  */
-import type { Diagnostic, Label } from '../../ast/diagnostic.ts'
+import type { Diagnostic, Label } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isAttached, isGathered } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'

@@ -1,5 +1,5 @@
 /** Addresses in declared memories: the last dimensions of a buffer are tiles, each stored as the memory declares. */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { add, div, type Expr, int, mod } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { coordinateName, type Memory } from '../../ir/instructions/instr.ts'

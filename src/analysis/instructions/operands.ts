@@ -1,6 +1,6 @@
 /** Checks of the buffers in place of an instruction's operands: their memories, whole tiles, and alignment. */
 
-import type { Advice, Refusal } from '../../ast/diagnostic.ts'
+import type { Advice, Refusal } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameData } from '../../ir/expressions/structural-equality.ts'

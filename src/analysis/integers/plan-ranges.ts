@@ -5,7 +5,7 @@
  * Arithmetic on data wraps like i32, and so do values and comparisons in the text of a kernel, because they wrap in the
  * reference, too. An expression that leads to an iteration or to an element must be exact; otherwise it is reported.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
 import { children, substitute } from '../../ir/expressions/expr-tree.ts'
 import type { For, Launch, Plan, Stmt } from '../../ir/statements/loops.ts'

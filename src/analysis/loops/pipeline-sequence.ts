@@ -4,7 +4,7 @@
  * be the same for all threads.
  */
 
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { mentionsSome, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { AXES_OF_BLOCK, boundIndex } from '../../ir/instructions/hardware-axes.ts'

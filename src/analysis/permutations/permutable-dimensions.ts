@@ -5,7 +5,7 @@
  * or results permuted along their dimensions. Any other use of its coordinate (arithmetic, a condition, a value)
  * forbids that.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { Alike, PermutationObstacle, TensorDimension } from './permutation-classes.ts'

@@ -2,7 +2,7 @@
  * Classes of tensor dimensions and iterators that are permuted identically (union-find), and reasons that forbid the
  * permutation.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 
 /** A dimension of a tensor: its index, and the name of its axis. */
 export interface TensorDimension {

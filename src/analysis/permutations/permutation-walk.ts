@@ -1,7 +1,7 @@
 /**
  * Traversal of statements that joins an iterator with the dimensions that it indexes alone, as permuted identically.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   chainTo,

@@ -4,7 +4,7 @@
  * fill value. Backward: tensors that are not read, or that are needed only where a mask differs from its fill value. A
  * function with f(0) ≠ 0 gives a constant, not zero.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { withoutIteration } from './dead-iterations.ts'

@@ -2,7 +2,7 @@
  * Removable iterations: whether a kernel has the same results without an iteration, because the written values are one
  * value everywhere, which replaces their reads, are there before, or are not needed.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import {
   type Body1,

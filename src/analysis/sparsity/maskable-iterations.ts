@@ -3,7 +3,7 @@
  * Elsewhere, each of its statements must combine the identity, assign the value that is there, or write elements that
  * are not needed.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { isFused } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn, someStmt1, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'

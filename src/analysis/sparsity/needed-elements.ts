@@ -4,7 +4,7 @@
  * without it, or writes only tensors of the set. Without a mask: tensors that no result depends on. Elements that are
  * not needed may keep their initial value.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { constant, type Expr, type Load, select } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'

@@ -1,5 +1,5 @@
 /** All target languages by name, as used by `emit` and by declared instructions. */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS, type DeviceKind, type Target } from '../target.ts'
 import { C } from './c/index.ts'
 import { CUDA } from './cuda/index.ts'

@@ -1,4 +1,4 @@
-import { escapeLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { calibrationPath, chipOf, makeCalibrationFolder, writeCalibration } from '../../io/calibrations.ts'
 import { devices } from '../../node.ts'

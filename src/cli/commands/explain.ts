@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { devices } from '../../node.ts'
 import { bindInputs } from '../../run/bind/index.ts'

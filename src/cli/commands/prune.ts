@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { escapeLine, escapeText } from '../../ast/render.ts'
+import { escapeLine, escapeText } from '../../ast/diagnostics/render.ts'
 import { type Chunks, masksMetadata, PRUNED, safetensorsChunks } from '../../io/index.ts'
 import { NORMS } from '../../prune/scores.ts'
 import {

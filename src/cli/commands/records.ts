@@ -1,5 +1,5 @@
-import { SptError } from '../../ast/diagnostic.ts'
-import { nearest } from '../../ast/suggest.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { nearest } from '../../ast/diagnostics/suggest.ts'
 import { EXPORT_FORMATS } from '../../search/records/export.ts'
 import type { Records } from '../../search/records/index.ts'
 import { type RecordFilter, STATUSES } from '../../search/records/types.ts'

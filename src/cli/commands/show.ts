@@ -1,5 +1,5 @@
 import type { Kernel } from '../../api/kernel.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { print2 } from '../../ir/print/print-stage2.ts'

@@ -1,7 +1,7 @@
 /** Formats available on the command line: formats of the package and of files (`--from`). */
 import { chooseFormat } from '../../api/format-lookup.ts'
 import { SptFormat } from '../../api/format-values.ts'
-import { type Diagnostic, type Source, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, type Source, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { packagedFormatFiles } from '../../io/package-formats.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Call } from '../command.ts'

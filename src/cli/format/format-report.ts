@@ -1,6 +1,6 @@
 /** Reports of `spt format`: tables for people, an object for programs. */
 
-import { escapeLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/diagnostics/render.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'
 import type { LengthReport, TensorReport } from '../../pictures/format-figures.ts'
 import { count, ms, percent, size } from '../figures.ts'

@@ -1,7 +1,7 @@
 /** The files of a model as layers: weights, gradients, and existing masks. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import {
   fileSource,
   maskPart,

@@ -1,7 +1,7 @@
 /** `--predict`: predicted times of a kernel for each layer, before and after pruning. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/statements/loops.ts'
 import { someStmt } from '../../ir/statements/tree.ts'

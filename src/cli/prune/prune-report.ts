@@ -1,5 +1,5 @@
 /** Report of `spt prune` for people. */
-import { escapeLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { globOf } from '../../prune/globs.ts'
 import type { LayerReport, PruneReport } from '../../prune.ts'
 import { count, ms, percent, size, table } from '../figures.ts'

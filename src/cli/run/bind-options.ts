@@ -8,7 +8,7 @@ import {
   formatInputsFor,
 } from '../../api/format-input-binding.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'

@@ -1,9 +1,9 @@
 /** Output of `spt tune --out`: a program with the schedules, which imports the names that they use. */
 import { dirname, relative, resolve, sep } from 'node:path'
-import type { Program } from '../../ast/linked-program.ts'
-import type { Decl, Kernel } from '../../ast/nodes.ts'
-import { isQuotable, quotedPath } from '../../ast/quoted-path.ts'
-import { inPackage } from '../../ast/resolve-path.ts'
+import type { Program } from '../../ast/imports/linked-program.ts'
+import { isQuotable, quotedPath } from '../../ast/imports/quoted-path.ts'
+import { inPackage } from '../../ast/imports/resolve-path.ts'
+import type { Decl, Kernel } from '../../ast/nodes/nodes.ts'
 import { locate } from '../../io/package.ts'
 import type { Call } from '../command.ts'
 import { standardStream } from '../outputs.ts'

@@ -8,10 +8,10 @@ import type {
 } from '../../analysis/permutations/permutable-dimensions.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { MicroTile } from '../../api/micro-tiles.ts'
-import { alignedColumns } from '../../ast/aligned-columns.ts'
-import { fail, type Source, type Span } from '../../ast/diagnostic.ts'
-import { position, SourceText } from '../../ast/source-frame.ts'
-import { sourceOf } from '../../ast/span.ts'
+import { fail, type Source, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
+import { sourceOf } from '../../ast/diagnostics/span.ts'
+import { alignedColumns } from '../../ast/print/aligned-columns.ts'
 
 export type Locate = (span: Span | undefined) => string
 

@@ -1,7 +1,7 @@
 /** Reports of `spt tune` on several matrices. */
 
 import type { Kernel } from '../../api/kernel.ts'
-import { appliedName } from '../../ast/applied-name.ts'
+import { appliedName } from '../../ast/print/applied-name.ts'
 import type { Generalisation, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/text.ts'
 import { fastestTrials } from '../../search/fastest.ts'

@@ -1,7 +1,8 @@
 /** The fill ratio of a tensor in a format, as a statistic for conditions: `fill_ratio(W, tiles(g, 64))`. */
-import { appliedFormat } from '../../ast/applied-name.ts'
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { appliedFormat } from '../../ast/print/applied-name.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { constant, type Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'

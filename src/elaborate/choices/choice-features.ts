@@ -1,6 +1,7 @@
 /** `has(…)` in choices: a feature of the device, in the syntax of the `needs` of instructions. */
-import { appliedName } from '../../ast/applied-name.ts'
-import type * as Ast from '../../ast/nodes.ts'
+
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { appliedName } from '../../ast/print/applied-name.ts'
 import type { Report } from '../diagnostics.ts'
 import { EXPERIMENTAL } from '../instructions/target-requirements.ts'
 

@@ -2,8 +2,8 @@
  * Resolution of names in the conditions and arguments of choices: parameters, sizes, the device, and statistics of the
  * bound data.
  */
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { DEVICE_KINDS, type DeviceKind } from '../../backends/target.ts'
 import { type Axis, hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'

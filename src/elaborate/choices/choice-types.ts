@@ -1,5 +1,5 @@
 /** Types of elaborated choices among schedules: branches with conditions over sizes, statistics and the device. */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { ScheduleParam } from '../schedules/schedule-params.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'

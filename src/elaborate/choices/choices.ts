@@ -1,8 +1,8 @@
 /** Elaboration of choices among schedules: their branches, conditions and arguments. */
 
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { printExpr } from '../../ast/print.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { printExpr } from '../../ast/print/print.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, settled, truth } from '../expressions/expressions.ts'

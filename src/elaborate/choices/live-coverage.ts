@@ -2,7 +2,7 @@
  * Availability of fill ratios in conditions: before a run for bound data, or from the previous run for formats that are
  * built at run time.
  */
-import type { AsStep } from '../../ast/nodes.ts'
+import type { AsStep } from '../../ast/nodes/nodes.ts'
 import { isDenseChain } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { formatOfOrder, type OrderedFormat } from '../../ir/formats/format.ts'

@@ -2,7 +2,7 @@
  * Inlining of choices that choices call: the branches of the inner choice replace the call, with its parameters
  * substituted.
  */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'

@@ -1,7 +1,7 @@
 /** `ceildiv(a, b)`: the least integer that is not less than a / b. */
 import { isNonNegative, NATURAL } from '../../analysis/integers/interval.ts'
 import { rangesBy } from '../../analysis/integers/ranges.ts'
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { binary, cast, ceildiv, constant, type Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { isInt, join } from '../../ir/values/dtype.ts'

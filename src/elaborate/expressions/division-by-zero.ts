@@ -2,7 +2,7 @@
  * Divisions by 0 in expressions that users write about their data: conditions of choices, values and conditions of
  * spaces.
  */
-import { fail, type Span } from '../../ast/diagnostic.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
 import { exactOperationOr } from '../../ir/values/evaluate.ts'
 

@@ -1,8 +1,9 @@
 /** Elaboration of expressions: AST → typed IR. The caller resolves names, accesses and fields (`Names`). */
-import { quantity } from '../../ast/checks.ts'
-import { type Span, unreachable } from '../../ast/diagnostic.ts'
-import { functionHint } from '../../ast/foreign-names.ts'
-import type * as Ast from '../../ast/nodes.ts'
+
+import { type Span, unreachable } from '../../ast/diagnostics/diagnostic.ts'
+import { functionHint } from '../../ast/diagnostics/foreign-names.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../../ir/expressions/expr.ts'
 import { computeType, DTYPES, isDtype, isFloat, isInt } from '../../ir/values/dtype.ts'
 import { MATH, MATH_FNS, type MathFn } from '../../ir/values/math.ts'

@@ -2,7 +2,7 @@
  * Type conversion: the common type of operands, and implicit conversions. A literal has no type of its own until it
  * meets another operand.
  */
-import { InternalError, type Span } from '../../ast/diagnostic.ts'
+import { InternalError, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { cast, constant, type Expr, select } from '../../ir/expressions/expr.ts'
 import { computeType, type Dtype, INT_RANGE, isFloat, isHalf, isInt, join } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'

@@ -1,6 +1,7 @@
 /** Elaboration of compositions: the format of each part of a tensor. */
-import type * as Ast from '../../ast/nodes.ts'
-import { type Span, spanAt } from '../../ast/span.ts'
+
+import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { AnyFormat, FormatUse, PartRule } from '../../ir/formats/format.ts'
 import type { Report } from '../diagnostics.ts'

@@ -1,7 +1,7 @@
 /** Elaboration of `map` and `inverse` of a format: from the tensor's coordinates to stored coordinates, and back. */
 
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { namesAt } from './format-names.ts'
 import { type FormatScope, type Head, integerAt, type Numbers } from './format-place.ts'

@@ -1,7 +1,7 @@
 /** Elaboration of formats that describe storage: axes, sorts and coordinate maps. */
 
-import { levelFormat } from '../../ast/axis-kinds.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { levelFormat } from '../../ast/nodes/axis-kinds.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { isDense, isPadded, isStored, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Format, Sort } from '../../ir/formats/format.ts'

@@ -1,9 +1,10 @@
 /**
  * Names, indices and list expressions in a format's text that is expanded for one order: `d[k]`, `d...`, `order(d)`.
  */
-import { quantity } from '../../ast/checks.ts'
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import { foldInt } from '../../ir/values/constant-folding.ts'
 import type { Report } from '../diagnostics.ts'
 

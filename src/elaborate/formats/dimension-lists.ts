@@ -2,8 +2,8 @@
  * Expansion of lists of dimensions and axes in a format's text, for tensors of one order: `d[1]` becomes the name `d1`,
  * `d...` becomes all elements, `e for k from 1` becomes a copy for each number. Later stages have single names only.
  */
-import { mapOperands } from '../../ast/axis-kinds.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { mapOperands } from '../../ast/nodes/axis-kinds.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Report } from '../diagnostics.ts'
 import {
   BEYOND,

@@ -1,6 +1,7 @@
 /** Formats for tensors of any order, whose text is expanded when the order is known. */
-import { quantity } from '../../ast/checks.ts'
-import { fail, invariant } from '../../ast/diagnostic.ts'
+
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import type { FormatFamily, OrderedFormat } from '../../ir/formats/format.ts'
 import { Report } from '../diagnostics.ts'
 import { BEYOND, MAX_COPIES } from './dimension-list-names.ts'

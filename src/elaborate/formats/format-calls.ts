@@ -1,5 +1,5 @@
 /** Functions in the expressions of formats and compositions: queries, `segments`, `size` and `position`. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { QUERY_WORDS, queryWords } from '../../ir/formats/queries.ts'

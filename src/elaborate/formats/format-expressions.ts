@@ -2,10 +2,10 @@
  * Format expressions after `as`: a format with arguments, or a composition in place, which has no name, such as
  * `blocks(16) where (density(16) >= 0.5) + rows`.
  */
-import { SptError, withSources } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { parseFormatParts } from '../../ast/parse.ts'
-import { printParts } from '../../ast/print.ts'
+import { SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { parseFormatParts } from '../../ast/parse/parse.ts'
+import { printParts } from '../../ast/print/print.ts'
 import type { AnyFormat, Composition, FormatParam } from '../../ir/formats/format.ts'
 import { listAndSetDiagnostic } from '../../ir/formats/format-tables.ts'
 import { queryWords } from '../../ir/formats/queries.ts'

@@ -2,8 +2,8 @@
  * Lists of formats: axes that hold coordinates and no values (`ir/coordinates/coordinate-lists.ts`). Checks of their kinds, widths
  * in the extents of axes over their positions, and unsupported uses.
  */
-import { levelFormat } from '../../ast/axis-kinds.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { levelFormat } from '../../ast/nodes/axis-kinds.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
   hasWidth,
   isDense,

@@ -1,5 +1,5 @@
 /** Resolution of names, accesses and calls in the expressions of formats and compositions. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
 import { QUERY_WORDS } from '../../ir/formats/queries.ts'
 import { FUNCTIONS, type Names } from '../expressions/expressions.ts'

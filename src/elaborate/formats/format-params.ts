@@ -1,5 +1,5 @@
 /** Declaration of the parameters of formats. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
 import type { Report } from '../diagnostics.ts'

@@ -1,6 +1,6 @@
 /** The scopes of expressions in formats and compositions. */
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'

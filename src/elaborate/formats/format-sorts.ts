@@ -1,7 +1,7 @@
 /** Sorts of formats, which order a dimension or a dense axis. */
 
 import { dependsOn, neededBy } from '../../analysis/dependence/query-dependence.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'

@@ -1,9 +1,10 @@
 /** Formats by name, with arguments, in compositions and schedules. */
-import { quantity } from '../../ast/checks.ts'
-import { type Span, SptError } from '../../ast/diagnostic.ts'
-import type { Scope as FileScope } from '../../ast/linked-program.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { packagedFormatHint } from '../../ast/packaged.ts'
+
+import { type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
+import { packagedFormatHint } from '../../ast/imports/packaged.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import {
   type AnyFormat,
   type FormatParam,

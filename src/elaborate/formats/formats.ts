@@ -1,5 +1,5 @@
 /** Elaboration of formats: AST → `Format`, `Composition` or `FormatFamily`. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { AnyFormat, OrderedFormat } from '../../ir/formats/format.ts'
 import type { Report } from '../diagnostics.ts'
 import { declare, nothingDeclared } from '../kernels/kernel-names.ts'

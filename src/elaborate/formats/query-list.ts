@@ -2,7 +2,7 @@
  * Queries of formats and compositions: `count(j by i)` in an expression becomes an entry of a list and a variable with
  * its name. The names are unique in the declaration; code that combines several lists renames them.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import {

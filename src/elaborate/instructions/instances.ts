@@ -1,7 +1,8 @@
 /** Memories and instructions with parameters: a declaration has an instance for each list of arguments. */
-import { appliedName } from '../../ast/applied-name.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { type Span, spanAt } from '../../ast/span.ts'
+
+import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { appliedName } from '../../ast/print/applied-name.ts'
 import { DTYPE_BYTES, type Dtype, isDtype } from '../../ir/values/dtype.ts'
 import { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, truth } from '../expressions/expressions.ts'

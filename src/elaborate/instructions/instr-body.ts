@@ -1,7 +1,7 @@
 /** Elaboration of an instruction's body: a single statement over the operands. */
 
 import { digitsIn, extentsOf, sumOf } from '../../analysis/instructions/operand-digits.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, type Load, load, variable } from '../../ir/expressions/expr.ts'
 import { mentions } from '../../ir/expressions/expr-tree.ts'
 import type { InstrIter, Operand } from '../../ir/instructions/instr.ts'

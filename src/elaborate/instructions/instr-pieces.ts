@@ -2,8 +2,9 @@
  * Elaboration of one text (inline assembly) of an instruction: placeholders after `$` are resolved, and checked for
  * every thread.
  */
-import type * as Ast from '../../ast/nodes.ts'
-import { spanAt } from '../../ast/span.ts'
+
+import { spanAt } from '../../ast/diagnostics/span.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { type Expr, int } from '../../ir/expressions/expr.ts'
 import { type InstrPiece, LANE, type Operand, slotsOf } from '../../ir/instructions/instr.ts'

@@ -1,5 +1,5 @@
 /** Elaboration of the texts of instructions, by purpose and target. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { InstrText, Operand } from '../../ir/instructions/instr.ts'
 import type { Report } from '../diagnostics.ts'
 import type { Values } from './instances.ts'

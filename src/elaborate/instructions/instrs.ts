@@ -2,8 +2,9 @@
  * Elaboration of declared instructions: AST → data. Bodies are elaborated in `instr-body.ts`, texts in
  * `instr-texts.ts`.
  */
-import { quantity } from '../../ast/checks.ts'
-import type * as Ast from '../../ast/nodes.ts'
+
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
 import { type Instr, type Memory, type Operand, tilesOf } from '../../ir/instructions/instr.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'

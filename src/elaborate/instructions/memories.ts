@@ -3,7 +3,7 @@
 import { isIndex } from '../../analysis/integers/interval.ts'
 import type { Extents } from '../../analysis/integers/linear.ts'
 import { rangesOver } from '../../analysis/integers/ranges.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { coordinateName, LANE, type Memory, SLOT, type TileText } from '../../ir/instructions/instr.ts'

@@ -2,7 +2,7 @@
  * Memories in registers: the thread and the slot of each element, checked for all elements; and tiles that are opaque
  * objects of a target.
  */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { div, type Expr, eq, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../../ir/instructions/instr.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'

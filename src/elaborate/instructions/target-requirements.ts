@@ -1,6 +1,7 @@
 /** Requirements of target texts (`needs`). */
-import type * as Ast from '../../ast/nodes.ts'
-import { orList } from '../../ast/suggest.ts'
+
+import { orList } from '../../ast/diagnostics/suggest.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { DeclaredTexts } from '../../backends/target.ts'
 import { TARGET_NAMES, TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import type { Report } from '../diagnostics.ts'

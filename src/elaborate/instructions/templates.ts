@@ -1,10 +1,10 @@
 /** Parsing of declared target texts: placeholders after `$`, once for all instances. */
 
-import { SptError } from '../../ast/diagnostic.ts'
-import { CLOSER } from '../../ast/lexical-scan.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { parseExpression } from '../../ast/parse.ts'
-import { type Span, spanAt } from '../../ast/span.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { CLOSER } from '../../ast/parse/lexical-scan.ts'
+import { parseExpression } from '../../ast/parse/parse.ts'
 import type { Report } from '../diagnostics.ts'
 
 /** A range of characters in a text. */

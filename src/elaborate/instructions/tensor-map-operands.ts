@@ -1,7 +1,7 @@
 /**
  * Operands that are boxes of matrices in global memory (tensor maps), and the layout of such boxes in shared memory.
  */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/instructions/instr.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'

@@ -1,7 +1,7 @@
 /** Declaration of parameters and axes of a kernel, and of the axes of a format, which have the same syntax. */
 
-import { levelFormat, operandsOf } from '../../ast/axis-kinds.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { levelFormat, operandsOf } from '../../ast/nodes/axis-kinds.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
   type Axis,
   FIELD_WIDTHS,

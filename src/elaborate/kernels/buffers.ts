@@ -1,6 +1,6 @@
 /** Declaration of a kernel's buffers, and checks of the lists of gathered axes, which are buffers. */
-import type * as Ast from '../../ast/nodes.ts'
-import { literalValue } from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { literalValue } from '../../ast/nodes/nodes.ts'
 import { isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import { constant } from '../../ir/expressions/expr.ts'
 import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../../ir/values/dtype.ts'

@@ -1,7 +1,7 @@
 /** Definite assignment: outputs and temporaries must be written before they are read, in the order of the text. */
 
 import { accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
-import type { Diagnostic } from '../../ast/diagnostic.ts'
+import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 
 export function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): readonly Diagnostic[] {

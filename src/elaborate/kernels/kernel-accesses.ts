@@ -1,9 +1,9 @@
 /** Resolution of names and accesses in a kernel's body. */
 
-import { quantity } from '../../ast/checks.ts'
-import type { Diagnostic } from '../../ast/diagnostic.ts'
-import { valueMeant } from '../../ast/foreign-names.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
+import { valueMeant } from '../../ast/diagnostics/foreign-names.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import { type Axis, isFused } from '../../ir/coordinates/axis.ts'
 import { cast, type Expr, type Load, load, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'

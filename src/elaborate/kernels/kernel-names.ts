@@ -1,6 +1,6 @@
 /** The name space of one kernel: parameters, axes and buffers, and the first declaration of each name. */
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
   type Axis,
   isDense,

@@ -1,7 +1,7 @@
 /** Elaboration of a kernel: AST → Stage I. */
 
 import { checkKinds } from '../../analysis/dependence/iterator-kinds.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'

@@ -1,5 +1,5 @@
 /** Elaboration of monoids: AST → typed. Component `m` of operand `a` is the variable `a.m`. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { isBuiltinReducer, type Monoid } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'

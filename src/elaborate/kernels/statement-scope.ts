@@ -1,5 +1,5 @@
 /** Names that a statement can use in addition to the kernel's declarations: iterators and `let`s around it. */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isAttached } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 

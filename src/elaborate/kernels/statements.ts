@@ -3,9 +3,9 @@
  * recorded.
  */
 
-import { unreachable } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { orList } from '../../ast/suggest.ts'
+import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { ACCESS_LEVELS, countText, MAX_LEVELS, MAX_NEST } from '../../ir/code-size-budgets.ts'
 import { isAttached, isFused, isGathered, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'

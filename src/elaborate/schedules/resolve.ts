@@ -1,6 +1,6 @@
 /** Resolution of names in schedules, choices and spaces. */
-import type { Scope as FileScope } from '../../ast/linked-program.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { Choice } from '../choices/choice-types.ts'

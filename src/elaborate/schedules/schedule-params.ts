@@ -1,6 +1,6 @@
 /** Parameters of schedules and choices: integers, whose defaults may name earlier parameters. */
-import type { Diagnostic, Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'

@@ -1,6 +1,6 @@
 /** Types of schedules with resolved names. */
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { Family } from '../instructions/instances.ts'

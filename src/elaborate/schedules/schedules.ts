@@ -1,4 +1,4 @@
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { mayDeriveFrom, mayNameAxisArray } from '../../ir/coordinates/derived-names.ts'
 import type { AnyFormat, FormatParam } from '../../ir/formats/format.ts'
 import { tablesOf } from '../../ir/formats/format-tables.ts'

@@ -1,6 +1,6 @@
 /** Arguments of steps in a point of a space: the decided numbers, as literals of a text. */
-import { fail } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { type Known, partialValue } from './space-values.ts'
 

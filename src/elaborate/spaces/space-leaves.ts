@@ -1,5 +1,5 @@
 /** Steps with open arguments in a space, and errors for values that a decision does not have. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { SpaceStep } from './space-types.ts'
 
 export type Use = Extract<SpaceStep, { kind: 'use' }>

@@ -1,5 +1,5 @@
 /** Names and expressions in the parts of a space. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import type { NumberList, Option, Space, SpaceStep } from './space-types.ts'

@@ -1,7 +1,7 @@
 /** Elaboration of a space's numbers (decisions with numeric values), and of conditions on these numbers. */
-import { SptError } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { printExpr } from '../../ast/print.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { printExpr } from '../../ast/print/print.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { ChoiceNames } from '../choices/choice-names.ts'

@@ -1,6 +1,6 @@
 /** Points of a space: the open decision, the decided names, and the schedule of a complete point. */
-import { fail } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
 import type { OpenValues, SpacePoint, SpaceUse } from './space-values.ts'
 import { Walk } from './space-walk.ts'

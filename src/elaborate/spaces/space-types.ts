@@ -1,6 +1,6 @@
 /** Types of elaborated search spaces: names are resolved, conditions are typed, and nothing is decided. */
-import type { Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { DeviceQuestion, Statistic } from '../choices/choice-names.ts'
 import type { ScheduleParam } from '../schedules/schedule-params.ts'

@@ -1,5 +1,5 @@
 /** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
-import { fail, type Span } from '../../ast/diagnostic.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'

@@ -2,8 +2,8 @@
  * Traversal of a space: the decision that a point leaves open, a key of the remainder, and the schedule of a complete
  * point. Options come first, because they determine the numbers; then numbers; then the decisions of nested spaces.
  */
-import { invariant } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
 import { argumentOf, literal } from './space-arguments.ts'

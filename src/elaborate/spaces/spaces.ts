@@ -1,6 +1,6 @@
 /** Elaboration of search spaces: their decisions, conditions and steps. */
-import type * as Ast from '../../ast/nodes.ts'
-import { print, printGroup, printParts, printStep } from '../../ast/print.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { print, printGroup, printParts, printStep } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
 import { knownStatistics } from '../choices/live-coverage.ts'

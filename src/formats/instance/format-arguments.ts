@@ -1,8 +1,8 @@
 /** Arguments of formats and compositions. */
 
-import { appliedFormat } from '../../ast/applied-name.ts'
-import { quantity } from '../../ast/checks.ts'
-import { fail, type Span } from '../../ast/diagnostic.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import { appliedFormat } from '../../ast/print/applied-name.ts'
 import { constant, type Expr, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'

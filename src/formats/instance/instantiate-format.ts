@@ -1,6 +1,6 @@
 /** A format with its arguments, over the axes of one kernel. */
-import { countText } from '../../ast/count-text.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { countText } from '../../ast/diagnostics/count-text.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import {
   FIELD_WIDTHS,
   hasIndices,

@@ -1,5 +1,5 @@
 /** Instantiation of a format or composition with its arguments, over the axes of one kernel. */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { Names } from '../../ir/expressions/bound-names.ts'
 import { all, constant, type Expr, variable } from '../../ir/expressions/expr.ts'

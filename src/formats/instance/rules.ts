@@ -2,7 +2,7 @@
  * Planning of a composition's nested rules as one tree whose leaves are formats with arguments. Names are assigned
  * later, because labels depend on the number of parts.
  */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
   add,

@@ -1,6 +1,6 @@
 /** Translation of a format's expressions into the names of a kernel. */
 
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
 import { children, freeVars, withChildren } from '../../ir/expressions/expr-tree.ts'

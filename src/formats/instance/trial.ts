@@ -3,7 +3,7 @@
  * for all coordinates of small tensors, and for the corners of blocks in larger ones. A failure here is a failure for
  * some tensor.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { applyMap, point } from '../../columns/coordmap.ts'
 import { type StoredAxis, sourceName } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'

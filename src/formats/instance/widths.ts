@@ -1,5 +1,5 @@
 /** The widths of a bucket rule. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Composition, PartRule } from '../../ir/formats/format.ts'
 import { type SpanOption, spanOf } from './format-arguments.ts'

@@ -1,8 +1,10 @@
 /**
  * Axes: the storage of coordinates. An axis is a level of a tree; a root has no parent, a child has one segment of
- * coordinates per position of its parent. `ast/axis-kinds.ts` declares the kinds; consumers use the properties of their
+ * coordinates per position of its parent. `ast/nodes/axis-kinds.ts` declares the kinds; consumers use the properties of their
  * levels (Chou et al., OOPSLA 2018; SparseTIR, ASPLOS 2023, section 3.1).
  */
+
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import {
   AXES,
   type AxisWord,
@@ -13,8 +15,7 @@ import {
   type OperandKind,
   type SparseKind,
   type ViewKind,
-} from '../../ast/axis-kinds.ts'
-import type { Span } from '../../ast/diagnostic.ts'
+} from '../../ast/nodes/axis-kinds.ts'
 import type { Expr } from '../expressions/expr.ts'
 import { freeVars } from '../expressions/expr-tree.ts'
 

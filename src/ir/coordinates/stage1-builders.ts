@@ -1,5 +1,5 @@
 /** Constructors of Stage I's statements, the only ones. */
-import { invariant, type Span } from '../../ast/diagnostic.ts'
+import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../expressions/expr.ts'
 import type { Access, Assign, If1, Iteration, Let1, Reduce1, Stmt1 } from './stage1.ts'
 

@@ -2,7 +2,7 @@
  * Stage I, coordinates: the resolved and typed program. Index expressions are coordinates. The reference interprets
  * this stage; formats and the Stage I steps rewrite it.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { AnyFormat, Instance, PartInstance } from '../formats/format.ts'
 import type { Dtype } from '../values/dtype.ts'

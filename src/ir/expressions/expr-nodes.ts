@@ -10,8 +10,8 @@
  *
  * - III: `index` is one flat element address; `search` is gone (a loop computed it).
  */
-import type { Span } from '../../ast/diagnostic.ts'
-import { BIND_TARGETS, type BindTarget } from '../../ast/nodes-schedules.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { BIND_TARGETS, type BindTarget } from '../../ast/nodes/nodes-schedules.ts'
 import type { Dtype } from '../values/dtype.ts'
 import type { MathFn } from '../values/math.ts'
 import type { BinaryOp } from '../values/ops.ts'

@@ -2,7 +2,7 @@
  * Constructors of expressions, the only ones, with constant folding and algebraic simplification (neutral elements); an
  * unchanged node keeps its identity.
  */
-import { invariant, type Span } from '../../ast/diagnostic.ts'
+import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { enableMemo } from '../memoize.ts'
 import { foldCall, foldCompare, foldFloat, foldInt, isValue } from '../values/constant-folding.ts'
 import { type Dtype, isFloat, isInt, join } from '../values/dtype.ts'

@@ -2,7 +2,7 @@
  * Expressions that are computed as values of the kernel's source, and so wrap at 32 bits; address computations never
  * wrap.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Stmt } from '../statements/loops.ts'
 import { type Body, piecesOf, walkStmts } from '../statements/tree.ts'
 import { isCompare } from '../values/ops.ts'

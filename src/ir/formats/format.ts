@@ -6,7 +6,7 @@
  * one value for each stored coordinate, which maps and selections use like variables (attribute queries and counters as
  * in Chou, Kjolstad and Amarasinghe, PLDI 2020, sections 3 and 5).
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { isDense, type StoredAxis } from '../coordinates/axis.ts'
 import type { CoordinateList } from '../coordinates/coordinate-lists.ts'
 import type { Expr } from '../expressions/expr.ts'

@@ -1,5 +1,5 @@
 /** Decision trees of compositions: the part of a tensor that each coordinate belongs to. */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../expressions/expr.ts'
 import type { Query } from './queries.ts'
 

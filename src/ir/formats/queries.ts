@@ -3,7 +3,7 @@
  * Amarasinghe, PLDI 2020, section 5). The declaration determines nodes, translation, comparison, dependences, bounds
  * and the column on every engine.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import {
   add,
   and,

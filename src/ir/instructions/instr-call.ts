@@ -1,5 +1,5 @@
 /** The statement of Stage III that calls a declared instruction, and the operands in its generated code. */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../expressions/expr.ts'
 
 /** A piece of an instruction's code: text, a value, or a location in a buffer. */

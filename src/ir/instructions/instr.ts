@@ -3,7 +3,7 @@
  * result, its texts define the generated code.
  */
 
-import { invariant, type Span } from '../../ast/diagnostic.ts'
+import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../expressions/expr.ts'
 import { sameData } from '../expressions/structural-equality.ts'
 import type { Reduce, Store } from '../statements/store-and-reduce.ts'

@@ -1,6 +1,6 @@
 /** Expressions as text, in the language's spelling and with the fewest parentheses: one printer (by precedence) for all stages. */
-import { unreachable } from '../../ast/diagnostic.ts'
-import { INFIX, LEVEL } from '../../ast/operators.ts'
+import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
+import { INFIX, LEVEL } from '../../ast/nodes/operators.ts'
 import type { Const, Expr } from '../expressions/expr.ts'
 import { sameExpr } from '../expressions/structural-equality.ts'
 import { type Dtype, isFloat } from '../values/dtype.ts'

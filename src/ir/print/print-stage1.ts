@@ -2,7 +2,7 @@
  * Stage I as `.spt` text, the monoids it uses included. Reading it back gives an equivalent kernel; what
  * formats replaced (`reformats`) is not part of the text.
  */
-import { unreachable } from '../../ast/diagnostic.ts'
+import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, hasIndices, hasWidth, operandsOfAxis } from '../coordinates/axis.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from '../coordinates/stage1.ts'
 import { declaredMonoids } from '../coordinates/stage1-tree.ts'

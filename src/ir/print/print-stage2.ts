@@ -1,5 +1,5 @@
 /** Stage II as text, as printed by `spt show --stage 2` and in rejections of schedule steps. */
-import { unreachable } from '../../ast/diagnostic.ts'
+import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { CallPiece } from '../instructions/instr-call.ts'
 import type { Buffer, For, Kernel2, LoopMode, Stmt } from '../statements/loops.ts'

@@ -2,7 +2,7 @@
  * Definitions: the names that statements bind (loops, lets, allocations), computed once per statement; finding and
  * replacing loops by their variable.
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { replaceAt } from '../lists.ts'
 import { memoize } from '../memoize.ts'
 import type { Buffer, For, Stmt } from './loops.ts'

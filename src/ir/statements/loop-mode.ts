@@ -1,5 +1,5 @@
 /** Expressions in the modes of loops: searches of work partitions, and barriers that instructions signal. */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../expressions/expr.ts'
 import type { Signals } from '../instructions/instr.ts'
 import { mapSame } from '../lists.ts'

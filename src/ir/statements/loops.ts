@@ -9,7 +9,7 @@
  * Stage III, memory: flat buffers, explicit initialisation, `if`s for guards, hardware indices for bound
  * loops, barriers, one top-level launch for each nest. This is what a backend prints.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Capacity, NestDefault, Param, Role, RuntimeLists } from '../coordinates/stage1.ts'
 import type { Expr, Load, Search, ThreadAxis } from '../expressions/expr.ts'
 import type { Instr, Memory, Signals } from '../instructions/instr.ts'

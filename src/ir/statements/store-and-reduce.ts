@@ -2,7 +2,7 @@
  * Stores and reductions (read-modify-write): the statements of Stages II and III that write elements; all others are in
  * `loops.ts`.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { Monoid } from '../values/monoid.ts'
 

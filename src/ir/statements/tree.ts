@@ -2,7 +2,7 @@
  * Walking and rewriting statement trees of Stages II and III. Every rewriter keeps the identity of unchanged nodes, so
  * passes can test `===` for "nothing happened" and share memo tables.
  */
-import { invariant, unreachable } from '../../ast/diagnostic.ts'
+import { invariant, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, load } from '../expressions/expr.ts'
 import { orderReadsLast, rewriteExpr } from '../expressions/expr-tree.ts'
 import type { Signals } from '../instructions/instr.ts'

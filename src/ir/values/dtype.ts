@@ -1,5 +1,5 @@
 /** Element types and the properties that backends need. */
-import { SCALAR_TYPES, type ScalarType } from '../../ast/nodes-base.ts'
+import { SCALAR_TYPES, type ScalarType } from '../../ast/nodes/nodes-base.ts'
 
 export const DTYPES = SCALAR_TYPES
 export type Dtype = ScalarType

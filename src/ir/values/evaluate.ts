@@ -3,7 +3,7 @@
  * arithmetics: register semantics, and exact integers. Evaluators of whole expressions differ in the values of names
  * and loads.
  */
-import { InternalError } from '../../ast/diagnostic.ts'
+import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load, Search, Var } from '../expressions/expr.ts'
 import { perExpr, treeSize } from '../expressions/expr-tree.ts'
 import { memoize } from '../memoize.ts'

@@ -1,5 +1,5 @@
 /** Reducers: an associative, commutative combine with an identity, over one value or a tuple. */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { binary, bool, cast, constant, type Expr, type Var, variable } from '../expressions/expr.ts'
 import { children, perExpr, withChildren } from '../expressions/expr-tree.ts'
 import { type Dtype, INT_RANGE, isFloat, isHalf, join } from './dtype.ts'

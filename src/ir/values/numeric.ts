@@ -3,7 +3,7 @@
  * and modulo of integers round down and give 0 for a divisor of 0; `%` of floats also rounds the quotient down. Casts
  * from float to integer truncate and saturate; NaN gives 0.
  */
-import { InternalError } from '../../ast/diagnostic.ts'
+import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
 import { MATH, type MathFn } from './math.ts'
 import type { ArithOp, CompareOp, LogicOp } from './ops.ts'

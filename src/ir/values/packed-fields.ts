@@ -1,5 +1,5 @@
 /** Packed index arrays: coordinates as fields of 32-bit words. The only module that defines the location of a field. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { codesOf, hasHoles, indexBits, type StoredAxis } from '../coordinates/axis.ts'
 import { binary, call, type Expr, int, mul, sub } from '../expressions/expr.ts'
 

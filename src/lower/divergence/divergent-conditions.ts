@@ -3,7 +3,7 @@
  * conditions that may differ between the threads of a block, so that every thread reaches them.
  */
 
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../../ir/expressions/expr.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'

@@ -16,7 +16,7 @@
  */
 
 import type { HardwareExtents } from '../../analysis/integers/ranges.ts'
-import { InternalError } from '../../ast/diagnostic.ts'
+import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../../ir/expressions/expr-tree.ts'

@@ -6,7 +6,7 @@
 
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import type { Facts } from '../../analysis/integers/facts.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'

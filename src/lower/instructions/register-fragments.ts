@@ -3,7 +3,7 @@
 import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { splitBy } from '../../analysis/instructions/memory-tiles.ts'
 import { linear } from '../../analysis/integers/linear.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'

@@ -2,7 +2,7 @@
  * Tensor maps (TMA descriptors): buffers as matrices whose boxes instructions copy. The last dimension is the columns, all other
  * dimensions together are the rows.
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, int, mul } from '../../ir/expressions/expr.ts'
 import type { Operand } from '../../ir/instructions/instr.ts'
 import type { Matrix } from '../../ir/instructions/instr-call.ts'

@@ -4,7 +4,7 @@
  */
 
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
-import { fail, InternalError, invariant } from '../../ast/diagnostic.ts'
+import { fail, InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
   all,

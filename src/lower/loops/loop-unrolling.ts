@@ -5,7 +5,7 @@
  */
 
 import { copiesOf, unrolledSize } from '../../analysis/loops/unrolled-size.ts'
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import {

@@ -3,7 +3,7 @@
  */
 
 import { tiledIndex, tiledShape } from '../../analysis/instructions/memory-tiles.ts'
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { add, cast, div, type Expr, int, load, mul } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'

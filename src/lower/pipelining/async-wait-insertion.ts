@@ -5,7 +5,7 @@
  * Asynchronous stores (`outgoing-copies.ts`) are awaited one iteration later, before their source is overwritten.
  */
 
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { bool, int } from '../../ir/expressions/expr.ts'

@@ -2,7 +2,7 @@
  * Predication of software-pipelined loops with guards whose copies count bytes on an mbarrier: the copies of every iteration run, or the
  * loop is rejected.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'

@@ -21,7 +21,7 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import { type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
 import { copiesIn } from '../../analysis/loops/shared-memory-copies.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../../ir/expressions/expr.ts'

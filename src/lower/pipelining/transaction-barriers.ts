@@ -10,7 +10,7 @@
  */
 
 import { threadsIn } from '../../analysis/instructions/lane-groups.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, readsMemory, rewriteExpr } from '../../ir/expressions/expr-tree.ts'

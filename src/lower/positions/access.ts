@@ -3,7 +3,7 @@
  * is the open iterator of its axis, the position is known. Otherwise a dense coordinate is its own position after a range check, and a
  * sparse coordinate is searched.
  */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   hasIndices,
   hasMask,

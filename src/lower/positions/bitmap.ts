@@ -2,7 +2,7 @@
  * Bitmap levels: each word of the mask holds 32 coordinates of one parent position, lowest bit first. The position of a coordinate is its
  * rank: the number of set bits below it, plus the bits of earlier parents.
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type MaskedAxis, maskOf } from '../../ir/coordinates/axis.ts'
 import { add, call, div, type Expr, int, load, lt, max, min, mul, sub } from '../../ir/expressions/expr.ts'
 

@@ -4,7 +4,7 @@
  * subexpressions.
  */
 
-import { InternalError, invariant } from '../../ast/diagnostic.ts'
+import { InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   countOf,
   hasHoles,

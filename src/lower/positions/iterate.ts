@@ -1,5 +1,5 @@
 /** Opening of an iterator: its loop, guards, and coordinates (SparseTIR's decompress, section 4.1). */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   hasMask,

@@ -1,8 +1,8 @@
 /**
- * Positions of axes: the address arithmetic of level formats (`ast/axis-kinds.ts`), as expressions. Iteration and access both use this
+ * Positions of axes: the address arithmetic of level formats (`ast/nodes/axis-kinds.ts`), as expressions. Iteration and access both use this
  * module, the only one that depends on storage layouts.
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   countOf,

@@ -8,7 +8,7 @@
  */
 
 import { type Access, accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, countedBy, type DenseAxis, isDense, isDenseRoot } from '../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'

@@ -7,7 +7,7 @@
  */
 
 import { conditionsAround, hoistable } from '../../analysis/dependence/dominating-conditions.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { all, bool, constant, type Expr, int, type Load, load } from '../../ir/expressions/expr.ts'

@@ -6,7 +6,7 @@
  */
 
 import { spatialNest } from '../../analysis/dependence/spatial-nest.ts'
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { constant, type Expr, type Load } from '../../ir/expressions/expr.ts'

@@ -8,7 +8,7 @@
 import { rises } from '../../analysis/integers/linear.ts'
 import { groupsOf, withoutStart } from '../../analysis/loops/balanced-partition.ts'
 import { isPerfect, segmentsOf } from '../../analysis/loops/segmented-loops.ts'
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { add, all, bool, type Expr, int, type Load, load, mul, variable } from '../../ir/expressions/expr.ts'

@@ -1,7 +1,7 @@
 /** Reads and checks the columns of the rows that a chart draws. */
 
-import { fail } from '../../ast/diagnostic.ts'
-import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Row } from '../table.ts'
 import type { Datum } from './scale.ts'
 

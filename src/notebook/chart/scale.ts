@@ -1,5 +1,5 @@
 /** Scales: values → pixels along an axis, with ticks. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { brief } from '../numbers.ts'
 
 /** Value on an axis or a colour scale: a number or a category. */

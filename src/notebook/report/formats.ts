@@ -3,7 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import { chooseFormat } from '../../api/format-lookup.ts'
 import { SptFormat } from '../../api/format-values.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
 import { heading, paragraph, scrollable } from './page.ts'
 

@@ -1,5 +1,5 @@
 /** Block-wise sparsity: blocks are kept or pruned as a whole; blocks at the edges may be smaller. */
-import { expectOptions } from '../../ast/expect-argument.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { elementsOf, layerCapacities, lowestVectors, targetOf, vectorsFor } from '../selection.ts'
 import type { LayerShape, Pattern } from '../types.ts'
 import { checkParameter, INDEX_BYTES } from './parameters.ts'

@@ -2,7 +2,7 @@
  * n:m sparsity: each output keeps the best n of every m neighbouring inputs. If m does not divide the number of inputs, the last
  * group is smaller.
  */
-import { expectOptions } from '../../ast/expect-argument.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { best } from '../selection.ts'
 import type { Pattern } from '../types.ts'
 import { checkParameter, countKept } from './parameters.ts'

@@ -1,6 +1,6 @@
 /** Checks of pattern parameters, and sizes of stored elements. */
-import { fail } from '../../ast/diagnostic.ts'
-import { show } from '../../ast/expect-argument.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { show } from '../../ast/diagnostics/expect-argument.ts'
 
 /** Maximum side of tiles, blocks and groups. */
 const MAX_SIDE = 65536

@@ -2,8 +2,8 @@
  * Tile-element-wise sparsity (TEW): tiles at a higher sparsity, plus the best single elements outside of them, as two
  * disjoint masks.
  */
-import { fail } from '../../ast/diagnostic.ts'
-import { expectOptions, show } from '../../ast/expect-argument.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { expectOptions, show } from '../../ast/diagnostics/expect-argument.ts'
 import { elementsOf, lowestElements, targetOf } from '../selection.ts'
 import { maskOf } from '../tiles.ts'
 import type { Pattern } from '../types.ts'

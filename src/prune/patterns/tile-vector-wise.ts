@@ -2,7 +2,7 @@
  * Tile-vector-wise sparsity (TVW): tiles with 2:4 sparsity. Each output keeps the best two of every four inputs of its tile.
  * Groups of four are counted over stored inputs, so each input of a tile must be kept by at least one output.
  */
-import { expectOptions } from '../../ast/expect-argument.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { best } from '../selection.ts'
 import type { Pattern, Tile } from '../types.ts'
 import { checkParameter, countKept } from './parameters.ts'

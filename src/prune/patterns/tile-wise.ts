@@ -2,7 +2,7 @@
  * Tile-wise sparsity (Guo et al. 2020): prunes whole outputs, then inputs within every `granularity` remaining outputs. Both
  * passes prune about the same share of their candidates.
  */
-import { expectOptions } from '../../ast/expect-argument.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { best, elementsOf, layerCapacities, lowestVectors, targetOf, vectorsFor } from '../selection.ts'
 import { chunk, maskOf, nonzeroIndices } from '../tiles.ts'
 import type { LayerMasks, LayerScores, Pattern, Tile } from '../types.ts'

@@ -2,7 +2,7 @@
  * V:N:M sparsity (Castro et al. 2023): v neighbouring outputs keep the same four of every m inputs, ranked as vectors. Of these four,
  * each output keeps its best n.
  */
-import { expectOptions } from '../../ast/expect-argument.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { best } from '../selection.ts'
 import { nonzeroIndices } from '../tiles.ts'
 import type { LayerScores, Pattern } from '../types.ts'

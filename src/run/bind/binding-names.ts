@@ -1,5 +1,5 @@
 /** Name resolution of bound values: the tensor, part, table, axis or format argument that each name refers to. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { chainTo, isStored } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { add, type Expr, int, variable } from '../../ir/expressions/expr.ts'

@@ -2,7 +2,7 @@
  * Offsets bound to a ragged axis, and values bound per position of an axis. Both are converted to ready-made arrays, which later phases
  * check.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   chainTo,

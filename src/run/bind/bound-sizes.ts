@@ -1,7 +1,7 @@
 /** Sizes: given by the caller, or inferred from the shapes of bound tensors. All sources of a size must agree. */
 
-import { quantity } from '../../ast/checks.ts'
-import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import { hasWidth, isRagged } from '../../ir/coordinates/axis.ts'
 import type { Kernel1, Param } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'

@@ -1,5 +1,5 @@
 /** The caller's view of a kernel: tensors over their declared axes, before formats replaced these axes. */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   chainTo,

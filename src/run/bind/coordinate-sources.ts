@@ -1,5 +1,5 @@
 /** Sources of coordinates: bound and random tensors as columns over the caller's axes. */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, ascending, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'

@@ -1,6 +1,6 @@
 /** Duplicate coordinates: entries of a `nonunique` axis that must stay separate, in formats that cannot keep them apart. */
 
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
 import { type Axis, isNonunique } from '../../ir/coordinates/axis.ts'
 import { type Storage, separatesDuplicates } from '../../storage/storage.ts'

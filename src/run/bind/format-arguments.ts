@@ -1,5 +1,5 @@
 /** Format arguments in error messages: the width of an axis may not suffice because a format has other arguments than intended. */
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 
 /** Runs `work`, and appends the format with its arguments to `bind/width` errors. */

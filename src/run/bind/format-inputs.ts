@@ -1,6 +1,7 @@
 /** Lists and sets: data-dependent arguments of formats. */
-import { quantity } from '../../ast/checks.ts'
-import { fail } from '../../ast/diagnostic.ts'
+
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../../ast/parse/checks.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'

@@ -1,5 +1,5 @@
 /** Conversion of results from storage order back to the caller's coordinates. */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
 import { chainTo } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'

@@ -1,5 +1,5 @@
 /** Bounds on the widths of lists that are built at run time, because each run fills and visits every group completely. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 

@@ -2,7 +2,7 @@
  * Binding: from values by name to the arrays of a plan. All errors in the data are detected here, before device memory is allocated. The
  * caller's arrays are not modified.
  */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   countOf,
   hasIndices,

@@ -1,5 +1,5 @@
 /** Measured sizes: extents that formats leave open are determined by the largest coordinate. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { hasWidth, isStored } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'

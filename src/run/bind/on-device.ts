@@ -1,5 +1,5 @@
 /** Checks of inputs that are bound to device-resident tensors. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import type { CallerTensor } from './caller-tensors.ts'

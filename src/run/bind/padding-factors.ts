@@ -3,7 +3,7 @@
  * coordinates are checked on binding and writing. Factors in partially filled blocks are checked only if a result is wrong.
  */
 
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { isDense, paddingOf } from '../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'

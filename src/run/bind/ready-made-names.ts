@@ -2,7 +2,7 @@
  * Names of ready-made arrays: they decide whether arrays bound to a one-part tensor are over the format's axes or the declared axes. Names
  * from the format's source are mapped to the kernel's names.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { hasIndices, hasIndptr, hasMask, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'

@@ -1,5 +1,5 @@
 /** Tensors that are bound as ready-made parts: validated, not rebuilt. Their coordinates follow from the inverse maps of the formats. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, concat } from '../../columns/allocate.ts'
 import { isDense, isPadded, isSparse, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../ir/coordinates/coordinate-lists.ts'

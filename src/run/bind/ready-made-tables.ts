@@ -1,5 +1,5 @@
 /** Tables that are bound next to ready-made parts. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Table } from '../../ir/formats/format.ts'
 import { checkPermutation } from '../../storage/ready/tables.ts'

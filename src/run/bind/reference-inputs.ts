@@ -1,7 +1,7 @@
 /** Inputs of the reference, and its results. `kernel` is the kernel as written, without formats. */
 
 import { byName } from '../../ast/by-name.ts'
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { chainTo, repeatsCoordinates } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'

@@ -3,7 +3,7 @@
  * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
  */
 
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, concat, gather } from '../../columns/allocate.ts'
 import { isAscending } from '../../columns/key-columns.ts'
 import { isDense } from '../../ir/coordinates/axis.ts'

@@ -1,5 +1,5 @@
 /** Checks that all required inputs, and the structure of sparse outputs, are bound. */
-import { fail, SptError } from '../../ast/diagnostic.ts'
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { chainTo } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'

@@ -1,5 +1,5 @@
 /** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'

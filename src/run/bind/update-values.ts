@@ -3,7 +3,7 @@
  * Nothing is split or built again, even if the parts were selected by values.
  */
 
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { largest } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'

@@ -1,5 +1,5 @@
 /** Compiles the statements of a launch to counting actions for one thread. */
-import { InternalError, invariant } from '../../ast/diagnostic.ts'
+import { InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'

@@ -1,5 +1,5 @@
 /** Counters of operations and memory traffic for the roofline model: one counter per kind of work and array. */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'

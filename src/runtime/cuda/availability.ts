@@ -1,5 +1,5 @@
 /** Reports the availability of CUDA, with the reason and a remedy if it is missing. */
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder } from '../../cache/disk-cache.ts'
 import type { DeviceReport } from '../device.ts'
 import { chipFacts, readChip } from './chip.ts'

@@ -1,5 +1,5 @@
 /** Parses NVRTC's log, and builds diagnostics with the source lines of its messages. */
-import { type Diagnostic, type Span, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 
 export interface LogMessage {

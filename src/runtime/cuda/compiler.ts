@@ -1,5 +1,5 @@
 /** Compiles a printed module to an image for the driver: cache, headers, NVRTC. */
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheKey, type DiskCache } from '../../cache/disk-cache.ts'
 import type { ModuleText } from '../device.ts'
 import { absentError } from './errors.ts'

@@ -2,7 +2,7 @@
  * A CUDA context with its queues: makes it current, waits for queues, and rejects calls after a fault.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Chip } from './chip.ts'
 import { type CudaDriver, callError, check, type DriverCalls, type Handle } from './driver.ts'
 import {

@@ -6,8 +6,8 @@
  * to the thread that created it.
  */
 
-import { fail } from '../../ast/diagnostic.ts'
-import { nameText } from '../../ast/expect-argument.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import {
   checkRepeats,
   expectBuffer,

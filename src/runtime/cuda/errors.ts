@@ -1,5 +1,5 @@
 /** CUDA's result codes: explanations, classification, and diagnostics. */
-import { type Advice, type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { type Advice, type Diagnostic, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Entry } from '../device.ts'
 
 /** `CUresult` values that this runtime distinguishes; the driver names the others. */

@@ -1,5 +1,5 @@
 /** Queues commands on a stream, or records them during capture. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Command, DeviceBuffer } from '../device.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import { callError, type Handle } from './driver.ts'

@@ -1,5 +1,5 @@
 /** Vendor libraries of CUDA, opened for a context, and prepared calls with operands. */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgSpec, DeviceBuffer, Library, LibraryCall, ModuleText, Operands } from '../device.ts'
 import type { LibraryArgument, LibraryText, Routine } from '../library-text.ts'
 import type { CudaContext } from './context.ts'

@@ -1,7 +1,7 @@
 /** Device memory: allocation, accounting, and range checks. */
 
-import { fail, SptError } from '../../ast/diagnostic.ts'
-import { show } from '../../ast/expect-argument.ts'
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { show } from '../../ast/diagnostics/expect-argument.ts'
 import type { DeviceBuffer } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 import { CUDA, outOfMemory, showBytes } from './errors.ts'

@@ -1,5 +1,5 @@
 /** A loaded module: handles and resources of its entries, checked against the limits of the chip. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { CompiledModule, Entry, ModuleText } from '../device.ts'
 import type { Chip } from './chip.ts'
 import { type CudaDriver, callError, check, type Handle } from './driver.ts'

@@ -1,5 +1,5 @@
 /** Modules of a device: compiled or read from the cache, and loaded until they are released. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 import type { Chip } from './chip.ts'
 import type { Image, KernelCompiler } from './compiler.ts'

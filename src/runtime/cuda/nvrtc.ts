@@ -1,5 +1,5 @@
 /** NVRTC compiles CUDA C++ to machine code. It works, and is tested, without a device. */
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 import { compileError } from './compile-log.ts'
 import { absentError } from './errors.ts'

@@ -3,7 +3,7 @@
  * pointers for `cuLaunchKernel` is written once, and each launch only fills slots. The driver reads the slots before the call
  * returns, so one block serves all launches.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { type Dtype, INT_RANGE } from '../../ir/values/dtype.ts'
 import {
   type ArgSpec,

@@ -2,7 +2,7 @@
  * TMA descriptors (`CUtensorMap`): buffers as matrices, from which instructions of compute capability 9.0 copy boxes. The driver
  * encodes a descriptor from an address and sizes, and a launch takes it by value.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import type { ArgSpec } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'

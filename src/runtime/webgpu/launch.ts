@@ -2,7 +2,7 @@
  * Encodes commands in one command encoder. The scalars of all launches of a submission are in one uniform buffer, each distinct
  * set of values once, addressed by dynamic offsets. So a bind group depends on the buffers only and is created once.
  */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgValue, Command } from '../device.ts'
 import { roundTo, wordDtype } from '../widened-elements.ts'
 import { Clears } from './clears.ts'

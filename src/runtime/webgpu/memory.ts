@@ -3,7 +3,7 @@
  * allocation, and its first use reports an error. Sizes are rounded up to 16 bytes: empty bindings are not allowed, copies move
  * whole words, and an `array<vec4<f32>>` view then covers every element.
  */
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectBuffer, expectData, expectLabel } from '../check-calls.ts'
 import type { DeviceBuffer, DeviceLimits, HostArray } from '../device.ts'
 import { checkAlloc, checkBuffer, checkRange, type HandleState } from '../device-checks.ts'

@@ -3,7 +3,7 @@
  * `var<storage, read>`, `read_write` → `var<storage, read_write>`). Scalars are 4-byte members, in order, of one uniform
  * structure at the binding after the last buffer.
  */
-import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
 import { checkEntry, checkTarget } from '../device-checks.ts'
 import { wordDtype } from '../widened-elements.ts'

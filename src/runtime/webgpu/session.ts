@@ -2,7 +2,7 @@
  * A `GPUDevice` with its lifetime. Every wait ends when the device is lost or disposed of, unlike some promises of the API.
  * Validation errors become rejections instead of console output.
  */
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { failDisposed } from '../device-checks.ts'
 
 export class Session {

@@ -3,7 +3,7 @@
  * on its outputs, or it writes one value everywhere, which then replaces the reads of its outputs.
  */
 import { withoutIteration } from '../../analysis/sparsity/dead-iterations.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import * as arg from '../steps/arguments.ts'

@@ -1,7 +1,7 @@
 /** Lookup of iterators by the names that schedules use, in a Stage I kernel. */
 
-import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
-import { orList } from '../../ast/suggest.ts'
+import { fail, type Refusal, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'

@@ -6,8 +6,8 @@
  */
 
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
-import { fail } from '../../ast/diagnostic.ts'
-import { orList } from '../../ast/suggest.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { when1 } from '../../ir/coordinates/stage1-builders.ts'
 import { differs, load } from '../../ir/expressions/expr.ts'

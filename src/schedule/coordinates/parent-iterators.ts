@@ -3,7 +3,7 @@
  * may run over one axis, so a step that moves, replaces or fuses iterators must keep these pairs, in addition to the
  * order of axes.
  */
-import type { Span } from '../../ast/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isAttached, isFused, isGathered } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'

@@ -1,5 +1,5 @@
 /** The interface of a primitive on coordinates. */
-import { expectArgument } from '../../ast/expect-argument.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { LoopRef } from '../names/loop-ref.ts'
 import { type Declared, formsOf } from '../primitive.ts'

@@ -1,5 +1,5 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
-import { fail, type SptError } from '../../ast/diagnostic.ts'
+import { fail, type SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { StepIn } from '../primitive.ts'

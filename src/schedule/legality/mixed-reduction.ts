@@ -1,4 +1,4 @@
-import type { Refusal } from '../../ast/diagnostic.ts'
+import type { Refusal } from '../../ast/diagnostics/diagnostic.ts'
 
 /** Returns the diagnostic for a `fuse` of loops of which only some are reductions. */
 export function mixedReduction(

@@ -8,7 +8,7 @@ import { groupsOf, withoutStart } from '../../analysis/loops/balanced-partition.
 import { pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
 import { segmentsOf } from '../../analysis/loops/segmented-loops.ts'
 import { copiesOf, unrolledSize } from '../../analysis/loops/unrolled-size.ts'
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { countText, MAX_NEST, MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
 import type { ThreadAxis } from '../../ir/expressions/expr.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'

@@ -2,9 +2,9 @@
  * Validity of names that steps give to loops and buffers: a trace can be printed only if they are names of the
  * language.
  */
-import { fail, type Span } from '../../ast/diagnostic.ts'
-import { show } from '../../ast/expect-argument.ts'
-import { isName } from '../../ast/parse.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { show } from '../../ast/diagnostics/expect-argument.ts'
+import { isName } from '../../ast/parse/parse.ts'
 
 /** Checks the new names of a step. @throws SptError `schedule/bad-name` */
 export function checkNewNames(step: unknown): void {

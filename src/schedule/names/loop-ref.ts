@@ -1,4 +1,4 @@
-import { isRecord } from '../../ast/expect-argument.ts'
+import { isRecord } from '../../ast/diagnostics/expect-argument.ts'
 
 /**
  * A reference to a loop: the user's name (`i`, or `nest.i` if several loop nests have an `i`), or a handle with the

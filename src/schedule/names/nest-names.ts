@@ -4,9 +4,9 @@
  */
 
 import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
-import { fail, type Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { orList } from '../../ast/suggest.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'

@@ -1,9 +1,9 @@
 /** Resolution of names in a schedule: as written, or, inside of `each part of A as p`, to the names of one part. */
 
-import { fail } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { printLoop } from '../../ast/print.ts'
-import { orList } from '../../ast/suggest.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { printLoop } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'

@@ -1,7 +1,7 @@
 /** The parts that a tensor is stored in, after all steps that stored it or its parts in formats. */
 
-import { fail, type Span } from '../../ast/diagnostic.ts'
-import { orList } from '../../ast/suggest.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
 import { isFused } from '../../ir/coordinates/axis.ts'
 import type { Iteration, Kernel1, Reformat, RuntimePart } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'

@@ -2,8 +2,8 @@
  * The context of a primitive: the kernel, resolution of names as the user writes them, fresh names, and errors that
  * print the loops.
  */
-import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
-import { orList } from '../../ast/suggest.ts'
+import { fail, type Refusal, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
 import { type FreshNames, unusedName } from '../../ir/expressions/bound-names.ts'
 import { print2 } from '../../ir/print/print-stage2.ts'
 import {

@@ -4,7 +4,7 @@
  * names, and converted to JSON.
  */
 import { freeze } from 'immer'
-import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceAt } from '../../ir/lists.ts'

@@ -1,5 +1,5 @@
 /** Traces of loop steps as JSON. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { LOOP_STEPS } from '../primitives.ts'
 import { stepProblem } from '../steps/step-data.ts'
 import type { LoopStep } from '../steps/steps.ts'

@@ -3,10 +3,10 @@
  * order of the text. A piece determines the syntax in `.spt` text, the type of the field in a step as data, and the
  * type of the argument in a TypeScript call.
  */
-import type { Span } from '../../ast/diagnostic.ts'
-import { expectOptions } from '../../ast/expect-argument.ts'
-import type { StepName } from '../../ast/nodes.ts'
-import type { ListSyntax, Syntax, ValueSyntax } from '../../ast/step-syntax.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import type { StepName } from '../../ast/nodes/nodes.ts'
+import type { ListSyntax, Syntax, ValueSyntax } from '../../ast/nodes/step-syntax.ts'
 import type { ThreadAxis } from '../../ir/expressions/expr.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { LoopRef } from '../names/loop-ref.ts'

@@ -1,7 +1,8 @@
 /** The language with its steps: the parsers, and the loaders of files and programs. */
-import { parserFor } from '../../ast/parse.ts'
-import { loaderOf } from '../../ast/resolve-imports.ts'
-import type { StepSyntax } from '../../ast/step-syntax.ts'
+
+import { loaderOf } from '../../ast/imports/resolve-imports.ts'
+import type { StepSyntax } from '../../ast/nodes/step-syntax.ts'
+import { parserFor } from '../../ast/parse/parse.ts'
 import { COORD_STEPS } from '../coordinates/primitives.ts'
 import { LOOP_STEPS } from '../primitives.ts'
 

@@ -1,5 +1,5 @@
 /** Expansion of `merge parts of A` into steps on loops. */
-import { fail, type Span } from '../../ast/diagnostic.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
 import type { Program } from '../names/part-names.ts'

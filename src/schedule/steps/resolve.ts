@@ -2,11 +2,12 @@
  * Resolution of `.spt` schedules to steps: parameters are evaluated, used schedules are expanded, and stages are
  * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
  */
-import { quantity } from '../../ast/checks.ts'
-import { fail, type Span } from '../../ast/diagnostic.ts'
-import { nameText } from '../../ast/expect-argument.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { printStep } from '../../ast/print.ts'
+
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { nameText } from '../../ast/diagnostics/expect-argument.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import { printStep } from '../../ast/print/print.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'

@@ -1,8 +1,8 @@
 /** Arguments of steps: arithmetic over the parameters of the schedule and the constants of parts. */
 
-import { fail, type Span } from '../../ast/diagnostic.ts'
-import { nameText } from '../../ast/expect-argument.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { nameText } from '../../ast/diagnostics/expect-argument.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
   add,
   ceildiv,

@@ -1,9 +1,9 @@
 /**
  * The number of steps of a schedule, counted before any step is applied: nested schedules may have too many to expand.
  */
-import { fail, type Span } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
-import { printStep } from '../../ast/print.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { printStep } from '../../ast/print/print.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 

@@ -1,7 +1,7 @@
 /** Steps as data, by the declared arguments of their primitives: validation, and conversion to text. */
-import { type Advice, type Diagnostic, fail, type Span } from '../../ast/diagnostic.ts'
-import { isRecord, show } from '../../ast/expect-argument.ts'
-import type { StepSyntax, Syntax, ValueSyntax } from '../../ast/step-syntax.ts'
+import { type Advice, type Diagnostic, fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
+import type { StepSyntax, Syntax, ValueSyntax } from '../../ast/nodes/step-syntax.ts'
 import { THREAD_AXES } from '../../ir/expressions/expr.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import { memoize } from '../../ir/memoize.ts'

@@ -1,5 +1,5 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
-import type * as Ast from '../../ast/nodes.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Argument, Family, Schedule } from '../../elaborate/index.ts'
 import type { Memory } from '../../ir/instructions/instr.ts'
 import type { Names } from '../names/part-names.ts'

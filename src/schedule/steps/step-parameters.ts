@@ -1,6 +1,6 @@
 /** Parameters in the errors of steps: callers who set the parameters of a schedule may not know its text. */
-import { SptError } from '../../ast/diagnostic.ts'
-import type * as Ast from '../../ast/nodes.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Env } from './step-fields.ts'
 
 /**

@@ -3,8 +3,8 @@
  * (`model/analytic.ts`) and ceilings for rooflines.
  */
 import type { Kernel } from '../../api/kernel.ts'
-import { fail } from '../../ast/diagnostic.ts'
-import { expectOptions } from '../../ast/expect-argument.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { chipOf } from '../../io/calibrations.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
 import { runOn } from '../../run/default-schedules.ts'

@@ -2,7 +2,7 @@
 
 import type { SptProgram } from '../../api/program.ts'
 import { parseProgram } from '../../api/program.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { packageText } from '../../io/package.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'

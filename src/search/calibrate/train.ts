@@ -2,7 +2,7 @@
  * Trains a cost model of one device on a user's own records: coefficients fitted to measured trials, and boosted trees
  * on the residuals (Friedman, 2001), if they predict left-out studies better.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { analyticTime, partsOf } from '../model/analytic.ts'
 import { DEFAULT_BOOSTING, fitTrees } from '../model/boosting.ts'

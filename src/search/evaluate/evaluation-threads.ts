@@ -2,7 +2,7 @@
  * Runs lowering and the reference in worker threads, so that this thread stays responsive to signals and work can be
  * timed out.
  */
-import { InternalError, SptError } from '../../ast/diagnostic.ts'
+import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Plan } from '../../ir/statements/loops.ts'
 import { threadScript } from '../thread-scripts.ts'
 import { type Thread, Threads } from '../threads.ts'

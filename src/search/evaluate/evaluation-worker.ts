@@ -3,7 +3,7 @@
  * thread.
  */
 import { parentPort } from 'node:worker_threads'
-import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import { lowerToMemory } from '../../lower/pipeline.ts'

@@ -5,7 +5,7 @@
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { runOn } from '../../run/default-schedules.ts'
 import { lanesOf } from '../../run/execute.ts'
 import { formatKey } from '../../run/format-key.ts'

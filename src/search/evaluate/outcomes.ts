@@ -1,5 +1,5 @@
 /** Converts errors to outcomes of the points that raised them. */
-import { InternalError, SptError } from '../../ast/diagnostic.ts'
+import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { EvaluationContext } from '../search-options.ts'
 import type { Outcome } from '../types.ts'
 

@@ -1,6 +1,6 @@
 /** Extent of the reference of a study: all results, or as many rows as can be computed in a few seconds. */
 import type { Workspace } from '../../api/workspace.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { countOf, isStored, parentOf, segmentSize } from '../../ir/coordinates/axis.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'

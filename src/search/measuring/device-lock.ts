@@ -11,7 +11,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { link, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 
 export interface LockOptions {

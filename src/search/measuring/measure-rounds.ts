@@ -1,6 +1,6 @@
 /** Measures prepared kernels of one device against each other. */
 import type { PreparedKernel } from '../../api/compiled.ts'
-import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import { raiseClock } from '../../runtime/full-clock.ts'
 import { Timer } from '../../runtime/measure.ts'

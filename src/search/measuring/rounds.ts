@@ -2,8 +2,8 @@
  * Measures candidates against each other: each round samples all of them once in random order, so that disturbances of the
  * device affect all equally. A candidate leaves when it cannot be the fastest any more, or its median is precise enough.
  */
-import { fail, SptError } from '../../ast/diagnostic.ts'
-import { show } from '../../ast/expect-argument.ts'
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { show } from '../../ast/diagnostics/expect-argument.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
 import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'

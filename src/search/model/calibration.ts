@@ -1,7 +1,7 @@
 /**
  * Cost models made by calibrating a device: its own coefficients, with the learned correction of its kind of device.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Ceilings } from '../../runtime/ceilings.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Coefficients } from './analytic.ts'

@@ -1,5 +1,5 @@
 /** A sparse matrix by rows, and samples of its rows, or of its columns as the rows of its transpose. */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import type { Dimension } from './outer-dimension.ts'

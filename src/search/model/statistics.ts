@@ -2,7 +2,7 @@
  * Statistics of a sparse matrix that the cost model uses before any format is built, collected in one cheap pass: lengths of
  * rows and columns, column distances, and, from windows of rows spread over the matrix, blocks and recurrence of columns.
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Distribution, distributionOf } from './distribution.ts'
 
 /** A matrix by rows: `indices[indptr[r]] …` are the columns of row r, in any order. */

@@ -1,5 +1,5 @@
 /** Trained cost models by device kind: those of the package, and those set by the user. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Coefficients } from './analytic.ts'

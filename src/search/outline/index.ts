@@ -1,5 +1,5 @@
 /** Outline of a space: its decisions with their values and dependencies, and the number of points. */
-import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { COUNT_LIMIT, type Random } from '../points.ts'
 import type { PointSpace } from '../types.ts'
 import { wholeOutline } from './enumeration.ts'

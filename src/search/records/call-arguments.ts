@@ -1,5 +1,5 @@
 /** Validates arguments of records' methods: the native code crashes on values other than text and numbers. */
-import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
+import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import {
   COUNT,
   either,
@@ -16,7 +16,7 @@ import {
   TEXT,
   TEXTS,
   type ValueKind,
-} from '../../ast/value-kinds.ts'
+} from '../../ast/diagnostics/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { type PruneOptions, type RecordFilter, STATUSES, type Study, type TrialRecord } from './types.ts'
 

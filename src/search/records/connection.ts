@@ -1,6 +1,6 @@
 /** A connection to a SQLite file through `libsql`, which is optional, and diagnostics for its errors. */
 import type Libsql from 'libsql'
-import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 
 export type Connection = Libsql.Database
 export type Statement = Libsql.Statement

@@ -1,5 +1,5 @@
 /** Records as text for other tools. */
-import { expectArgument } from '../../ast/expect-argument.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import type { DecisionValue, Point } from '../types.ts'
 import type { StoredTrial, StudySummary } from './types.ts'
 

@@ -3,8 +3,16 @@
 import { isDeclared } from '../../api/bound-values.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
 import { randomInputs } from '../../api/random-inputs.ts'
-import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
-import { expectValue, expectValues, INTEGER, NUMBER, oneOf, recordOf, TEXT } from '../../ast/value-kinds.ts'
+import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
+import {
+  expectValue,
+  expectValues,
+  INTEGER,
+  NUMBER,
+  oneOf,
+  recordOf,
+  TEXT,
+} from '../../ast/diagnostics/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheKey } from '../../cache/disk-cache.ts'

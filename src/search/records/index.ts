@@ -1,8 +1,8 @@
 /** Records of trials: one SQLite file, which several processes write concurrently. */
 
-import { fail } from '../../ast/diagnostic.ts'
-import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
-import { expectValues, FLAG } from '../../ast/value-kinds.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import { expectValues, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Point } from '../types.ts'
 import { checkFilter, checkId, checkPoints, checkPrune, checkStudy, checkTrial } from './call-arguments.ts'
 import { type Connection, disconnect, explained, transaction } from './connection.ts'

@@ -2,7 +2,7 @@
 import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 import {
   type Connection,

@@ -1,5 +1,5 @@
 /** Deletes trials, and studies without any trial left. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Connection } from './connection.ts'
 import { placeholders } from './queries.ts'
 import type { Cell } from './rows.ts'

@@ -1,6 +1,7 @@
 /** Tables of studies and trials for `spt records`. */
-import { alignedColumns } from '../../ast/aligned-columns.ts'
-import { escapeLine } from '../../ast/render.ts'
+
+import { escapeLine } from '../../ast/diagnostics/render.ts'
+import { alignedColumns } from '../../ast/print/aligned-columns.ts'
 import type { Timing } from '../types.ts'
 import type { StoredTrial, Study, StudySummary } from './types.ts'
 

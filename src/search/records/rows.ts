@@ -1,6 +1,6 @@
 /** Studies and trials as rows, and back. */
 import type { TraceStep } from '../../api/kernel.ts'
-import { expectArgument } from '../../ast/expect-argument.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Outcome, Point } from '../types.ts'
 import { traceHash, trialId } from './identity.ts'

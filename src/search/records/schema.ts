@@ -1,5 +1,5 @@
 /** Schema of the records file: marks, tables, and migrations of older files. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { type Connection, columnOf, transaction } from './connection.ts'
 
 /** `SPTR`: application id of this package's SQLite files. */

@@ -2,7 +2,7 @@
  * Decisions by replay: a rule requests values as it runs, and is rerun with one more value for each decision, so that a
  * decision may depend on all earlier values.
  */
-import { invariant } from '../../ast/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 
 /** A point of a space, or the first part of one: values by decision. */
 export type PartialPoint = Readonly<Record<string, number | string>>

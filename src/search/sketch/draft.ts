@@ -1,5 +1,5 @@
 /** A kernel under construction: schedule steps by loop variable, each of which may be rejected. */
-import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { unusedName } from '../../ir/expressions/bound-names.ts'
 import type { ThreadAxis } from '../../ir/expressions/expr.ts'

@@ -2,7 +2,7 @@
  * Points that are likely the best without data: the heuristic default of each form of a space, and neighbours of a
  * point.
  */
-import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { Decisions, type PartialPoint } from './decisions.ts'
 
 /** Maximum number of forms; each is a kernel to compile. */

@@ -1,6 +1,6 @@
 /** Strategies by name. */
-import { fail } from '../../ast/diagnostic.ts'
-import { nameText } from '../../ast/expect-argument.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type { StrategyFactory } from '../types.ts'
 import { evolutionary } from './evolutionary.ts'
 import { exhaustive } from './exhaustive.ts'

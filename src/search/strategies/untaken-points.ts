@@ -2,7 +2,7 @@
  * Points of a space that were not taken yet. Taken points and dead ends form a tree of decisions whose exhausted
  * branches are closed, so memory and time depend on the number of taken points, not on the size of the space.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { BARREN, effortOf } from '../effort.ts'
 import { type Random, withValue } from '../points.ts'
 import type { Stepwise } from '../stepwise.ts'

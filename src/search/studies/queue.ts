@@ -1,6 +1,6 @@
 /** Trials of a study as jobs in its device's queue, and their results. */
 import type { Job, Queue } from 'bullmq'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { TrialRecord } from '../records/types.ts'
 import { type Engine, jobId, studyKey, trialsKey } from './connection.ts'
 import type { SharedReport, SharedStudy, SharedTrial } from './types.ts'

@@ -1,6 +1,6 @@
 /** Trials of one study that run on workers. */
 import type { Queue } from 'bullmq'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { connectEngine, DEVICES_KEY, type Engine, openQueue, queueName } from './connection.ts'
 import { pause } from './publish.ts'
 import { addTrials, type Collected, resultsOf, unknownStudy } from './queue.ts'

@@ -1,6 +1,6 @@
 /** Serialises a program with its imports, and parses it again without reading files. */
 import { readProgram, type SptProgram } from '../../api/program.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { shippedText } from '../../io/program-text.ts'
 import { programTrees } from '../../io/program-trees.ts'
 import type { SharedProgram } from './types.ts'

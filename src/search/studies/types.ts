@@ -1,6 +1,6 @@
 /** JSON form of a shared study, complete enough for a worker on another machine to run its trials. */
 import type { TraceStep } from '../../api/kernel.ts'
-import type { Source } from '../../ast/diagnostic.ts'
+import type { Source } from '../../ast/diagnostics/diagnostic.ts'
 import type { ComparisonFacts } from '../evaluate/test-bench.ts'
 import type { Study, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'

@@ -1,7 +1,7 @@
 /** A worker: evaluates trials of its device's queue, one at a time. */
 import { hostname } from 'node:os'
 import type { Worker } from 'bullmq'
-import { fail, SptError } from '../../ast/diagnostic.ts'
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, deviceIdentity } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'

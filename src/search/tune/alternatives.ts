@@ -2,7 +2,7 @@
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { parseProgram } from '../../api/program.ts'
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'

@@ -1,7 +1,7 @@
 /** Inputs of a case, read immediately before its search. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import { fail, SptError } from '../../ast/diagnostic.ts'
-import { isRecord, show } from '../../ast/expect-argument.ts'
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
 import { Ending, type Limits } from '../ending.ts'
 
 /** Inputs as for `prepare`, or a function that reads them: large ones are read on demand. */

@@ -4,7 +4,7 @@
  */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { SptError } from '../../ast/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Questions, Values } from '../choice/conditions.ts'
 import { usualSpace } from '../default-space.ts'

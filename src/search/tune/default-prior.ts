@@ -1,7 +1,7 @@
 /** Default prior of `tune`: the cost model of the device. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { costModel, costPrior, otherChip, predictor } from '../cost-model.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions } from '../types.ts'

@@ -3,7 +3,7 @@
  * space.
  */
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
-import { resultOrError, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { decided } from '../default-steps.ts'
 import { traceHash } from '../records/identity.ts'
 import type { KernelSpace, Point, ScheduleCall } from '../types.ts'

@@ -11,8 +11,8 @@ import {
   isRecord,
 } from '../../api/argument-checks.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { SptError } from '../../ast/diagnostic.ts'
-import { expectValues, FUNCTION, POSITIVE_COUNT, RECORD, TEXT } from '../../ast/value-kinds.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { expectValues, FUNCTION, POSITIVE_COUNT, RECORD, TEXT } from '../../ast/diagnostics/value-kinds.ts'
 import { questionsOf } from '../choice/conditions.ts'
 import type { GeneraliseOptions } from '../choice/generalise.ts'
 import { type CaseOptions, CaseStudy, type TuneCase } from './case-study.ts'

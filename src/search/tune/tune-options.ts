@@ -13,7 +13,7 @@ import {
   SIGNAL,
   TEXT,
   type ValueKind,
-} from '../../ast/value-kinds.ts'
+} from '../../ast/diagnostics/value-kinds.ts'
 import type { Device } from '../../runtime/device.ts'
 import { checkBudgets } from '../search-options.ts'
 import { strategyNamed } from '../strategies/index.ts'

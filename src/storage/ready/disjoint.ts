@@ -2,7 +2,7 @@
  * Disjointness of ready-made arrays: each coordinate is stored at most once, across the parts of a tensor and within
  * each part.
  */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { isInjective } from '../../formats/proof/proved.ts'

@@ -4,7 +4,7 @@
  * it.
  */
 import { neededBy } from '../../analysis/dependence/query-dependence.ts'
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { binary, type Expr, not, variable } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'

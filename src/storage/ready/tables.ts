@@ -1,5 +1,5 @@
 /** Tables given with ready-made arrays: permutations and lists that inverse maps load, and masks. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { FormatInstance, Table } from '../../ir/formats/format.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'

@@ -1,5 +1,5 @@
 /** Validation of one level's coordinates; each failure names the axis, the position and the value. */
-import { fail, invariant } from '../../ast/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { hasWidth, type IndexedAxis, isPadded, padsWithLast } from '../../ir/coordinates/axis.ts'
 import { coordinatesOf, type Level, segment } from '../storage.ts'
 

@@ -1,5 +1,5 @@
 /** Validation of one level's ready-made arrays; each failure names the axis, the position and the value. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS, rejectCount } from '../../columns/allocate.ts'
 import { bitCount } from '../../columns/bits.ts'
 import {

@@ -1,5 +1,5 @@
 /** Ready-made arrays: used without a copy, after every property that kernels rely on has been checked. */
-import { fail } from '../../ast/diagnostic.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import {
   hasIndices,
   hasIndptr,

@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../../src/api/program.ts'
-import { SptError } from '../../../src/ast/diagnostic.ts'
+import { SptError } from '../../../src/ast/diagnostics/diagnostic.ts'
 import { reference } from '../../../src/reference/index.ts'
 import { bindInputs } from '../../../src/run/bind/index.ts'
 import { referenceInputs } from '../../../src/run/bind/reference-inputs.ts'

@@ -1,7 +1,7 @@
 /** What a kernel computes does not depend on the formats of its tensors: Stage I, on parts that were split by hand. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { SptError } from '../../../src/ast/diagnostic.ts'
+import { SptError } from '../../../src/ast/diagnostics/diagnostic.ts'
 import { runs } from '../../support/cases.ts'
 import { bothResults, pair } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'

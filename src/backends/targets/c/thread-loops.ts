@@ -4,7 +4,7 @@
  * reach a barrier or none does, so a loop or condition around one is uniform, and is evaluated once, for the first thread.
  */
 
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { add, type Expr, int, load, mul, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import { dimensionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'

@@ -2,7 +2,7 @@
  * Rejects launches that exceed the limits of every CUDA device before printing; otherwise the compiler or the launch would
  * fail.
  */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import type { Buffer, Launch } from '../../../ir/statements/loops.ts'

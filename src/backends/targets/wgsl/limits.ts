@@ -1,5 +1,5 @@
 /** Rejects features that WGSL lacks, before printing. */
-import { fail, type Span } from '../../../ast/diagnostic.ts'
+import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { Plan, PlanStep, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../../../ir/statements/tree.ts'

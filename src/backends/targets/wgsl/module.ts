@@ -3,7 +3,7 @@
  * of group 0 in the order of the entry's arguments. Scalars share one uniform block, the next binding.
  */
 
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { isOne } from '../../../ir/expressions/expr.ts'
 import type { Plan } from '../../../ir/statements/loops.ts'

@@ -8,9 +8,9 @@
  * (`lower/positions/output-initialization.ts`), whichever part the writer belongs to.
  */
 
-import { fail } from '../../../ast/diagnostic.ts'
-import { isRecord } from '../../../ast/expect-argument.ts'
-import { orList } from '../../../ast/suggest.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { isRecord } from '../../../ast/diagnostics/expect-argument.ts'
+import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { instantiate } from '../../../formats/instance/instantiate.ts'
 import {
   denseAxis,

@@ -2,7 +2,7 @@
  * Replacement of an attached axis in a part of a format. The new axis is entered through the part's axis for the
  * parent coordinate. If the format belongs to the entered tensor, the new axis enters the rows of the part.
  */
-import type { Diagnostic } from '../../../ast/diagnostic.ts'
+import type { Diagnostic } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   type AttachedAxis,
   type Axis,

@@ -7,7 +7,7 @@
 import { accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
 import { determined, distinctIn } from '../../../analysis/dependence/coordinate-injectivity.ts'
 import { checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Axis, repeatsCoordinates } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, rewriteStmts1 } from '../../../ir/coordinates/stage1-tree.ts'

@@ -3,7 +3,7 @@
  * and the part's inverse map computes the old coordinates. Accesses at the iterators' coordinates stay direct; other
  * accesses become lookups (`as.ts` states when).
  */
-import type { Diagnostic } from '../../../ast/diagnostic.ts'
+import type { Diagnostic } from '../../../ast/diagnostics/diagnostic.ts'
 import { isAttached, isStored, parentOf, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, IterKind, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { mapBodies1, mapExprs1 } from '../../../ir/coordinates/stage1-tree.ts'

@@ -6,7 +6,7 @@
  * read must be unchanged.
  */
 
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { iteration, when1 } from '../../../ir/coordinates/stage1-builders.ts'
 import { exprsOf1, someStmt1, walkStmts1, writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'

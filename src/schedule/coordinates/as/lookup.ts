@@ -3,7 +3,7 @@
  * position, unless it depends on the stored coordinates. The selection tree gives the part. If the tree depends on the
  * stored coordinates, the part is the only one with a value other than the fill value.
  */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { sourceName } from '../../../ir/coordinates/axis.ts'
 import {
   all,

@@ -1,5 +1,5 @@
 /** Names used by a kernel and by the formats of its tensors, and checks of names that formats take from the data. */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { namesOfAxis } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'

@@ -1,5 +1,5 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
-import { fail, type Span } from '../../../ast/diagnostic.ts'
+import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   isAttached,

@@ -1,5 +1,5 @@
 /** Formats that schedules store tensors in, with the arguments that they pass: formats that are known to be useful. */
-import { resultOrError, SptError } from '../../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Choice, Schedule } from '../../../elaborate/index.ts'
 import type { AnyFormat } from '../../../ir/formats/format.ts'
 import { stepsOf } from '../../steps/resolve.ts'

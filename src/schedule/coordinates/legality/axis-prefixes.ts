@@ -3,7 +3,7 @@
  */
 
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
-import type { Diagnostic } from '../../../ast/diagnostic.ts'
+import type { Diagnostic } from '../../../ast/diagnostics/diagnostic.ts'
 import { isDense, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'

@@ -6,7 +6,7 @@
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { KnownValues } from '../../../analysis/sparsity/known-values.ts'
 import { sparseInputsOf } from '../../../analysis/sparsity/writes.ts'
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { isAttached, isDense, isPadded, isRagged } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsIn, readsOf1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'

@@ -3,7 +3,7 @@
  * such an iteration changes nothing that is needed (`mask.ts`). Running there makes no difference, so all listed
  * positions are visited without a check.
  */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { isDenseRoot, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1 } from '../../../ir/coordinates/stage1-tree.ts'

@@ -1,6 +1,7 @@
 /** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
-import { quantity } from '../../../ast/checks.ts'
-import { fail } from '../../../ast/diagnostic.ts'
+
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../../../ast/parse/checks.ts'
 import { isDense, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, readsIn, someStmt1, writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'

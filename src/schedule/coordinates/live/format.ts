@@ -6,7 +6,7 @@
  */
 import { linear } from '../../../analysis/integers/linear.ts'
 import { mixedRadix, strideOf } from '../../../analysis/integers/mixed-radix.ts'
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   hasIndices,
   hasWidth,

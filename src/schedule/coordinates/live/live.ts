@@ -9,7 +9,7 @@
  * several parts has its own lists, and a copy of each iteration (`live-parts.ts`).
  * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`live-carried.ts`).
  */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../../formats/instance/instantiate.ts'
 import { listAxis, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, RuntimePart, Stmt1 } from '../../../ir/coordinates/stage1.ts'

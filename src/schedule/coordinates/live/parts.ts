@@ -6,8 +6,8 @@
  */
 
 import { comesToNothing, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
-import { fail } from '../../../ast/diagnostic.ts'
-import { orList } from '../../../ast/suggest.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsOf1, rewriteBody1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'

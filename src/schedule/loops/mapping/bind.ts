@@ -1,8 +1,8 @@
 /** Loop binding: iterations are mapped to blocks and threads of a launch (`bind`). */
 
-import { unknownAxis } from '../../../ast/checks.ts'
-import { fail } from '../../../ast/diagnostic.ts'
-import { expectArgument, isRecord } from '../../../ast/expect-argument.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { expectArgument, isRecord } from '../../../ast/diagnostics/expect-argument.ts'
+import { unknownAxis } from '../../../ast/parse/checks.ts'
 import {
   add,
   div,

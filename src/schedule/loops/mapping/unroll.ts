@@ -1,6 +1,6 @@
 /** Loop unrolling, whole or by a factor (`unroll`). */
 
-import { expectFlag } from '../../../ast/expect-argument.ts'
+import { expectFlag } from '../../../ast/diagnostics/expect-argument.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { featureMajor } from '../../examples/samples.ts'

@@ -3,7 +3,7 @@
  * the index of a block determines its loop nest.
  */
 
-import type { Span } from '../../../ast/diagnostic.ts'
+import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../../ir/expressions/expr.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { directionOf } from '../../../ir/instructions/hardware-axes.ts'

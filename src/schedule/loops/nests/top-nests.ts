@@ -1,6 +1,6 @@
 /** Top-level loop nests that `merge` and `join` combine into one: lookup by name, and the place of the result. */
 
-import { orList } from '../../../ast/suggest.ts'
+import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { nestNames } from '../../../ir/expressions/bound-names.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { inAnyOrder } from '../../legality/nest-dependence.ts'

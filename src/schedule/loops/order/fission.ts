@@ -1,8 +1,8 @@
 /** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
 
 import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
-import { quantity } from '../../../ast/checks.ts'
-import { orList } from '../../../ast/suggest.ts'
+import { orList } from '../../../ast/diagnostics/suggest.ts'
+import { quantity } from '../../../ast/parse/checks.ts'
 import { nestNames } from '../../../ir/expressions/bound-names.ts'
 import { variable } from '../../../ir/expressions/expr.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'

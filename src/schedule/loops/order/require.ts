@@ -1,8 +1,8 @@
 /** Specialisation on sizes: assumptions that a schedule may rely on, and that runs check (`require`). */
 
 import { eliminateImpliedGuards } from '../../../analysis/integers/implied-guards.ts'
-import { expectArgument, expectOptions } from '../../../ast/expect-argument.ts'
-import { orList } from '../../../ast/suggest.ts'
+import { expectArgument, expectOptions } from '../../../ast/diagnostics/expect-argument.ts'
+import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { type Expr, int } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { Fact } from '../../../ir/statements/loops.ts'

@@ -8,7 +8,7 @@ import { visitsAll } from '../../../analysis/dependence/full-coverage.ts'
 import { linear } from '../../../analysis/integers/linear.ts'
 import { type Groups, shareNumber } from '../../../analysis/loops/balanced-partition.ts'
 import type { Segments } from '../../../analysis/loops/segmented-loops.ts'
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   add,
   ceildiv,

@@ -2,7 +2,7 @@
  * Horizontal fusion of launches: several launches of one structure become one kernel with consecutive blocks, each with
  * the columns and sizes of its launch. For small launches the launch overhead dominates.
  */
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Expr, lt, sub, variable } from '../../../ir/expressions/expr.ts'
 import {
   allocatedNames,

@@ -3,8 +3,8 @@
  * once for each structure; commands are collected and run in order when a result is read back.
  */
 
-import { countText } from '../../../ast/count-text.ts'
-import { fail } from '../../../ast/diagnostic.ts'
+import { countText } from '../../../ast/diagnostics/count-text.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
 import { int } from '../../../ir/expressions/expr.ts'
 import { arrayClass } from '../../../ir/values/arrays.ts'

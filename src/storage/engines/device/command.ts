@@ -1,5 +1,5 @@
 /** Conversion of launches into commands of a device: arguments and grid. */
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../../backends/grid-folding.ts'
 import type { ArgValue, Command, Device } from '../../../runtime/device.ts'
 import { END } from './batch-launches.ts'

@@ -1,7 +1,7 @@
 /** The operations of conversion as generated kernels on columns in device memory. */
 
-import { countText } from '../../../ast/count-text.ts'
-import { fail, type Span } from '../../../ast/diagnostic.ts'
+import { countText } from '../../../ast/diagnostics/count-text.ts'
+import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
 import { add, load, variable } from '../../../ir/expressions/expr.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'

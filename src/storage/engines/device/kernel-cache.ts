@@ -1,5 +1,5 @@
 /** A cache of compiled kernels: one for each structure of a launch and number of fused launches. */
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { emit, type ModuleText } from '../../../backends/emit.ts'
 import { targetOf } from '../../../backends/targets/index.ts'
 import { lowerToMemory } from '../../../lower/pipeline.ts'

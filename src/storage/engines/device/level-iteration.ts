@@ -2,7 +2,7 @@
  * Level iteration, from levels to entries: parents of positions, set bits of masks, stream compaction of non-empty
  * positions.
  */
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   add,
   binary,

@@ -1,5 +1,5 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks with atomic updates. */
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   add,
   binary,

@@ -2,7 +2,7 @@
  * Readback of single numbers: launches store them in cells of device memory, and one download serves all concurrent
  * reads. Cells reside in pages; a page is zeroed and reused once all its cells have been read.
  */
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import type { DeviceBuffer, HostArray } from '../../../runtime/device.ts'
 import { type Column, type Use, update } from './column-types.ts'
 

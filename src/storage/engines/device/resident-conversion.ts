@@ -1,5 +1,5 @@
 /** Conversion of a resident tensor to a resident tensor in another format. */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import type { Device } from '../../../runtime/device.ts'

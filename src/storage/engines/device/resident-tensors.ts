@@ -1,5 +1,5 @@
 /** Tensors in device memory, uploaded or converted there. */
-import { fail, invariant } from '../../../ast/diagnostic.ts'
+import { fail, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'

@@ -1,5 +1,5 @@
 /** Values of entries: as columns, ordered by magnitude, and stored at their positions. */
-import { invariant } from '../../../ast/diagnostic.ts'
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   add,
   binary,

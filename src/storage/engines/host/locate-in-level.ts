@@ -1,5 +1,5 @@
 /** The level function `locate`: positions of coordinates in an existing level. */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { bitsBelow } from '../../../columns/bits.ts'
 import { isDense, isPadded } from '../../../ir/coordinates/axis.ts'

@@ -1,5 +1,5 @@
 /** Maps and reductions over the entries of a frame: expressions in chunks, and frequent patterns in a single pass. */
-import { fail } from '../../../ast/diagnostic.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
 import { digitOf, writeDigit } from '../../../columns/div-mod-columns.ts'

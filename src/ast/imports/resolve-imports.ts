@@ -1,0 +1,241 @@
+/** Loading of a program from several files. The caller provides the reader, so this also runs in a browser. */
+import {
+  type Diagnostic,
+  fail,
+  type Source,
+  type Span,
+  SptError,
+  withSources,
+} from '../diagnostics/diagnostic.ts'
+import { nameText } from '../diagnostics/expect-argument.ts'
+import { TextCache } from '../latest.ts'
+import type { File } from '../nodes/nodes.ts'
+import type { Parser } from '../parse/parse.ts'
+import { link } from './link.ts'
+import type { Program } from './linked-program.ts'
+import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
+
+/** Returns the text at a path from `resolvePath`; rejects if there is none. */
+export type ReadText = (path: string) => Promise<string>
+
+/** A cache of parse trees across processes; missing trees are parsed. */
+export interface Trees {
+  load(source: Source): Promise<File | undefined>
+  store(source: Source, file: File): Promise<void>
+}
+
+export interface Loaded {
+  readonly files: ReadonlyMap<string, File>
+  readonly sources: ReadonlyMap<string, Source>
+}
+
+/** A file's path, or a text whose name its imports are relative to. */
+export type Entry = string | Source
+
+/** Most files of one program: a reader could generate imports endlessly. */
+const MAX_FILES = 1000
+
+/** Limit in characters of texts with cached trees: a tree takes about 20 times as many bytes. */
+const MAX_CACHED_LENGTH = 2 ** 20
+
+const keyOf = (source: Source): string => `${source.name}\n${source.text}`
+
+/** Parses each text once: programs import the same files repeatedly, and trees are immutable. */
+class TreeCache {
+  readonly #parse: Parser['parse']
+  readonly #trees = new TextCache<File>(MAX_CACHED_LENGTH)
+
+  constructor({ parse }: Parser) {
+    this.#parse = parse
+  }
+
+  #keep(source: Source, file: File): File {
+    this.#trees.put(keyOf(source), file)
+    return file
+  }
+
+  parse(source: Source): File {
+    return this.#trees.get(keyOf(source)) ?? this.#keep(source, this.#parse(source))
+  }
+
+  /** `parse`, for a text whose tree another process may have stored in `store`. */
+  async parseOrLoad(source: Source, store: Trees | undefined): Promise<File> {
+    if (!store || this.#trees.get(keyOf(source))) return this.parse(source)
+    const stored = await store.load(source)
+    if (stored) return this.#keep(source, stored)
+    const file = this.parse(source)
+    await store.store(source, file)
+    return file
+  }
+}
+
+/** Loads programs with the steps of a parser. */
+export interface Loader {
+  /**
+   * Loads the entry and all its imports with `read`, by normalised path; parse trees may come from `store`. @throws
+   * one SptError with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
+   * `sources` are the files that could be read
+   */
+  loadFiles(entry: Entry, read: ReadText, readImport?: ReadText, store?: Trees): Promise<Loaded>
+  /** Loads and links a program from its entry. */
+  loadProgram(entry: Entry, read: ReadText, readImport?: ReadText, store?: Trees): Promise<Program>
+  /** A program of a single text without imports. */
+  programOf(source: Source): Program
+}
+
+export function loaderOf(parser: Parser): Loader {
+  const memory = new TreeCache(parser)
+  const loadFiles: Loader['loadFiles'] = (entry, read, readImport = read, store = undefined) =>
+    filesFrom(entry, read, readImport, store, memory)
+  return {
+    loadFiles,
+    loadProgram: async (entry, ...from) => {
+      const { files, sources } = await loadFiles(entry, ...from)
+      return linkProgram(pathOf(entry), files, sources)
+    },
+    programOf: (source) => singleTextProgram(source, memory),
+  }
+}
+
+const pathOf = (entry: Entry): string => resolvePath('', typeof entry === 'string' ? entry : entry.name)
+
+async function filesFrom(
+  entry: Entry,
+  read: ReadText,
+  readImport: ReadText,
+  store: Trees | undefined,
+  memory: TreeCache,
+): Promise<Loaded> {
+  const files = new Map<string, File>()
+  const sources = new Map<string, Source>()
+  const problems: Diagnostic[] = []
+  const first = pathOf(entry)
+  const seen = new Set([first])
+  let pending: { readonly path: string; readonly span?: Span }[] = [{ path: first }]
+  while (pending.length > 0) {
+    const texts = await Promise.allSettled(
+      pending.map(async ({ path }) => {
+        if (path !== first) return readImport(path)
+        return typeof entry === 'string' ? read(path) : entry.text
+      }),
+    )
+    const next: typeof pending = []
+    for (const [k, { path, span }] of pending.entries()) {
+      const text = texts[k]!
+      if (text.status === 'rejected') {
+        problems.push(...unreadable(path, span, text.reason))
+        continue
+      }
+      const source = { name: path, text: text.value }
+      sources.set(path, source)
+      let file: File
+      try {
+        const isText = path === first && typeof entry !== 'string'
+        file = await memory.parseOrLoad(source, isText ? undefined : store)
+      } catch (e) {
+        if (!(e instanceof SptError)) throw e
+        problems.push(...e.diagnostics)
+        continue
+      }
+      files.set(path, file)
+      for (const i of file.imports) {
+        const target = resolvePath(path, i.path.value)
+        if (seen.has(target)) continue
+        if (seen.size === MAX_FILES) withSources({ sources }, () => rejectFileCount(i.path))
+        seen.add(target)
+        next.push({ path: target, span: i.path.span })
+      }
+    }
+    pending = next
+  }
+  return withSources({ sources }, () => {
+    if (problems.length > 0) throw new SptError(problems)
+    return { files, sources }
+  })
+}
+
+const rejectFileCount = ({ value, span }: File['imports'][number]['path']): never =>
+  fail({
+    code: 'import/too-many-files',
+    message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
+    span,
+    expected: `at most ${MAX_FILES} files`,
+    hint: 'the `read` function may return a different text for each path; check for an endless chain of imports',
+  })
+
+/** Diagnostics for an unreadable path, located at the import that names it. */
+function unreadable(path: string, span: Span | undefined, reason: unknown): readonly Diagnostic[] {
+  const diagnostics: readonly Diagnostic[] =
+    reason instanceof SptError
+      ? reason.diagnostics
+      : [
+          {
+            code: 'import/unreadable',
+            message: `cannot read \`${path}\`: ${reasonOf(reason)}`,
+            hint: span
+              ? hintFor(path)
+              : 'in a browser, paths are relative to the page; a `read` function defines how paths resolve',
+          },
+        ]
+  return span
+    ? diagnostics.map((d) => ({ ...d, hint: atImport(d, path), span: d.span ?? span }))
+    : diagnostics
+}
+
+/** The first line of an arbitrary value thrown by a reader. */
+const reasonOf = (reason: unknown): string =>
+  (reason instanceof Error ? reason.message || reason.name : nameText(reason)).trim().split('\n')[0]!
+
+/** The reader's hint, extended by the folder that the path is relative to. */
+function atImport({ code, hint }: Diagnostic, path: string): string {
+  if (hint === undefined) return hintFor(path)
+  return code === 'io/not-found' ? `${hint}; ${hintFor(path)}` : hint
+}
+
+const hintFor = (path: string): string =>
+  inPackage(path)
+    ? `what begins with ${PACKAGE} is in the package; a folder of that name is ./${PACKAGE}`
+    : 'paths are relative to the importing file'
+
+function singleTextProgram(source: Source, memory: TreeCache): Program {
+  const sources = new Map([[source.name, source]])
+  return withSources({ sources }, () => {
+    const file = memory.parse(source)
+    const [first] = file.imports
+    if (first) refuseImport(first.path.value, first.span)
+    return linkProgram(source.name, new Map([[source.name, file]]), sources)
+  })
+}
+
+/**
+ * Restricts a reader to files in a folder and of the package, by path only: the reader may follow links and
+ * redirections.
+ */
+export function rooted(root: string, read: ReadText): ReadText {
+  return (path) => {
+    if (!inPackage(path) && !isWithin(root, path)) rejectOutside(path, root)
+    return read(path)
+  }
+}
+
+export function rejectOutside(path: string, root: string): never {
+  return fail({
+    code: 'import/outside-root',
+    message: `\`${path}\` is outside of ${root}, where imports are allowed from`,
+    expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
+    hint: 'if you trust the program, allow imports from a folder that holds both files',
+  })
+}
+
+/** Rejects an import of a text that was loaded without a reader. */
+export function refuseImport(path: string, span?: Span): never {
+  return fail({
+    code: 'import/unreadable',
+    message: `\`${path}\` cannot be imported into a text without a path`,
+    ...(span && { span }),
+    hint: 'load the program from a file, or with a `read` function: load(text, { read })',
+  })
+}
+
+const linkProgram = (entry: string, files: Loaded['files'], sources: Loaded['sources']): Program =>
+  withSources({ sources }, () => link(entry, files, sources))

@@ -1,0 +1,129 @@
+/** Kernels: axes, buffers, statements; and the monoids that they reduce with. */
+
+import type { Span } from '../diagnostics/diagnostic.ts'
+import type { AxisDef } from './axis-kinds.ts'
+import type { Ident, Item, Node, ScalarType, Trivia, TypeName } from './nodes-base.ts'
+import type { Access, Element, Expr, For } from './nodes-exprs.ts'
+
+export type { AxisDef, AxisDefOf } from './axis-kinds.ts'
+
+export const ROLES = ['in', 'out', 'inout', 'local'] as const
+export type Role = (typeof ROLES)[number]
+
+export interface Kernel extends Item {
+  readonly kind: 'kernel'
+  readonly name: Ident
+  readonly params: readonly Param[]
+  /** In source order. */
+  readonly members: readonly Member[]
+}
+export type Member = AxisDecl | BufferDecl | Iterate
+
+/** `type` is `size` or the type of a scalar operand. */
+export interface Param extends Node {
+  readonly name: Ident
+  readonly type: { readonly name: ScalarType | 'size'; readonly span: Span }
+}
+
+export const AXIS_CLAIMS = ['full', 'compact'] as const
+export interface AxisClaim extends Node {
+  readonly name: (typeof AXIS_CLAIMS)[number]
+}
+
+export interface AxisDecl extends Item {
+  readonly kind: 'axis'
+  /** Without an index in kernels, as are parents. */
+  readonly name: Element
+  readonly def: AxisDef
+  /** Declared with `list` instead of `axis`: it stores coordinates without values; only in formats. */
+  readonly list?: true | undefined
+  /** Coordinate of empty positions; only for `sparse_fixed` axes of formats. */
+  readonly padding?: Expr | undefined
+  /** Bits of each stored coordinate; only for axes with index arrays. */
+  readonly packed?: Expr | undefined
+  /** Declares one axis for each number; only in formats. */
+  readonly each?: For | undefined
+  /** Each at most once. */
+  readonly claims: readonly AxisClaim[]
+}
+
+export interface BufferDecl extends Item {
+  readonly kind: 'buffer'
+  readonly name: Ident
+  readonly type: TypeName
+  /** Empty for a scalar buffer. */
+  readonly axes: readonly Ident[]
+  readonly role: { readonly name: Role; readonly span: Span }
+  /** A literal, possibly negated (see `literalValue`); `null` if absent. */
+  readonly fill: Expr | null
+  readonly accumulate: TypeName | null
+}
+
+// Statements ---------------------------------------------------------------------------------------------------
+
+export type Stmt = Iterate | Assign | Reduce | Let | If
+
+/** `iterate NAME [iters] as KINDS where (cond) { body }`; without iterators the body runs once. */
+export interface Iterate extends Item {
+  readonly kind: 'iterate'
+  readonly name: Ident
+  readonly iters: readonly Iter[]
+  /** The body runs only if this holds. */
+  readonly where: Expr | null
+  readonly body: readonly Stmt[]
+}
+
+/** `name in axis`; if only the axis is written, both fields are the same node. `mode` is its letter after `as`. */
+export interface Iter extends Node {
+  readonly name: Ident
+  readonly axis: Ident
+  readonly mode: 'S' | 'R'
+}
+
+/** `target = value`, or tuples of equal length. */
+export interface Assign extends Item {
+  readonly kind: 'assign'
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+}
+
+/** `target REDUCER= value`; the reducer is one of `+ * min max and or` or the name of a monoid. */
+export interface Reduce extends Item {
+  readonly kind: 'reduce'
+  readonly reducer: Ident
+  readonly targets: readonly Access[]
+  readonly values: readonly Expr[]
+}
+
+export interface Let extends Item {
+  readonly kind: 'let'
+  readonly name: Ident
+  readonly value: Expr
+}
+
+/** `else if` is an `else` whose only statement is an `if`. */
+export interface If extends Item {
+  readonly kind: 'if'
+  readonly cond: Expr
+  readonly then: readonly Stmt[]
+  readonly else: readonly Stmt[]
+}
+
+// Monoids ------------------------------------------------------------------------------------------------------
+
+/** `combine (left, right) = (result…)`; `identity` and `result` have one component for each field. */
+export interface Monoid extends Item {
+  readonly kind: 'monoid'
+  readonly name: Ident
+  readonly fields: readonly MonoidField[]
+  readonly identity: readonly Expr[]
+  readonly left: Ident
+  readonly right: Ident
+  readonly result: readonly Expr[]
+  /** Comments of the `identity` and `combine` lines. */
+  readonly lines?: { readonly identity?: Trivia; readonly combine?: Trivia } | undefined
+}
+export interface MonoidField extends Node {
+  readonly name: Ident
+  readonly type: TypeName
+}

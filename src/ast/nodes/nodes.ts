@@ -1,0 +1,48 @@
+/**
+ * The AST of a `.spt` file before name resolution. Plain data, one `kind` and one `span` per node; every name in the
+ * source is an `Ident` with its own span.
+ *
+ * The parser guarantees invariants beyond the types: one iteration kind per iterator, the right number of arguments for
+ * each axis kind, two names after `split … ->`, literals that are finite or `inf`/`nan` and never negative (`-1` is
+ * `neg` of 1). Elaboration resolves names.
+ */
+
+import type { Span } from '../diagnostics/diagnostic.ts'
+import type { Ident, Item, Node } from './nodes-base.ts'
+import type { Choice } from './nodes-choices.ts'
+import type { Format } from './nodes-formats.ts'
+import type { Instr, Memory } from './nodes-instr.ts'
+import type { Kernel, Monoid } from './nodes-kernels.ts'
+import type { Schedule } from './nodes-schedules.ts'
+import type { Space } from './nodes-spaces.ts'
+
+export * from './nodes-base.ts'
+export type * from './nodes-choices.ts'
+export * from './nodes-exprs.ts'
+export * from './nodes-formats.ts'
+export type * from './nodes-instr.ts'
+export * from './nodes-kernels.ts'
+export * from './nodes-schedules.ts'
+export type * from './nodes-spaces.ts'
+
+export interface File extends Item {
+  readonly kind: 'file'
+  readonly imports: readonly Import[]
+  readonly decls: readonly Decl[]
+}
+
+/** `import "path"` (`names` is null: every name) or `import { a, b as c } from "path"`. */
+export interface Import extends Item {
+  readonly kind: 'import'
+  readonly path: { readonly value: string; readonly span: Span }
+  readonly names: readonly ImportName[] | null
+}
+export interface ImportName extends Node {
+  readonly name: Ident
+  /** The local name; the same node as `name` unless it is renamed. */
+  readonly local: Ident
+}
+
+/** Declarations that belong to a kernel. */
+export type KernelSchedule = Schedule | Choice | Space
+export type Decl = Kernel | Monoid | Format | KernelSchedule | Memory | Instr

@@ -1,0 +1,156 @@
+/** Syntax checks beyond the grammar: keywords of a set, numbers of items, ranges of literals. */
+import { type Advice, type Diagnostic, fail } from '../diagnostics/diagnostic.ts'
+import { nameText } from '../diagnostics/expect-argument.ts'
+import { typeMeant } from '../diagnostics/foreign-names.ts'
+import { type Span, spanAt } from '../diagnostics/span.ts'
+import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from '../nodes/nodes.ts'
+import { BIND_TARGETS } from '../nodes/nodes.ts'
+import { MAX_HEIGHT, rejectDepth } from './lexical-scan.ts'
+
+/** Computes the height of expression trees, and rejects those that could overflow the stack of recursive passes. */
+export class Heights {
+  private readonly heights = new WeakMap<Expr, number>()
+
+  recordHeight<T extends Expr>(e: T, parts: readonly Expr[]): T {
+    let height = 0
+    for (const p of parts) height = Math.max(height, this.heights.get(p) ?? 0)
+    if (height >= MAX_HEIGHT) rejectDepth(e.span)
+    this.heights.set(e, height + 1)
+    return e
+  }
+}
+
+/** The identifier as one of a few keywords, such as a type. @throws SptError `parse/type` */
+export function typeName<T extends string>(
+  id: Ident,
+  types: readonly T[],
+): { readonly name: T; readonly span: Span } {
+  const match = types.find((t) => t === id.name)
+  if (match) return { name: match, span: id.span }
+  const hint = typeMeant(id.name, types)
+  fail({
+    code: 'parse/type',
+    message: `there is no type \`${id.name}\` here`,
+    span: id.span,
+    lookup: { name: id.name, candidates: types },
+    ...(hint && { hint }),
+  })
+}
+
+export function bindTarget(text: string, span: Span): BindTarget {
+  const name = BIND_TARGETS.find((t) => t === text)
+  if (name) return name
+  fail({ code: 'parse/bind-target', ...unknownAxis(text), span })
+}
+
+/** A hardware axis that does not exist; those of CUDA C are called `threadIdx.x`. */
+export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice {
+  const cudaName = BIND_TARGETS.find((t) => t.replace('.', 'Idx.') === text)
+  return {
+    message: `unknown axis \`${nameText(text)}\``,
+    ...(cudaName
+      ? { hint: `did you mean \`${cudaName}\`?` }
+      : { lookup: { name: nameText(text), candidates: BIND_TARGETS }, expected: BIND_TARGETS.join(', ') }),
+  }
+}
+
+export const quantity = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
+
+/** A list in the source: the noun for its items, their number, and its location. */
+interface SourceList {
+  readonly what: string
+  readonly length: number
+  readonly span: Span
+}
+
+/** Checks that two lists have the same length. @throws SptError `parse/arity` */
+export function checkSameLength(expected: SourceList, kinds: SourceList): void {
+  if (expected.length === kinds.length) return
+  fail({
+    code: 'parse/arity',
+    message: `${quantity(expected.length, expected.what)}, but ${quantity(kinds.length, kinds.what)}`,
+    span: kinds.span,
+    labels: [{ span: expected.span, text: `the ${expected.what}${expected.length === 1 ? '' : 's'}` }],
+    expected: `a ${kinds.what} for each ${expected.what}`,
+  })
+}
+
+/** Checks that the names after `->` are as many as the loops that the step creates. @throws SptError `parse/arity` */
+export function checkNewNames(names: readonly Ident[], loops: number, step: Span): void {
+  if (names.length === loops) return
+  fail({
+    code: 'parse/arity',
+    message: `this step makes ${loops} loops and names ${names.length}`,
+    span: spanAt(step, names[0]!.span.start, names.at(-1)!.span.end),
+    expected: `${loops} names after \`->\``,
+    labels: [{ span: step, text: 'the step' }],
+  })
+}
+
+export function numberLiteral(text: string, span: Span): NumberLit {
+  const value = Number(text)
+  const float = /[.eE]/.test(text)
+  if (float ? !Number.isFinite(value) : !Number.isSafeInteger(value))
+    fail({
+      code: 'parse/number',
+      message: `\`${text}\` is too large`,
+      span,
+      hint: float
+        ? 'for infinity, write `inf`'
+        : 'for a large floating-point number, write a point or an exponent',
+    })
+  return { kind: 'number', value, float, span }
+}
+
+/** The kinds of iterators, one letter each. @throws SptError `parse/iterator-kinds` */
+export function iterKinds(letters: Ident | null, iterators: number, missing: Span): readonly ('S' | 'R')[] {
+  const kinds = letters?.name ?? ''
+  if (kinds.length !== iterators || !/^[SR]*$/.test(kinds))
+    fail({
+      code: 'parse/iterator-kinds',
+      message: letters
+        ? `\`${kinds}\` does not set the role of ${quantity(iterators, 'iterator')}`
+        : 'missing roles of the iterators',
+      span: letters?.span ?? missing,
+      expected:
+        iterators === 0
+          ? 'no `as`: there are no iterators'
+          : `\`as\` and ${quantity(iterators, 'letter')}, each \`S\` or \`R\``,
+      hint: '`S` where different values write different elements, `R` where the values combine through a reducer',
+    })
+  return [...kinds] as ('S' | 'R')[]
+}
+
+/** An option after a buffer or an operand; options may come in any order. */
+export interface Option {
+  readonly key: 'fill' | 'accumulate' | 'packed' | 'aligned' | 'ascending' | 'mapped' | 'fenced'
+  readonly value: unknown
+  readonly span: Span
+}
+
+/** Reports a keyword that is written or given twice. */
+export function rejectRepeated(word: string, how: 'written' | 'given', span: Span): never {
+  fail({
+    code: 'parse/duplicate',
+    message: `\`${word}\` is ${how} twice`,
+    span,
+    hint: `remove the second \`${word}\``,
+  })
+}
+
+/** The value of an option, `null` if absent. @throws SptError if it is given twice */
+export function option<T>(options: readonly Option[], key: Option['key']): T | null {
+  const [first, second] = options.filter((o) => o.key === key)
+  if (second) rejectRepeated(key, 'given', second.span)
+  return first ? (first.value as T) : null
+}
+
+export function monoidField({ name, type, span }: Param): Monoid['fields'][number] {
+  if (type.name !== 'size') return { name, type: { name: type.name, span: type.span }, span }
+  fail({
+    code: 'parse/type',
+    message: 'a component cannot be a `size`',
+    span: type.span,
+    hint: 'write `i32`',
+  })
+}

@@ -1,0 +1,202 @@
+/** Items in the body of a format, and the checks that combine them into a description or a composition. */
+
+import { fail } from '../diagnostics/diagnostic.ts'
+import { type Span, spanAt } from '../diagnostics/span.ts'
+import { levelFormat } from '../nodes/axis-kinds.ts'
+import type {
+  AxisClaim,
+  AxisDecl,
+  AxisDef,
+  Composition,
+  CoordMap,
+  Description,
+  Expr,
+  FormatParam,
+  Holds,
+  Ident,
+  Mask,
+  Rule,
+  Sort,
+} from '../nodes/nodes.ts'
+import { AXIS_CLAIMS, FORMAT_PARAM_TYPES } from '../nodes/nodes.ts'
+import { rejectRepeated } from './checks.ts'
+
+/** One line or block of a format's body. */
+export type FormatItem =
+  | { readonly what: 'axis'; readonly node: AxisDecl }
+  | { readonly what: 'map' | 'inverse'; readonly node: CoordMap }
+  | { readonly what: 'sort'; readonly node: Sort }
+  | { readonly what: 'mask'; readonly node: Mask }
+  | { readonly what: 'where'; readonly node: Holds }
+  | { readonly what: 'rule'; readonly node: Rule }
+
+export function formatBody(items: readonly FormatItem[], format: Ident): Description | Composition {
+  const rules = items.filter((i) => i.what === 'rule')
+  const otherItem = items.find((i) => i.what !== 'rule')
+  const [rule] = rules
+  if (rule && otherItem)
+    fail({
+      code: 'parse/mixed-format',
+      message: `format \`${format.name}\` has both parts and axes with maps`,
+      span: keywordSpan(otherItem),
+      labels: [{ span: keywordSpan(rule), text: 'it is composed of parts here' }],
+      expected: 'either parts, or axes with `map` and `inverse`',
+      hint: 'describe the storage in a separate format, and name the format in a `part`',
+    })
+  if (rule) return { kind: 'composition', rules: rules.map((i) => i.node) }
+  return {
+    kind: 'description',
+    sorts: items.flatMap((i) => (i.what === 'sort' ? [i.node] : [])),
+    axes: items.flatMap((i) => (i.what === 'axis' ? [i.node] : [])),
+    map: onlyMap(items, 'map', format),
+    inverse: onlyMap(items, 'inverse', format),
+    mask: onlyMask(items),
+    where: onlyWhere(items),
+  }
+}
+
+/** The span of the item's first word, so that a diagnostic does not mark a whole block. */
+function keywordSpan(item: FormatItem): Span {
+  const { span } = item.node
+  const words = { axis: 4, map: 3, inverse: 7, sort: 4, mask: 4, where: 5, rule: 0 }
+  const length =
+    item.what === 'rule' ? { part: 4, partition: 9, bucket: 6 }[item.node.kind] : words[item.what]
+  return spanAt(span, span.start, span.start + length)
+}
+
+/** The only `map` or `inverse` of a format. @throws SptError if it is missing or given twice */
+function onlyMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: Ident): CoordMap {
+  const [first, second] = items.flatMap((i) =>
+    i.what === which && (i.what === 'map' || i.what === 'inverse') ? [i.node] : [],
+  )
+  if (second) rejectRepeated(which, 'given', second.span)
+  if (first) return first
+  fail({
+    code: 'parse/missing',
+    message: `format \`${format.name}\` has no \`${which}\``,
+    span: format.span,
+    expected:
+      which === 'map'
+        ? '`map (i, …) -> (…)`, from old coordinates to new'
+        : '`inverse (io, …) -> (…)`, from new coordinates to old',
+    ...(items.length === 0 && { hint: 'or parts: `part NAME = FORMAT(…) where (…)`' }),
+  })
+}
+
+function onlyMask(items: readonly FormatItem[]): Mask | null {
+  const [first, second] = items.flatMap((i) => (i.what === 'mask' ? [i.node] : []))
+  if (second) rejectRepeated('mask', 'given', second.span)
+  return first ?? null
+}
+
+function onlyWhere(items: readonly FormatItem[]): Holds | null {
+  const [first, second] = items.flatMap((i) => (i.what === 'where' ? [i.node] : []))
+  if (second)
+    fail({
+      code: 'parse/duplicate',
+      message: '`where` is given twice',
+      span: second.span,
+      hint: 'combine the conditions with `and`',
+    })
+  return first ?? null
+}
+
+export function formatParam(name: Ident, type: Ident | null, value: Expr | null, span: Span): FormatParam {
+  if (!type) return { name, type: 'integer', default: value, span }
+  const paramType = FORMAT_PARAM_TYPES.find((t) => t === type.name)
+  if (!paramType)
+    fail({
+      code: 'parse/type',
+      message: `a parameter of a format cannot be \`${type.name}\``,
+      span: type.span,
+      expected: '`size`, `real`, `list` or `set`; the default type is an integer',
+      lookup: { name: type.name, candidates: FORMAT_PARAM_TYPES },
+    })
+  if (value && paramType !== 'real')
+    fail({
+      code: 'parse/default',
+      message: `a parameter of type \`${paramType}\` has no default`,
+      span: value.span,
+      hint:
+        paramType === 'size'
+          ? 'a `size` that is not given is measured; omit `: size` to declare an integer with a default'
+          : 'an omitted argument takes the parameter’s name in the data',
+    })
+  return { name, type: paramType, default: value, span }
+}
+
+/** The claims among the modifiers of an axis. @throws SptError if one is written twice */
+export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
+  const claims = words.flatMap(({ name, span }) => {
+    const claimName = AXIS_CLAIMS.find((c) => c === name)
+    return claimName ? [{ name: claimName, span }] : []
+  })
+  const repeated = claims.find((c, k) => claims.findIndex((d) => d.name === c.name) !== k)
+  if (repeated) rejectRepeated(repeated.name, 'written', repeated.span)
+  return claims
+}
+
+/** The rules of a block, at least one: elements that no part takes would be lost. @throws SptError `parse/missing` */
+export function requireRules(rules: readonly Rule[], what: string, span: Span): readonly Rule[] {
+  if (rules.length > 0) return rules
+  fail({
+    code: 'parse/missing',
+    message: `this \`${what}\` has no parts`,
+    span,
+    expected: '`part FORMAT(…)`, or a further `partition` or `bucket`',
+  })
+}
+
+/** Checks that an axis with `padded with` has positions of fixed width. @throws SptError `parse/padding` */
+export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Span): void {
+  if (levelFormat(def.kind)?.positions !== 'width')
+    fail({
+      code: 'parse/padding',
+      message: `a \`${def.kind}\` axis has no padding`,
+      span,
+      expected: '`sparse_fixed(parent, extent, width)`',
+    })
+  const [claim] = claims
+  if (claim)
+    fail({
+      code: 'parse/padding',
+      message: `padding with a coordinate cannot be distinguished from elements, so \`${claim.name}\` cannot be checked`,
+      span: claim.span,
+      labels: [{ span, text: 'the coordinate of padding' }],
+      hint: `remove the coordinate of padding, or \`${claim.name}\``,
+    })
+}
+
+/** Checks that an axis with `packed` stores coordinates. @throws SptError `parse/packed` */
+export function checkPacked(def: AxisDef, span: Span): void {
+  if (levelFormat(def.kind)?.coordinates === 'indices') return
+  fail({
+    code: 'parse/packed',
+    message: `a \`${def.kind}\` axis stores no coordinates to pack`,
+    span,
+    expected: '`sparse_fixed` or `sparse_variable`',
+  })
+}
+
+/**
+ * Checks an axis of a kernel: lists, and padding with a coordinate, are not allowed there. @throws SptError
+ */
+export function checkKernelAxis(a: AxisDecl): void {
+  if (a.padding)
+    fail({
+      code: 'parse/padding',
+      message: 'the padding of a kernel’s axes has no coordinate',
+      span: a.padding.span,
+      hint: 'declare this axis in a format, and store the tensor in that format',
+    })
+  const parent = 'parent' in a.def ? a.def.parent : null
+  const part = a.each ?? (a.name.index && a.name) ?? (parent && 'index' in parent ? parent : null)
+  if (part)
+    fail({
+      code: 'parse/list',
+      message: 'a kernel has no lists of axes',
+      span: part.span,
+      expected: 'a name',
+      hint: 'lists are for formats of any order: `format NAME over (d...)`',
+    })
+}

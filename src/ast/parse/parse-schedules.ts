@@ -1,0 +1,89 @@
+/** Schedules: parse actions for the grammar. */
+
+import type * as ast from '../nodes/nodes.ts'
+import { bindTarget } from './checks.ts'
+import {
+  type Actions,
+  all,
+  blockItem,
+  get,
+  item,
+  list,
+  maybe,
+  maybeList,
+  slotsOf,
+  spanOf,
+} from './parse-context.ts'
+
+export const schedules: Actions = {
+  Schedule(_, kernel, _dot, name, params, open, steps, close) {
+    const body = all<ast.Step>(steps)
+    return blockItem<ast.Schedule>(
+      {
+        kind: 'schedule',
+        kernel: get(kernel),
+        name: get(name),
+        params: maybeList(params),
+        steps: body,
+        span: spanOf(this),
+      },
+      { open, close },
+      slotsOf(body),
+    )
+  },
+  ScheduleParams: (_, params, _close) => list(params),
+  ScheduleParam(name, _, value): ast.ScheduleParam {
+    return { name: get(name), default: maybe(value), span: spanOf(this) }
+  },
+  Steps: (steps) => all(steps),
+  Step(node, _) {
+    const step = get<ast.Step>(node)
+    return step.kind === 'each' ? step : item({ ...step, span: spanOf(node) })
+  },
+  StepAs: (buffer, _, parts, live) => ({
+    kind: 'as',
+    buffer: get(buffer),
+    parts: get(parts),
+    live: maybe(live),
+  }),
+  Live(_, inPlace, capacity, carried): ast.Live {
+    return {
+      inPlace: inPlace.sourceString !== '',
+      capacity: maybe(capacity),
+      carried: maybeList(carried),
+      span: spanOf(this),
+    }
+  },
+  Carried: (_, names) => list(names),
+  Capacity(_, positions, inAll, _all): ast.Capacity {
+    return { positions: get(positions), inAll: inAll.sourceString !== '', span: spanOf(this) }
+  },
+  AsParts: (parts) => list(parts),
+  AsPart(use, where): ast.AsPart {
+    return { ...get<ast.FormatUse>(use), where: maybe(where), span: spanOf(this) }
+  },
+  StepEach(_, what, _of, buffer, _as, as, open, steps, close) {
+    const stepNodes = all<ast.Step>(steps)
+    const names = { buffer: get<ast.Ident>(buffer), as: get<ast.Ident>(as) }
+    const target = what.sourceString === 'nest' ? 'nest' : 'part'
+    const node: ast.EachStep = { kind: 'each', what: target, ...names, steps: stepNodes, span: spanOf(this) }
+    return blockItem(node, { open, close }, slotsOf(stepNodes))
+  },
+  StepMerge: (_, _parts, _of, buffer) => ({ kind: 'merge_parts', buffer: get(buffer) }),
+  StepUse: (_, schedule, args) => ({ kind: 'use', schedule: get(schedule), args: maybeList(args) }),
+  Loop(first, _, second): ast.LoopRef {
+    const name = maybe<ast.Ident>(second)
+    const id = get<ast.Ident>(first)
+    return name ? { nest: id, name, span: spanOf(this) } : { nest: null, name: id, span: spanOf(this) }
+  },
+  Binding(loop, _, target): ast.StepValue {
+    return { kind: 'binding', loop: get(loop), to: bindTarget(target.sourceString, spanOf(target)) }
+  },
+  Place_count(digits): ast.StepValue {
+    return { kind: 'word', text: digits.sourceString, means: Number(digits.sourceString) }
+  },
+  Place_nest(name): ast.StepValue {
+    return { kind: 'name', of: 'nest', name: get(name) }
+  },
+  Args: (_, args, _close) => list(args),
+}

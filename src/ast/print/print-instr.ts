@@ -1,0 +1,103 @@
+/** Memories and instructions as text. Code of targets is printed unchanged. */
+
+import type {
+  Examples,
+  Expr,
+  Instance,
+  Instr,
+  InstrText,
+  Iterate,
+  Limit,
+  Memory,
+  MemoryItem,
+  Need,
+  Operand,
+  Precision,
+  TileParam,
+} from '../nodes/nodes.ts'
+import { bracketList, commaSeparated, type Doc, group, nest } from './layout-document.ts'
+import type { Printer } from './print-blocks.ts'
+import { exprDoc } from './print-expr.ts'
+import { exprs, names, optional, tuple } from './print-parts.ts'
+
+const paramText = ({ name, types }: TileParam): string =>
+  types ? `${name.name}: ${types.map((t) => t.name).join(' or ')}` : name.name
+
+/** `tile(f16, 64)`. */
+export const instanceDoc = ({ name, args }: Instance): Doc => [name.name, optional(exprs(args))]
+
+const precisionDoc = ({ bits }: Precision): Doc => ['precision ', exprDoc(bits), ' bits']
+
+const constraintDoc = (x: Limit | Examples): Doc =>
+  x.kind === 'limit'
+    ? ['require ', exprDoc(x.cond)]
+    : ['examples ', group(nest(commaSeparated(x.of.map((args) => tuple(exprs(args))))))]
+
+const typedShape = (type: string, shape: readonly Expr[]): Doc => bracketList(`${type}[`, exprs(shape), ']')
+const alignmentDoc = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
+
+export function printMemory(p: Printer, m: Memory): void {
+  const threads: Doc = m.threads ? [' of ', exprDoc(m.threads), ' threads'] : ''
+  const head: Doc = [
+    [`memory ${m.name.name}`, optional(m.params.map(paramText)), ': '],
+    typedShape(m.type.name, m.shape),
+    ` in ${m.scope.name}`,
+    threads,
+    m.replicated ? ' replicated' : '',
+    alignmentDoc(m.aligned),
+  ]
+  p.block(m.trivia, true, head, () => {
+    m.items.forEach((x, k) => {
+      p.item(x.trivia, k === 0, itemDoc(x))
+    })
+  })
+}
+
+function itemDoc(m: MemoryItem): Doc {
+  if (m.kind === 'limit' || m.kind === 'examples') return constraintDoc(m)
+  if (m.kind === 'text')
+    return `${m.what === 'fill' ? 'fill ' : ''}${m.target.name}${needsText(m.needs)} \`${m.code.name}\``
+  return m.kind === 'element'
+    ? [`element (${m.lane.name}, ${m.slot.name}) -> `, tuple(exprs(m.to))]
+    : ['address ', tuple(names(m.from)), ' -> ', exprDoc(m.to)]
+}
+
+function needsText(needs: readonly Need[]): string {
+  const needText = (n: Need): string => n.name.name + (n.args.length > 0 ? `(${n.args.join(', ')})` : '')
+  return needs.length > 0 ? ` needs ${needs.map(needText).join(', ')}` : ''
+}
+
+/** Prints an instruction; the caller's `iterate` prints its iteration. */
+export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: boolean) => void): void {
+  const operands = s.operands.map(operandDoc)
+  const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''
+  const words = s.words.map((w) => ` ${w.name}`)
+  const params = s.params.length > 0 ? `(${s.params.map(paramText).join(', ')})` : ''
+  const head: Doc = [bracketList(`instr ${s.name.name}${params}(`, operands, ')'), threads, ...words]
+  p.block(s.trivia, true, head, () => {
+    s.items.forEach((x, k) => {
+      if (x.kind === 'iterate') iterate(x, k === 0)
+      else if (x.kind === 'precision') p.item(x.trivia, k === 0, precisionDoc(x))
+      else p.item(x.trivia, k === 0, x.kind === 'text' ? textDoc(x) : constraintDoc(x))
+    })
+  })
+}
+
+const operandDoc = (o: Operand): Doc => [
+  `${o.name.name}: `,
+  typedShape(o.type.name, o.shape),
+  ' in ',
+  ...o.memories.map((m, k): Doc => [k > 0 ? ' or ' : '', instanceDoc(m)]),
+  o.packed ? [' packed ', exprDoc(o.packed)] : '',
+  alignmentDoc(o.aligned),
+  o.ascending ? [' ascending ', exprDoc(o.ascending)] : '',
+  o.mapped ? ' mapped' : '',
+  o.mapped?.swizzle ? [' swizzle ', exprDoc(o.mapped.swizzle)] : '',
+  o.fenced ? ' fenced' : '',
+]
+
+function textDoc(t: InstrText): Doc {
+  const what = t.what === 'run' ? '' : `${t.what} `
+  const from = t.from === null ? '' : ` from ${Number.isInteger(t.from) ? t.from.toFixed(1) : t.from}`
+  return `${what}${t.target.name}${from}${needsText(t.needs)} \`${t.code.name}\``
+}

@@ -1,0 +1,76 @@
+/** Layout documents shared by several declarations: names, tuples, axes. */
+
+import { operandsOf } from '../nodes/axis-kinds.ts'
+import type {
+  AxisDecl,
+  AxisDef,
+  Element,
+  Expr,
+  Ident,
+  KernelSchedule,
+  ListName,
+  Trivia,
+} from '../nodes/nodes.ts'
+import { bracketList, type Doc, layout } from './layout-document.ts'
+import { exprDoc, forDoc } from './print-expr.ts'
+
+export const names = (list: readonly Ident[]): string[] => list.map((n) => n.name)
+export const tuple = (list: readonly Doc[]): Doc => bracketList('(', list, ')')
+/** `(…)`, or nothing for an empty list. */
+export const optional = (list: readonly Doc[]): Doc => (list.length === 0 ? '' : tuple(list))
+export const exprs = (list: readonly Expr[]): Doc[] => list.map(exprDoc)
+
+/** One value bare, several as a tuple. */
+export const values = (list: readonly Expr[]): Doc =>
+  list.length === 1 ? exprDoc(list[0]!) : tuple(exprs(list))
+
+/** The neighbours of `list[k]` of the same kind, without a blank line or comment line between them. */
+export function alignedPeers<
+  T extends { readonly kind: string; readonly trivia?: Trivia | undefined },
+  M extends T,
+>(list: readonly T[], k: number): M[] {
+  const isSeparated = (n: T): boolean => Boolean(n.trivia?.blank || n.trivia?.before)
+  const kind = list[k]!.kind
+  let start = k
+  while (start > 0 && !isSeparated(list[start]!) && list[start - 1]!.kind === kind) start--
+  let end = k + 1
+  while (end < list.length && list[end]!.kind === kind && !isSeparated(list[end]!)) end++
+  return list.slice(start, end) as M[]
+}
+
+export const maxLength = (texts: readonly string[]): number => Math.max(...texts.map((t) => t.length))
+
+/** `o`, or `o[k]`. */
+export const elementText = ({ name, index }: Element): string =>
+  index ? `${name}[${layout(exprDoc(index), 0, Number.POSITIVE_INFINITY)}]` : name
+
+export const listNames = (list: readonly ListName[]): string[] =>
+  list.map((n) => (n.all ? `${n.name}...` : n.name))
+
+/** `schedule kernel.name(params)`, or the same for a space */
+export function scheduleHead({ kind, kernel, name, params }: KernelSchedule): Doc {
+  const list = params.map((x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name))
+  return [`${kind === 'space' ? 'space' : 'schedule'} ${kernel.name}.${name.name}`, optional(list)]
+}
+
+export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {
+  const name = elementText(a.name).padEnd(maxLength(peers.map((x) => elementText(x.name))))
+  const claims = a.claims.map((c) => ` ${c.name}`)
+  const padding: Doc = a.padding ? [' padded with ', exprDoc(a.padding)] : ''
+  const packed: Doc = a.packed ? [' packed ', exprDoc(a.packed)] : ''
+  const head = `${a.list ? 'list' : 'axis'} ${name} = `
+  return [head, axisDefDoc(a.def), ...claims, padding, packed, a.each ? forDoc(a.each) : '']
+}
+
+function axisDefDoc(d: AxisDef): Doc {
+  const operands = operandsOf(d).flatMap((o): Doc[] => {
+    if (o.kind === 'axes') return names(o.value)
+    if (o.kind === 'size') return [exprDoc(o.value)]
+    return o.value ? [elementText(o.value)] : []
+  })
+  const doc = bracketList(`${d.kind}(`, operands, ')')
+  return 'ordered' in d ? [doc, modifiers(d)] : doc
+}
+
+const modifiers = (d: { readonly ordered: boolean; readonly unique: boolean }): string =>
+  (d.ordered ? '' : ' unordered') + (d.unique ? '' : ' nonunique')

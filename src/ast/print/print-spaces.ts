@@ -1,0 +1,109 @@
+/** Spaces of schedules as text. */
+
+import type {
+  Either,
+  FormatOption,
+  NumberList,
+  Space,
+  SpaceItem,
+  SpaceStep,
+  Step,
+  StepGroup,
+  UseOption,
+  UseStep,
+} from '../nodes/nodes.ts'
+import { type Doc, group, line, nest } from './layout-document.ts'
+import type { PrintedGroup, Printer } from './print-blocks.ts'
+import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
+import { widthsDoc } from './print-format.ts'
+import { exprs, optional, scheduleHead } from './print-parts.ts'
+
+/** Printers of the steps that are not specific to spaces. */
+export interface StepPrinter {
+  readonly doc: (s: Step) => Doc
+  readonly printItem: (p: Printer, s: Step, first: boolean) => void
+}
+
+export function printSpace(p: Printer, s: Space, steps: StepPrinter): void {
+  p.block(s.trivia, true, scheduleHead(s), () => {
+    s.items.forEach((x, k) => {
+      printItem(p, x, k === 0, steps)
+    })
+  })
+}
+
+function printItem(p: Printer, x: SpaceItem, first: boolean, steps: StepPrinter): void {
+  if (x.kind === 'either') p.groups(x.trivia, first, groupsOf(x, p, steps))
+  else if (isOneLine(x)) p.item(x.trivia, first, itemDoc(x))
+  else steps.printItem(p, x, first)
+}
+
+type OneLineItem = Exclude<SpaceItem, Step | Either>
+const isOneLine = (x: SpaceItem): x is OneLineItem =>
+  x.kind === 'formats' || x.kind === 'numbers' || x.kind === 'only' || x.kind === 'uses'
+
+function itemDoc(x: OneLineItem): Doc {
+  switch (x.kind) {
+    case 'formats':
+      return group(`format ${x.name.name} in `, nest(separatedBy(x.options.map(formatOption), ',')))
+    case 'numbers':
+      return group(nest(x.name.name, ' ', numbersDoc(x.values), whereDoc(x.where)))
+    case 'only':
+      return ['only', whereDoc(x.cond)]
+    case 'uses':
+      return group('use ', nest(separatedBy(x.options.map(useOption), ' or')))
+  }
+}
+
+const groupsOf = ({ groups }: Either, p: Printer, steps: StepPrinter): readonly PrintedGroup[] =>
+  groups.map((g, k) => ({
+    head: k === 0 ? 'either' : ' or',
+    trivia: g.trivia,
+    tail: whereDoc(g.where),
+    body: () => {
+      g.steps.forEach((s, n) => {
+        printItem(p, s, n === 0, steps)
+      })
+    },
+  }))
+
+/** `a, b`, one per line if they do not fit on one. */
+const separatedBy = (docs: readonly Doc[], separator: string): Doc =>
+  docs.flatMap((d, k) => (k === 0 ? [d] : [separator, line, d]))
+
+const formatOption = ({ parts, where }: FormatOption): Doc => {
+  const [firstPart, secondPart] = parts
+  const isBareUse = firstPart && !secondPart && !firstPart.where
+  return [isBareUse ? partsDoc(parts) : ['(', partsDoc(parts), ')'], whereDoc(where)]
+}
+
+const useOption = ({ schedule, args, where }: UseOption): Doc => [
+  schedule.name,
+  optional(exprs(args)),
+  whereDoc(where),
+]
+
+function numbersDoc(values: NumberList): Doc {
+  if (values.kind === 'list') return ['in ', widthsDoc(values.widths)]
+  const { from, to, by: separator } = values
+  return ['from ', exprDoc(from), ' to ', exprDoc(to), separator ? [' by ', exprDoc(separator)] : '']
+}
+
+/** A step or an alternative of steps, on one line. */
+function spaceStepDoc(s: SpaceStep | UseStep, doc: StepPrinter['doc']): Doc {
+  if (s.kind === 'uses') return ['use ', s.options.map((o, k) => [k === 0 ? '' : ' or ', useOption(o)])]
+  if (s.kind === 'either') return eitherDoc(s, doc)
+  return doc(s)
+}
+
+const eitherDoc = ({ groups }: Either, doc: StepPrinter['doc']): Doc => [
+  'either ',
+  groups.map((g, k) => [k === 0 ? '' : ' or ', groupDoc(g, doc), whereDoc(g.where)]),
+]
+
+/** `{ unroll j by 4; unroll fv }` */
+export const groupDoc = ({ steps }: Pick<StepGroup, 'steps'>, doc: StepPrinter['doc']): Doc => [
+  '{',
+  steps.map((s, k) => [k === 0 ? ' ' : '; ', spaceStepDoc(s, doc)]),
+  ' }',
+]

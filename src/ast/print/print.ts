@@ -1,0 +1,223 @@
+/**
+ * AST → canonical text, the output of `spt fmt`. Parsing it gives the same AST back (spans aside), including comments.
+ * Lines have at most 100 characters if their expressions can be broken.
+ */
+
+import { quotedPath } from '../imports/quoted-path.ts'
+import type {
+  AsPart,
+  BufferDecl,
+  Decl,
+  EachStep,
+  Expr,
+  File,
+  Import,
+  Iterate,
+  Kernel,
+  LoopRef,
+  Member,
+  Monoid,
+  Schedule,
+  Step,
+  StepGroup,
+  StepValue,
+  Stmt,
+} from '../nodes/nodes.ts'
+import { bracketList, commaSeparated, type Doc, group, layout, line, nest } from './layout-document.ts'
+import { Printer } from './print-blocks.ts'
+import { printChoice } from './print-choices.ts'
+import { exprDoc, partsDoc, primaryDoc } from './print-expr.ts'
+import { printFormat } from './print-format.ts'
+import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
+import {
+  alignedPeers,
+  axisDoc,
+  exprs,
+  maxLength,
+  names,
+  optional,
+  scheduleHead,
+  tuple,
+  values,
+} from './print-parts.ts'
+import { groupDoc, printSpace } from './print-spaces.ts'
+
+/** A whole file; ends with a line break unless it is empty. */
+export function print(file: File): string {
+  const p = new Printer()
+  file.imports.forEach((i, k) => {
+    p.item(i.trivia, k === 0, importDoc(i))
+  })
+  for (const d of file.decls) {
+    p.gap()
+    printDeclaration(p, d)
+  }
+  const end = file.trivia?.end ?? []
+  if (end.length > 0) p.gap()
+  p.comments(end, true)
+  return p.text
+}
+
+/** The format parts after `as`, on one line. */
+export const printParts = (parts: readonly AsPart[]): string =>
+  layout(partsDoc(parts), 0, Number.POSITIVE_INFINITY)
+
+export const printExpr = (e: Expr): string => layout(exprDoc(e), 0, Number.POSITIVE_INFINITY)
+
+/** One step on one line, as schedules and traces show it. */
+export const printStep = (s: Step): string => layout(stepDoc(s), 0, Number.POSITIVE_INFINITY)
+
+/** The steps of a group on one line, in braces. */
+export const printGroup = (g: Pick<StepGroup, 'steps'>): string =>
+  layout(groupDoc(g, stepDoc), 0, Number.POSITIVE_INFINITY)
+
+// Declarations -------------------------------------------------------------------------------------------------
+
+function importDoc(i: Import): Doc {
+  const path = quotedPath(i.path.value)
+  if (!i.names) return `import ${path}`
+  const list = i.names.map((n) =>
+    n.local.name === n.name.name ? n.name.name : `${n.name.name} as ${n.local.name}`,
+  )
+  return [group('import {', nest(line, commaSeparated(list)), line, '}'), ` from ${path}`]
+}
+
+function printDeclaration(p: Printer, d: Decl): void {
+  if (d.kind === 'kernel') printKernel(p, d)
+  else if (d.kind === 'monoid') printMonoid(p, d)
+  else if (d.kind === 'format') printFormat(p, d)
+  else if (d.kind === 'memory') printMemory(p, d)
+  else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
+  else if (d.kind === 'choice') printChoice(p, d)
+  else if (d.kind === 'space') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })
+  else printSchedule(p, d)
+}
+
+function printKernel(p: Printer, k: Kernel): void {
+  const params = k.params.map((x) => `${x.name.name}: ${x.type.name}`)
+  p.block(k.trivia, true, [`kernel ${k.name.name}`, tuple(params)], () => printMembers(p, k.members))
+}
+
+/** Consecutive axes and buffers without a gap are aligned. */
+function printMembers(p: Printer, list: readonly Member[]): void {
+  list.forEach((m, k) => {
+    if (m.kind === 'iterate') printStatement(p, m, k === 0)
+    else if (m.kind === 'axis') p.item(m.trivia, k === 0, axisDoc(m, alignedPeers(list, k)))
+    else p.item(m.trivia, k === 0, bufferDoc(m, alignedPeers(list, k)))
+  })
+}
+
+const bufferHead = (b: BufferDecl): string => `${b.name.name}:`
+const bufferType = (b: BufferDecl): string => `${b.type.name}[${names(b.axes).join(', ')}]`
+
+function bufferDoc(b: BufferDecl, peers: readonly BufferDecl[]): Doc {
+  const head = bufferHead(b).padEnd(maxLength(peers.map(bufferHead)))
+  const type = bufferType(b).padEnd(maxLength(peers.map(bufferType)))
+  return [
+    `buffer ${head} ${type} ${b.role.name}`,
+    b.fill ? [' fill ', exprDoc(b.fill)] : '',
+    b.accumulate ? ` accumulate ${b.accumulate.name}` : '',
+  ]
+}
+
+function printMonoid(p: Printer, m: Monoid): void {
+  const fields = m.fields.map((f) => `${f.name.name}: ${f.type.name}`)
+  p.block(m.trivia, true, [`monoid ${m.name.name}`, tuple(fields)], () => {
+    p.item(m.lines?.identity, true, ['identity ', values(m.identity)])
+    p.item(m.lines?.combine, false, [`combine (${m.left.name}, ${m.right.name}) = `, values(m.result)])
+  })
+}
+
+// Statements ---------------------------------------------------------------------------------------------------
+
+function printStatements(p: Printer, list: readonly Stmt[]): void {
+  list.forEach((s, k) => {
+    printStatement(p, s, k === 0)
+  })
+}
+
+function printStatement(p: Printer, s: Stmt, first: boolean): void {
+  if (s.kind === 'if') p.if(s, first, (list) => printStatements(p, list))
+  else if (s.kind === 'iterate') p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body))
+  else if (s.kind === 'let') p.item(s.trivia, first, [`let ${s.name.name} = `, exprDoc(s.value)])
+  else {
+    const op = s.kind === 'assign' ? '=' : `${s.reducer.name}=`
+    p.item(s.trivia, first, [values(s.targets), ` ${op} `, values(s.values)])
+  }
+}
+
+function iterateHead(s: Iterate): Doc {
+  const iters = s.iters.map((i) =>
+    i.name.name === i.axis.name ? i.name.name : `${i.name.name} in ${i.axis.name}`,
+  )
+  const kinds = s.iters.length > 0 ? ` as ${s.iters.map((i) => i.mode).join('')}` : ''
+  const where: Doc = s.where ? [' where (', exprDoc(s.where), ')'] : ''
+  return [`iterate ${s.name.name} `, bracketList('[', iters, ']'), kinds, where]
+}
+
+// Schedules ----------------------------------------------------------------------------------------------------
+
+function printSchedule(p: Printer, s: Schedule): void {
+  p.block(s.trivia, true, scheduleHead(s), () => {
+    printSteps(p, s.steps)
+  })
+}
+
+function printSteps(p: Printer, list: readonly Step[]): void {
+  list.forEach((step, k) => {
+    printStepItem(p, step, k === 0)
+  })
+}
+
+function printStepItem(p: Printer, step: Step, first: boolean): void {
+  if (step.kind === 'each') p.block(step.trivia, first, eachHead(step), () => printSteps(p, step.steps))
+  else p.item(step.trivia, first, stepDoc(step))
+}
+
+const eachHead = (s: EachStep): Doc => `each ${s.what} of ${s.buffer.name} as ${s.as.name}`
+
+export const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
+
+function stepDoc(s: Step): Doc {
+  switch (s.kind) {
+    case 'as':
+      return [
+        `${s.buffer.name} as `,
+        partsDoc(s.parts),
+        s.live ? ' live' : '',
+        s.live?.inPlace ? ' in place' : '',
+        s.live?.capacity ? [' capacity ', values(s.live.capacity.positions)] : '',
+        s.live?.capacity?.inAll ? ' in all' : '',
+        s.live?.carried.length ? ` for ${s.live.carried.map((it) => it.name).join(', ')}` : '',
+      ]
+    case 'each':
+      return [eachHead(s), ' {', s.steps.map((x, k) => [k === 0 ? ' ' : '; ', stepDoc(x)]), ' }']
+    case 'merge_parts':
+      return `merge parts of ${s.buffer.name}`
+    case 'use':
+      return [`use ${s.schedule.name}`, optional(exprs(s.args))]
+    case 'step':
+      return [s.word, s.args.map((a) => [' ', typeof a === 'string' ? a : valueDoc(a.value)])]
+  }
+}
+
+function valueDoc(v: StepValue): Doc {
+  switch (v.kind) {
+    case 'loop':
+      return printLoop(v.loop)
+    case 'name':
+      return v.name.name
+    case 'integer':
+      return v.operand ? primaryDoc(v.value) : exprDoc(v.value)
+    case 'word':
+      return v.text
+    case 'binding':
+      return `${printLoop(v.loop)} to ${v.to}`
+    case 'instance':
+      return instanceDoc(v.use)
+    case 'list': {
+      const items = v.items.map(valueDoc)
+      return v.parentheses ? tuple(items) : group(nest(commaSeparated(items)))
+    }
+  }
+}
