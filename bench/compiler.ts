@@ -10,12 +10,12 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { readParsed } from '../src/api/program.ts'
+import { readParsed } from '../src/api/programs/program.ts'
 import { SptError } from '../src/ast/diagnostics/diagnostic.ts'
 import { emit } from '../src/backends/emit.ts'
 import { elaborate } from '../src/elaborate/index.ts'
-import { readProgramText } from '../src/io/program-text.ts'
-import { Compilation } from '../src/run/compile.ts'
+import { readProgramText } from '../src/io/package/program-text.ts'
+import { Compilation } from '../src/run/compile/compile.ts'
 import { programOf } from '../src/schedule/steps/language.ts'
 import { stepsOf } from '../src/schedule/steps/resolve.ts'
 import { child, count, cpu, isMain, option, packageFile, table, writeJson } from './support.ts'

@@ -1,7 +1,7 @@
 /** What a conversion asks of a device: commands, transfers, and the host's own time between them. */
 
 import type { Device } from '../src/runtime/device.ts'
-import type { Queue } from '../src/storage/engines/device/command-queue.ts'
+import type { Queue } from '../src/storage/engines/device/queue/command-queue.ts'
 
 export interface Counts {
   launches: number

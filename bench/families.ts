@@ -4,7 +4,7 @@
  * without elements, shape). Nothing here is read from a file, so that figures can be made again anywhere.
  */
 
-import { permutation as shuffled } from '../src/run/bind/random-tensors.ts'
+import { permutation as shuffled } from '../src/run/bind/sources/random-tensors.ts'
 import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
 import { arrow, kmer, prunedWide, shortWide, supernodes, userItem } from './families/extremes.ts'
 import {

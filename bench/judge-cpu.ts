@@ -12,9 +12,9 @@
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { chipOf } from '../src/io/calibrations.ts'
+import { chipOf } from '../src/io/package/calibrations.ts'
 import { devices } from '../src/node.ts'
-import { Random } from '../src/run/bind/random-tensors.ts'
+import { Random } from '../src/run/bind/sources/random-tensors.ts'
 import { expectedTime, fitCoefficients, learnableNames } from '../src/search/model/fitting.ts'
 import { type CostModel, packagedModel } from '../src/search/model/trained-models.ts'
 import { measureRounds, predictor, samplePoint } from '../src/search.ts'

@@ -2,7 +2,7 @@
  * A synthetic power-law graph as a CSR pattern: node i has weight (i + i0)^-alpha, both ends of each of M edges are
  * drawn by it, ids are permuted, both directions are kept, duplicates dropped (after Chung and Lu, 2002).
  */
-import { permutation, Random } from '../src/run/bind/random-tensors.ts'
+import { permutation, Random } from '../src/run/bind/sources/random-tensors.ts'
 import type { StoredTensor } from '../src/storage/tensor.ts'
 
 export interface PowerLaw {

@@ -14,7 +14,7 @@
  */
 import { createHash } from 'node:crypto'
 import { type Kernel, load, type Tensor } from '../src/node.ts'
-import { Random } from '../src/run/bind/random-tensors.ts'
+import { Random } from '../src/run/bind/sources/random-tensors.ts'
 import { costPrior, predictor } from '../src/search/cost-model.ts'
 import { samplePoint } from '../src/search/points.ts'
 import type { Point } from '../src/search/types.ts'

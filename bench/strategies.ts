@@ -10,7 +10,7 @@
  * about 0.8 with the times. What a strategy does not find of random's is said at the end: where the difference of the mean log
  * quality, 95 % of it over seeds and tables, is not above 0, it does not beat random.
  */
-import { Random } from '../src/run/bind/random-tensors.ts'
+import { Random } from '../src/run/bind/sources/random-tensors.ts'
 import { type Point, pointKey, search } from '../src/search.ts'
 import { LANDSCAPES } from './strategies/landscapes.ts'
 import { readTables, type Table } from './strategies/table.ts'

@@ -32,7 +32,7 @@ writeFileSync(named, `export const BUILD = '${BUILD}'\n`)
 const trees = join(dist, 'trees')
 rmSync(trees, { recursive: true, force: true })
 const { openCache } = await import(pathToFileURL(join(dist, 'src/cache/disk-cache.js')).href)
-const { treesIn } = await import(pathToFileURL(join(dist, 'src/io/program-trees.js')).href)
+const { treesIn } = await import(pathToFileURL(join(dist, 'src/io/package/program-trees.js')).href)
 const { parse } = await import(pathToFileURL(join(dist, 'src/schedule/steps/language.js')).href)
 const shipped = treesIn([openCache(trees, 'tree')], BUILD)
 for (const file of readdirSync(join(root, 'kernels'), { recursive: true, encoding: 'utf8' })) {

@@ -1,6 +1,6 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
 
-import { checkDevice, expectArgument, expectOptions, isRecord } from './api/argument-checks.ts'
+import { checkDevice, expectArgument, expectOptions, isRecord } from './api/inputs/argument-checks.ts'
 import {
   checkLoadOptions,
   isPath,
@@ -9,7 +9,7 @@ import {
   type SptProgram,
   type TextOrUrl,
   textOf,
-} from './api/program.ts'
+} from './api/programs/program.ts'
 import { type Diagnostic, fail, type Source } from './ast/diagnostics/diagnostic.ts'
 import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
@@ -19,14 +19,25 @@ import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
-export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
-export { CompiledDispatch, type CompiledVariant } from './api/compiled-dispatch.ts'
-export { type ConvertedPart, ConvertedTensor } from './api/converted-tensor.ts'
-export type { PredictedTime, Selection } from './api/dispatch-conditions.ts'
-export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatcher.ts'
-export { type FormatData, SptFormat } from './api/format-values.ts'
-export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
-export { Kernel, type TraceStep, type Variant } from './api/kernel.ts'
+export type { ScheduleCandidate } from './api/auto-schedule/schedule-candidates.ts'
+export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled/compiled.ts'
+export { CompiledDispatch, type CompiledVariant } from './api/dispatch/compiled-dispatch.ts'
+export type { PredictedTime, Selection } from './api/dispatch/dispatch-conditions.ts'
+export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatch/dispatcher.ts'
+export type { SelectionContext, SelectionInputs } from './api/dispatch/schedule-selection.ts'
+export { type ConvertedPart, ConvertedTensor } from './api/inputs/converted-tensor.ts'
+export { type FormatData, SptFormat } from './api/inputs/format-values.ts'
+export {
+  type Bindable,
+  coords,
+  dense,
+  type Integers,
+  packIndices,
+  stored,
+  unpackIndices,
+} from './api/inputs/tensors.ts'
+export { type InstructionTest, instructionTest } from './api/instruction-tests/instruction-test.ts'
+export { Kernel, type TraceStep, type Variant } from './api/kernels/kernel.ts'
 export type {
   MicroTile,
   MicroTileFormat,
@@ -35,10 +46,18 @@ export type {
   PermutableIteration,
   PermutationObstacle,
   TensorDimension,
-} from './api/micro-tiles.ts'
-export type { Nest, NestLoop } from './api/nests.ts'
-export { Part } from './api/part.ts'
-export { type LoadOptions, SptProgram } from './api/program.ts'
+} from './api/kernels/micro-tiles.ts'
+export type { Nest, NestLoop } from './api/kernels/nests.ts'
+export { Part } from './api/kernels/part.ts'
+export type {
+  IterationAttributes,
+  IterationMask,
+  MaskedValue,
+  SparsityAttributes,
+  TensorAttributes,
+  TensorMask,
+} from './api/kernels/stepped-kernel.ts'
+export { type LoadOptions, SptProgram } from './api/programs/program.ts'
 export {
   type ConversionPlan,
   convert,
@@ -50,27 +69,8 @@ export {
   releaseConversions,
   storageFormat,
   upload,
-} from './api/resident.ts'
-export type { ScheduleCandidate } from './api/schedule-candidates.ts'
-export type { SelectionContext, SelectionInputs } from './api/schedule-selection.ts'
-export type {
-  IterationAttributes,
-  IterationMask,
-  MaskedValue,
-  SparsityAttributes,
-  TensorAttributes,
-  TensorMask,
-} from './api/stepped-kernel.ts'
-export {
-  type Bindable,
-  coords,
-  dense,
-  type Integers,
-  packIndices,
-  stored,
-  unpackIndices,
-} from './api/tensors.ts'
-export { Workspace, type WorkspaceOptions } from './api/workspace.ts'
+} from './api/resident/resident.ts'
+export { Workspace, type WorkspaceOptions } from './api/resident/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
 export type { ModuleText } from './backends/emit.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
@@ -79,17 +79,17 @@ export type { Dtype } from './ir/values/dtype.ts'
 export type { PartReport, TensorReport } from './pictures/format-figures.ts'
 export type { PictureOptions } from './pictures/picture/index.ts'
 export type { PartFormat, TensorFormat } from './run/bind/index.ts'
-export type { Coverage } from './run/compare-outputs.ts'
+export type { KernelGraph } from './run/execution/replay.ts'
+export type { ResidentDense } from './run/execution/resident-dense.ts'
 export type {
   ClearExplanation,
   ExplainOptions,
   Explanation,
   LaunchExplanation,
 } from './run/explain/index.ts'
-export type { KernelGraph } from './run/replay.ts'
-export type { ResidentDense } from './run/resident-dense.ts'
-export type { UnorderedSum } from './run/summation-order.ts'
-export type { Verification } from './run/verify.ts'
+export type { Coverage } from './run/verify/compare-outputs.ts'
+export type { UnorderedSum } from './run/verify/summation-order.ts'
+export type { Verification } from './run/verify/verify.ts'
 export type {
   Command,
   Device,

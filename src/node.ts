@@ -7,8 +7,8 @@ import {
   expectArgument,
   expectFlag,
   expectOptions,
-} from './api/argument-checks.ts'
-import { verifierFor } from './api/lazy-verifier.ts'
+} from './api/inputs/argument-checks.ts'
+import { verifierFor } from './api/programs/lazy-verifier.ts'
 import {
   checkLoadOptions,
   isOddPath,
@@ -18,7 +18,7 @@ import {
   type SptProgram,
   type TextOrUrl,
   textOf,
-} from './api/program.ts'
+} from './api/programs/program.ts'
 import { readPackaged } from './ast/imports/packaged.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage } from './ast/imports/resolve-path.ts'
@@ -29,9 +29,9 @@ import {
   type WriteOptions,
   writeTensor as writeFileTensor,
 } from './io/index.ts'
-import { packagedFormatsNamed } from './io/package-formats.ts'
-import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/program-text.ts'
-import { programTrees } from './io/program-trees.ts'
+import { packagedFormatsNamed } from './io/package/package-formats.ts'
+import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/package/program-text.ts'
+import { programTrees } from './io/package/program-trees.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'

@@ -2,7 +2,7 @@
  * sparsetile/search, in Node: spaces of schedules, their points, and what searches them; what was measured is kept, and
  * found again.
  */
-export type { Space, UnboundSpace } from './api/space.ts'
+export type { Space, UnboundSpace } from './api/kernels/space.ts'
 export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
 export { type TrainedModel, type Training, trainOnRecords } from './search/calibrate/train.ts'
 export {

@@ -102,7 +102,7 @@ test('files are written by `replace-file.ts` only', () => {
   const allowed: Readonly<Record<string, readonly string[]>> = {
     // reading,
     'src/io/node-files.ts': ['open'],
-    'src/io/program-text.ts': ['open'],
+    'src/io/package/program-text.ts': ['open'],
     // a last message on standard error,
     'src/cli/io.ts': ['writeSync'],
     // folders that appear whole,

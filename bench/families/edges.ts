@@ -1,5 +1,5 @@
 /** What families of matrices are drawn as. */
-import type { Random } from '../../src/run/bind/random-tensors.ts'
+import type { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { MatrixFamily } from './matrix-family.ts'
 
 /** A pattern: rows and columns of the elements, in any order, maybe repeated. */

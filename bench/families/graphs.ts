@@ -1,5 +1,5 @@
 /** Families of graphs: networks of people, papers, streets and points. */
-import { permutation as shuffled } from '../../src/run/bind/random-tensors.ts'
+import { permutation as shuffled } from '../../src/run/bind/sources/random-tensors.ts'
 import { Edges, type Family, skewed } from './edges.ts'
 
 /** Both ends by weight, ids at random (Chung and Lu, 2002). */

@@ -2,8 +2,8 @@
  * Families of groups of pairs, each group with a matrix of weights of its own: relations of a graph, offsets of a sparse
  * convolution, experts that tokens are routed to.
  */
-import type { Random } from '../../src/run/bind/random-tensors.ts'
-import { permutation as shuffled } from '../../src/run/bind/random-tensors.ts'
+import type { Random } from '../../src/run/bind/sources/random-tensors.ts'
+import { permutation as shuffled } from '../../src/run/bind/sources/random-tensors.ts'
 import { skewed } from './edges.ts'
 import type { MatrixFamily } from './matrix-family.ts'
 

@@ -1,6 +1,6 @@
 /** Members of families by name. */
 import { fail } from '../../src/ast/diagnostics/diagnostic.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 
 /** Something that is drawn from a few parameters and a seed. */
 export interface MatrixFamily<T> {

@@ -1,7 +1,7 @@
 /** Kernels under schedules, named by strings: `FILE.spt:kernel.schedule(1, 2)`. */
 import { existsSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { locate } from '../../src/io/package.ts'
+import { locate } from '../../src/io/package/package.ts'
 import { type Kernel, load, type SptProgram } from '../../src/node.ts'
 import { option, packageFile } from '../support.ts'
 

@@ -1,5 +1,5 @@
 /** Formats of one matrix on one device, each built once for all widths of the dense operands. */
-import type { CompiledKernel } from '../../src/api/compiled.ts'
+import type { CompiledKernel } from '../../src/api/compiled/compiled.ts'
 import type { Built } from './ours.ts'
 
 /** Which element of the source lies in each slot, part by part. */

@@ -1,5 +1,5 @@
 /** Our kernels on a device: compiled once, tensors brought into their formats there, runs timed. */
-import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled.ts'
+import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled/compiled.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
 import {

@@ -1,8 +1,8 @@
 /** How long kernels take until data can be bound to them. */
-import type { CompiledKernel } from '../../src/api/compiled.ts'
+import type { CompiledKernel } from '../../src/api/compiled/compiled.ts'
 import { emit } from '../../src/backends/emit.ts'
 import { targetOf } from '../../src/backends/targets/index.ts'
-import { textOptions } from '../../src/run/compiled-program.ts'
+import { textOptions } from '../../src/run/compile/compiled-program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 
 /** Milliseconds on the host's clock. */

@@ -2,7 +2,7 @@
  * Kernels under schedules with drawn arguments, from which the cost model learns what arguments do: wider than
  * `candidates.json`, which lists what is good. Every schedule has so many draws from its grid of arguments.
  */
-import { Random, permutation as shuffled } from '../../src/run/bind/random-tensors.ts'
+import { Random, permutation as shuffled } from '../../src/run/bind/sources/random-tensors.ts'
 import { type Candidate, fieldOf, parseCandidate, widthValues } from '../gpu/candidates.ts'
 
 type Grid = Readonly<Record<string, readonly number[]>>

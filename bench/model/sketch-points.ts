@@ -1,7 +1,7 @@
 /** Times of the points of sketches' spaces, as `sketches --times` keeps them, and what a model knows of them before measuring. */
-import { sizesOf } from '../../src/api/bound-values.ts'
+import { sizesOf } from '../../src/api/inputs/bound-values.ts'
 import { type Kernel, load, type Tensor, type TraceStep } from '../../src/node.ts'
-import { runOn } from '../../src/run/default-schedules.ts'
+import { runOn } from '../../src/run/compile/default-schedules.ts'
 import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/search/model/prediction.ts'
 import { JUDGED, memberSets, tensorsFor } from '../sketches/judged.ts'
 import { packageFile, together } from '../support.ts'

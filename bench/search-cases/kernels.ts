@@ -1,7 +1,7 @@
 /** The kernels of a case: by hand, of the space, what runs unasked, and the routines of libraries. */
-import type { CompiledSchedule } from '../../src/api/compiled.ts'
+import type { CompiledSchedule } from '../../src/api/compiled/compiled.ts'
 import { type Kernel, load, SptError } from '../../src/node.ts'
-import type { Random } from '../../src/run/bind/random-tensors.ts'
+import type { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { KernelSpace, Point } from '../../src/search/types.ts'
 import { costModel, libraryRoutines, pointKey, predictor, samplePoint } from '../../src/search.ts'

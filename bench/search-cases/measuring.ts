@@ -1,5 +1,5 @@
 /** Kernels of a case on the device: compared with the reference, and timed while no other process uses it. */
-import type { CompiledSchedule, PreparedKernel } from '../../src/api/compiled.ts'
+import type { CompiledSchedule, PreparedKernel } from '../../src/api/compiled/compiled.ts'
 import { SptError, Workspace } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'

@@ -1,5 +1,5 @@
 /** What is said of a case of which many points were measured: what was chosen, what the model picks, what few trials find. */
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { type Point, pointKey, search } from '../../src/search.ts'
 import { geometricMean } from '../gpu/statistics.ts'
 import { correlationOf, pickOf } from '../model/verdict.ts'

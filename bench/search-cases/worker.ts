@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { devices } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { messageOf } from '../gpu/ours.ts'
 import { seedOf } from '../support.ts'
 import type { Answer, SearchCase, Task } from './case.ts'

@@ -1,6 +1,6 @@
 /** Kernels that the auto-scheduler is judged on, and what they are run on. */
 import { coords, type Tensor } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { Pattern } from '../families/edges.ts'
 import { FAMILIES, generateMatrix } from '../families.ts'
 import type { DataSet } from '../verify-all/data.ts'

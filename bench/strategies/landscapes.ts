@@ -1,5 +1,5 @@
 /** Synthetic tables: spaces as searches meet them, with times that follow their decisions more or less. */
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { Point } from '../../src/search/types.ts'
 import { type Row, Table } from './table.ts'
 

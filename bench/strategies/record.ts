@@ -16,7 +16,7 @@ import {
   SptError,
   Workspace,
 } from '../../src/node.ts'
-import { Random, randomValues } from '../../src/run/bind/random-tensors.ts'
+import { Random, randomValues } from '../../src/run/bind/sources/random-tensors.ts'
 import {
   deviceKey,
   measureRounds,

@@ -1,6 +1,6 @@
 /** The error index: `spt explain CODE` prints the section of a code from `docs/reference/errors/`. */
 import { readdirSync } from 'node:fs'
-import { packageFolder, packageText } from '../io/package.ts'
+import { packageFolder, packageText } from '../io/package/package.ts'
 import { rejectUsage } from './usage.ts'
 
 export const INDEX = 'docs/reference/errors/'

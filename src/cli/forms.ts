@@ -1,12 +1,12 @@
 /** Selects the automatic form of a kernel whose loops have no steps, as `compile` does, and explains the selection. */
 
-import type { RunInputs } from '../api/bound-inputs.ts'
-import type { Selection } from '../api/dispatch-conditions.ts'
-import type { Kernel } from '../api/kernel.ts'
-import type { ScheduleCandidate } from '../api/schedule-candidates.ts'
+import type { ScheduleCandidate } from '../api/auto-schedule/schedule-candidates.ts'
+import type { Selection } from '../api/dispatch/dispatch-conditions.ts'
+import type { RunInputs } from '../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'
-import { chipOf } from '../io/calibrations.ts'
-import { processorName } from '../io/processor-key.ts'
+import { chipOf } from '../io/package/calibrations.ts'
+import { processorName } from '../io/package/processor-key.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { otherChip } from '../search/cost-model.ts'
 import { ms } from './figures.ts'

@@ -1,7 +1,7 @@
 /** Runs a command line without owning the process: dispatches to subcommands and reports failures. */
 
 import { readFile, stat } from 'node:fs/promises'
-import { version } from '../io/package.ts'
+import { version } from '../io/package/package.ts'
 import { parseArgs } from './args.ts'
 import { type CommandSpec, longName } from './command.ts'
 import { EXIT, failureJson, showFailure } from './failure.ts'

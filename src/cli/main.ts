@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { oldNodeMessage } from '../io/package.ts'
+import { oldNodeMessage } from '../io/package/package.ts'
 import { processIo } from './io.ts'
 import { handleVersionFlag } from './version.ts'
 

@@ -1,5 +1,5 @@
 /** Schedules and spaces with arguments, as options name them. */
-import type { Kernel } from '../api/kernel.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Call } from './command.ts'
 import { rejectUsage } from './usage.ts'

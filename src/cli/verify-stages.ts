@@ -1,6 +1,6 @@
 /** `--verify-stages`: runs each kernel under each schedule in the interpreters of Stages II and III. */
-import type { StageCheck } from '../api/stage-check.ts'
-import type { Compilation } from '../run/compile.ts'
+import type { StageCheck } from '../api/stages/stage-check.ts'
+import type { Compilation } from '../run/compile/compile.ts'
 
 /** Runs kernels on small data and collects the results for the report. */
 export class StageRuns {
@@ -13,7 +13,7 @@ export class StageRuns {
   }
 
   static async load(): Promise<StageRuns> {
-    return new StageRuns((await import('../api/stage-check.ts')).checkStages)
+    return new StageRuns((await import('../api/stages/stage-check.ts')).checkStages)
   }
 
   /** @throws InternalError if a stage differs from the reference */

@@ -1,4 +1,4 @@
-import { version } from '../io/package.ts'
+import { version } from '../io/package/package.ts'
 import type { Io } from './io.ts'
 
 /** Prints the version if the first word requests it, without loading the commands. */

@@ -11,25 +11,29 @@ import {
   writeWarning,
 } from './dispatch.ts'
 import { fileSource, withFile, writeFile } from './node-files.ts'
-import { type Weights, type WeightsOptions, weightsOf } from './weights.ts'
+import { type Weights, type WeightsOptions, weightsOf } from './safetensors/weights.ts'
 
 export { type ByteSource, blobSource, bytesSource, type Chunks } from './byte-source.ts'
 export { ADDRESSES, READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
-export { type EdgeOptions, readEdges } from './edges.ts'
 export { convertValues, valueArray } from './element-arrays.ts'
-export { readMatrixMarket, type TextOptions } from './matrix-market.ts'
-export { matrixMarketChunks } from './matrix-market-write.ts'
 export { fileSource, withFile, writeFile } from './node-files.ts'
-export { type NpyOptions, readNpy } from './npy.ts'
-export { npyChunks } from './npy-write.ts'
-export { type Npz, openNpz } from './npz.ts'
-export { readNpzMatrix, readNpzTensor } from './npz-tensor.ts'
-export { type NamedArray, npzArrays, npzChunks } from './npz-write.ts'
-export { PRUNED } from './pruned-layer.ts'
-export { openSafetensors, type Safetensors } from './safetensors.ts'
-export type { SafetensorsEntry } from './safetensors-header.ts'
-export { densePart, type SafetensorsPart, safetensorsChunks } from './safetensors-write.ts'
-export { readSmtx } from './smtx.ts'
+export { type NpyOptions, readNpy } from './numpy/npy.ts'
+export { npyChunks } from './numpy/npy-write.ts'
+export { type Npz, openNpz } from './numpy/npz.ts'
+export { readNpzMatrix, readNpzTensor } from './numpy/npz-tensor.ts'
+export { type NamedArray, npzArrays, npzChunks } from './numpy/npz-write.ts'
+export { PRUNED } from './safetensors/pruned-layer.ts'
+export { openSafetensors, type Safetensors } from './safetensors/safetensors.ts'
+export type { SafetensorsEntry } from './safetensors/safetensors-header.ts'
+export { densePart, type SafetensorsPart, safetensorsChunks } from './safetensors/safetensors-write.ts'
+export { maskPart, masksMetadata, masksOf } from './safetensors/weight-masks.ts'
+export {
+  type WeightLayer,
+  type Weights,
+  type WeightsOptions,
+  type WeightTensor,
+  weightsOf,
+} from './safetensors/weights.ts'
 export {
   type BlockMatrix,
   type CompressedMatrix,
@@ -37,14 +41,10 @@ export {
   toCoords,
   toStored,
 } from './sparse-matrix.ts'
-export { maskPart, masksMetadata, masksOf } from './weight-masks.ts'
-export {
-  type WeightLayer,
-  type Weights,
-  type WeightsOptions,
-  type WeightTensor,
-  weightsOf,
-} from './weights.ts'
+export { type EdgeOptions, readEdges } from './text/edges.ts'
+export { readMatrixMarket, type TextOptions } from './text/matrix-market.ts'
+export { matrixMarketChunks } from './text/matrix-market-write.ts'
+export { readSmtx } from './text/smtx.ts'
 
 /**
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse

@@ -9,7 +9,7 @@ import { type Diagnostic, fail, SptError } from '../ast/diagnostics/diagnostic.t
 import { PACKAGE } from '../ast/imports/resolve-path.ts'
 import { isTemporary, replaceFile } from '../cache/replace-file.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
-import { fromUrl, locate } from './package.ts'
+import { fromUrl, locate } from './package/package.ts'
 
 /** The diagnostic for a failed file system call. */
 export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {

@@ -1,5 +1,5 @@
 /** Pictures and tables of the storage of converted tensors. */
-import { ConvertedTensor } from '../api/converted-tensor.ts'
+import { ConvertedTensor } from '../api/inputs/converted-tensor.ts'
 import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
 import type { CellOutput } from './display.ts'
 import { type Figure, picture } from './figure.ts'

@@ -1,6 +1,6 @@
 /** Programs, stages and emitted code with syntax highlighting. */
-import { expectKernel } from '../api/expect-kernel.ts'
-import type { Kernel } from '../api/kernel.ts'
+import { expectKernel } from '../api/kernels/expect-kernel.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
 import { highlight, type Language } from './highlight.ts'

@@ -3,8 +3,8 @@
 import { allocate } from '../columns/allocate.ts'
 import { largest } from '../columns/key-columns.ts'
 import { DTYPE_BYTES } from '../ir/values/dtype.ts'
+import { occupiedEntries, type StoredParts } from '../storage/entries/stored-parts.ts'
 import { describe, type StorageReport } from '../storage/storage-report.ts'
-import { occupiedEntries, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 
 /** Number of entries per coordinate of one dimension: row lengths for the first. */

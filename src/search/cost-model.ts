@@ -3,11 +3,11 @@
  * An analytic bound from terms of the loops (`model/terms.ts`) is multiplied by a correction learned on generated
  * families of matrices (`bench/train-model.ts`).
  */
-import { expectInputs, type RunInputs, valuesIn } from '../api/bound-inputs.ts'
-import { declaredOf, sizesOf } from '../api/bound-values.ts'
-import { expectKernel } from '../api/expect-kernel.ts'
-import { besideDeclared, checkBound } from '../api/format-input-binding.ts'
-import type { Kernel } from '../api/kernel.ts'
+import { expectInputs, type RunInputs, valuesIn } from '../api/inputs/bound-inputs.ts'
+import { declaredOf, sizesOf } from '../api/inputs/bound-values.ts'
+import { besideDeclared, checkBound } from '../api/inputs/format-input-binding.ts'
+import { expectKernel } from '../api/kernels/expect-kernel.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { COUNT, expectValue, expectValues, FUNCTION, oneOf, RECORD } from '../ast/diagnostics/value-kinds.ts'

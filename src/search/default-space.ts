@@ -1,9 +1,10 @@
 /** The default search space. */
-import { valuesIn } from '../api/bound-inputs.ts'
-import { declaredOf, sizesOf } from '../api/bound-values.ts'
-import type { Kernel } from '../api/kernel.ts'
-import type { SelectionContext, SelectionInputs } from '../api/schedule-selection.ts'
-import { kindOf } from '../api/selection-context.ts'
+
+import type { SelectionContext, SelectionInputs } from '../api/dispatch/schedule-selection.ts'
+import { kindOf } from '../api/dispatch/selection-context.ts'
+import { valuesIn } from '../api/inputs/bound-inputs.ts'
+import { declaredOf, sizesOf } from '../api/inputs/bound-values.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { sketches } from './sketches.ts'
 import type { KernelSpace } from './types.ts'
 

@@ -1,6 +1,6 @@
 /** Decisions of how sparse tensors are stored, among the formats that a program has and that fit. */
 
-import type { Kernel } from '../api/kernel.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectDistinct, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import { TEXTS } from '../ast/diagnostics/value-kinds.ts'

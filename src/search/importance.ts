@@ -1,5 +1,5 @@
 /** Importance of decisions for measured times: permutation importance of a random forest (Breiman, 2001). */
-import { Random } from '../run/bind/random-tensors.ts'
+import { Random } from '../run/bind/sources/random-tensors.ts'
 import { shuffled } from './shuffled.ts'
 import { Columns } from './strategies/features.ts'
 import { Forest } from './strategies/forest.ts'

@@ -1,7 +1,7 @@
 /** The auto-scheduler: formats and sketches of a kernel as a space, derived from its loop nests. */
-import { checkSizes, expectArgument, expectOptions, isRecord } from '../api/argument-checks.ts'
-import { expectKernel } from '../api/expect-kernel.ts'
-import type { Kernel } from '../api/kernel.ts'
+import { checkSizes, expectArgument, expectOptions, isRecord } from '../api/inputs/argument-checks.ts'
+import { expectKernel } from '../api/kernels/expect-kernel.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'

@@ -1,5 +1,5 @@
 /** Kernels under schedules as texts: the language's, and TypeScript. */
-import type { Kernel } from '../api/kernel.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
 import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
 import { isName } from '../ast/parse/parse.ts'
 

@@ -1,7 +1,7 @@
 /** Scripts that run in threads of their own. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { packageFolder } from '../io/package.ts'
+import { packageFolder } from '../io/package/package.ts'
 
 /**
  * @param path - Next to this file, or in the package if this file was bundled

@@ -2,7 +2,7 @@
 
 import { parentOf } from '../ir/coordinates/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
-import { chainOf, paddedPositions } from './padding-positions.ts'
+import { chainOf, paddedPositions } from './assembly/padding-positions.ts'
 import { type Level, type Storage, segment } from './storage.ts'
 
 export interface LevelReport {

@@ -1,6 +1,6 @@
 /** Attributes of kernels as users write them; and data that show why others have none. */
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { refusal } from '../support/refusal.ts'

@@ -176,7 +176,7 @@ test('a promise in place of a value is rejected with a hint to await it', async 
 })
 
 test('SciPy-like objects and nested lists get a hint with the call that makes a tensor', async () => {
-  const k = (await import('../../src/api/program.ts')).parseProgram(
+  const k = (await import('../../src/api/programs/program.ts')).parseProgram(
     'kernel k(n: size) {\n  axis i = dense_fixed(n)\n  buffer x: f32[i] in\n  buffer y: f32[i] out\n  iterate c [i] as S { y[i] = x[i] }\n}',
   )
   const device = await (await import('../../src/node.ts')).devices.cpu()

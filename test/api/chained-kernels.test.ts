@@ -18,7 +18,7 @@ import {
   upload,
   Workspace,
 } from '../../src/node.ts'
-import { Turns } from '../../src/run/call-queue.ts'
+import { Turns } from '../../src/run/execution/call-queue.ts'
 import { fakeDevice } from '../runtime/cuda-fake.ts'
 import { runs } from '../support/cases.ts'
 import { complaint } from './support.ts'

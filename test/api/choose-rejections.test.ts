@@ -1,6 +1,6 @@
 /** A compiled choice refuses what it is asked with as it refuses what it is to run. */
 import { expect, test } from 'vitest'
-import type { CompiledDispatch } from '../../src/api/compiled-dispatch.ts'
+import type { CompiledDispatch } from '../../src/api/dispatch/compiled-dispatch.ts'
 import { coords, dense, devices, load } from '../../src/node.ts'
 
 test('names, ranks and shapes that prepare rejects are rejected', async () => {

@@ -1,6 +1,6 @@
 /** Errors that leave the API have the texts that they are about, whichever call they come from. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { ErrorSources } from '../../src/api/error-sources.ts'
+import { ErrorSources } from '../../src/api/programs/error-sources.ts'
 import * as api from '../../src/node.ts'
 import { errorOf, MUL } from './support.ts'
 

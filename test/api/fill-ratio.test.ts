@@ -14,12 +14,12 @@ import {
   type Tensor,
   upload,
 } from '../../src/node.ts'
-import { slotsOf } from '../../src/storage/stored-parts.ts'
+import { slotsOf } from '../../src/storage/entries/stored-parts.ts'
 import { runs } from '../support/cases.ts'
 import { complaint } from './support.ts'
 
 // Counts how often structure is looked at.
-vi.mock('../../src/storage/stored-parts.ts', async (original) => {
+vi.mock('../../src/storage/entries/stored-parts.ts', async (original) => {
   const own = await original<{ slotsOf: typeof slotsOf }>()
   return { ...own, slotsOf: vi.fn(own.slotsOf) }
 })

@@ -1,7 +1,7 @@
 /** Rules of permutable dimensions: each format is accepted as text, and computes what the reference does. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { dense, devices, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 

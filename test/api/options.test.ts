@@ -1,7 +1,7 @@
 /** Options that nobody reads are refused, and names of the user's are only names. */
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { dense } from '../../src/api/tensors.ts'
+import { dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import * as browser from '../../src/index.ts'
 import * as api from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'

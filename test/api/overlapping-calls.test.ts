@@ -1,7 +1,7 @@
 /** Calls on one prepared kernel that nobody awaits in between. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CompiledKernel, type Device, devices, load, type PreparedKernel } from '../../src/node.ts'
-import { Turns } from '../../src/run/call-queue.ts'
+import { Turns } from '../../src/run/execution/call-queue.ts'
 import { complaint } from './support.ts'
 
 describe('call queues', () => {

@@ -167,8 +167,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       { A },
       { tensors: { x: dense([5], x) } },
     )
-    const { verifyAgainst } = await import('../../src/run/verify.ts')
-    const { expectedOf } = await import('../../src/run/bind/reference-inputs.ts')
+    const { verifyAgainst } = await import('../../src/run/verify/verify.ts')
+    const { expectedOf } = await import('../../src/run/bind/results/reference-inputs.ts')
     const { source } = prepared.kernel.compilation
     const expected = expectedOf(source, await prepared.executable.boundFromDevice())
     const { memory } = parts.A!.parts[0]!.values

@@ -1,7 +1,7 @@
 /** Software adapters run `parallel()` where nobody named a schedule and the work does not repay compiling another one. */
 import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, describe, expect, test } from 'vitest'
-import { iterationsIn, PLAIN_ITERATIONS } from '../../src/api/software-adapter-schedule.ts'
+import { iterationsIn, PLAIN_ITERATIONS } from '../../src/api/auto-schedule/software-adapter-schedule.ts'
 import { coords, type Device, dense, devices, load, useCostModel } from '../../src/node.ts'
 import { costModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'

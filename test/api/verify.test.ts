@@ -1,8 +1,8 @@
 /** What `verify` takes for right and for wrong: no false alarm from rounding on the way, no error let through. */
 import { expect, test } from 'vitest'
 import { coords, dense, devices, load, type RunInputs } from '../../src/node.ts'
-import { expectedOf } from '../../src/run/bind/reference-inputs.ts'
-import { verifyAgainst } from '../../src/run/verify.ts'
+import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
+import { verifyAgainst } from '../../src/run/verify/verify.ts'
 
 const cpu = await devices.cpu()
 

@@ -1,6 +1,6 @@
 /** Hints for steps of other systems are steps that parse. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { STEPS } from '../../src/ast/diagnostics/foreign-names.ts'
 

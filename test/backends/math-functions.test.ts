@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { MATH, MATH_FNS } from '../../src/ir/values/math.ts'
 import { devices, load } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { SEED } from '../support/cases.ts'
 

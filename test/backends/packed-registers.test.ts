@@ -1,7 +1,7 @@
 /** Halves of registers: two that are written one after the other are one word, and all others are what they were. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses } from '../../src/backends/vectorize-accesses.ts'
 import { constant, int, load } from '../../src/ir/expressions/expr.ts'

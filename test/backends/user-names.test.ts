@@ -1,7 +1,7 @@
 /** Names are the user's: what every object has, words of the targets, and what texts call things of their own. */
 import { afterAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords } from '../../src/api/tensors.ts'
+import { coords } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { devices } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { wgslErrors } from '../support/wgsl-valid.ts'

@@ -1,7 +1,7 @@
 /** Neighbouring elements as one access, in the text of a target that has them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses, type Widths } from '../../src/backends/vectorize-accesses.ts'
 import {

@@ -10,7 +10,7 @@ import {
   type RunInputs,
   type SptProgram,
 } from '../../src/node.ts'
-import { toCoords } from '../../src/storage/stored-coords.ts'
+import { toCoords } from '../../src/storage/entries/stored-coords.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { CHOICES, FORMATS, KERNELS } from './programs.ts'

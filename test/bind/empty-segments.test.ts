@@ -1,7 +1,7 @@
 /** Ready-made arrays may store coordinates with nothing under them: kernels visit these, and so does the reference. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'

@@ -20,7 +20,7 @@ import {
   type Tensor,
   type ValueArray,
 } from '../../src/node.ts'
-import { expectedOf } from '../../src/run/bind/reference-inputs.ts'
+import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import { runs } from '../support/cases.ts'
 import { standard } from '../support/packaged-formats.ts'
 import { nearest } from '../support/plain-evaluator.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { npzChunks } from '../../src/io/npz-write.ts'
+import { npzChunks } from '../../src/io/numpy/npz-write.ts'
 import {
   type Bindable,
   coords,

@@ -1,8 +1,8 @@
 /** The coordinates of what is stored sparse are given: never guessed, and named where they are random. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords } from '../../src/api/tensors.ts'
-import { Random, randomCoords } from '../../src/run/bind/random-tensors.ts'
+import { coords } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { Random, randomCoords } from '../../src/run/bind/sources/random-tensors.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 

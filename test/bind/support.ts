@@ -1,6 +1,6 @@
 /** Matrices with what formats take next to them. */
 import fc from 'fast-check'
-import type { RunInputs } from '../../src/api/compiled.ts'
+import type { RunInputs } from '../../src/api/compiled/compiled.ts'
 import {
   type CompiledKernel,
   coords,

@@ -16,7 +16,7 @@ import {
   makeFolderSync,
   openCache,
 } from '../../src/cache/disk-cache.ts'
-import { decodeTree, encodeTree, treesIn } from '../../src/io/program-trees.ts'
+import { decodeTree, encodeTree, treesIn } from '../../src/io/package/program-trees.ts'
 import { parse } from '../../src/schedule/steps/language.ts'
 import { sample } from '../support/cases.ts'
 

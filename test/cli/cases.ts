@@ -1,5 +1,5 @@
 /** Command lines that are wrong in one way each. `{x}` in arguments is the file `x` of the test's folder. */
-import { npzChunks } from '../../src/io/npz-write.ts'
+import { npzChunks } from '../../src/io/numpy/npz-write.ts'
 import { MATRIX, PROGRAM } from './support.ts'
 
 const bytes = (chunks: Iterable<Uint8Array>): Uint8Array => Buffer.concat([...chunks])

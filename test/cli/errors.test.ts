@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { InternalError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { LAUNCH_PASSES, LOOP_PASSES } from '../../src/lower/passes.ts'
 import { devices } from '../../src/node.ts'

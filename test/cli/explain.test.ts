@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { costModelText } from '../../src/cli/forms.ts'
-import { chipOf } from '../../src/io/calibrations.ts'
+import { chipOf } from '../../src/io/package/calibrations.ts'
 import type { Explanation } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 

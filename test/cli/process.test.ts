@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { decodeEntry } from '../../src/cache/disk-cache.ts'
-import { calibrationPath, chipOf } from '../../src/io/calibrations.ts'
+import { calibrationPath, chipOf } from '../../src/io/package/calibrations.ts'
 import { SEED } from '../support/cases.ts'
 import { Folder, MATRIX, PROGRAM, spt as told } from './support.ts'
 

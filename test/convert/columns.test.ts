@@ -2,14 +2,20 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { add, eq, int, variable } from '../../src/ir/expressions/expr.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { waitFor } from '../../src/storage/coroutines.ts'
-import { type Column, natural, read, update, write } from '../../src/storage/engines/device/column-types.ts'
-import { Queue } from '../../src/storage/engines/device/command-queue.ts'
-import { get, store } from '../../src/storage/engines/device/kernel-builder.ts'
-import { radixSort } from '../../src/storage/engines/device/radix-sort.ts'
-import type { Segments } from '../../src/storage/engines/device/radix-sort-chunks.ts'
-import { type Cells, PAGE_CELLS } from '../../src/storage/engines/device/readback.ts'
-import { reduce, scan } from '../../src/storage/engines/device/scan.ts'
+import { waitFor } from '../../src/storage/columns/coroutines.ts'
+import {
+  type Column,
+  natural,
+  read,
+  update,
+  write,
+} from '../../src/storage/engines/device/kernels/column-types.ts'
+import { get, store } from '../../src/storage/engines/device/kernels/kernel-builder.ts'
+import { reduce, scan } from '../../src/storage/engines/device/kernels/scan.ts'
+import { Queue } from '../../src/storage/engines/device/queue/command-queue.ts'
+import { type Cells, PAGE_CELLS } from '../../src/storage/engines/device/queue/readback.ts'
+import { radixSort } from '../../src/storage/engines/device/sorting/radix-sort.ts'
+import type { Segments } from '../../src/storage/engines/device/sorting/radix-sort-chunks.ts'
 import type { Tuning } from '../../src/storage/engines/device/tuning.ts'
 import { runs } from '../support/cases.ts'
 import { DEVICES } from './devices.ts'

@@ -2,9 +2,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
-import { type Column, read, type Use, update, write } from '../../src/storage/engines/device/column-types.ts'
-import { type Pending, scheduleCommands } from '../../src/storage/engines/device/command-order.ts'
-import type { Slot } from '../../src/storage/engines/device/kernel-cache.ts'
+import {
+  type Column,
+  read,
+  type Use,
+  update,
+  write,
+} from '../../src/storage/engines/device/kernels/column-types.ts'
+import { type Pending, scheduleCommands } from '../../src/storage/engines/device/queue/command-order.ts'
+import type { Slot } from '../../src/storage/engines/device/queue/kernel-cache.ts'
 import { runs } from '../support/cases.ts'
 
 const memory = Array.from({ length: 4 }, (): DeviceBuffer => ({ bytes: 256, label: '', free: () => {} }))

@@ -1,7 +1,7 @@
 /** The CUDA texts of all kernels that conversions launch, compiled by nvcc where there is one. Nothing runs. */
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { convert } from '../../src/api/resident.ts'
+import { convert } from '../../src/api/resident/resident.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { releaseConversions, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'

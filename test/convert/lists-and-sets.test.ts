@@ -1,7 +1,7 @@
 /** Lists and sets that conversions on a device are given are checked as on the host. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { upload } from '../../src/api/resident.ts'
+import { upload } from '../../src/api/resident/resident.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { convertForKernel, coords, devices, load, prepareResident } from '../../src/node.ts'
 import { CSR, ROW_SUMS, segmentsOfRows } from '../formats/programs.ts'

@@ -1,10 +1,10 @@
 /** Formats with lists on devices: array for array as on the host, back, and where kernels run on them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { convertForKernel, dense, prepareResident, upload } from '../../src/node.ts'
 import { conversionPlan } from '../../src/storage/engines/device/index.ts'
-import { convertTensor } from '../../src/storage/stored-parts.ts'
+import { convertTensor } from '../../src/storage/entries/stored-parts.ts'
 import { fitting, repeated, TEXTS } from '../formats/list-formats.ts'
 import { givenFor, matrices, written } from '../formats/user-formats.ts'
 import { runs, sample } from '../support/cases.ts'

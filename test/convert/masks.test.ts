@@ -1,11 +1,11 @@
 /** Formats that keep a mask: which positions hold elements survives, zeros among them, on the host, on devices and ready-made. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { packFields, unpackFields } from '../../src/ir/values/packed-fields.ts'
 import { convertForKernel, coords, dense, devices, prepareResident, upload } from '../../src/node.ts'
 import { conversionPlan } from '../../src/storage/engines/device/index.ts'
-import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
+import { convertTensor, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrices, written } from '../formats/user-formats.ts'
 import { FORMATS, KERNELS } from '../properties/masked-formats.ts'

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
-import { convertTensor } from '../../src/storage/stored-parts.ts'
+import { convertTensor } from '../../src/storage/entries/stored-parts.ts'
 import { runs, sample } from '../support/cases.ts'
 import {
   arraysOf,

@@ -1,12 +1,12 @@
 /** What cannot be converted is refused on a device as on the host, and leaves nothing behind. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { convert } from '../../src/api/resident.ts'
+import { convert } from '../../src/api/resident/resident.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { releaseConversions, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
-import { convertTensor } from '../../src/storage/stored-parts.ts'
+import { convertTensor } from '../../src/storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrix, written } from '../formats/user-formats.ts'
 

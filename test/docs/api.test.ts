@@ -1,7 +1,7 @@
 /** The pages of the API name every export, type and method. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { CompiledSchedule } from '../../src/api/compiled.ts'
+import { CompiledSchedule } from '../../src/api/compiled/compiled.ts'
 import * as sparsetile from '../../src/node.ts'
 import * as space from '../../src/search/function-space.ts'
 import * as points from '../../src/search/points.ts'

@@ -1,11 +1,11 @@
 /** The error index has a section for each code of `src/`, and its examples yield their codes. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { readPackaged } from '../../src/ast/imports/packaged.ts'
 import { errorPage, INDEX } from '../../src/cli/error-index.ts'
-import { packagedFormatsNamed } from '../../src/io/package-formats.ts'
+import { packagedFormatsNamed } from '../../src/io/package/package-formats.ts'
 import * as node from '../../src/node.ts'
 import * as notebook from '../../src/notebook.ts'
 import * as pruning from '../../src/prune.ts'

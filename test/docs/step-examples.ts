@@ -1,6 +1,6 @@
 /** Generated parts of the pages of schedule steps: an executed example of each step, and the error codes that it can report. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
 import type { CoordExample } from '../../src/schedule/coordinates/primitive.ts'
 import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'

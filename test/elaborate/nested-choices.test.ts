@@ -1,7 +1,7 @@
 /** Choices that call or extend choices: flattened branches decide as evaluating the nesting does. */
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { decide, dispatchCall } from '../../src/api/dispatch-conditions.ts'
+import { decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions.ts'
 import type { Choice } from '../../src/elaborate/index.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { load, SptError } from '../../src/node.ts'

@@ -1,8 +1,8 @@
 /** Formats by hand: every array, on one small matrix. */
 import { describe, expect, it } from 'vitest'
 import { lengthReport, reportTensor } from '../../src/pictures/format-figures.ts'
+import { convertTensor, partsToCoords, type StoredParts } from '../../src/storage/entries/stored-parts.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
-import { convertTensor, partsToCoords, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { refusal } from '../support/refusal.ts'
 import { lines } from './arbitrary.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { convertTensor, occupiedEntries, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
-import { convertTensor, occupiedEntries, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'

@@ -1,6 +1,6 @@
 /** One text for tensors of any order: what it stands for, what it can hold, and what is said about mistakes in it. */
 import { describe, expect, it } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { render } from '../../src/ast/diagnostics/render.ts'
 import { formatOfOrder } from '../../src/ir/formats/format.ts'
 import { coords, type SptError } from '../../src/node.ts'

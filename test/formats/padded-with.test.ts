@@ -1,7 +1,7 @@
 /** Padding that has a coordinate of the tensor: `padded with`. It is visited, with the fill value. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { coords, dense, devices } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'

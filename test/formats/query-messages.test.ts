@@ -1,6 +1,6 @@
 /** What a format asks of the tensor, in refusals: by its text, and coordinates by those of the tensor alone. */
 import { expect, test } from 'vitest'
-import { convertTensor } from '../../src/storage/stored-parts.ts'
+import { convertTensor } from '../../src/storage/entries/stored-parts.ts'
 import { refusal } from '../support/refusal.ts'
 import { givenFor, matrix, written } from './user-formats.ts'
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { provenance } from '../../src/formats/proof/provenance.ts'
 import type { AnyFormat, Instance } from '../../src/ir/formats/format.ts'
-import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
+import { convertTensor, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import {

@@ -1,7 +1,7 @@
 /** Ready-made arrays hold each coordinate of a tensor once, whatever its format, where the tensor's axes are unique. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { SptProgram } from '../../src/api/program.ts'
+import type { SptProgram } from '../../src/api/programs/program.ts'
 import {
   type CompiledKernel,
   type ConvertedPart,

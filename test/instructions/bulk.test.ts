@@ -1,7 +1,7 @@
 /** Copies of boxes that count their bytes: what is printed, and what cannot be copied so. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Kernel } from '../../src/node.ts'
 import { DECLARED } from '../support/asynchronous.ts'
 import { refusal } from '../support/refusal.ts'

@@ -1,6 +1,6 @@
 /** Generated tests of declarations on the devices that are here: right texts pass, wrong ones are found. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { type Device, devices, instructionTest } from '../../src/node.ts'
 
 const load = (js: string, wgsl: string): string => `

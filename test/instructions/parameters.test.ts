@@ -1,7 +1,7 @@
 /** Memories and instructions with parameters: an instance is what would have been written by hand. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProgram, readProgram } from '../../src/api/program.ts'
+import { parseProgram, readProgram } from '../../src/api/programs/program.ts'
 import { instructionTest } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'

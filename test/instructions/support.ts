@@ -1,5 +1,5 @@
 /** A small program with an instruction of each kind, for a machine that does not exist. */
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Kernel } from '../../src/node.ts'
 
 export const MEMORIES = `

@@ -1,7 +1,7 @@
 /** What `tensorize` takes and what it refuses; what it takes stays what it was for everything that looks at loops. */
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { verifyPass } from '../../src/api/stage-verifier.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { traceFromJson, traceToJson } from '../../src/schedule/state/trace.ts'

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { inflate } from '../../src/io/compression/inflate.ts'
 import {
   blobSource,
   READABLE,
@@ -22,7 +23,6 @@ import {
   WRITABLE,
   writeTensor,
 } from '../../src/io/index.ts'
-import { inflate } from '../../src/io/inflate.ts'
 import { fileDiagnostic } from '../../src/io/node-files.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { bytesOf, collect, elements, pieces, problem, sameBytes, survives } from './support.ts'

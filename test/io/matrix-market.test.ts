@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readMatrixMarket, type TextOptions } from '../../src/io/matrix-market.ts'
-import { matrixMarketChunks } from '../../src/io/matrix-market-write.ts'
+import { readMatrixMarket, type TextOptions } from '../../src/io/text/matrix-market.ts'
+import { matrixMarketChunks } from '../../src/io/text/matrix-market-write.ts'
 import { bytesOf, collect, coordsArb, elements, pieces, problem, survives, valuesArb } from './support.ts'
 
 const read = (text: string, options: TextOptions = {}) =>

@@ -1,7 +1,7 @@
 import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Numbers } from '../../src/io/number.ts'
+import { Numbers } from '../../src/io/text/number.ts'
 import { runs } from '../support/cases.ts'
 import { bytesOf } from './support.ts'
 

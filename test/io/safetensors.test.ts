@@ -4,8 +4,12 @@ import { describe, expect, test } from 'vitest'
 import { type ByteSource, bytesSource } from '../../src/io/byte-source.ts'
 import { readTensorFrom, tensorChunks } from '../../src/io/dispatch.ts'
 import { convertValues } from '../../src/io/element-arrays.ts'
-import { openSafetensors, type Safetensors } from '../../src/io/safetensors.ts'
-import { densePart, type SafetensorsPart, safetensorsChunks } from '../../src/io/safetensors-write.ts'
+import { openSafetensors, type Safetensors } from '../../src/io/safetensors/safetensors.ts'
+import {
+  densePart,
+  type SafetensorsPart,
+  safetensorsChunks,
+} from '../../src/io/safetensors/safetensors-write.ts'
 import { DTYPES } from '../../src/ir/values/dtype.ts'
 import { bytesOf, collect, problem, sameBytes, survives, valuesArb } from './support.ts'
 

@@ -1,10 +1,10 @@
 import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type EdgeOptions, readEdges } from '../../src/io/edges.ts'
-import { readMatrixMarket } from '../../src/io/matrix-market.ts'
-import { readSmtx } from '../../src/io/smtx.ts'
 import { toCoords } from '../../src/io/sparse-matrix.ts'
+import { type EdgeOptions, readEdges } from '../../src/io/text/edges.ts'
+import { readMatrixMarket } from '../../src/io/text/matrix-market.ts'
+import { readSmtx } from '../../src/io/text/smtx.ts'
 import { sample } from '../support/cases.ts'
 import { bytesOf, coordsArb, elements, pieces, problem, sameBytes, survives } from './support.ts'
 

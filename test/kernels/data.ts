@@ -1,7 +1,7 @@
 /** Small data for the kernels over trees of more than two levels, kernel maps, ragged batches and lists. */
 
 import { coords } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { integers } from '../support/kernels.ts'
 

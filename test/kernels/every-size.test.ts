@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { decide, dispatchCall } from '../../src/api/dispatch-conditions.ts'
+import { decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { loadProgram } from '../../src/schedule/steps/language.ts'

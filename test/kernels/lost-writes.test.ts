@@ -1,6 +1,6 @@
 /** A write to an element that does not exist ends the run with an error, on every device and under schedules. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { RunInputs } from '../../src/api/compiled.ts'
+import type { RunInputs } from '../../src/api/compiled/compiled.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { lower } from '../../src/lower/pipeline.ts'

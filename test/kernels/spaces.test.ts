@@ -1,9 +1,9 @@
 /** The spaces of the kernels: points drawn from them agree with the reference, and what is measured by hand is among them. */
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { Space } from '../../src/api/space.ts'
+import type { Space } from '../../src/api/kernels/space.ts'
 import { type Bindable, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { count } from '../../src/search/count.ts'
 import { points, samplePoint } from '../../src/search/points.ts'
 import { survey } from '../../src/search/survey.ts'

@@ -3,12 +3,12 @@
  * be asked for outside of it. Each case is verified after every pass, printed for every target, and computed.
  */
 import { expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 

@@ -1,6 +1,6 @@
 /** Where threads meet, and where nobody has to. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print3 } from '../../src/ir/print/print-stage3.ts'
 
 test('a block of one thread has no barriers', () => {

@@ -1,7 +1,7 @@
 /** Reductions over neighbouring threads: by exchange of registers, as far as a target can. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { verifyPass } from '../../src/api/stage-verifier.ts'
+import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'

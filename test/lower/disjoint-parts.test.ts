@@ -1,13 +1,13 @@
 /** Parts that never have a row in common, merged: each row is stored by the one that has it, empty ones included. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print3 } from '../../src/ir/print/print-stage3.ts'
 import { type Device, devices, type Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 

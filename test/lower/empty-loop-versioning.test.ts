@@ -1,8 +1,8 @@
 /** Blocks for which a pipelined loop does not run have a version of their own: nothing changes, however many rows are empty. */
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { If, Kernel2 } from '../../src/ir/statements/loops.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'

@@ -3,8 +3,8 @@
  * all threads and for all that is asked later. Each case computed another thing once, or did not compile.
  */
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { refusal } from '../support/refusal.ts'

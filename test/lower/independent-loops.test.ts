@@ -1,8 +1,8 @@
 /** Iterators that are declared `R` and name rows that differ: what they write is stored, and nothing else is computed. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { standard } from '../support/packaged-formats.ts'

@@ -1,6 +1,6 @@
 /** Tiles of a declared memory that one thread holds alone: by its map, whatever that is, or refused. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { refusal } from '../support/refusal.ts'
 

@@ -1,8 +1,8 @@
 /** Which buffers are filled first, which reductions start their targets themselves: every element has a value. */
 import { describe, expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { lt, variable } from '../../src/ir/expressions/expr.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { deriveInitialisation } from '../../src/lower/positions/output-initialization.ts'

@@ -1,6 +1,6 @@
 /** Where one nest combines something into every element of a buffer, once, it stores it and nothing is filled before. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { coords, type Device, devices } from '../../src/node.ts'
 import { integers } from '../support/kernels.ts'
 

@@ -1,6 +1,6 @@
 /** Elements that loops combine into are in registers meanwhile, on targets that ask for it. */
 import { expect, test } from 'vitest'
-import type { SptProgram } from '../../src/api/program.ts'
+import type { SptProgram } from '../../src/api/programs/program.ts'
 import { emit } from '../../src/backends/emit.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
 import { coords, dense, type Kernel, load } from '../../src/node.ts'

@@ -1,6 +1,6 @@
 /** Searches run before their statement, where the conditions of its expressions hold that protect what they read. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { Names } from '../../src/ir/expressions/bound-names.ts'
 import {
   add,

@@ -1,7 +1,7 @@
 /** Sums in registers for as long as the element stays the same, and searches that go on from where they were. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
 import { type Kernel, load } from '../../src/node.ts'

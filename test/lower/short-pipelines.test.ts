@@ -5,8 +5,8 @@
  */
 import { fc } from '@fast-check/vitest'
 import { test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { dense } from '../../src/api/tensors.ts'
+import { dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 

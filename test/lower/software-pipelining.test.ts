@@ -1,8 +1,8 @@
 /** Copies of a block in shared memory, and loops that make them ahead: nothing changes, whatever the sizes. */
 import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { devices } from '../../src/node.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'

@@ -1,6 +1,6 @@
 /** Threads that reduce together ask before they read or write what a condition protects. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 

@@ -1,6 +1,7 @@
 /** Products of sparse blocks with the rows of B that each meets, which arrive by counted copies. */
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Kernel } from '../../src/node.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import { DECLARED } from '../support/asynchronous.ts'

@@ -1,8 +1,8 @@
 /** Products whose tiles arrive by counted copies: their schedules, inputs and results, for property tests. */
 import { expect } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { verifyPass } from '../../src/api/stage-verifier.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import type { Kernel } from '../../src/node.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
-import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import { gather, gatherInputs } from './tma-gathers.ts'
 import { copiesOf, inputsOf, scheduledBy } from './tma-products.ts'
 

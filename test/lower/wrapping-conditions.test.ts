@@ -1,7 +1,7 @@
 /** Conditions of the text over tiles may wrap: they bound no loop, nor hold in whole tiles, but where they cannot. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { runs } from '../support/cases.ts'
 

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { conditional } from '../support/condition-gen.ts'
 import { inPlace } from '../support/in-place-gen.ts'

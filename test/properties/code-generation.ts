@@ -4,14 +4,14 @@
  */
 
 import { unrolledSize } from '../../src/analysis/loops/unrolled-size.ts'
-import { parseProgram } from '../../src/api/program.ts'
-import { verifyPass, verifyStage } from '../../src/api/stage-verifier.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { verifyPass, verifyStage } from '../../src/api/stages/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { ModuleText } from '../../src/backends/emit.ts'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { LowerOptions } from '../../src/lower/passes.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import type { Choices } from '../support/choices.ts'
 import { compositions } from '../support/format-gen.ts'
 import { standard } from '../support/packaged-formats.ts'

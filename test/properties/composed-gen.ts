@@ -1,9 +1,9 @@
 /** Formats of several parts and kernels that read what they find: both made from numbers, and as the host has them. */
 import fc from 'fast-check'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords } from '../../src/api/tensors.ts'
+import { coords } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import { Choices } from '../support/choices.ts'
 import { LIVE, matrix, sizeOf } from './live-gen.ts'
 import { numbers, parameters } from './property-cases.ts'

@@ -1,9 +1,9 @@
 /** What the properties have found, each at its smallest. */
 
 import { describe, expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'

@@ -4,16 +4,16 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { provedOf } from '../../src/formats/proof/proved.ts'
 import { coords, dense, devices } from '../../src/node.ts'
-import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import {
   convertTensor,
   occupiedEntries,
   partsToCoords,
   type StoredPart,
-} from '../../src/storage/stored-parts.ts'
+} from '../../src/storage/entries/stored-parts.ts'
+import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { fitting, repeated, rowsFirst, summed, TEXTS } from '../formats/list-formats.ts'
 import { givenFor, matrices, matrix, written } from '../formats/user-formats.ts'

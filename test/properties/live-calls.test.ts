@@ -1,6 +1,6 @@
 /** Calls of one prepared plan, each with zeros elsewhere: compiled once, allocated once, and no word from the device before the end. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { type Device, dense, devices, load } from '../../src/node.ts'
 import { fakeDevice } from '../runtime/cuda-fake.ts'
 import { runs } from '../support/cases.ts'

@@ -1,9 +1,9 @@
 /** Room for lists that a run finds: just enough, one too little, and what is said of it. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { runLoops } from '../../src/api/stage-runs.ts'
-import { printedSteps } from '../../src/api/trace-text.ts'
+import { printedSteps } from '../../src/api/kernels/trace-text.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { runLoops } from '../../src/api/stages/stage-runs.ts'
 import type { Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../src/ast/parse/checks.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'

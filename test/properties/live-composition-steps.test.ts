@@ -1,7 +1,7 @@
 /** Steps that take formats of several parts: what is refused, as text and as data, and steps for each part. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { printedSteps } from '../../src/api/trace-text.ts'
+import { printedSteps } from '../../src/api/kernels/trace-text.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { refusal as diagnosticOf } from '../support/refusal.ts'

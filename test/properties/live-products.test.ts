@@ -1,8 +1,8 @@
 /** Formats whose structure is found in each run: results are the reference's, lists those of the host. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { runLoops } from '../../src/api/stage-runs.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { runLoops } from '../../src/api/stages/stage-runs.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'

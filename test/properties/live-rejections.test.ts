@@ -1,6 +1,6 @@
 /** What cannot be found in each run, and why. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { Choices } from '../support/choices.ts'
 import { refusal as diagnosticOf } from '../support/refusal.ts'

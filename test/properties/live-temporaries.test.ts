@@ -1,8 +1,8 @@
 /** Temporaries over the lists that a run finds have room for what is listed alone. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'

@@ -1,7 +1,7 @@
 /** Tiles of what lists gather, and one loop over all lists that a fixed grid takes in turn. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { printExpr } from '../../src/ir/print/print-stage2.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'
 import type { Device } from '../../src/runtime/device.ts'

@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords } from '../../src/api/tensors.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import { coords } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import { costly, sample } from '../support/cases.ts'
 import { standard } from '../support/packaged-formats.ts'
 import { agreeOnAll } from './agree.ts'

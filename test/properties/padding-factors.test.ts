@@ -3,12 +3,12 @@
  * while data are bound, if padding lies there, or verifying says what the format takes.
  */
 import { beforeAll, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
-import { withValues } from '../../src/run/bind/update-values.ts'
-import { compileOn, Executable } from '../../src/run/execute.ts'
-import { verify } from '../../src/run/verify.ts'
+import { withValues } from '../../src/run/bind/results/update-values.ts'
+import { compileOn, Executable } from '../../src/run/execution/execute.ts'
+import { verify } from '../../src/run/verify/verify.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { sample, scaled } from '../support/cases.ts'

@@ -5,7 +5,7 @@ import {
   type PermutableDimension,
   permutableDimensions,
 } from '../../src/analysis/permutations/permutable-dimensions.ts'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { isDenseChain } from '../../src/ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'

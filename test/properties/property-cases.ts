@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'

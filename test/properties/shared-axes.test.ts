@@ -1,7 +1,7 @@
 /** Dense tensors over axes that others are over, each stored in formats of its own: the result is that of the reference. */
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'

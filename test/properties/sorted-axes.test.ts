@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { provedOf } from '../../src/formats/proof/proved.ts'
+import { convertTensor, partsToCoords, type StoredPart } from '../../src/storage/entries/stored-parts.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
-import { convertTensor, partsToCoords, type StoredPart } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrices, written } from '../formats/user-formats.ts'
 import { costly } from '../support/cases.ts'

@@ -1,7 +1,7 @@
 /** The same property on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { inPlace } from '../support/in-place-gen.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { Session } from '../../src/runtime/webgpu/session.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'

@@ -1,6 +1,6 @@
 /** Default schedules of sums: what one thread would do alone is shared out where that leaves it less to do. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 
 const parallel = (target: string, iterate: string): string => {

@@ -1,6 +1,6 @@
 /** Steps that meet in one nest, in an order that only works where each leaves the other enough. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
 import { columnSplit } from '../../src/schedule/examples/samples.ts'
 import { replay } from '../../src/schedule/state/state.ts'

@@ -1,6 +1,6 @@
 /** Copies of what is read under conditions of its own expression: they ask the same, and read nothing else. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { refusal } from '../support/refusal.ts'
 

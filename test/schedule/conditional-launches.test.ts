@@ -1,6 +1,6 @@
 /** Nests under one condition of their iteration are separate launches: blocks of one launch cannot wait for each other. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { interpretedPlan } from '../support/interpreted.ts'
 
 const sums = (where: string): string => `kernel k(m: size, n: size) {

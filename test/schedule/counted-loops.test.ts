@@ -1,6 +1,6 @@
 /** Loops that end where something was counted stay inside of those that say where. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
 import { refusal } from '../support/refusal.ts'
 

@@ -1,7 +1,7 @@
 /** `each nest of C as p`: one schedule for whatever loops a format makes. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'

@@ -1,9 +1,9 @@
 /** `require` before steps on coordinates: the loops are those of the same steps with it after them, and traces keep its place. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'

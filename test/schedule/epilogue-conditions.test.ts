@@ -1,7 +1,7 @@
 /** An epilogue of what several parts combine into under conditions: refused, or it sees each row as it is in the end. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { standard } from '../support/packaged-formats.ts'

@@ -1,8 +1,8 @@
 /** A factor of 1 is the loop as it is: what schedules take as parameters may be 1 like any other number. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { checkStages } from '../../src/api/stage-check.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { checkStages } from '../../src/api/stages/stage-check.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import { load } from '../../src/node.ts'

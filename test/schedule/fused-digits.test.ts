@@ -1,7 +1,7 @@
 /** Loops that are fused, split and bound, where dimensions of what iterations leave each other are digits of one loop. */
 import fc from 'fast-check'
 import { test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { numbers, parameters } from '../properties/property-cases.ts'
 import { Choices } from '../support/choices.ts'

@@ -1,6 +1,6 @@
 /** Nests over formats of several parts: whole where rows are in one part each, else one iteration after the other. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { coords, type Device, devices } from '../../src/node.ts'
 import { integers } from '../support/kernels.ts'

@@ -1,7 +1,7 @@
 /** Conditions stand where what protects their reads has been decided, and vector loops innermost, after every pass. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { verifyPass } from '../../src/api/stage-verifier.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { type Expr, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
 import { at, buffer, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'

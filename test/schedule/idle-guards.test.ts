@@ -1,7 +1,7 @@
 /** Guards around reductions over padded copies, straight into what a kernel gives: gone where what is combined is there anyway. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 
 const PROGRAM = parseProgram(`format groups over (i, j) {

@@ -1,7 +1,7 @@
 /** Attention over a pattern in two parts: all nests of its rows in one loop, in one launch, with what is kept of a row in registers. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseFormatExpression } from '../../src/elaborate/index.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'

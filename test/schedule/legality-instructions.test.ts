@@ -10,8 +10,8 @@ vi.mock('../../src/ast/diagnostics/diagnostic.ts', async (original) => {
   return support.answering(await original<typeof import('../../src/ast/diagnostics/diagnostic.ts')>())
 })
 
-import { parseProgram } from '../../src/api/program.ts'
-import { dense } from '../../src/api/tensors.ts'
+import { dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import type { Instructions } from '../../src/interpret/thread-code.ts'
 import { builtin, constant, int, load, lt } from '../../src/ir/expressions/expr.ts'
@@ -22,7 +22,7 @@ import { lowerToMemory } from '../../src/lower/pipeline.ts'
 import type { Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import { gather, gatherInputs } from '../lower/tma-gathers.ts'
 import { inputsOf, scheduled, scheduledBy } from '../lower/tma-products.ts'
 import { AsyncProxy, PROXIED } from '../support/async-proxy.ts'

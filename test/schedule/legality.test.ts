@@ -11,13 +11,13 @@ vi.mock('../../src/ast/diagnostics/diagnostic.ts', async (original) => {
   return support.answering(await original<typeof import('../../src/ast/diagnostics/diagnostic.ts')>())
 })
 
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { add } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'
 import type { Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
-import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
+import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { replay } from '../../src/schedule/state/state.ts'
 import type { LoopStep } from '../../src/schedule/steps/steps.ts'

@@ -1,9 +1,9 @@
 /** Copies in tiles of what a list names, whatever it names: blocks lie one after the other, each of them in whole tiles. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import type { Memory } from '../../src/api/stage-runs.ts'
-import { dense } from '../../src/api/tensors.ts'
+import { dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import type { Memory } from '../../src/api/stages/stage-runs.ts'
 import { LIVE } from '../properties/live-gen.ts'
 import { runs } from '../support/cases.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'

@@ -1,8 +1,8 @@
 /** Every name that a step accepts for what it makes stands in a trace that is a text of the language. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import { runs } from '../support/cases.ts'

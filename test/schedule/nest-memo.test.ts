@@ -1,7 +1,7 @@
 /** Steps are taken once a nest: what is recalled is what would be made anew, whatever stands beside the nest. */
 import { expect, test } from 'vitest'
 import { type Kernel, load, SptError } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { samplePoint } from '../../src/search/points.ts'
 import type { Point } from '../../src/search/types.ts'
 import { runs, SEED } from '../support/cases.ts'

@@ -1,9 +1,9 @@
 /** Schedules of parts: blocks for each of them, one launch for all, partial results; against the reference. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'

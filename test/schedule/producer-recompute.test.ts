@@ -1,7 +1,7 @@
 /** Sums recomputed inside of reduction loops of their consumers, and the steps that refusals of `compute_at` and `fuse` name. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { dense } from '../../src/api/tensors.ts'
+import { dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { Kernel } from '../../src/node.ts'
 import { agreeOnAll } from '../properties/agree.ts'

@@ -1,8 +1,8 @@
 /** Producers computed in tiles of their consumers (`compute_at`): regions, recomputation and memory, against the reference. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { Kernel } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'

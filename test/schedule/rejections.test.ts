@@ -1,6 +1,6 @@
 /** What each primitive refuses, and how the refusal reads. */
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { add, constant, type Expr, lt, mul, select } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'

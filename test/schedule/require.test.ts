@@ -1,6 +1,6 @@
 /** `require` takes guards away that facts about sizes decide: over loops, and over validated coordinates. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 
 const TEXT = `

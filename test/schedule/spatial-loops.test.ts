@@ -1,6 +1,6 @@
 /** Spatial loops outside of reduction loops: they still run over different elements, or combine as well. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'

@@ -20,7 +20,7 @@ import {
   upload,
   Workspace,
 } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { predictor, useCostModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'

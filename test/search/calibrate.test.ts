@@ -9,7 +9,7 @@ import {
   chipOf,
   makeCalibrationFolder,
   writeCalibration,
-} from '../../src/io/calibrations.ts'
+} from '../../src/io/package/calibrations.ts'
 import type { Device } from '../../src/node.ts'
 import { ceilingsOf } from '../../src/runtime/ceilings.ts'
 import type { Command } from '../../src/runtime/device.ts'

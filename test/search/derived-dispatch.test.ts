@@ -2,8 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { appliedName } from '../../src/ast/print/applied-name.ts'
 import { conditionText, questionsOf, type Values } from '../../src/search/choice/conditions.ts'
 import { type Evidence, type EvidenceCandidate, lossesOf, whole } from '../../src/search/choice/evidence.ts'

@@ -1,9 +1,9 @@
 /** Measuring against simulated devices: no test depends on real time. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { fail, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Command, Device, Graph } from '../../src/runtime/device.ts'
 import { MAX_DRIFT, References } from '../../src/search/measuring/drift.ts'

@@ -1,6 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { count } from '../../src/search/count.ts'
 import { outline } from '../../src/search/outline/index.ts'
 import {

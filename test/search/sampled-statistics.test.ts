@@ -2,7 +2,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { coords, load } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { structureOf } from '../../src/search/model/structure.ts'
 import { termsOf } from '../../src/search/model/terms.ts'
 import { workOf } from '../../src/search/model/walk.ts'

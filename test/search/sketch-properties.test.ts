@@ -1,7 +1,7 @@
 /** Sketches of generated kernels: every point computes what the reference computes, or is refused with a code. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../src/api/program.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { samplePoint } from '../../src/search/points.ts'

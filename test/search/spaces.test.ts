@@ -1,7 +1,7 @@
 /** Spaces of texts: what their points are, and what becomes of them. */
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print } from '../../src/ast/print/print.ts'
 import { load } from '../../src/node.ts'

@@ -9,9 +9,9 @@ import {
   chipOf,
   makeCalibrationFolder,
   writeCalibration,
-} from '../../src/io/calibrations.ts'
+} from '../../src/io/package/calibrations.ts'
 import { coords, load } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { type StudySample, trainedModel } from '../../src/search/calibrate/train.ts'
 import { type Calibration, initialModel, isCalibration } from '../../src/search/model/calibration.ts'
 import { expectedTime } from '../../src/search/model/fitting.ts'

@@ -1,7 +1,7 @@
 /** Tuning on several matrices: candidates are tried on all, what is told is of all, and what is written reads back. */
 
 import { afterAll, expect, test } from 'vitest'
-import type { Kernel } from '../../src/api/kernel.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, load } from '../../src/node.ts'
 import { choiceText } from '../../src/search/choice/text.ts'

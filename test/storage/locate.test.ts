@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { int } from '../../src/ir/expressions/expr.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
-import { locate } from '../../src/storage/locate.ts'
+import { locate } from '../../src/storage/entries/locate.ts'
 import { runs } from '../support/cases.ts'
 
 const M = 3

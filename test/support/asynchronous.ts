@@ -11,7 +11,7 @@ import { compileExpr, type Frame, type Instructions } from '../../src/interpret/
 import type { Expr } from '../../src/ir/expressions/expr.ts'
 import type { CallPiece, InstrCall } from '../../src/ir/instructions/instr-call.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 
 /** `bulk`: boxes; `later`: rows, in groups; `multiply`: C += A B on tiles, ordered, in groups; `leave`: boxes to global memory. */
 export const DECLARED = `

@@ -3,7 +3,7 @@
  * replays one. `SPT_RUNS` multiplies the number of cases of every property and the size of every sample of an
  * enumeration: 1/3 in `npm test`, 20 in `npm run test:long`. Above 1 all elements of enumerations are tested.
  */
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 
 export const SEED = Number(process.env.SPT_SEED ?? 1)
 const TIMES = Number(process.env.SPT_RUNS ?? 1)

@@ -1,5 +1,5 @@
 /** A device behind whose buffers lie bytes that nobody may write, and contents that nobody may depend on. */
-import type { Executable } from '../../src/run/execute.ts'
+import type { Executable } from '../../src/run/execution/execute.ts'
 import type { Device, DeviceBuffer } from '../../src/runtime/device.ts'
 
 /** More than an access of 16 bytes beyond the end; what lies further behind, WebGPU takes to the last bytes. */

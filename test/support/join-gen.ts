@@ -1,5 +1,5 @@
 /** Two nests and schedules that join them: parts of a tensor that combine into the same rows, and nests that meet in other ways. */
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Choices } from './choices.ts'
 import { standard } from './packaged-formats.ts'

@@ -3,11 +3,11 @@
  * and their CUDA text through nvcc where there is one.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { RunInputs } from '../../src/api/compiled.ts'
+import type { RunInputs } from '../../src/api/compiled/compiled.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { toF16 } from '../../src/ir/values/half.ts'
 import { coords, type Device, dense, devices, load, type SptProgram } from '../../src/node.ts'
-import { Random } from '../../src/run/bind/random-tensors.ts'
+import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { LONG, SEED, sample } from './cases.ts'
 import { compileTogether, noNvcc } from './nvcc.ts'
 import { wgslErrors } from './wgsl-valid.ts'

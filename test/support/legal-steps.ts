@@ -1,8 +1,8 @@
 /** A kernel with those of the steps that are legal, one after the other. */
-import type { Kernel } from '../../src/api/kernel.ts'
-import { parseProgram } from '../../src/api/program.ts'
+import type { Kernel } from '../../src/api/kernels/kernel.ts'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import type { Step } from '../../src/schedule/steps/resolve.ts'
 import type { Joined } from './join-gen.ts'
 

@@ -5,8 +5,8 @@ import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { variable } from '../../src/ir/expressions/expr.ts'
 import type { AnyFormat, Instance } from '../../src/ir/formats/format.ts'
 import { load } from '../../src/node.ts'
+import type { StoredParts } from '../../src/storage/entries/stored-parts.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
-import type { StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 
 const NAMES = ['a', 'b', 'c', 'd', 'e']

@@ -1,5 +1,5 @@
 /** Products of rows that pairs of each group gather, s pairs together, and what becomes of them in the rows of a sum. */
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import type { Choices } from './choices.ts'
 import type { Scatter } from './scatter-gen.ts'
 

@@ -1,5 +1,5 @@
 /** Generated programs as they are read: the formats before each are always the same, and read once. */
-import { parseProgram, type SptProgram } from '../../src/api/program.ts'
+import { parseProgram, type SptProgram } from '../../src/api/programs/program.ts'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import { FORMATS } from './program-parts.ts'
 

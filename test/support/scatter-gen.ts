@@ -1,5 +1,5 @@
 /** Kernels that combine rows which a list names, and schedules that keep tiles of them: lists empty, of one, repeated, about a tile. */
-import { coords, dense } from '../../src/api/tensors.ts'
+import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Choices } from './choices.ts'
 import { panelsText } from './tile-formats.ts'

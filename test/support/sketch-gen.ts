@@ -1,7 +1,7 @@
 /** Points of sketches' spaces of generated kernels, drawn decision by decision. */
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
-import type { Compilation } from '../../src/run/compile.ts'
+import type { Compilation } from '../../src/run/compile/compile.ts'
 import type { Step } from '../../src/schedule/steps/resolve.ts'
 import {
   applySketch,

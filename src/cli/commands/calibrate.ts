@@ -1,6 +1,11 @@
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
-import { calibrationPath, chipOf, makeCalibrationFolder, writeCalibration } from '../../io/calibrations.ts'
+import {
+  calibrationPath,
+  chipOf,
+  makeCalibrationFolder,
+  writeCalibration,
+} from '../../io/package/calibrations.ts'
 import { devices } from '../../node.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Calibration } from '../../search/calibrate/index.ts'

@@ -1,6 +1,6 @@
-import type { InstructionVerifier } from '../../api/instruction-verify.ts'
-import type { SptProgram } from '../../api/program.ts'
-import { coords } from '../../api/tensors.ts'
+import { coords } from '../../api/inputs/tensors.ts'
+import type { InstructionVerifier } from '../../api/instruction-tests/instruction-verify.ts'
+import type { SptProgram } from '../../api/programs/program.ts'
 import { type Diagnostic, resultOrError, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import type { Program } from '../../ast/imports/linked-program.ts'
@@ -11,7 +11,7 @@ import { cacheFolder, cacheKey, openCache } from '../../cache/disk-cache.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { devices } from '../../node.ts'
-import type { Compilation } from '../../run/compile.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../command.ts'
@@ -66,7 +66,7 @@ export const check: CommandSpec = {
 }
 
 async function verifierOn(kind: DeviceKind): Promise<InstructionVerifier> {
-  const { InstructionVerifier } = await import('../../api/instruction-verify.ts')
+  const { InstructionVerifier } = await import('../../api/instruction-tests/instruction-verify.ts')
   return new InstructionVerifier(() => devices[kind]())
 }
 

@@ -1,8 +1,9 @@
 /** Formats available on the command line: formats of the package and of files (`--from`). */
-import { chooseFormat } from '../../api/format-lookup.ts'
-import { SptFormat } from '../../api/format-values.ts'
+
+import { SptFormat } from '../../api/inputs/format-values.ts'
+import { chooseFormat } from '../../api/programs/format-lookup.ts'
 import { type Diagnostic, type Source, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { packagedFormatFiles } from '../../io/package-formats.ts'
+import { packagedFormatFiles } from '../../io/package/package-formats.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Call } from '../command.ts'
 import { loadFile } from '../scheduled-kernel.ts'

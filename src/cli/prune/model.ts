@@ -11,7 +11,7 @@ import {
   type SafetensorsPart,
   type Weights,
 } from '../../io/index.ts'
-import { typeNamed } from '../../io/safetensors-header.ts'
+import { typeNamed } from '../../io/safetensors/safetensors-header.ts'
 import { unknownEnding } from '../../io/unknown-ending.ts'
 import { matches } from '../../prune/globs.ts'
 import { type Layers, type Mask, type Pruned, unionMasks } from '../../prune.ts'

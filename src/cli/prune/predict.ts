@@ -1,6 +1,6 @@
 /** `--predict`: predicted times of a kernel for each layer, before and after pruning. */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/statements/loops.ts'
@@ -13,8 +13,8 @@ import {
   type PruneReport,
   unionMasks,
 } from '../../prune.ts'
-import { checkSizesBeside } from '../../run/bind/bound-sizes.ts'
-import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
+import { checkSizesBeside } from '../../run/bind/sizes/bound-sizes.ts'
+import { allAxesOf, callerTensors, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/cost-model.ts'
 import type { Call, OptionSpec } from '../command.ts'

@@ -8,7 +8,7 @@ import type {
   TensorAttributes,
   TensorMask,
 } from '../../analysis/sparsity/attributes.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { findIteration, indentedTable, type Locate } from './permutations.ts'
 
 /** @param iteration - The single iteration to report */

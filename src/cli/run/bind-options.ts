@@ -1,13 +1,13 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
 
-import { declaredOf } from '../../api/bound-values.ts'
+import { declaredOf } from '../../api/inputs/bound-values.ts'
 import {
   bindingAmong,
   checkBound,
   type DeclaredInputs,
   formatInputsFor,
-} from '../../api/format-input-binding.ts'
-import type { Kernel } from '../../api/kernel.ts'
+} from '../../api/inputs/format-input-binding.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -15,8 +15,8 @@ import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { type Binding, bindingIn, bindingOf } from '../../run/bind/binding-names.ts'
-import { positionsOf, takesOffsets } from '../../run/bind/bound-offsets.ts'
-import { callerTensor, callerTensors } from '../../run/bind/caller-tensors.ts'
+import { positionsOf, takesOffsets } from '../../run/bind/sizes/bound-offsets.ts'
+import { callerTensor, callerTensors } from '../../run/bind/sources/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { type Call, NUMBER } from '../command.ts'
 import { checkWritable } from '../paths.ts'

@@ -1,8 +1,8 @@
 /** Dynamic sparsity: fill ratio of each `live` tensor in the latest run, and time of its format builder. */
-import type { PreparedKernel } from '../../api/compiled.ts'
-import { fillRatio } from '../../api/fill-ratio.ts'
-import { extentsOf } from '../../run/bind/coordinate-sources.ts'
-import { commandsMeasuring } from '../../run/shared-buffers.ts'
+import type { PreparedKernel } from '../../api/compiled/compiled.ts'
+import { fillRatio } from '../../api/dispatch/fill-ratio.ts'
+import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
+import { commandsMeasuring } from '../../run/execution/shared-buffers.ts'
 
 export interface BuiltFormat {
   readonly tensor: string

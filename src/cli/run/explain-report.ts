@@ -1,6 +1,6 @@
 /** Report of `spt explain`: traffic, operations, occupancy and time of each launch. */
 
-import type { Selection } from '../../api/dispatch-conditions.ts'
+import type { Selection } from '../../api/dispatch/dispatch-conditions.ts'
 import type {
   Achieved,
   Explanation,

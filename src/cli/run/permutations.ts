@@ -6,8 +6,8 @@ import type {
   PermutableDimension,
   PermutableIteration,
 } from '../../analysis/permutations/permutable-dimensions.ts'
-import type { Kernel } from '../../api/kernel.ts'
-import type { MicroTile } from '../../api/micro-tiles.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import type { MicroTile } from '../../api/kernels/micro-tiles.ts'
 import { fail, type Source, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { sourceOf } from '../../ast/diagnostics/span.ts'

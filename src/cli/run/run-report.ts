@@ -1,9 +1,9 @@
 /** The report of a run: the verdict and a table for people, one object for programs. */
-import type { Selection } from '../../api/dispatch-conditions.ts'
+import type { Selection } from '../../api/dispatch/dispatch-conditions.ts'
 import { decimal } from '../../ir/values/rounding.ts'
-import { coverageText } from '../../run/compare-outputs.ts'
-import type { UnorderedSum } from '../../run/summation-order.ts'
-import type { Verification } from '../../run/verify.ts'
+import { coverageText } from '../../run/verify/compare-outputs.ts'
+import type { UnorderedSum } from '../../run/verify/summation-order.ts'
+import type { Verification } from '../../run/verify/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { count, jsonNumber, ms, percent, size } from '../figures.ts'
 import { costModelText, type Form, formJson, formRows, predictedRow } from '../forms.ts'

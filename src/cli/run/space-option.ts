@@ -1,7 +1,7 @@
 /** `--space`: a space of the kernel, or its sketches. */
 
-import type { Kernel } from '../../api/kernel.ts'
-import type { SelectionContext, SelectionInputs } from '../../api/schedule-selection.ts'
+import type { SelectionContext, SelectionInputs } from '../../api/dispatch/schedule-selection.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import type { Call, OptionSpec } from '../command.ts'
 import { argumentsOf, scheduleCall } from '../schedule-call.ts'

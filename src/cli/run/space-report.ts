@@ -1,5 +1,5 @@
 /** Report of `spt show --space`: decisions of a space, number of points, and reasons for rejection. */
-import { Random } from '../../run/bind/random-tensors.ts'
+import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { type Outline, type OutlinedDecision, outline } from '../../search/outline/index.ts'
 import { atOnce } from '../../search/stepwise.ts'
 import { anyPoint } from '../../search/strategies/untaken-points.ts'

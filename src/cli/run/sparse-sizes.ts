@@ -1,13 +1,13 @@
 /** Fill statistics of the sparse tensors of a run. */
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Bound } from '../../run/bind/index.ts'
 import {
   allAxesOf,
   asDeclared,
   callerTensor,
   callerTensors,
   isStructured,
-} from '../../run/bind/caller-tensors.ts'
-import type { Bound } from '../../run/bind/index.ts'
+} from '../../run/bind/sources/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
 export interface SparseSizes {

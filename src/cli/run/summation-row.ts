@@ -1,4 +1,4 @@
-import type { UnorderedSum } from '../../run/summation-order.ts'
+import type { UnorderedSum } from '../../run/verify/summation-order.ts'
 
 /** Report row on bitwise reproducibility. */
 export function summationRow(sums: readonly UnorderedSum[]): readonly [string, string] {

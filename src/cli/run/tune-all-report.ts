@@ -1,6 +1,6 @@
 /** Reports of `spt tune` on several matrices. */
 
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { appliedName } from '../../ast/print/applied-name.ts'
 import type { Generalisation, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/text.ts'

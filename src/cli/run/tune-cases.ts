@@ -2,7 +2,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { withFileErrors } from '../../io/node-files.ts'
-import { locate } from '../../io/package.ts'
+import { locate } from '../../io/package/package.ts'
 import type { Call } from '../command.ts'
 import { rejectUsage } from '../usage.ts'
 import { parseSize } from './bind-options.ts'

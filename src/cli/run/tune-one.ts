@@ -1,7 +1,7 @@
 /** `spt tune` on one matrix. */
-import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
-import { declaredOf } from '../../api/bound-values.ts'
-import { randomInputs } from '../../api/random-inputs.ts'
+import { type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
+import { declaredOf } from '../../api/inputs/bound-values.ts'
+import { randomInputs } from '../../api/inputs/random-inputs.ts'
 import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceName, spaceOf } from './space-option.ts'

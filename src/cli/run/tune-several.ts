@@ -1,5 +1,5 @@
 /** `spt tune` on several matrices and sizes. */
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { TuneProgress } from '../../search/tune/index.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import { EXIT } from '../failure.ts'

@@ -1,7 +1,7 @@
 /**
  * Checks of a reducer's properties (associativity, commutativity, identity) on samples. The samples are positive,
  * because a reducer may be meant for a part of the numbers (weights, counts). Values in bound data are checked if
- * results differ (`run/reducer-faults.ts`).
+ * results differ (`run/verify/reducer-faults.ts`).
  */
 import { isFloat } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'

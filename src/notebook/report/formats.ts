@@ -1,8 +1,8 @@
 /** Pictures of the tensors in the formats of a kernel. */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import { chooseFormat } from '../../api/format-lookup.ts'
-import { SptFormat } from '../../api/format-values.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import { SptFormat } from '../../api/inputs/format-values.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import { chooseFormat } from '../../api/programs/format-lookup.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
 import { heading, paragraph, scrollable } from './page.ts'

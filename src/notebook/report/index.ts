@@ -1,5 +1,5 @@
 /** Report of a `tune` result as an HTML page. */
-import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import { fastestTrials } from '../../search/fastest.ts'
 import { decisionImportance } from '../../search/importance.ts'

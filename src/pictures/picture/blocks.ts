@@ -7,13 +7,13 @@ import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import type { PartTree } from '../../ir/formats/part-tree.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
-import { Frame } from '../../storage/column-engine.ts'
+import { Frame } from '../../storage/columns/column-engine.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
+import { expandTree, toCoords } from '../../storage/entries/stored-coords.ts'
+import { originalCoords, type StoredPart, type StoredParts } from '../../storage/entries/stored-parts.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { withSegments } from '../../storage/format-operands.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
-import { expandTree, toCoords } from '../../storage/stored-coords.ts'
-import { originalCoords, type StoredPart, type StoredParts } from '../../storage/stored-parts.ts'
 
 /** Blocks as half-open boxes over two dimensions of the tensor; boxes may extend beyond the tensor. */
 export interface Boxes {

@@ -7,7 +7,7 @@ import {
   occupiedEntries,
   partsToCoords,
   type StoredParts,
-} from '../../storage/stored-parts.ts'
+} from '../../storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { crop, type Window, windowOf } from './detail.ts'

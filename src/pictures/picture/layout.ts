@@ -4,8 +4,8 @@
  */
 import { hasMask } from '../../ir/coordinates/axis.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import type { StoredPart } from '../../storage/entries/stored-parts.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
-import type { StoredPart } from '../../storage/stored-parts.ts'
 
 interface View {
   readonly level: Level

@@ -1,5 +1,5 @@
 /** Draws the storage of each part as a box of its slots; nonzeros and padding have different colours. */
-import type { OccupiedEntries, StoredPart } from '../../storage/stored-parts.ts'
+import type { OccupiedEntries, StoredPart } from '../../storage/entries/stored-parts.ts'
 import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
 import { count, element, escapeXml, fitText, NEUTRAL, percent, Rectangles, text } from './svg.ts'

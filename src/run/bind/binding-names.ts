@@ -5,6 +5,7 @@ import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { add, type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { givenTables, segmentsOf } from '../../ir/formats/format-tables.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { isOfFormat, nameInText, tableInText, underOwnNames } from './ready/ready-made-names.ts'
 import {
   allAxesOf,
   asDeclared,
@@ -13,8 +14,7 @@ import {
   givenOf,
   isStructured,
   storedAxis,
-} from './caller-tensors.ts'
-import { isOfFormat, nameInText, tableInText, underOwnNames } from './ready-made-names.ts'
+} from './sources/caller-tensors.ts'
 
 export interface Dimension {
   /** Name of the axis; for a list, the name of the list. */

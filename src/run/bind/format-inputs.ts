@@ -7,10 +7,10 @@ import type { Instance } from '../../ir/formats/format.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { listExtents } from '../../ir/formats/list-extents.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import { coordsOfDense, toCoords } from '../../storage/entries/stored-coords.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
-import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { Random, randomCoords, seedFor } from './random-tensors.ts'
+import { Random, randomCoords, seedFor } from './sources/random-tensors.ts'
 
 export interface GivenData {
   readonly lists: ReadonlyMap<string, Int32Array>

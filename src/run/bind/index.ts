@@ -14,14 +14,25 @@ import {
   maskOf,
 } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
 import { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { measureWidths } from '../../storage/tree-assembly.ts'
 import { filledArray } from '../../storage/values.ts'
 import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
-import { bindParams } from './bound-sizes.ts'
+import { checkClaims } from './checks/claim-checks.ts'
+import { checkOnDevice } from './checks/on-device.ts'
+import { checkPaddedFactors } from './checks/padding-factors.ts'
+import { requireInputs, requireStructure } from './checks/required-inputs.ts'
+import { withArguments } from './format-arguments.ts'
+import { bindGiven } from './format-inputs.ts'
+import { bindReady } from './ready/ready-made-parts.ts'
+import { readyValues } from './ready/ready-made-values.ts'
+import { reportOf } from './results/format-report.ts'
+import { routeOf } from './results/gather-results.ts'
+import { bindParams } from './sizes/bound-sizes.ts'
+import { checkWidths, measuring } from './sizes/measured-sizes.ts'
 import {
   allAxesOf,
   asDeclared,
@@ -29,28 +40,17 @@ import {
   callerTensors,
   givenOf,
   isStructured,
-} from './caller-tensors.ts'
-import { checkClaims } from './claim-checks.ts'
-import { extentsOf, randomSources, sourceOf } from './coordinate-sources.ts'
-import { convertDense, inOrder, storageOrder } from './dense-order.ts'
-import { withArguments } from './format-arguments.ts'
-import { bindGiven } from './format-inputs.ts'
-import { reportOf } from './format-report.ts'
-import { routeOf } from './gather-results.ts'
-import { checkWidths, measuring } from './measured-sizes.ts'
-import { checkOnDevice } from './on-device.ts'
-import { checkPaddedFactors } from './padding-factors.ts'
-import { bindReady } from './ready-made-parts.ts'
-import { readyValues } from './ready-made-values.ts'
-import { type Known, remapSources } from './remap-entries.ts'
-import { requireInputs, requireStructure } from './required-inputs.ts'
+} from './sources/caller-tensors.ts'
+import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
+import { convertDense, inOrder, storageOrder } from './sources/dense-order.ts'
+import { type Known, remapSources } from './sources/remap-entries.ts'
 import {
   buildStructure,
   type KnownStructure,
   masksOf,
   placedValues,
   type Structure,
-} from './structure-assembly.ts'
+} from './sources/structure-assembly.ts'
 import type { Bound, Elsewhere, Inputs, Piece, Route, Source, TensorFormat } from './types.ts'
 
 export type { Bound, Elsewhere, Inputs, PartFormat, Source, TensorFormat } from './types.ts'

@@ -2,12 +2,12 @@
  * Calibration: measures small kernels on a device for half a minute, and fits the coefficients of the cost model
  * (`model/analytic.ts`) and ceilings for rooflines.
  */
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
-import { chipOf } from '../../io/calibrations.ts'
-import { Random } from '../../run/bind/random-tensors.ts'
-import { runOn } from '../../run/default-schedules.ts'
+import { chipOf } from '../../io/package/calibrations.ts'
+import { Random } from '../../run/bind/sources/random-tensors.ts'
+import { runOn } from '../../run/compile/default-schedules.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { deviceKey } from '../measuring/device-key.ts'

@@ -1,10 +1,10 @@
 /** Calibration workload: the small kernels of `data/calibration/`, on data that differ in row lengths, locality and size. */
 
-import type { SptProgram } from '../../api/program.ts'
-import { parseProgram } from '../../api/program.ts'
+import type { SptProgram } from '../../api/programs/program.ts'
+import { parseProgram } from '../../api/programs/program.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { packageText } from '../../io/package.ts'
-import { Random } from '../../run/bind/random-tensors.ts'
+import { packageText } from '../../io/package/package.ts'
+import { Random } from '../../run/bind/sources/random-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 

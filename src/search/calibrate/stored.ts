@@ -2,8 +2,8 @@
  * Stored results of `spt calibrate`, for the cost model and for rooflines. Files that are damaged or of another version are
  * ignored.
  */
-import { chipOf, storedCalibration, storedCalibrations } from '../../io/calibrations.ts'
-import { packagedCostModel } from '../../io/cost-models.ts'
+import { chipOf, storedCalibration, storedCalibrations } from '../../io/package/calibrations.ts'
+import { packagedCostModel } from '../../io/package/cost-models.ts'
 import { type Ceilings, readCeilingsBy } from '../../runtime/ceilings.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { type Calibration, isCalibration } from '../model/calibration.ts'

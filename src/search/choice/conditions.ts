@@ -1,9 +1,9 @@
 /** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Kernel } from '../../api/kernel.ts'
-import { factsFor, lookupOf } from '../../api/schedule-selection.ts'
-import type { SelectionContext } from '../../api/selection-context.ts'
+import { factsFor, lookupOf } from '../../api/dispatch/schedule-selection.ts'
+import type { SelectionContext } from '../../api/dispatch/selection-context.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/index.ts'

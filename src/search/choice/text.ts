@@ -1,7 +1,7 @@
 /** Rules as a choice of the language, with the schedules that it chooses among. */
 
 import { factText } from '../../analysis/integers/facts.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { appliedName } from '../../ast/print/applied-name.ts'
 import { scheduleText } from '../text.ts'
 import type { ScheduleCall } from '../types.ts'

@@ -7,7 +7,7 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import { lowerToMemory } from '../../lower/pipeline.ts'
-import { expectedWithin } from '../../run/bind/reference-inputs.ts'
+import { expectedWithin } from '../../run/bind/results/reference-inputs.ts'
 
 const WORK = {
   lower: ({ loops, options }: { readonly loops: Kernel2; readonly options: LowerOptions }): Plan =>

@@ -2,13 +2,14 @@
  * Evaluates points of a space on a device with data: applies their steps, lowers, compiles, compares with the
  * reference, and measures.
  */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
-import type { Kernel, TraceStep } from '../../api/kernel.ts'
+
+import type { CompiledSchedule, PreparedKernel } from '../../api/compiled/compiled.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { runOn } from '../../run/default-schedules.ts'
-import { lanesOf } from '../../run/execute.ts'
-import { formatKey } from '../../run/format-key.ts'
+import { runOn } from '../../run/compile/default-schedules.ts'
+import { formatKey } from '../../run/compile/format-key.ts'
+import { lanesOf } from '../../run/execution/execute.ts'
 import type { Device } from '../../runtime/device.ts'
 import { EventTurns } from '../measuring/event-turns.ts'
 import { pointKey } from '../points.ts'

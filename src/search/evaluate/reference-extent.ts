@@ -1,10 +1,10 @@
 /** Extent of the reference of a study: all results, or as many rows as can be computed in a few seconds. */
-import type { Workspace } from '../../api/workspace.ts'
+import type { Workspace } from '../../api/resident/workspace.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { countOf, isStored, parentOf, segmentSize } from '../../ir/coordinates/axis.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import { expectedWithin } from '../../run/bind/reference-inputs.ts'
+import { expectedWithin } from '../../run/bind/results/reference-inputs.ts'
 
 /** Options of the reference. */
 export type Extent = NonNullable<Parameters<Workspace['referenceResults']>[0]>

@@ -1,10 +1,11 @@
 /** Compiled kernels on one device with one set of inputs: compared with the reference, and timed. */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
-import type { Kernel } from '../../api/kernel.ts'
-import { Workspace } from '../../api/workspace.ts'
-import type { Coverage } from '../../run/compare-outputs.ts'
-import { precisionOf } from '../../run/instruction-precision.ts'
+
+import type { CompiledSchedule, PreparedKernel } from '../../api/compiled/compiled.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import { Workspace } from '../../api/resident/workspace.ts'
+import type { Coverage } from '../../run/verify/compare-outputs.ts'
+import { precisionOf } from '../../run/verify/instruction-precision.ts'
 import type { Device } from '../../runtime/device.ts'
 import { raiseClock } from '../../runtime/full-clock.ts'
 import { deviceKey } from '../measuring/device-key.ts'

@@ -1,5 +1,5 @@
 /** Measures prepared kernels of one device against each other. */
-import type { PreparedKernel } from '../../api/compiled.ts'
+import type { PreparedKernel } from '../../api/compiled/compiled.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import { raiseClock } from '../../runtime/full-clock.ts'

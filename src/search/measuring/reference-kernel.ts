@@ -1,6 +1,6 @@
 /** Reference kernel for drift: constant work, so that its time reflects the speed of the device. */
-import type { PreparedKernel } from '../../api/compiled.ts'
-import { parseProgram } from '../../api/program.ts'
+import type { PreparedKernel } from '../../api/compiled/compiled.ts'
+import { parseProgram } from '../../api/programs/program.ts'
 import type { Device } from '../../runtime/device.ts'
 
 /** Loads and operations per byte are similar to those of sparse kernels. */

@@ -2,7 +2,7 @@
  * Gradient boosting of regression trees for squared errors (Friedman, 2001), over features in quantile bins. Each tree
  * is grown from a random sample of rows and features.
  */
-import { permutation, Random } from '../../run/bind/random-tensors.ts'
+import { permutation, Random } from '../../run/bind/sources/random-tensors.ts'
 import type { Trees } from './trees.ts'
 
 export interface BoostingOptions {

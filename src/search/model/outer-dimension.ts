@@ -9,7 +9,7 @@ import { walkExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import { operandsOf } from '../../ir/formats/queries.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
-import { allAxesOf, callerTensor } from '../../run/bind/caller-tensors.ts'
+import { allAxesOf, callerTensor } from '../../run/bind/sources/caller-tensors.ts'
 
 /** 0: rows, 1: columns. */
 export type Dimension = 0 | 1

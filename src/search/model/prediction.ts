@@ -4,9 +4,9 @@
  */
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
-import { allAxesOf, isStructured } from '../../run/bind/caller-tensors.ts'
-import type { Compilation } from '../../run/compile.ts'
-import { formatKey } from '../../run/format-key.ts'
+import { allAxesOf, isStructured } from '../../run/bind/sources/caller-tensors.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import { formatKey } from '../../run/compile/format-key.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { analyticTime, type Parts, partsOf } from './analytic.ts'
 import { featuresOf } from './features.ts'

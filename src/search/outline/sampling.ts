@@ -1,5 +1,5 @@
 /** Outline of spaces that are too large to enumerate, estimated from random walks. */
-import { Random as Generator } from '../../run/bind/random-tensors.ts'
+import { Random as Generator } from '../../run/bind/sources/random-tensors.ts'
 import { Effort } from '../effort.ts'
 import { foundIn } from '../point-walks.ts'
 import { COUNT_LIMIT, type Random, withValue } from '../points.ts'

@@ -1,9 +1,9 @@
 /** Serialises a space and its predictor for other threads, and rebuilds them there. */
-import type { Kernel, KernelOrigin } from '../../api/kernel.ts'
-import { Space, type SpaceOrigin } from '../../api/space.ts'
+import type { Kernel, KernelOrigin } from '../../api/kernels/kernel.ts'
+import { Space, type SpaceOrigin } from '../../api/kernels/space.ts'
 import type { Source } from '../../ast/diagnostics/diagnostic.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { runOn } from '../../run/default-schedules.ts'
+import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { fromTransferable, type TransferableData } from '../model/data-transfer.ts'
 import { type ModelData, type Prediction, predictTime } from '../model/prediction.ts'

@@ -1,8 +1,8 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
 
-import { isDeclared } from '../../api/bound-values.ts'
-import type { Kernel, TraceStep } from '../../api/kernel.ts'
-import { randomInputs } from '../../api/random-inputs.ts'
+import { isDeclared } from '../../api/inputs/bound-values.ts'
+import { randomInputs } from '../../api/inputs/random-inputs.ts'
+import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import {
   expectValue,
@@ -16,8 +16,8 @@ import {
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheKey } from '../../cache/disk-cache.ts'
-import { chipOf } from '../../io/calibrations.ts'
-import { version } from '../../io/package.ts'
+import { chipOf } from '../../io/package/calibrations.ts'
+import { version } from '../../io/package/package.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'

@@ -1,5 +1,5 @@
 /** Studies and trials as rows, and back. */
-import type { TraceStep } from '../../api/kernel.ts'
+import type { TraceStep } from '../../api/kernels/kernel.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Outcome, Point } from '../types.ts'

@@ -1,5 +1,5 @@
 /** Contents of the records: studies, which define where times are valid, and their trials. */
-import type { TraceStep } from '../../api/kernel.ts'
+import type { TraceStep } from '../../api/kernels/kernel.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { Outcome, Trial } from '../types.ts'

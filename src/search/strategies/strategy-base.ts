@@ -1,7 +1,7 @@
 /** Base of the strategies: each point is proposed once; keeps reported trials, the seeded generator and the prior. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
-import { Random as Generator } from '../../run/bind/random-tensors.ts'
+import { Random as Generator } from '../../run/bind/sources/random-tensors.ts'
 import { Expected } from '../expected.ts'
 import { drawing, neighbouring, pointKey, type Random } from '../point-walks.ts'
 import { RankingTime } from '../ranking-time.ts'

@@ -1,8 +1,8 @@
 /** Serialises a program with its imports, and parses it again without reading files. */
-import { readProgram, type SptProgram } from '../../api/program.ts'
+import { readProgram, type SptProgram } from '../../api/programs/program.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { shippedText } from '../../io/program-text.ts'
-import { programTrees } from '../../io/program-trees.ts'
+import { shippedText } from '../../io/package/program-text.ts'
+import { programTrees } from '../../io/package/program-trees.ts'
 import type { SharedProgram } from './types.ts'
 
 /** The program's own source, with all sources that it imports. */

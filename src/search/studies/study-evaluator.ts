@@ -1,7 +1,7 @@
 /**
  * Evaluates trials of studies in workers: kernel and data are built once per study, then compared and measured as by `tune`.
  */
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'

@@ -1,5 +1,5 @@
 /** JSON form of a shared study, complete enough for a worker on another machine to run its trials. */
-import type { TraceStep } from '../../api/kernel.ts'
+import type { TraceStep } from '../../api/kernels/kernel.ts'
 import type { Source } from '../../ast/diagnostics/diagnostic.ts'
 import type { ComparisonFacts } from '../evaluate/test-bench.ts'
 import type { Study, TrialRecord } from '../records/types.ts'

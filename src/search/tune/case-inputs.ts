@@ -1,5 +1,5 @@
 /** Inputs of a case, read immediately before its search. */
-import type { RunInputs } from '../../api/bound-inputs.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
 import { Ending, type Limits } from '../ending.ts'

@@ -2,8 +2,8 @@
  * One of several data sets on which a kernel is tuned: its own search, then a comparison of the candidates of all
  * cases.
  */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Questions, Values } from '../choice/conditions.ts'

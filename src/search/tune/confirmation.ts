@@ -1,6 +1,6 @@
 /** Tests whether a schedule is faster than the default: both are repeatedly prepared anew, warmed up and timed in turns. */
-import type { CompiledSchedule } from '../../api/compiled.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { CompiledSchedule } from '../../api/compiled/compiled.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { unlessAborted } from '../ending.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'

@@ -1,6 +1,6 @@
 /** Texts about the final comparison: schedules as source, reasons, ratios. */
 
-import { coverageText } from '../../run/compare-outputs.ts'
+import { coverageText } from '../../run/verify/compare-outputs.ts'
 import { choiceText } from '../choice/text.ts'
 import { fastestOf } from '../fastest.ts'
 import type { StopReason } from '../search.ts'

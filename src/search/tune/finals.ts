@@ -1,7 +1,7 @@
 /** The final comparison: a few kernels of any formats, one at a time on the device, in several passes. */
 
-import type { Kernel } from '../../api/kernel.ts'
-import { Random } from '../../run/bind/random-tensors.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { Ending as Limit, unlessAborted } from '../ending.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'

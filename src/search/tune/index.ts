@@ -1,9 +1,9 @@
 /** `tune`: finds the fastest point of a space on data and a device, and compares it with the default schedule. */
 
-import { expectArgument, expectOptions, isRecord } from '../../api/argument-checks.ts'
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Kernel } from '../../api/kernel.ts'
-import type { Coverage } from '../../run/compare-outputs.ts'
+import { expectArgument, expectOptions, isRecord } from '../../api/inputs/argument-checks.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import type { Coverage } from '../../run/verify/compare-outputs.ts'
 import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
 import { usualSpace } from '../default-space.ts'

@@ -1,5 +1,5 @@
 /** Bytes and operations of a kernel that was compared at the end. */
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Explanation } from '../../run/explain/index.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'

@@ -1,6 +1,6 @@
 /** Final comparison of a search: its fastest points, and alternatives outside the space. */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Device } from '../../runtime/device.ts'
 import { decided } from '../default-steps.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'

@@ -1,5 +1,5 @@
 /** Evaluates library routines before a search, so that the fastest are part of the final comparison. */
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { fastestOf } from '../fastest.ts'
 import { type AbsentLibrary, type LibraryRoutine, libraryRoutines } from '../libraries/index.ts'

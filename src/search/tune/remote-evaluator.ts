@@ -1,5 +1,5 @@
 /** Evaluates points of a space on workers: their steps are sent through the queue, their outcomes are returned. */
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { applyPoint, type PointEvaluator, type PointFacts } from '../evaluate/evaluator.ts'
 import { pointKey } from '../points.ts'

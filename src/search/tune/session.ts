@@ -1,9 +1,9 @@
 /** One kernel on one set of inputs: points of a space are evaluated in this process or by workers, and recorded. */
 import { randomUUID } from 'node:crypto'
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import { checkBound } from '../../api/format-input-binding.ts'
-import type { Kernel } from '../../api/kernel.ts'
-import { Space } from '../../api/space.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import { checkBound } from '../../api/inputs/format-input-binding.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import { Space } from '../../api/kernels/space.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'

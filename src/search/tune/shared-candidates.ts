@@ -2,7 +2,7 @@
  * Candidates that were found on one data set and are evaluated on others: identified by their steps, independent of a
  * space.
  */
-import type { Kernel, TraceStep } from '../../api/kernel.ts'
+import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { decided } from '../default-steps.ts'
 import { traceHash } from '../records/identity.ts'

@@ -1,6 +1,6 @@
 /** The default schedule of a kernel, which tuning is compared with. */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import { Kernel } from '../../api/kernel.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ScheduleCall } from '../types.ts'

@@ -1,7 +1,7 @@
 /** Subject of a tuning: kernel, data, device and options, sufficient to repeat it. */
 
-import { declaredOf, sizesOf } from '../../api/bound-values.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import { declaredOf, sizesOf } from '../../api/inputs/bound-values.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, deviceIdentity, tunedTensors } from '../records/identity.ts'

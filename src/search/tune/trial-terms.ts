@@ -1,8 +1,8 @@
 /** Cost-model terms of trials, recorded so that a model can be trained on them (`calibrate/train.ts`). */
-import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Kernel } from '../../api/kernel.ts'
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { runOn } from '../../run/default-schedules.ts'
+import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { modelInputs } from '../cost-model.ts'
 import { type ModelData, termsOfCompilation } from '../model/prediction.ts'

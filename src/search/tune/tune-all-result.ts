@@ -1,5 +1,5 @@
 /** Result of tuning on several data sets: the generated dispatch, and its performance on each case. */
-import type { Kernel } from '../../api/kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { questionsOf } from '../choice/conditions.ts'
 import type { EvidenceCandidate } from '../choice/evidence.ts'

@@ -9,8 +9,8 @@ import {
   expectEach,
   expectOptions,
   isRecord,
-} from '../../api/argument-checks.ts'
-import type { Kernel } from '../../api/kernel.ts'
+} from '../../api/inputs/argument-checks.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectValues, FUNCTION, POSITIVE_COUNT, RECORD, TEXT } from '../../ast/diagnostics/value-kinds.ts'
 import { questionsOf } from '../choice/conditions.ts'

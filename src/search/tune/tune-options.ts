@@ -1,6 +1,6 @@
 /** Validates the options of `tune` and `tuneAll` before anything runs. */
-import { checkDevice, expectArgument, expectOptions } from '../../api/argument-checks.ts'
-import { expectKernel } from '../../api/expect-kernel.ts'
+import { checkDevice, expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
+import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import {
   either,
   expectValues,

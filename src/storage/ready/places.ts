@@ -10,12 +10,12 @@ import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import type { Condition } from '../../ir/formats/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/formats/queries.ts'
-import { evaluateQueries } from '../attribute-queries.ts'
-import type { Column, Frame } from '../column-engine.ts'
+import { evaluateQueries } from '../columns/attribute-queries.ts'
+import type { Column, Frame } from '../columns/column-engine.ts'
+import type { Coroutine } from '../columns/coroutines.ts'
+import type { Scope } from '../columns/engine-operands.ts'
+import { checkExpressions } from '../columns/table-reads.ts'
 import { pointAt, pointOf } from '../coordinate-text.ts'
-import type { Coroutine } from '../coroutines.ts'
-import type { Scope } from '../engine-operands.ts'
-import { checkExpressions } from '../table-reads.ts'
 
 /** `dims` are columns of the frame; `coordinates` are on the format's axes, over its columns. */
 export interface Placement<C> extends Pick<Scope<C>, 'dims' | 'lists'> {

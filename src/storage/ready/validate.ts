@@ -9,7 +9,7 @@ import {
   type StoredAxis,
 } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import { chainOf, markPadding, paddedPositions } from '../padding-positions.ts'
+import { chainOf, markPadding, paddedPositions } from '../assembly/padding-positions.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
 import type { StoredTensor, ValueArray } from '../tensor.ts'
 import { checkValueArray, filledArray } from '../values.ts'

@@ -1,9 +1,9 @@
 /** Stage I after `as`, on data that were split by hand. */
-import { parseProgram, type SptProgram } from '../../../src/api/program.ts'
+import { parseProgram, type SptProgram } from '../../../src/api/programs/program.ts'
 import type { Kernel1 } from '../../../src/ir/coordinates/stage1.ts'
 import { segmentsOf } from '../../../src/ir/formats/format-tables.ts'
 import { type RefInputs, type RefResult, reference } from '../../../src/reference/index.ts'
-import type { Compilation } from '../../../src/run/compile.ts'
+import type { Compilation } from '../../../src/run/compile/compile.ts'
 import { verify1 } from '../../../src/verifiers/stage1.ts'
 import { constantOf, type Entry, type Given, type Held, splitBruteForce } from './split-by-hand.ts'
 

@@ -1,6 +1,6 @@
 /** What \`attach\` asks of the axes it brings together. */
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../../src/api/program.ts'
+import { parseProgram } from '../../../src/api/programs/program.ts'
 
 const joined = (axes: string, head: string, kinds: string): string => `
 kernel k(m: size, n: size, p: size) {

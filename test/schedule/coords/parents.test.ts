@@ -4,11 +4,11 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseProgram } from '../../../src/api/program.ts'
+import { parseProgram } from '../../../src/api/programs/program.ts'
 import { SptError } from '../../../src/ast/diagnostics/diagnostic.ts'
 import { reference } from '../../../src/reference/index.ts'
 import { bindInputs } from '../../../src/run/bind/index.ts'
-import { referenceInputs } from '../../../src/run/bind/reference-inputs.ts'
+import { referenceInputs } from '../../../src/run/bind/results/reference-inputs.ts'
 import type { CoordStep } from '../../../src/schedule/coordinates/steps.ts'
 import { agreeOnStages } from '../../properties/agree.ts'
 import { parameters } from '../../properties/property-cases.ts'

@@ -24,12 +24,12 @@
  * (`device/buffer-too-large`), and so are positions that 32 bits do not count (`convert/too-large`).
  */
 
-import type { Part } from '../../part-assembly.ts'
-import type { Column } from './column-types.ts'
+import type { Part } from '../../remapping/part-assembly.ts'
+import type { Column } from './kernels/column-types.ts'
 
 /** A part of a tensor in device memory. */
 export type DevicePart = Part<Column>
-export type { Column } from './column-types.ts'
+export type { Column } from './kernels/column-types.ts'
 export { type ConversionPlan, conversionPlan } from './resident-conversion.ts'
 export {
   checkNotFreed,

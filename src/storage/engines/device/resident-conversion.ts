@@ -6,8 +6,8 @@ import type { Device } from '../../../runtime/device.ts'
 import { convert } from '../../convert.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 import { setTrees } from '../host/set-trees.ts'
-import type { Queue } from './command-queue.ts'
 import { deviceEngine } from './engine.ts'
+import type { Queue } from './queue/command-queue.ts'
 import { queueOf, ResidentParts, type ResidentTensor } from './resident-tensors.ts'
 
 /** A conversion for repeated use: its kernels are compiled in the first run. */

@@ -7,7 +7,7 @@ import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
-import { ENTRY, Frame } from '../../column-engine.ts'
+import { ENTRY, Frame } from '../../columns/column-engine.ts'
 import { type Level, wordsOf } from '../../storage.ts'
 import { type F, forEachChunk, newValues } from './map-reduce.ts'
 

@@ -4,8 +4,8 @@ import { bitCount } from '../../../columns/bits.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
-import { ENTRY } from '../../column-engine.ts'
-import type { BitmapOptions, CutOptions, Starts } from '../../engine-operands.ts'
+import { ENTRY } from '../../columns/column-engine.ts'
+import type { BitmapOptions, CutOptions, Starts } from '../../columns/engine-operands.ts'
 import { type F, valuesOf } from './map-reduce.ts'
 
 /**

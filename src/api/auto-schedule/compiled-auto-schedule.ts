@@ -1,0 +1,136 @@
+/** A compiled kernel without a schedule: bound data determines the partition of its loops. */
+import { byName } from '../../ast/by-name.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Bound, bindInputs } from '../../run/bind/index.ts'
+import { givenOf } from '../../run/bind/sources/caller-tensors.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import type { Device } from '../../runtime/device.ts'
+import type { ResidentParts } from '../../storage/engines/device/index.ts'
+import { CompiledSchedule, isBound, type PreparedKernel } from '../compiled/compiled.ts'
+import { CompiledVariants } from '../compiled/compiled-variants.ts'
+import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
+import { traceOf } from '../kernels/trace-text.ts'
+import { residentStructure } from '../resident/resident-structure.ts'
+import type { AutoSchedulable } from './format-candidates.ts'
+import { type AutoScheduleInputs, fastestCandidates, keepsDeclaredFormats } from './schedule-candidates.ts'
+
+/** A kernel that can be compiled under a candidate of the auto-scheduler. */
+export interface AutoSchedulableKernel<K> extends AutoSchedulable<K> {
+  compileSchedule(device: Device): Promise<CompiledSchedule>
+}
+
+/**
+ * Without data, this is the first candidate on the CPU, and `parallel()` on GPUs. For data, the cost model selects the fastest candidate,
+ * or the heuristic default without a model. Each candidate is compiled when it is first needed.
+ */
+export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends CompiledSchedule {
+  readonly #kernel: K
+  readonly #early: CompiledSchedule
+  /** Compiled candidates by their steps, which kernels of different sizes often share. */
+  readonly #compiled = new CompiledVariants<string>()
+  readonly #bound = new WeakMap<Bound, { readonly form: K; readonly inputs: RunInputs }>()
+
+  #isReleased = false
+
+  /** `early`: the kernel compiled without data. */
+  constructor(kernel: K, early: CompiledSchedule) {
+    super(early.compilation, early.program)
+    this.#kernel = kernel
+    this.#early = early
+    this.#compiled.set(keyOf(early), early)
+  }
+
+  /** True if the kernel's formats take lists or sets, which the unscheduled kernel does not have. */
+  get #takesData(): boolean {
+    return givenOf(this.compilation.kernel).size > 0
+  }
+
+  override bind(inputs: RunInputs): Bound {
+    if (this.#takesData) return super.bind(inputs)
+    // Ready-made parts of formats cannot be bound to the unscheduled kernel; they use the version without data.
+    const found = resultOrError(() => {
+      const values = valuesIn(this.#kernel.compilation.source, inputs)
+      return { values, forms: this.#formsFor(values) }
+    })
+    if (found instanceof SptError || found.forms.length === 0) return super.bind(inputs)
+    const { values, forms } = found
+    this.estimateBytes(inputs)
+    const [first, declared] = forms
+    // Another format may reject the data, because the candidate was selected from samples.
+    const bound = declared ? resultOrError(() => this.#bind(first!, values, inputs)) : undefined
+    return bound && !(bound instanceof SptError) ? bound : this.#bind(declared ?? first!, values, inputs)
+  }
+
+  #bind(form: K, { tensors, params, seed }: ReturnType<typeof valuesIn>, inputs: RunInputs): Bound {
+    const { kernel } = form.compilation
+    const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
+    this.#bound.set(bound, { form, inputs })
+    return bound
+  }
+
+  override async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {
+    const bound = isBound(inputs) ? inputs : this.bind(inputs)
+    const chosen = this.#bound.get(bound)
+    // After release, the version without data reports the error.
+    if (!chosen || this.#isReleased) return super.prepare(bound)
+    try {
+      return await (await this.#compile(chosen.form)).prepare(bound)
+    } catch (why) {
+      // If the device or lowering rejects the selected candidate, fall back to declared formats, then to the version without data.
+      if (!(why instanceof SptError)) throw why
+      const values = valuesIn(this.#kernel.compilation.source, chosen.inputs)
+      const declared = this.#formsFor(values).at(-1)
+      if (declared && declared !== chosen.form)
+        return this.prepare(this.#bind(declared, values, chosen.inputs))
+      return super.prepare(super.bind(chosen.inputs))
+    }
+  }
+
+  override async selectVariant(
+    inputs: RunInputs,
+    resident: Readonly<Record<string, ResidentParts>> = {},
+  ): Promise<CompiledSchedule> {
+    if (this.#isReleased || this.#takesData) return this.#early
+    try {
+      const tensors = byName(Object.entries(inputs.tensors ?? {}))
+      for (const [name, parts] of Object.entries(resident)) tensors[name] = await residentStructure(parts)
+      const forms = this.#formsFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
+      return await this.#compiledFirst(forms)
+    } catch (why) {
+      // As in `prepare`. Errors in the data are reported when it is bound.
+      if (!(why instanceof SptError)) throw why
+      return this.#early
+    }
+  }
+
+  override release(): void {
+    this.#isReleased = true
+    this.#compiled.release()
+    super.release()
+  }
+
+  /** Returns the fastest candidate, and the fastest one with declared formats as a fallback. */
+  #formsFor(values: AutoScheduleInputs): readonly K[] {
+    const forms = fastestCandidates(this.#kernel, this.device, values)
+    const declared = forms.findIndex((f) => keepsDeclaredFormats(this.#kernel, f))
+    return [...new Set([0, declared])].flatMap((k) => forms[k]?.kernel ?? [])
+  }
+
+  async #compiledFirst([first, declared]: readonly K[]): Promise<CompiledSchedule> {
+    if (!first) return this.#early
+    if (!declared) return this.#compile(first)
+    try {
+      return await this.#compile(first)
+    } catch (why) {
+      if (!(why instanceof SptError)) throw why
+      return this.#compile(declared)
+    }
+  }
+
+  #compile(form: K): Promise<CompiledSchedule> {
+    return this.#compiled.get(keyOf(form), () => form.compileSchedule(this.device))
+  }
+}
+
+const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =>
+  JSON.stringify(traceOf(compilation))

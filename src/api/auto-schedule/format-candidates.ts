@@ -1,0 +1,179 @@
+/**
+ * Candidate formats for a kernel without a schedule, for matrices with very uneven row lengths: formats of the program that treat rows by
+ * length, each with the loop partition that the cost model predicts to be fastest.
+ */
+
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../../ast/print/applied-name.ts'
+import { suitsUnevenSegments } from '../../formats/uneven-segments.ts'
+import { type AnyFormat, formatOfOrder } from '../../ir/formats/format.ts'
+import { axesOfBinding } from '../../run/bind/binding-names.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import type { UsedFormat } from '../../schedule/coordinates/as/used-formats.ts'
+import type { MatrixStatistics } from '../../search/model/statistics.ts'
+import {
+  applySketch,
+  Decisions,
+  type PartialPoint,
+  type Schedulable,
+  type SketchTarget,
+  sketch,
+} from '../../search/sketch/index.ts'
+
+/** A kernel that steps can be applied to, with the formats of its program. */
+export interface AutoSchedulable<K> extends Schedulable<K> {
+  readonly compilation: Compilation
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  readonly usedFormats: readonly UsedFormat[]
+  parallel(): K
+}
+
+/** A format and a loop partition for a kernel, with its predicted time. */
+export interface FormatCandidate<K> {
+  readonly kernel: K
+  readonly text: string
+  readonly milliseconds: number
+}
+
+/** Minimum ratio of the longest to the mean row length. Below it, the declared format partitions rows evenly enough. */
+const UNEVEN = 8
+/** Maximum number of formats that are compared. */
+const MOST_FORMATS = 4
+/** Maximum number of parts of a format, because each part adds launches. */
+const MOST_PARTS = 16
+/**
+ * Maximum number of candidates per format (`MOST_CLIMBED`), reduced for many loop nests (`NESTS` in total), but at least `LEAST_CLIMBED`.
+ * Each candidate takes some milliseconds.
+ */
+const MOST_CLIMBED = 8
+const LEAST_CLIMBED = 3
+const NESTS = 48
+/** Factor by which the predicted time must fall for the search to continue from a candidate. */
+const BETTER = 0.95
+
+/** Returns true if some rows are far longer than the mean, so that another format may pay off. */
+export function isUneven(statistics: MatrixStatistics | null): boolean {
+  if (!statistics) return false
+  const { longest, sum, count } = statistics.rowLengths
+  return longest * count > UNEVEN * sum
+}
+
+interface Stored<K> {
+  readonly text: string
+  readonly kernel: K
+  /** Kernels by sizes and decisions; null if rejected. */
+  readonly made: Map<string, K | null>
+}
+const known = new WeakMap<object, Map<string, readonly Stored<unknown>[]>>()
+
+/** Returns the kernel with a bound tensor in other formats; empty if a step already determines its format. */
+function storedFormats<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonly Stored<K>[] {
+  const ofKernel = known.get(kernel) ?? new Map<string, readonly Stored<unknown>[]>()
+  known.set(kernel, ofKernel)
+  const before = ofKernel.get(bound) as readonly Stored<K>[] | undefined
+  if (before) return before
+  const made = kernel.compilation.coordSteps.length > 0 ? [] : likely(kernel, bound)
+  ofKernel.set(bound, made)
+  return made
+}
+
+/** Returns formats used by the program's schedules with their arguments, and other formats of the program with default arguments. */
+function likely<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonly Stored<K>[] {
+  const { source } = kernel.compilation
+  const axes = axesOfBinding(source, bound).join()
+  const alike = source.buffers.filter((b) => b.axes.join() === axes)
+  const buffer = (alike.find((b) => b.role === 'in') ?? alike[0])?.name
+  if (buffer === undefined) return []
+  const out = new Map<AnyFormat, Stored<K>>()
+  const take = (format: AnyFormat, args: readonly number[]): void => {
+    if (out.size >= MOST_FORMATS || out.has(format)) return
+    const stored = resultOrError(() => {
+      if (!suitsUnevenSegments(formatOfOrder(format, alike[0]!.axes.length))) return null
+      return kernel.apply([{ stage: 1, step: { kind: 'as', buffer, format, args } }])
+    })
+    if (!stored || stored instanceof SptError) return
+    const { instance } = stored.compilation.kernel.reformats.at(-1)!
+    if (instance.parts.length > MOST_PARTS || instance.given.length > 0) return
+    const text = `${buffer}.format = ${appliedName(format.name, args)}`
+    out.set(format, { text, kernel: stored, made: new Map() })
+  }
+  for (const { format, args } of kernel.usedFormats) take(format, args)
+  for (const format of kernel.formats.values())
+    if (format.params.every((p) => p.default !== null || p.measured)) take(format, [])
+  return [...out.values()]
+}
+
+/** Maximum number of cached kernels per format. */
+const MOST_MADE = 256
+
+/**
+ * For each likely format of the bound tensor, returns the candidate with the shortest predicted time, found by hill climbing from the
+ * heuristic default. Formats without a prediction are omitted.
+ */
+export function formatCandidates<K extends AutoSchedulable<K>>(
+  kernel: K,
+  bound: string,
+  target: SketchTarget,
+  expected: (kernel: Compilation) => number | null,
+): readonly FormatCandidate<K>[] {
+  return storedFormats(kernel, bound).flatMap((stored) => {
+    const found = climbed(stored, target, expected)
+    return found ? [found] : []
+  })
+}
+
+function climbed<K extends AutoSchedulable<K>>(
+  stored: Stored<K>,
+  target: SketchTarget,
+  expected: (kernel: Compilation) => number | null,
+): FormatCandidate<K> | null {
+  const nests = stored.kernel.compilation.loops.body.length
+  let left = Math.max(LEAST_CLIMBED, Math.min(MOST_CLIMBED, Math.floor(NESTS / Math.max(1, nests))))
+  const seen = new Set<string>()
+  const look = (fixed: PartialPoint) => {
+    const d = new Decisions(fixed, true)
+    if (resultOrError(() => sketch(stored.kernel, target, d)) instanceof SptError) return null
+    const text = [stored.text, ...d.forms.map((name) => `${name} = ${d.values[name]}`)].join(', ')
+    if (seen.has(text)) return null
+    seen.add(text)
+    left--
+    const kernel = madeOf(stored, target, d, text)
+    const milliseconds = kernel && expected(kernel.compilation)
+    return kernel && milliseconds !== null ? { kernel, text, milliseconds, d } : null
+  }
+  let best = look({})
+  if (!best) return null
+  for (let isBetter = true; isBetter && left > 0; ) {
+    isBetter = false
+    for (const name of best.d.forms) {
+      // The values of a decision may differ after another decision changed.
+      const values = best.d.requests.find((a) => a.name === name)?.values ?? []
+      for (const value of values) {
+        if (left <= 0 || value === best.d.values[name]) continue
+        const forms = Object.fromEntries(best.d.forms.map((f) => [f, best!.d.values[f]!]))
+        const other = look({ ...forms, [name]: value })
+        if (!other || other.milliseconds >= BETTER * best.milliseconds) continue
+        best = other
+        isBetter = true
+      }
+    }
+  }
+  const { kernel, text, milliseconds } = best
+  return { kernel, text, milliseconds }
+}
+
+function madeOf<K extends AutoSchedulable<K>>(
+  { kernel, made }: Stored<K>,
+  target: SketchTarget,
+  d: Decisions,
+  text: string,
+): K | null {
+  const key = JSON.stringify([target, text])
+  const before = made.get(key)
+  if (before !== undefined) return before
+  const result = resultOrError(() => applySketch(kernel, target, new Decisions(d.values, true)))
+  const taken = result instanceof SptError ? null : result
+  if (made.size >= MOST_MADE) made.delete(made.keys().next().value!)
+  made.set(key, taken)
+  return taken
+}

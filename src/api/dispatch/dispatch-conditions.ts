@@ -1,0 +1,263 @@
+/** Evaluation of a dispatch's conditions, with the reason for the selection. */
+
+import { type Diagnostic, fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../../ast/print/applied-name.ts'
+import { withoutDivisionByZero } from '../../elaborate/expressions/division-by-zero.ts'
+import {
+  type Branch,
+  type Choice,
+  coverageText,
+  type ScheduleCall,
+  type ScheduleParam,
+  type Statistic,
+  withNumbers,
+} from '../../elaborate/index.ts'
+import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
+import { children, freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { evaluateNode } from '../../ir/values/evaluate.ts'
+import { valuesOf } from '../../schedule/steps/resolve.ts'
+
+/** A dispatch with arguments. */
+export interface DispatchCall {
+  readonly choice: Choice
+  /** Value of each parameter, including defaults. */
+  readonly values: ReadonlyMap<string, number>
+  /** Name of the dispatch with the given arguments. */
+  readonly text: string
+}
+
+/** Selected schedule of a dispatch, and the reason. */
+export interface Selection {
+  /** Name of the dispatch with its arguments: `auto(64)`. */
+  readonly dispatch: string
+  /** Name of the schedule. `null`: the kernel runs as `parallel()`, by a rule for software adapters. */
+  readonly schedule: string | null
+  /** Value of each parameter of the schedule, including defaults. */
+  readonly args: readonly number[]
+  /** The call of the schedule in the dispatch: `by_length(512, lanes = 8)`. */
+  readonly text: string
+  /** Condition of the branch as written, or `otherwise`. Without a schedule, the rule. */
+  readonly reason: string
+  /** Dispatch that declares the branch, if the selected dispatch calls or extends it: `kernel.auto`; otherwise `null`. */
+  readonly declaredBy: string | null
+  /** Predicted times of the legal candidates of `fastest { … }`, the fastest first; empty without a prediction. */
+  readonly predictions: readonly PredictedTime[]
+  /**
+   * Chip of the cost model behind `predictions`. On another chip, the times are comparable only with each other. `null`: no
+   * prediction.
+   */
+  readonly costModel: string | null
+  /** Values of the names in the conditions up to the branch and in the arguments. */
+  readonly values: Readonly<Record<string, number | boolean>>
+  /** Place of the branch in the source. */
+  readonly span: Span
+  /** Earlier branches, each with its first condition that does not hold. */
+  readonly rejectedBranches: readonly string[]
+}
+
+/** Time of a schedule, predicted by the cost model. */
+export interface PredictedTime {
+  /** Call of the schedule, as in the dispatch. */
+  readonly text: string
+  readonly milliseconds: number
+}
+
+export interface Decision {
+  readonly branch: Branch
+  readonly call: ScheduleCall
+  readonly selection: Selection & { readonly schedule: string }
+}
+
+/** Returns the value of a size, device property or statistic; booleans are 0 and 1. Throws if it is unknown. */
+export type Lookup = (variable: Var) => number
+
+/**
+ * Applies positional arguments to a dispatch; omitted ones take their defaults. @throws SptError `schedule/arguments`, `schedule/argument`
+ */
+export function dispatchCall(choice: Choice, args: readonly (number | undefined)[]): DispatchCall {
+  const values = valuesOf(choice, args)
+  for (const [name, value] of values)
+    if (!Number.isSafeInteger(value))
+      fail({
+        code: 'schedule/argument',
+        message: `an argument is not an integer: ${name} of schedule ${choice.name} is ${value}`,
+        expected: 'an integer',
+      })
+  return { choice: withArguments(choice, values), values, text: callText(choice, args) }
+}
+
+/** Substitutes the parameters in format arguments of fill ratios. */
+function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Choice {
+  const names = new Map<string, string>()
+  const statistics = new Map<string, Statistic>()
+  for (const [name, s] of choice.statistics) {
+    const isOpen = s.kind === 'fill_ratio' && s.args.some((a) => typeof a !== 'string' && a.kind !== 'const')
+    const of = isOpen ? withNumbers(s, (e) => exact(e, (v) => values.get(v.name)!, s.span)) : s
+    if (of.kind === 'fill_ratio') names.set(name, coverageText(of))
+    statistics.set(names.get(name) ?? name, of)
+  }
+  if ([...names].every(([name, now]) => name === now)) return choice
+  const named = (e: Expr): Expr =>
+    rewriteExpr(e, (x) => {
+      const now = x.kind === 'var' ? names.get(x.name) : undefined
+      return now === undefined ? undefined : variable(now, x.dtype, x.span)
+    })
+  const branches = choice.branches.map((b) => ({
+    ...b,
+    conditions: b.conditions.map((c) => ({ ...c, expr: named(c.expr) })),
+    calls: b.calls.map((call) => ({ ...call, args: call.args.map((a) => a && named(a)) })),
+  }))
+  return { ...choice, branches, statistics }
+}
+
+/**
+ * Returns the schedule calls of the first branch whose conditions hold; several for `fastest`. `passed`: calls to skip. @throws SptError
+ * `choose/no-match`, `choose/division`, `choose/argument`, and like `known`
+ */
+export function decide(
+  { choice, values, text }: DispatchCall,
+  known: Lookup,
+  passed: ReadonlySet<string> = new Set(),
+): readonly Decision[] {
+  const seen = new Map<string, number | boolean>()
+  const rejectedBranches: string[] = []
+  refuseMissing(choice, (variable) => values.get(variable.name) ?? known(variable))
+  for (const branch of choice.branches) {
+    const look: Lookup = (variable) => {
+      const value = values.get(variable.name) ?? known(variable)
+      seen.set(variable.name, variable.dtype === 'bool' ? value !== 0 : value)
+      return value
+    }
+    const value = (e: Expr): number => exact(e, look, branch.span)
+    const broken = branch.conditions.find((c) => value(c.expr) === 0)
+    if (broken) {
+      const names = [...freeVars(broken.expr)].filter((v) => seen.has(v))
+      rejectedBranches.push(
+        `${branch.calls.map((c) => c.schedule.name).join(', ')}: ${broken.text} does not hold${names.length > 0 ? `: ${names.map((n) => `${n} is ${seen.get(n)}`).join(', ')}` : ''}`,
+      )
+      continue
+    }
+    const reason =
+      branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise'
+    const all = branch.calls.map((call) => {
+      const given = call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined))
+      return { call, given, text: callText(call.schedule, given) }
+    })
+    const isFirst = (text: string, k: number): boolean => all.findIndex((c) => c.text === text) === k
+    const calls = all.filter((c, k) => !passed.has(c.text) && isFirst(c.text, k))
+    if (calls.length === 0) {
+      rejectedBranches.push(`${all.map((c) => c.text).join(', ')}: there was no room for what was found`)
+      continue
+    }
+    return calls.map(({ call, given, text: called }) => ({
+      branch,
+      call,
+      selection: {
+        dispatch: text,
+        schedule: call.schedule.name,
+        args: [...valuesOf(call.schedule, given).values()],
+        text: called,
+        reason,
+        declaredBy: call.from ?? null,
+        predictions: [],
+        costModel: null,
+        values: Object.fromEntries(seen),
+        span: call.span,
+        rejectedBranches,
+      },
+    }))
+  }
+  return fail({
+    code: 'choose/no-match',
+    message: `${choice.kernel}.${text} has no schedule for these data`,
+    span: choice.span,
+    notes: rejectedBranches,
+    expected: 'a condition that holds',
+    hint: 'end the dispatch with `otherwise schedule`',
+  })
+}
+
+/** Throws one SptError with all errors of `look` for values that the dispatch may need. */
+function refuseMissing({ branches }: Choice, look: Lookup): void {
+  const missing = new Map<string, readonly Diagnostic[]>()
+  for (const { conditions, calls, span } of branches) {
+    const of = (e: Expr): number | undefined => partly(e, look, span, missing)
+    let holds: number | undefined = 1
+    for (const c of conditions) {
+      const truth = of(c.expr)
+      if (truth !== 1) holds = truth
+      if (truth === 0) break
+    }
+    if (holds === 0) continue
+    for (const { args } of calls) for (const a of args) if (a) of(a)
+    if (holds !== undefined) break
+  }
+  if (missing.size > 0) throw new SptError([...missing.values()].flat())
+}
+
+/** The value of an expression; undefined if it depends on an unknown value, which is added to `missing`. */
+function partly(
+  e: Expr,
+  look: Lookup,
+  place: Span,
+  missing: Map<string, readonly Diagnostic[]>,
+): number | undefined {
+  const of = (x: Expr): number | undefined => partly(x, look, place, missing)
+  if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
+    const decides = e.op === 'and' ? (x?: number) => x === 0 : (x?: number) => x !== undefined && x !== 0
+    const a = of(e.a)
+    if (decides(a)) return a
+    const b = of(e.b)
+    return decides(b) || a !== undefined ? b : undefined
+  }
+  if (e.kind === 'select') {
+    const cond = of(e.cond)
+    if (cond !== undefined) return of(cond !== 0 ? e.then : e.else)
+    of(e.then)
+    of(e.else)
+    return undefined
+  }
+  if (e.kind !== 'var' && children(e).map(of).includes(undefined)) return undefined
+  try {
+    return exact(e, look, place)
+  } catch (error) {
+    if (!(error instanceof SptError)) throw error
+    // Other errors are reported when the branches are evaluated in order.
+    if (e.kind === 'var' && !missing.has(e.name)) missing.set(e.name, error.diagnostics)
+    return undefined
+  }
+}
+
+function argument({ schedule, span }: ScheduleCall, k: number, value: number): number {
+  if (Number.isSafeInteger(value)) return value
+  return fail({
+    code: 'choose/argument',
+    message: `${schedule.params[k]!.name} of schedule ${schedule.name} would be ${value}`,
+    span,
+    expected: 'an integer',
+  })
+}
+
+interface Called {
+  readonly name: string
+  readonly params: readonly ScheduleParam[]
+}
+
+/** Text of a call: arguments are positional up to the first omitted one, and named after it. */
+function callText({ name, params }: Called, args: readonly (number | undefined)[]): string {
+  const gap = args.indexOf(undefined)
+  const given = args.flatMap((a, k) =>
+    a === undefined ? [] : [gap >= 0 && k > gap ? `${params[k]!.name} = ${a}` : String(a)],
+  )
+  return appliedName(name, given)
+}
+
+/** The value of an expression without names. Throws SptError `choose/division`. */
+export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0, place)
+
+/** Evaluates in exact arithmetic without overflow. Operands of `and` and `or` are evaluated lazily. */
+function exact(e: Expr, look: Lookup, place: Span): number {
+  const of = (x: Expr): number =>
+    evaluateNode(x, of, look, withoutDivisionByZero('choose/division', x.span ?? place))
+  return of(e)
+}

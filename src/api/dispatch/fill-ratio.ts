@@ -1,0 +1,117 @@
+/** Fill ratios in conditions of dispatches: stored slots of a format / dense size of the tensor. */
+import { byName } from '../../ast/by-name.ts'
+import { type Coverage, coverageText, withNumbers } from '../../elaborate/index.ts'
+import type { RuntimeLists } from '../../ir/coordinates/stage1.ts'
+import { all, type Expr, not } from '../../ir/expressions/expr.ts'
+import { formatOfOrder, type Instance } from '../../ir/formats/format.ts'
+import { childrenOf, type PartTree } from '../../ir/formats/part-tree.ts'
+import { memoize } from '../../ir/memoize.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
+import { dependsOnValues } from '../../storage/convert.ts'
+import { slotsOf } from '../../storage/entries/stored-parts.ts'
+import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
+import { givenFor, instanceOf } from '../inputs/format-values.ts'
+import { ArrayCache } from './array-cache.ts'
+import { constantValue } from './dispatch-conditions.ts'
+
+/** Arguments of the format, which are constants by now. */
+const argumentsOf = (c: Coverage): readonly (number | string)[] =>
+  withNumbers(c, (e) => constantValue(e, c.span)).args.map((a) =>
+    typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value,
+  )
+
+const instanceFor = memoize((c: Coverage): Instance => {
+  const instance = instanceOf(c.format, argumentsOf(c), { span: c.span })
+  return c.live ? { ...instance, tree: inOrder(instance.tree) } : instance
+})
+
+/** Makes cases exclusive: run-time construction puts an element into the first part whose condition holds. */
+function inOrder(tree: PartTree): PartTree {
+  if (tree.kind === 'leaf') return tree
+  if (tree.kind === 'index') return { ...tree, children: tree.children.map(inOrder) }
+  const cases = tree.cases.map(({ where, child, ...c }, k) => {
+    const before = tree.cases.slice(0, k).flatMap((x) => (x.where ? [not(x.where)] : []))
+    return { ...c, where: where && all([...before, where]), child: inOrder(child) }
+  })
+  return { ...tree, cases }
+}
+
+/** Returns true if every element has a part regardless of the tensor's values. Otherwise only the builder's masks decide. */
+export const isWhole = (c: Coverage): boolean => {
+  const isIn = (tree: PartTree): boolean =>
+    tree.kind === 'leaf' ||
+    ((tree.kind === 'index' ? tree.total : tree.cases.some((x) => !x.where)) && childrenOf(tree).every(isIn))
+  return isIn(instanceFor(c).tree)
+}
+
+/** Names of the set arguments of the format. */
+export const setsOf = (c: Coverage): readonly string[] =>
+  instanceFor(c).given.flatMap((g) => (g.kind === 'set' ? [g.name] : []))
+
+/** Key of the stored data, independent of the names of arguments. */
+const storing = ({ parts, tree }: Instance): string =>
+  JSON.stringify([parts.map((p) => p.instance), tree], (key, x: unknown) =>
+    key === 'span' || key === 'text' || key === 'constants' ? undefined : x instanceof Map ? [...x] : x,
+  )
+
+/** True if the lists that a run builds determine this fill ratio. */
+export const determinesFillRatio = ({ tensor, format, args }: RuntimeLists, c: Coverage): boolean =>
+  tensor === c.tensor &&
+  storing(instanceOf(formatOfOrder(format, c.format.over.length), args)) ===
+    storing(instanceOf(c.format, argumentsOf(c)))
+
+/** Fill ratio from the measured lengths of the lists, in [0, 1]. */
+export function fillRatio(
+  { parts }: RuntimeLists,
+  counts: readonly ArrayLike<number>[],
+  elements: number,
+  sizes: ReadonlyMap<string, number>,
+): number {
+  if (elements === 0) return 0
+  let stored = 0
+  for (const [part, { lists, width, slots }] of parts.entries()) {
+    let listed = 0
+    const end = evaluate(lists, sizes)
+    for (let k = 0; k < end; k++) listed += Math.ceil(counts[part]![k]! / width) * width
+    stored += listed * evaluate(slots, sizes)
+  }
+  return stored / elements
+}
+
+/** Returns true if the fill ratio depends on the values of the tensor. */
+export const needsValues = (c: Coverage): boolean => dependsOnValues(instanceFor(c))
+
+/** Numbers of stored slots, by the text of the condition. */
+const known = new ArrayCache<Map<string, number>>()
+
+/**
+ * Returns stored slots / dense size; 0 for a tensor without elements. Cached for the same arrays.
+ * @param elements returns the tensor by coordinates; called only if the result is not cached
+ * @param beside list and set arguments of formats
+ * @throws SptError `format/…`, `bind/…` if the tensor does not fit the format, or an argument is missing
+ */
+export function storedFraction(
+  c: Coverage,
+  tensor: Tensor,
+  elements: () => CoordTensor,
+  beside: Readonly<Record<string, Tensor>>,
+): number {
+  const elementsInAll = tensor.shape.reduce((a, b) => a * b, 1)
+  if (elementsInAll === 0) return 0
+  const instance = instanceFor(c)
+  const given = byName(
+    instance.given.flatMap(({ name }): [string, Tensor][] => {
+      const taken = beside[name]
+      return taken ? [[name, taken]] : []
+    }),
+  )
+  const values = dependsOnValues(instance) ? valuesOf(tensor) : []
+  const slots = known.of(c.format, [[c.tensor, tensor], ...Object.entries(given), ...values], () => new Map())
+  const text = coverageText(c)
+  const found = slots.get(text) ?? slotsOf(elements(), instance, givenFor(instance, tensor.shape, given))
+  slots.set(text, found)
+  return found / elementsInAll
+}
+
+const valuesOf = ({ shape, values, dtype }: Tensor): readonly (readonly [string, Tensor])[] =>
+  values ? [['', { kind: 'dense', shape, values, dtype }]] : []

@@ -1,0 +1,329 @@
+/**
+ * Dispatch by measured sparsity: each run uses the schedule selected by the latest fill ratio of a format that is `live in place`.
+ * Schedules that build the format leave list lengths in memory. Under other schedules, the launches of a builder run from time to time.
+ * Readback is asynchronous.
+ */
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { BareValues } from '../../run/bind/results/update-values.ts'
+import type { Executable } from '../../run/execution/execute.ts'
+import { storedElsewhere } from '../../run/execution/overflow-error.ts'
+import type { Device } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import type { CompiledSchedule } from '../compiled/compiled.ts'
+import {
+  fillRatiosOf,
+  type KnownFillRatio,
+  overflowError,
+  selectWithinCapacity,
+  updates,
+} from './capacity-overflow.ts'
+import { type Branch, covering, type DispatchSource, finds, telling } from './dispatch-branch.ts'
+import { DispatchBranches } from './dispatch-branches.ts'
+import type { Selection } from './dispatch-conditions.ts'
+import { type Dispatcher, type FillRatio, liveOf, type RunSelection } from './dispatcher.ts'
+import { fillRatio } from './fill-ratio.ts'
+import { SparsityReadback } from './sparsity-readback.ts'
+
+const MOST_RUNS_BETWEEN_SAMPLES = 16
+
+export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
+  readonly #of: DispatchSource<V>
+  /** Names of the fill ratios that runs may measure. */
+  readonly #live: readonly string[]
+  readonly #branches: DispatchBranches<V>
+  readonly #found: Map<string, KnownFillRatio>
+  /** Schedules whose latest measurement exceeded their capacity. */
+  readonly #full = new Set<Branch>()
+  #now: Branch
+  #overflowed: string | null = null
+  /** Schedules under which the current run overflowed. */
+  readonly #tried = new Set<Branch>()
+  #chosen: Selection
+  /** Fill ratios of the selection, and their measurements since. */
+  #covered: Readonly<Record<string, FillRatio>>
+  /** Branches that measure a fill ratio if the current schedule does not; `null` if none can. */
+  readonly #observers = new Map<string, Branch | null>()
+  /** True if a measurement changed since the latest decision. */
+  #isNews = false
+  /** Number of runs under this schedule (`#runs`), and the number at which the next sample is taken (`#sampled`). */
+  #runs = 0
+  #sampled = 1
+  readonly #readings = new SparsityReadback()
+  #isFreed = false
+
+  private constructor(
+    of: DispatchSource<V>,
+    first: V,
+    branches: DispatchBranches<V>,
+    found: ReadonlyMap<string, KnownFillRatio>,
+  ) {
+    this.#of = of
+    this.#live = liveOf(of.statistics).map(([name]) => name)
+    this.#branches = branches
+    this.#found = new Map(found)
+    this.#now = branches.first
+    this.#chosen = of.chosen(first)
+    this.#covered = fillRatiosOf(of, this.#chosen, this.#found, new Set())
+  }
+
+  /**
+   * Creates the dispatcher.
+   * @param first selects on the host
+   * @param isFound true if the device may measure the fill ratio first, which saves the host from reading the data
+   */
+  static async create<V>(
+    of: DispatchSource<V>,
+    first: () => V,
+    isFound: boolean,
+  ): Promise<RunTimeDispatcher<V>> {
+    const asked = isFound ? await RunTimeDispatcher.#asked(of) : null
+    if (asked) return asked
+    const selection = await RunTimeDispatcher.#made(of, first())
+    try {
+      await selection.#observe()
+    } catch (e) {
+      selection.free()
+      throw e
+    }
+    return selection
+  }
+
+  static async #made<V>(
+    of: DispatchSource<V>,
+    first: V,
+    found = new Map<string, KnownFillRatio>(),
+  ): Promise<RunTimeDispatcher<V>> {
+    return new RunTimeDispatcher(of, first, await DispatchBranches.create(of, first), found)
+  }
+
+  /**
+   * Measures the bound data with the launches of a builder. Null if no schedule can measure, or its launches are rejected or cannot run
+   * alone.
+   */
+  static async #asked<V>(of: DispatchSource<V>): Promise<RunTimeDispatcher<V> | null> {
+    let made: RunTimeDispatcher<V> | undefined
+    try {
+      made = await RunTimeDispatcher.#made(of, covering(of, 0))
+      const { findings, commands } = made.#now
+      if (findings.length > 0 && commands.length > 0) {
+        await made.#observe()
+        for (const branch of [made.#now, ...made.#others()]) await made.#sample(branch, 'given')
+        await made.#decide()
+        const { variant, overflowed, counted } = made.#decided()
+        if (of.chosen(variant).text === made.#now.text) return made
+        // No data has been updated yet, so the selected schedule may use its own storage.
+        const other = await RunTimeDispatcher.#made(of, variant, made.#found)
+        made.free()
+        made = other
+        made.#overflowed = overflowed
+        made.#covered = fillRatiosOf(of, made.#chosen, made.#found, counted)
+        await made.#observe()
+        return made
+      }
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+    }
+    made?.free()
+    return null
+  }
+
+  get kernel(): CompiledSchedule {
+    return this.#now.compiled
+  }
+
+  get owner(): Executable {
+    return this.#branches.first.executable
+  }
+
+  get executable(): Executable {
+    return this.#now.executable
+  }
+
+  get selection(): RunSelection {
+    const predicted = [...this.#branches].map(({ text, times, findings: [own] }) => ({
+      text,
+      // Schedules without a measured fill ratio have a constant time.
+      milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
+    }))
+    const [covered, overflowed] = [this.#covered, this.#overflowed]
+    return {
+      ...this.#chosen,
+      fillRatios: covered,
+      overflowedSchedule: overflowed,
+      hindsightSchedule: this.#regret(),
+      estimates: predicted,
+    }
+  }
+
+  #regret(): string | null {
+    if (Object.values(this.#covered).every((c) => c.measured === null)) return null
+    const now = resultOrError(() => this.#of.chosen(this.#decided().variant).text)
+    return now instanceof SptError || now === this.#now.text ? null : now
+  }
+
+  next(): Promise<void> | undefined {
+    this.#tried.clear()
+    const deciding = this.#isNews ? this.#decide() : undefined
+    return deciding ? deciding.then(() => this.#spare()) : this.#spare()
+  }
+
+  /**
+   * Before a run that updates tensors in place: measures again if the schedule overflowed before, and throws if it would overflow, so that
+   * no tensor is partly updated.
+   */
+  #spare(): Promise<void> | undefined {
+    const now = this.#now
+    if (!this.#full.has(now) || !updates(now) || now.commands.length === 0) return undefined
+    return this.#sample(now, 'sample').then(async () => {
+      const error = this.#full.has(now) && (await overflowError(now))
+      if (error) throw this.#unchanged(error)
+    })
+  }
+
+  /** The error, with the reason why no other schedule is usable. */
+  #unchanged(error: SptError): SptError {
+    const { text } = this.#of.chosen(this.#decided().variant)
+    const tensors = this.#branches.elsewhere(text)
+    return tensors ? storedElsewhere(error, text, tensors) : error
+  }
+
+  #decide(): Promise<void> | undefined {
+    this.#isNews = false
+    const { variant, overflowed, counted } = this.#decided(this.#full.has(this.#now))
+    const chosen = this.#of.chosen(variant)
+    const isKnown = this.#branches.elsewhere(chosen.text) !== undefined
+    const taken = this.#branches.with(variant, (branch) => {
+      this.#overflowed = overflowed
+      if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
+      this.#now = branch
+      this.#chosen = chosen
+      this.#covered = fillRatiosOf(this.#of, chosen, this.#found, counted)
+      return this.#observe()
+    })
+    // A schedule that turns out not to share memory is skipped.
+    const again = () => !isKnown && this.#branches.elsewhere(chosen.text) !== undefined
+    return taken?.then(() => (again() ? this.#decide() : undefined))
+  }
+
+  async overflowed(error: SptError): Promise<SptError | undefined> {
+    const full = this.#now
+    this.#tried.add(full)
+    await this.awaitMeasurements()
+    await this.#read(full, 'last run')
+    // Other fill ratios may never have been measured on these data, so they are sampled now.
+    for (const branch of this.#others()) if (!this.#tried.has(branch)) await this.#sample(branch, 'sample')
+    const isOver = updates(full)
+    await this.#decide()
+    if (!isOver && !this.#tried.has(this.#now)) return undefined
+    return this.#full.has(this.#now) ? this.#unchanged(error) : error
+  }
+
+  ran(milliseconds?: number): Promise<void> | undefined {
+    const now = this.#now
+    const [own] = now.findings
+    if (!own && milliseconds !== undefined) now.times.add(0, milliseconds)
+    const others = ++this.#runs < this.#sampled ? [] : this.#others()
+    if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_RUNS_BETWEEN_SAMPLES)
+    if (!own && others.length === 0) return undefined
+    const read = async (): Promise<void> => {
+      if (own) await this.#read(now, 'last run')
+      const share = own && this.#found.get(own.statistic)
+      if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
+      for (const branch of others) await this.#sample(branch, 'sample')
+    }
+    // On the CPU, no work is in flight.
+    if (now.executable.program.device.kind === 'cpu') return read()
+    this.#readings.later(read)
+    return undefined
+  }
+
+  awaitMeasurements(): Promise<void> {
+    return this.#readings.known()
+  }
+
+  async precompile(): Promise<void> {
+    for (const share of [0, 1]) await this.#branches.with(covering(this.#of, share), () => undefined)
+    for (const name of this.#live) await this.#branches.with(covering(this.#of, 1, name), () => undefined)
+  }
+
+  write(name: string, update: Tensor | BareValues): Promise<void> {
+    return this.#branches.write(name, update)
+  }
+
+  rebuilt(device: Device): Promise<RunTimeDispatcher<V>> {
+    const of: DispatchSource<V> = {
+      ...this.#of,
+      compile: (variant) => this.#of.compile(variant, device),
+      bind: (variant, compiled) => this.#branches.bind(variant, compiled),
+    }
+    return RunTimeDispatcher.create(of, () => this.#decided().variant, false)
+  }
+
+  free(): void {
+    this.#isFreed = true
+    this.#branches.free()
+  }
+
+  /** Selects by the latest measurements. @param here true to consider only schedules that share this memory */
+  #decided(here = false): ReturnType<typeof selectWithinCapacity<V>> {
+    const found = new Map([...this.#found].map(([name, { value }]) => [name, value]))
+    const full = new Map([...this.#full].map((b) => [b.text, b]))
+    const isElsewhere = (text: string): boolean => here && this.#branches.elsewhere(text) !== undefined
+    return selectWithinCapacity(this.#of, found, (text) => full.get(text), isElsewhere)
+  }
+
+  /** Branches to sample: those that measure fill ratios of other schedules, and those that overflowed. */
+  #others(): readonly Branch[] {
+    const names = this.#live.filter((name) => !finds(this.#now, name))
+    const full = [...this.#full].filter((b) => b !== this.#now && b.commands.length > 0)
+    return [...new Set([...names.flatMap((name) => this.#observers.get(name) ?? []), ...full])]
+  }
+
+  #observe(): Promise<void> | undefined {
+    const unseen = this.#live.filter((name) => !finds(this.#now, name) && !this.#observers.has(name))
+    if (unseen.length === 0) return undefined
+    const all = async (): Promise<void> => {
+      for (const name of unseen) this.#observers.set(name, await this.#observerOf(name))
+    }
+    return all()
+  }
+
+  /** Returns a branch whose launches measure a fill ratio without the rest of the kernel; null if there is none. */
+  async #observerOf(name: string): Promise<Branch | null> {
+    let found: Branch | null = null
+    for (const variant of telling(this.#of, name))
+      try {
+        await this.#branches.with(variant, (branch) => {
+          if (branch.commands.length > 0) found = branch
+          return undefined
+        })
+        if (found) return found
+      } catch (e) {
+        if (!(e instanceof SptError)) throw e
+      }
+    return null
+  }
+
+  async #sample(branch: Branch, from: FillRatio['source']): Promise<void> {
+    await branch.executable.program.device.run(branch.commands)
+    await this.#read(branch, from)
+  }
+
+  async #read(branch: Branch, from: FillRatio['source']): Promise<void> {
+    const { executable, findings } = branch
+    const { params } = executable.bound
+    const isFull = (await overflowError(branch)) !== undefined
+    if (isFull !== this.#full.has(branch)) this.#isNews = true
+    isFull ? this.#full.add(branch) : this.#full.delete(branch)
+    for (const { statistic, found, elements } of findings) {
+      const counts = await Promise.all(found.parts.map((p) => executable.values(p.counts)))
+      const value = fillRatio(found, counts, elements, params)
+      if (this.#isFreed) return
+      const before = this.#found.get(statistic)
+      if (before?.value !== value || before.source !== from) this.#isNews = true
+      this.#found.set(statistic, { value, source: from })
+      const share = this.#covered[statistic]
+      if (share) this.#covered = { ...this.#covered, [statistic]: { ...share, measured: value } }
+    }
+  }
+}

@@ -1,0 +1,309 @@
+/** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
+import { brokenFact, factText } from '../../analysis/integers/facts.ts'
+import { fail, resultOrError, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { appliedName } from '../../ast/print/applied-name.ts'
+import type { Choice, ScheduleCall } from '../../elaborate/index.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import { formatInputsOfChoice } from '../../schedule/coordinates/as/format-inputs.ts'
+import { sparseTensors } from '../../search/model/prediction.ts'
+import type { CostModel } from '../../search/model/trained-models.ts'
+import type { ResidentTensor } from '../../storage/engines/device/index.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { predictedTimes } from '../auto-schedule/predicted-times.ts'
+import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
+import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
+import { expectInputs, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
+import { declaredOf, isDeclared } from '../inputs/bound-values.ts'
+import { besideDeclared, type DeclaredInputs } from '../inputs/format-input-binding.ts'
+import { checkResident } from '../resident/resident-check.ts'
+import { residentStructure } from '../resident/resident-structure.ts'
+import { callerStatistics } from './caller-statistics.ts'
+import {
+  type Decision,
+  type DispatchCall,
+  decide,
+  type Lookup,
+  type Selection,
+} from './dispatch-conditions.ts'
+import {
+  checkDeviceFacts,
+  type DeviceFacts,
+  deviceAnswer,
+  kindOf,
+  modelFor,
+  type SelectionContext,
+} from './selection-context.ts'
+import { Statistics } from './statistics.ts'
+
+export type { SelectionContext } from './selection-context.ts'
+
+/** Inputs of a schedule selection: bound values, statistics, and properties of the device. */
+export interface SelectionInputs extends RunInputs, DeviceFacts {
+  /**
+   * Tensors on the device, by name. Shapes are used, and the structure of those that are arrays over the kernel's axes; required
+   * offsets are downloaded once.
+   */
+  readonly resident?: Readonly<Record<string, ResidentTensor>>
+}
+
+/** A kernel (`K`) to which schedules can be applied. */
+export interface Schedulable<K> {
+  readonly compilation: Compilation
+  parallel(): K
+  schedule(name: string, ...args: (number | undefined)[]): K
+}
+
+/** A dispatch, and the kernel to which its schedules are applied. */
+export interface OpenDispatch<K extends Schedulable<K>> extends DispatchCall {
+  readonly base: K
+  /** The default dispatch `auto`, which the caller did not name. */
+  readonly isDefault?: boolean | undefined
+}
+
+/** A kernel under the selected schedule. */
+export interface SelectedKernel<K> {
+  readonly kernel: K
+  readonly selection: Selection
+}
+
+/** Facts about data and device that a dispatch uses. */
+export type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
+
+/** Inputs of a selection with their statistics. */
+export interface Facts {
+  readonly statistics: Statistics
+  readonly facts: DeviceFacts
+  /** Values to bind; bare arrays have the shapes of their tensors. */
+  readonly inputs: RunInputs
+  /** Statistics measured by earlier runs, by name. */
+  readonly found?: ReadonlyMap<string, number>
+  /** Schedule calls that the selection skips. */
+  readonly passed?: ReadonlySet<string> | undefined
+}
+
+/** A selection to make: an open dispatch with inputs. */
+export interface SelectionRequest<K extends Schedulable<K>> extends Facts {
+  readonly open: OpenDispatch<K>
+  /** Sparse tensors, resident and bound, if schedules are compared on them; otherwise undefined. */
+  readonly structure?: Readonly<Record<string, Tensor>> | undefined
+}
+
+export const selectionRequest = <K extends Schedulable<K>>(
+  open: OpenDispatch<K>,
+  given: SelectionInputs,
+): SelectionRequest<K> => ({
+  open,
+  ...factsFor(open.choice, open.base.compilation.source, given, formatInputsOfChoice(open.choice)),
+})
+
+/** Returns the request with all data that the selection will need from a device. Throws SptError as `selectionRequest`. */
+export async function fetchedRequest<K extends Schedulable<K>>(
+  open: OpenDispatch<K>,
+  on: SelectionContext,
+  given: SelectionInputs,
+): Promise<SelectionRequest<K>> {
+  const { choice, base } = open
+  const asked = selectionRequest(open, given)
+  await asked.statistics.download(choice.statistics)
+  const { source } = base.compilation
+  const resident = Object.entries(given.resident ?? {}).filter(([name]) =>
+    isDeclared(source, name, formatInputsOfChoice(choice)),
+  )
+  if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
+  const structure = structuredIn(asked)
+  // Arrays of a format with several parts are not over the kernel's axes.
+  for (const [name, t] of resident) if (t.kind !== 'parts') structure[name] = await residentStructure(t)
+  return { ...asked, structure }
+}
+
+/** Returns checked inputs with their statistics. Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
+export function factsFor(
+  asking: QueriedFacts,
+  source: Compilation['source'],
+  given: SelectionInputs,
+  used: DeclaredInputs,
+): Facts {
+  expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
+  const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
+  expectInputs(inputs)
+  const { tensors = {} } = inputs
+  expectArgument(isRecord(tensors), 'tensors', tensors, 'tensors or values by name')
+  expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
+  for (const [name, t] of Object.entries(resident)) checkResident(t, `what is resident as ${name}`)
+  const facts = { capability, processors, features }
+  checkDeviceFacts(facts, asking.device.values())
+  // Lists, sets and parts of formats are checked by the scheduled kernel.
+  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
+  return {
+    facts,
+    inputs: { ...inputs, tensors: { ...tensors, ...values.tensors } },
+    statistics: new Statistics(source, {
+      ...values,
+      by: `${'conditions' in asking ? 'space' : 'schedule'} ${asking.name}`,
+      resident: declaredOf(source, resident, used),
+      statistics: callerStatistics(asking, statistics),
+      beside: besideDeclared(source, tensors, used),
+    }),
+  }
+}
+
+/** Returns a function that looks up statistics, device properties and sizes. It throws SptError `choose/unknown-…` for unknown ones. */
+export const lookupOf =
+  (asking: QueriedFacts, { statistics, facts, found }: Facts, on: SelectionContext): Lookup =>
+  (variable) => {
+    const told = found?.get(variable.name)
+    if (told !== undefined) return told
+    const property = asking.device.get(variable.name)
+    if (property) return deviceAnswer(on, facts, property, variable)
+    const statistic = asking.statistics.get(variable.name)
+    return statistic ? statistics.of(statistic, variable) : statistics.size(variable.name)
+  }
+
+/**
+ * Selects the schedule for a device, and returns the kernel under it. Throws SptError `choose/…`, `bind/…` for data of statistics,
+ * `schedule/…` for an illegal step.
+ */
+export function selectSchedule<K extends Schedulable<K>>(
+  asked: SelectionRequest<K>,
+  on: SelectionContext,
+): SelectedKernel<K> {
+  const { open, statistics } = asked
+  const plain = open.isDefault ? withoutSchedule(asked, on) : null
+  if (plain) return plain
+  const model = modelFor(on)
+  const decisions = decide(open, lookupOf(open.choice, asked, on), asked.passed)
+  const made = (decision: Decision): SelectedKernel<K> => {
+    const kernel = applied(open, decision)
+    checkRequirements(open, decision, kernel.compilation, statistics.sizes)
+    return { kernel, selection: decision.selection }
+  }
+  const sparse = decisions.length > 1 && model ? (asked.structure ?? structuredIn(asked)) : {}
+  const compares = Object.keys(sparse).length > 0
+  const legal: SelectedKernel<K>[] = []
+  for (const decision of decisions) {
+    const variant = resultOrError(() => made(decision))
+    if (variant instanceof SptError) continue
+    if (!compares) return variant
+    legal.push(variant)
+  }
+  // If none of the schedules is legal, report the error of the first.
+  if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
+  return fastest(asked, model, kindOf(on), sparse, legal)
+}
+
+/** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
+function withoutSchedule<K extends Schedulable<K>>(
+  { open, statistics, inputs }: SelectionRequest<K>,
+  on: SelectionContext,
+): SelectedKernel<K> | null {
+  const { source } = open.base.compilation
+  const sparse = structuredIn({ open, inputs })
+  const reason = plainReason(on, open.base, statistics.sizes, sparse)
+  if (reason === null) return null
+  const none = {
+    schedule: null,
+    args: [],
+    declaredBy: null,
+    predictions: [],
+    costModel: null,
+    values: {},
+    rejectedBranches: [],
+  }
+  const span = open.choice.span ?? source.span
+  return { kernel: open.base, selection: { ...none, dispatch: open.text, text: PLAIN, reason, span } }
+}
+
+/** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
+function fastest<K extends Schedulable<K>>(
+  { open, statistics, inputs }: SelectionRequest<K>,
+  model: CostModel | null,
+  kind: DeviceKind,
+  sparse: Readonly<Record<string, Tensor>>,
+  legal: readonly SelectedKernel<K>[],
+): SelectedKernel<K> {
+  const kernels = legal.map((v) => v.kernel.compilation)
+  const { source } = open.base.compilation
+  const beside = besideDeclared(source, inputs.tensors ?? {}, formatInputsOfChoice(open.choice))
+  const times = predictedTimes(model, kind, source, sparse, statistics.sizes, kernels, beside)
+  const order = legal
+    .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
+    .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
+  const { kernel, selection } = order[0]!
+  const expected = order.flatMap(({ selection: { text }, milliseconds }) =>
+    Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
+  )
+  return {
+    kernel,
+    selection: { ...selection, predictions: expected, costModel: expected.length > 0 ? model!.chip : null },
+  }
+}
+
+/** Returns the sparse tensors that are bound. */
+function structuredIn<K extends Schedulable<K>>({
+  open,
+  inputs,
+}: Pick<SelectionRequest<K>, 'open' | 'inputs'>): Record<string, Tensor> {
+  const { source } = open.base.compilation
+  return sparseTensors(
+    source,
+    declaredOf(source, inputs.tensors ?? {}, formatInputsOfChoice(open.choice)) as Record<string, Tensor>,
+  )
+}
+
+/** Cached kernels under schedules, by base kernel. */
+const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
+/** Maximum number of cached kernels per base, because arguments may depend on data. */
+const MOST_MADE = 256
+
+/** Applies the schedule of a branch to the base kernel. */
+function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, selection }: Decision): K {
+  const { schedule, args } = selection
+  const kernels = kernelsOf.get(base.compilation) ?? new Map<string, unknown>()
+  kernelsOf.set(base.compilation, kernels)
+  const key = appliedName(schedule, args)
+  const known =
+    (kernels.get(key) as K | undefined) ?? chosenHere(call, () => base.schedule(schedule, ...args))
+  if (!kernels.has(key) && kernels.size >= MOST_MADE) kernels.delete(kernels.keys().next().value!)
+  kernels.set(key, known)
+  return known
+}
+
+/** Runs `work`, and adds the place of the selection to its errors. */
+function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
+  try {
+    return work()
+  } catch (e) {
+    throw withPlace(e, span)
+  }
+}
+
+export function withPlace(e: unknown, span: Span): unknown {
+  if (!(e instanceof SptError)) return e
+  const labelled = new SptError(
+    e.diagnostics.map((d) =>
+      d.span ? { ...d, labels: [...(d.labels ?? []), { span, text: 'chosen here' }] } : { ...d, span },
+    ),
+  )
+  labelled.sources = e.sources
+  return labelled
+}
+
+/** Throws SptError `choose/requirement` if the sizes violate a requirement of the schedule. */
+function checkRequirements(
+  { choice, text }: DispatchCall,
+  { branch, call, selection }: Decision,
+  compilation: Compilation,
+  sizes: ReadonlyMap<string, number>,
+): void {
+  const broken = brokenFact(compilation.loops.facts, sizes)
+  if (!broken) return
+  fail({
+    code: 'choose/requirement',
+    message: `${choice.kernel}.${text} chooses ${selection.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    span: call.span,
+    ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
+    expected: 'a condition that implies the requirement of the schedule',
+    hint: `when (${[...branch.conditions.map((c) => c.text), factText(broken)].join(' and ')})`,
+  })
+}

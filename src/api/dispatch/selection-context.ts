@@ -1,0 +1,172 @@
+/** Properties of devices in conditions of dispatches: kind, figures and features. */
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.ts'
+import type { Var } from '../../ir/expressions/expr.ts'
+import { CPU_FEATURES } from '../../runtime/cpu.ts'
+import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'
+import { type CostModel, type ModelledDevice, selectionModel } from '../../search/model/trained-models.ts'
+import { expectArgument, expectEach, isRecord } from '../inputs/argument-checks.ts'
+
+/** Device for which a schedule is selected, or its kind. */
+export type SelectionContext =
+  | DeviceKind
+  | (Pick<Device, 'kind' | 'features'> & { readonly limits?: Pick<DeviceLimits, 'processors'> })
+
+/** Properties of a device of which only the kind is given; an open device reports its own. */
+export interface DeviceFacts {
+  /** Compute capability of the CUDA device: 9.0. */
+  readonly capability?: number | undefined
+  /** Number of multiprocessors (SMs) of the CUDA device. */
+  readonly processors?: number | undefined
+  /** Features for conditions with `has`: `['f16', 'subgroup_matrix(16, 16, 16, f16, f32)']`. */
+  readonly features?: readonly string[] | undefined
+}
+
+/** Throws SptError `api/argument` or `choose/unknown-feature` for invalid device properties. */
+export function checkDeviceFacts(
+  { capability, processors, features }: DeviceFacts,
+  questions: Iterable<DeviceQuestion>,
+): void {
+  expectArgument(
+    capability === undefined || typeof capability === 'number',
+    'the compute capability',
+    capability,
+    'a number: 9.0',
+  )
+  expectArgument(
+    processors === undefined || (Number.isSafeInteger(processors) && processors > 0),
+    'the number of multiprocessors',
+    processors,
+    'an integer that is positive: 132',
+  )
+  if (features === undefined) return
+  expectEach(
+    'features of the device',
+    features,
+    (f) => typeof f === 'string',
+    'text',
+    "'f16' or 'subgroup_size(32)'",
+  )
+  checkFeatures(
+    features,
+    [...questions].flatMap((q) => (q.kind === 'has' ? [wordOf(q.feature)] : [])),
+  )
+}
+
+/** Throws SptError `choose/unknown-feature` for names that are neither features of a device nor `mentioned`. */
+export function checkFeatures(features: readonly string[], mentioned: readonly string[] = []): void {
+  const candidates = [...new Set([...FEATURE_WORDS, ...mentioned])]
+  for (const name of features.map(wordOf))
+    if (!candidates.includes(name) && !EXPERIMENTAL.test(name))
+      fail({
+        code: 'choose/unknown-feature',
+        message: `no device has a feature ${name}`,
+        lookup: { name, candidates },
+        expected: candidates.join(', '),
+      })
+}
+
+/** Returns a device property as a number; booleans are 0 and 1. Throws SptError `api/argument`, `choose/unknown-…`. */
+export function deviceAnswer(
+  on: SelectionContext,
+  given: DeviceFacts,
+  question: DeviceQuestion,
+  variable: Var,
+): number {
+  const kind = kindOf(on)
+  switch (question.kind) {
+    case 'is':
+      return question.device === kind ? 1 : 0
+    case 'capability':
+      return kind === 'cuda' ? capabilityOf(on, given.capability, variable) : 0
+    case 'processors':
+      return processorsOf(on, given.processors, variable)
+    case 'cost_model':
+      return modelFor(on) ? 1 : 0
+    case 'has': {
+      const features = featuresOf(on, given.features, question.feature, variable)
+      return features.has(question.feature) ? 1 : 0
+    }
+  }
+}
+
+/** Returns the kind of a device. Throws SptError `api/argument`. */
+export function kindOf(on: SelectionContext): DeviceKind {
+  const kind: unknown = isRecord(on) ? on.kind : on
+  expectArgument(
+    (DEVICE_KINDS as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
+    'the device',
+    on,
+    `a device, or a kind of device: ${DEVICE_KINDS.join(', ')}`,
+  )
+  return kind as DeviceKind
+}
+
+const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
+/** The cost model of the device, or of its kind; null if there is none. Throws SptError `api/argument`. */
+export const modelFor = (on: SelectionContext): CostModel | null =>
+  selectionModel(kindOf(on), isNamed(on) ? on : undefined)
+
+/** Compute capability of a CUDA device: 9.0 if it has the feature `sm_90`; the given one without a device. */
+function capabilityOf(on: SelectionContext, given: number | undefined, { span }: Var): number {
+  const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
+  if (version) return Number(`${version[1]}.${version[2]}`)
+  if (given !== undefined) return given
+  return fail({
+    code: 'choose/unknown-capability',
+    message: 'missing compute capability (required by the dispatch)',
+    ...(span ? { span } : {}),
+    expected: 'a device, or a compute capability',
+    hint: 'pass the capability (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
+  })
+}
+
+/** Number of SMs. There is no default, because any number would select a branch. */
+function processorsOf(on: SelectionContext, given: number | undefined, { span }: Var): number {
+  const own = typeof on === 'string' ? undefined : on.limits?.processors
+  if (own !== undefined) return own
+  if (given !== undefined) return given
+  const kind = kindOf(on)
+  const give = 'processors: 132, or --processors 132 on the command line'
+  return fail({
+    code: 'choose/unknown-processors',
+    message:
+      kind === 'cuda'
+        ? 'missing number of SMs (required by the dispatch)'
+        : `${kind} devices do not report the number of SMs (required by the dispatch)`,
+    ...(span ? { span } : {}),
+    expected: 'a CUDA device, or the number of SMs',
+    hint:
+      kind === 'cuda'
+        ? `pass the number (${give}), or name a schedule (spt tune: a space)`
+        : `restrict the condition to CUDA (cuda and …), pass the number (${give}), or name a schedule (spt tune: a space)`,
+  })
+}
+
+/** Features of the device; the CPU device has the same ones everywhere. */
+function featuresOf(
+  on: SelectionContext,
+  given: readonly string[] | undefined,
+  feature: string,
+  { span }: Var,
+): ReadonlySet<string> {
+  if (typeof on !== 'string') return on.features
+  if (on === 'cpu') return CPU_FEATURES
+  if (given !== undefined) return new Set(given.map(canonical))
+  return fail({
+    code: 'choose/unknown-feature',
+    message: `missing features of the device (the dispatch depends on ${feature})`,
+    ...(span ? { span } : {}),
+    expected: 'a device, or a list of features',
+    hint: `pass all features (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule (spt tune: a space)`,
+  })
+}
+
+const wordOf = (feature: string): string => feature.split('(', 1)[0]!.trim()
+
+/** Returns the feature in the spelling that devices report. */
+function canonical(feature: string): string {
+  const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
+  return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))
+}

@@ -1,0 +1,276 @@
+/** Statistics of bound tensors for dispatches: sizes, and statistics of sparse structure. */
+import { byName } from '../../ast/by-name.ts'
+import { type Diagnostic, fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { Coverage, Statistic } from '../../elaborate/index.ts'
+import {
+  type Axis,
+  hasIndices,
+  hasIndptr,
+  isDense,
+  isStored,
+  parentOf,
+  segmentSize,
+} from '../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Expr, Var } from '../../ir/expressions/expr.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
+import { axesOfBinding } from '../../run/bind/binding-names.ts'
+import { type Bound, bindInputs } from '../../run/bind/index.ts'
+import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
+import { allAxesOf, callerTensor, isStructured } from '../../run/bind/sources/caller-tensors.ts'
+import { sourceOf } from '../../run/bind/sources/coordinate-sources.ts'
+import { DenseOnDevice } from '../../storage/dense-on-device.ts'
+import { missingValue } from '../../storage/missing-size.ts'
+import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
+import { type BoundValues, sizesOf } from '../inputs/bound-values.ts'
+import { residentStructure } from '../resident/resident-structure.ts'
+import { isWhole, needsValues, setsOf, storedFraction } from './fill-ratio.ts'
+import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
+
+/** Returns a bound tensor by coordinates. Throws SptError `bind/…`. */
+function elementsOf(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+  sizes: ReadonlyMap<string, number>,
+): CoordTensor {
+  const { columns, tensor: t } = sourceOf(kernel, name, tensor, sizes)
+  const { shape, dtype } = tensor
+  return { kind: 'coords', shape, coords: columns, values: t?.values ?? null, dtype }
+}
+
+/** Sizes and statistics of one binding, each computed once on demand. */
+export class Statistics {
+  readonly #kernel: Kernel1
+  readonly #given: BoundValues
+  readonly sizes: ReadonlyMap<string, number>
+  readonly #axes: ReadonlyMap<string, Axis>
+  readonly #lengths = new Map<string, Lengths>()
+  /** Downloaded offsets of resident tensors, by axis. */
+  readonly #downloaded = new Map<string, ArrayLike<number>>()
+  /** Resident tensors without values, by name. */
+  readonly #structures = new Map<string, Tensor>()
+  readonly #coverages = new Map<Coverage, number>()
+  /** Names of statistics that only runs can measure. */
+  readonly unknown = new Set<string>()
+  #whole: ReadonlyMap<string, Int32Array | null> | undefined
+
+  constructor(kernel: Kernel1, given: BoundValues) {
+    this.#kernel = kernel
+    this.#given = given
+    this.sizes = sizesOf(kernel, given)
+    this.#axes = allAxesOf(kernel)
+  }
+
+  /** Returns true if the caller gave the statistic. */
+  isTold(name: string): boolean {
+    return this.#given.statistics.has(name)
+  }
+
+  /** Returns the value of a size. Throws SptError `bind/missing-size`. */
+  size(name: string): number {
+    return this.sizes.get(name) ?? fail(this.#missing(name))
+  }
+
+  #missing(name: string): Diagnostic {
+    return missingValue({ name, of: `(${this.#given.by} depends on it)` })
+  }
+
+  /** Downloads the required data of resident tensors: offsets per axis, or all coordinates for fill ratios. */
+  async download(wanted: ReadonlyMap<string, Statistic>): Promise<void> {
+    for (const [name, s] of wanted) {
+      if (this.#given.statistics.has(name)) continue
+      if (s.kind === 'fill_ratio') {
+        const r = this.#given.resident[s.tensor]
+        if (r && !needsValues(s)) this.#structures.set(s.tensor, await residentStructure(r))
+        continue
+      }
+      const axis = s.kind === 'nnz' ? this.#lastAxis(s.tensor) : s.axis
+      for (const r of Object.values(this.#given.resident)) {
+        const column = axis !== undefined && r.kind === 'stored' ? r.levels.get(axis)?.indptr : undefined
+        if (axis === undefined || !column || this.#downloaded.has(axis)) continue
+        this.#downloaded.set(axis, (await r.queue.download(column)) as Int32Array)
+      }
+    }
+  }
+
+  /** Returns the value of a statistic. Throws SptError `choose/unknown-statistic`, and like `bindInputs` for invalid structure. */
+  of(s: Statistic, asked: Var): number {
+    const given = this.#given.statistics.get(asked.name)
+    if (given !== undefined) return given
+    if (s.kind === 'fill_ratio') return this.#covered(s, asked)
+    return s.kind === 'nnz' ? this.#elements(s.tensor, asked) : this.#of(s.axis, asked)[s.kind]
+  }
+
+  #covered(c: Coverage, asked: Var): number {
+    const before = this.#coverages.get(c)
+    if (before !== undefined) return before
+    const { tensors } = this.#given
+    const name = c.tensor
+    const own = tensors[name] ?? this.#structures.get(name) ?? this.#random(name)
+    const beside = this.#besides(c)
+    const axes = axesOfBinding(this.#kernel, name)
+    // Arrays of a format are not over the kernel's axes.
+    const isOwn = own?.kind !== 'stored' || namedArrays(own).every(([axis]) => axes.includes(axis))
+    if (!own || own instanceof DenseOnDevice || !isOwn || !beside) {
+      // A run will measure it; until then the fill ratio counts as 1.
+      if (!c.live) return this.#unknown(asked, name)
+      this.unknown.add(asked.name)
+      return 1
+    }
+    const found = storedFraction(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), beside)
+    this.#coverages.set(c, found)
+    return found
+  }
+
+  /**
+   * Returns the format arguments for a fill ratio, including masks that the kernel has as tensors; undefined if only runs can determine
+   * them.
+   */
+  #besides(c: Coverage): Readonly<Record<string, Tensor>> | undefined {
+    const { tensors, beside } = this.#given
+    if (c.live && !isWhole(c)) return undefined
+    const own: [string, Tensor][] = []
+    for (const name of setsOf(c)) {
+      if (name in beside || !this.#kernel.buffers.some((b) => b.name === name)) continue
+      const mask = tensors[name] ?? this.#random(name)
+      if (!mask || mask instanceof DenseOnDevice) return undefined
+      own.push([name, elementsOf(this.#kernel, name, mask, this.sizes)])
+    }
+    return { ...beside, ...byName(own) }
+  }
+
+  /** The random tensor that binding generates for an unbound input; undefined without a seed. */
+  #random(tensor: string): Tensor | undefined {
+    if (this.#given.seed === undefined) return undefined
+    const bound = this.#bare(tensor)
+    return bound.dense.get(tensor) ?? bound.sources().find((s) => s.name === tensor)?.tensor ?? undefined
+  }
+
+  #of(axis: string, asked: Var): Lengths {
+    let known = this.#lengths.get(axis)
+    if (!known) {
+      const brought = this.#downloaded.get(axis) ?? this.#brought(axis)
+      known = (brought && lengthsOf(brought)) ?? this.#built(axis, asked)
+      this.#lengths.set(axis, known)
+    }
+    return known
+  }
+
+  /** Offsets of an axis that only one bound tensor has: ready-made, or counted from sorted coordinates. Otherwise undefined. */
+  #brought(axis: string): ArrayLike<number> | undefined {
+    const from = Object.entries(this.#given.tensors).filter(([name]) =>
+      axesOfBinding(this.#kernel, name).includes(axis),
+    )
+    const [only] = from
+    if (!only || from.length > 1) return undefined
+    const [name, tensor] = only
+    if (tensor.kind === 'coords') return this.#counted(axis, name, tensor)
+    const indptr: unknown = tensor.kind === 'stored' ? tensor.arrays[axis]?.indptr : undefined
+    return indptr instanceof Int32Array ? indptr : undefined
+  }
+
+  /** Counts the offsets of an axis under a dense root axis; undefined if this does not apply. */
+  #counted(name: string, tensor: string, { coords }: CoordTensor): Int32Array | undefined {
+    const axis = this.#axes.get(name)
+    const parent = axis && this.#axes.get(parentOf(axis) ?? '')
+    if (!hasIndptr(axis) || !hasIndices(axis) || !axis.unique) return undefined
+    if (!isDense(parent) || parent.parent !== null) return undefined
+    if ([...freeVars(parent.extent)].some((v) => !this.sizes.has(v))) return undefined
+    const over = axesOfBinding(this.#kernel, tensor)
+    const [rows, columns] = [coords[over.indexOf(parent.name)], coords[over.indexOf(name)]]
+    return rows && columns && offsetsOf(rows, columns, Math.max(0, evaluate(parent.extent, this.sizes)))
+  }
+
+  /** Statistics from the structure that binding builds of all bound or random data. */
+  #built(axis: string, asked: Var): Lengths {
+    this.#whole ??= this.#structure(axis, asked)
+    const indptr = this.#whole.get(axis)
+    return (indptr && lengthsOf(indptr)) ?? this.#unknown(asked, axis)
+  }
+
+  /** Binds the sparse tensors only, without values. */
+  #structure(axis: string, asked: Var): ReadonlyMap<string, Int32Array | null> {
+    const { tensors, seed } = this.#given
+    const from = Object.keys(tensors).filter((n) => axesOfBinding(this.#kernel, n).includes(axis))
+    if (from.length === 0 && seed === undefined) return this.#unknown(asked, axis)
+    const out = new Map<string, Int32Array | null>()
+    for (const { levels } of this.#bare().storages.values())
+      for (const [name, level] of levels) out.set(name, level.indptr)
+    return out
+  }
+
+  /** Binds without values of sparse tensors. `also`: name of a further tensor, which may be dense. */
+  #bare(also?: string): Bound {
+    const { tensors, seed } = this.#given
+    const isSparse = (over: readonly string[]): boolean => over.some((a) => isStructured(this.#axes, a))
+    const bare = Object.entries(tensors)
+      .filter(([name]) => isSparse(axesOfBinding(this.#kernel, name)))
+      .map(([name, t]) => [name, t.kind === 'dense' ? t : { ...t, values: null }] as const)
+    const buffers = this.#kernel.buffers.filter(
+      (b) =>
+        b.role !== 'in' || b.name === also || (isSparse(b.axes) && (b.name in tensors || seed !== undefined)),
+    )
+    const params = this.#kernel.params.filter((p) => p.kind === 'size')
+    // The message is that of `size`, so that a size in conditions is reported once.
+    const missing = openParams({ ...this.#kernel, params }).filter((p) => !this.sizes.has(p.name))
+    if (missing.length > 0) throw new SptError(missing.map((p) => this.#missing(p.name)))
+    return bindInputs(
+      { ...this.#kernel, params, buffers },
+      {
+        tensors: Object.fromEntries(bare),
+        params: Object.fromEntries([...this.sizes].filter(([n]) => params.some((p) => p.name === n))),
+        ...(seed === undefined ? {} : { seed }),
+      },
+    )
+  }
+
+  #lastAxis(tensor: string): string | undefined {
+    return callerTensor(this.#kernel, tensor)?.axes.findLast((a) => {
+      const axis = this.#axes.get(a)
+      return axis !== undefined && hasIndptr(axis)
+    })
+  }
+
+  /** Number of elements: the product of the positions of each chain's last axis. */
+  #elements(tensor: string, asked: Var): number {
+    const axes = callerTensor(this.#kernel, tensor)?.axes ?? []
+    const parents = new Set(axes.map((a) => parentOf(this.#axes.get(a)!)))
+    return axes.filter((a) => !parents.has(a)).reduce((n, a) => n * this.#positions(a, asked), 1)
+  }
+
+  #positions(name: string, asked: Var): number {
+    const axis = this.#axes.get(name)
+    if (!axis) return this.#unknown(asked, name)
+    if (hasIndptr(axis)) return this.#of(name, asked).count
+    const parent = parentOf(axis)
+    const above = parent === null ? 1 : this.#positions(parent, asked)
+    const each = isStored(axis) ? segmentSize(axis) : null
+    return each ? above * this.#evaluated(each) : this.#unknown(asked, name)
+  }
+
+  #evaluated(e: Expr): number {
+    for (const name of freeVars(e)) if (!this.sizes.has(name)) this.size(name)
+    return Math.max(0, evaluate(e, this.sizes))
+  }
+
+  /** Throws `choose/unknown-statistic`. `of`: an axis, or a tensor that is needed by coordinates. */
+  #unknown(asked: Var, of: string): never {
+    const isTensor = callerTensor(this.#kernel, of) !== undefined
+    const resident = Object.entries(this.#given.resident).find(([name]) =>
+      isTensor ? name === of : axesOfBinding(this.#kernel, name).includes(of),
+    )
+    return fail({
+      code: 'choose/unknown-statistic',
+      message: `missing ${asked.name} (required by the dispatch)`,
+      ...(asked.span ? { span: asked.span } : {}),
+      expected: isTensor
+        ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host if the condition needs them' : ''}`
+        : resident
+          ? `arrays over ${of}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`
+          : `a tensor over ${of}, or its structure`,
+      hint: `give a number: statistics: { '${asked.name}': … } (--size '${asked.name}=…' on the command line), or name a schedule (spt tune: a space)`,
+    })
+  }
+}

@@ -1,0 +1,310 @@
+/** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import type { Choice, Schedule } from '../../elaborate/index.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { memoize } from '../../ir/memoize.ts'
+import { Compilation } from '../../run/compile/compile.ts'
+import type { Device } from '../../runtime/device.ts'
+import {
+  type FormatInput,
+  formatInputs,
+  formatInputsOfChoice,
+  inputsOfFormats,
+} from '../../schedule/coordinates/as/format-inputs.ts'
+import { type UsedFormat, usedFormats } from '../../schedule/coordinates/as/used-formats.ts'
+import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
+import type { SketchDevice } from '../../search/sketch/index.ts'
+import {
+  fastestCandidates,
+  isUnscheduled,
+  type ScheduleCandidate,
+  scheduleCandidates,
+} from '../auto-schedule/schedule-candidates.ts'
+import { compileDefault, compileSchedule } from '../compiled/compile-kernel.ts'
+import type { CompiledKernel, CompiledSchedule, RunInputs } from '../compiled/compiled.ts'
+import { CompiledDispatch } from '../dispatch/compiled-dispatch.ts'
+import { type DispatchCall, dispatchCall } from '../dispatch/dispatch-conditions.ts'
+import {
+  fetchedRequest,
+  type OpenDispatch,
+  type SelectedKernel,
+  type SelectionContext,
+  type SelectionInputs,
+  selectSchedule,
+} from '../dispatch/schedule-selection.ts'
+import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
+import { valuesIn } from '../inputs/bound-inputs.ts'
+import { declaredOf } from '../inputs/bound-values.ts'
+import { formatInputsFor } from '../inputs/format-input-binding.ts'
+import type { Surroundings } from './kernel-scope.ts'
+import { type MicroTile, microTiles } from './micro-tiles.ts'
+import { UnboundSpace } from './space.ts'
+import { SteppedKernel } from './stepped-kernel.ts'
+import type { TraceStep } from './trace-text.ts'
+
+export type { TraceStep } from './trace-text.ts'
+
+/** A kernel under the selected schedule. */
+export type Variant = SelectedKernel<Kernel>
+
+/** Serialisable description of a kernel: its program, and the steps applied so far. */
+export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
+  readonly name: string
+  /** `false`: the program was loaded without device code (`instructions: false`). */
+  readonly instructions: boolean
+  readonly trace: readonly TraceStep[]
+}
+
+export class Kernel extends SteppedKernel<Kernel> {
+  /** Dispatch that selects the schedule when data are bound. */
+  readonly #choice: DispatchCall | null
+
+  constructor(compilation: Compilation, around: Surroundings, dispatch: DispatchCall | null = null) {
+    super(compilation, around)
+    this.#choice = dispatch
+  }
+
+  static of(kernel: Kernel1, around: Surroundings): Kernel {
+    return new Kernel(Compilation.of(kernel, around.observer), around)
+  }
+
+  /** Stages and plan as data. @throws SptError `choose/open` if the schedule is selected when data are bound */
+  override get compilation(): Compilation {
+    if (this.#choice) stillOpen(this.#choice.choice)
+    return super.compilation
+  }
+
+  /** Names of the kernel's schedules in the program. */
+  get schedules(): readonly string[] {
+    return [...this.surroundings.schedules.keys()]
+  }
+
+  /** Formats with their arguments, in which schedules of the program store tensors of the kernel. */
+  get usedFormats(): readonly UsedFormat[] {
+    return usedFormats(this.surroundings.schedules.values(), this.surroundings.choices.values())
+  }
+
+  /**
+   * Lists and sets required by the formats of its schedules and spaces, by the names under which they are bound. If you name a
+   * dispatch: those of its schedules.
+   */
+  formatInputs(choice?: string): ReadonlyMap<string, FormatInput> {
+    const one = choice === undefined ? undefined : this.surroundings.choices.get(choice)
+    return one ? formatInputsOfChoice(one) : formatInputsIn(this.surroundings)
+  }
+
+  /** `formatInputs`, and the lists and sets of all formats of the program, by the names of their parameters. */
+  get allFormatInputs(): ReadonlyMap<string, FormatInput> {
+    return allFormatInputsIn(this.surroundings)
+  }
+
+  /** Description from which a worker thread rebuilds the kernel; `null` if its steps are observed, or a dispatch is open. */
+  get origin(): KernelOrigin | null {
+    const { sources, own, observer } = this.surroundings
+    if (observer || this.#choice) return null
+    return { name: this.name, sources, instructions: own === null, trace: this.toJSON() }
+  }
+
+  /** Names of its dispatches: schedules declared with `choose`. */
+  get dispatches(): readonly string[] {
+    return [...this.surroundings.choices.keys()]
+  }
+
+  /** Names of its search spaces in the program. */
+  get spaces(): readonly string[] {
+    return [...this.surroundings.spaces.keys()]
+  }
+
+  /**
+   * A search space of the program. Arguments are positional; omitted ones take their defaults.
+   * @throws SptError `api/unknown-space`
+   */
+  space(name: string, ...args: (number | undefined)[]): UnboundSpace<Kernel> {
+    const space =
+      this.surroundings.spaces.get(name) ??
+      fail({
+        code: 'api/unknown-space',
+        message: `kernel ${this.name} has no space ${nameText(name)}`,
+        lookup: { name: nameText(name), candidates: this.spaces },
+        expected: this.spaces.length > 0 ? `one of ${this.spaces.join(', ')}` : 'a kernel with spaces',
+        hint: 'declare the space in the program, or make a space of a function',
+      })
+    return new UnboundSpace(space, new Kernel(this.compilation, this.surroundings), args)
+  }
+
+  /** Name of the open dispatch: the applied one, or `auto` for a kernel without steps; otherwise `null`. */
+  get dispatch(): string | null {
+    return (this.#choice?.choice ?? this.#usual)?.name ?? null
+  }
+
+  /**
+   * Formats that gather the nonzeros of a dense input along each permutable dimension (PIT micro-tiles).
+   * @param tile - Extents of the dense tile by name of an axis; default 32
+   */
+  microTiles(tile: Readonly<Record<string, number>> = {}): readonly MicroTile[] {
+    return microTiles(Kernel.of(this.source, this.surroundings), tile)
+  }
+
+  /** Parameters of a schedule, dispatch or space in order; `required`: it has no default. @throws SptError `api/unknown-schedule` */
+  parameters(name: string): readonly { readonly name: string; readonly required: boolean }[] {
+    const { choices, spaces } = this.surroundings
+    const { params } = choices.get(name) ?? spaces.get(name) ?? this.#schedule(name)
+    return params.map((p) => ({ name: p.name, required: p.default === null }))
+  }
+
+  /** Steps of a schedule of the program. Arguments are positional; omitted ones take their defaults. */
+  steps(name: string, ...args: (number | undefined)[]): readonly Step[] {
+    return stepsOf(this.#schedule(name), args)
+  }
+
+  /**
+   * Applies a schedule of the program: `apply(steps(name, …))`. A dispatch stays open until `compile` or `choose`.
+   * @throws SptError `api/unknown-schedule`, `schedule/…`
+   */
+  schedule(name: string, ...args: (number | undefined)[]): Kernel {
+    const choice = this.surroundings.choices.get(name)
+    if (!choice) return this.after(this.steps(name, ...args), name)
+    return new Kernel(this.compilation, this.surroundings, dispatchCall(choice, args))
+  }
+
+  /**
+   * Selects a schedule of the open dispatch for a device or a kind of device, and returns the kernel under it.
+   * @throws SptError `choose/…`, `bind/…`
+   */
+  async choose(on: SelectionContext, inputs: SelectionInputs): Promise<Variant> {
+    const open = this.#opened()
+    if (!open)
+      return fail({
+        code: 'choose/decided',
+        message: `the schedule of ${this.name} has no open decisions`,
+        expected:
+          this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
+        hint: 'call compile(device)',
+      })
+    return selectSchedule(await fetchedRequest(open, on, inputs), on)
+  }
+
+  /**
+   * The schedule of the auto-scheduler for a kernel without steps on loops: register accumulators on the CPU; elements, lanes or
+   * work partitions over threads on GPUs. Returns the kernel itself if all candidates are rejected.
+   * @param sizes - Sizes by name; the schedule may require them or their divisors
+   * @param tensors - Data on which the cost model compares the candidates; default: the heuristic choice
+   */
+  autoSchedule(
+    device: SketchDevice | Device,
+    sizes?: Readonly<Record<string, number>>,
+    tensors?: RunInputs['tensors'],
+  ): Kernel {
+    return this.#forms(device, sizes, tensors, 1)[0]?.kernel ?? this
+  }
+
+  /**
+   * Candidates that `autoSchedule` compares, the selected one first, with predicted times in milliseconds. Empty if the kernel has
+   * steps on loops, or if all candidates are rejected.
+   */
+  scheduleCandidates(
+    device: SketchDevice | Device,
+    sizes?: Readonly<Record<string, number>>,
+    tensors?: RunInputs['tensors'],
+  ): readonly ScheduleCandidate<Kernel>[] {
+    return this.#forms(device, sizes, tensors)
+  }
+
+  #forms(
+    device: SketchDevice | Device,
+    sizes?: Readonly<Record<string, number>>,
+    tensors?: RunInputs['tensors'],
+    most?: number,
+  ): readonly ScheduleCandidate<Kernel>[] {
+    const kind = typeof device === 'string' ? device : device?.kind
+    expectArgument(DEVICE_KINDS.includes(kind), 'the kind of a device', kind, DEVICE_KINDS.join(', '))
+    const free = isUnscheduled(this.compilation)
+    if (free && tensors !== undefined) {
+      // Lists, sets and parts of formats do not affect the loop partition; unknown names are rejected.
+      const used = this.formatInputs()
+      const taken = formatInputsFor(this.compilation.kernel, tensors, used)
+      const declared = declaredOf(this.source, taken, used)
+      const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
+      return fastestCandidates<Kernel>(this, device, values)
+    }
+    checkSizes(this.source, sizes)
+    return free ? scheduleCandidates<Kernel>(this, kind, sizes, most) : []
+  }
+
+  /**
+   * Compiles for a device. If a dispatch is open, or no step was applied and the program has a dispatch `auto`, each binding
+   * selects the schedule. A kernel without steps on loops runs under the auto-scheduler: on GPUs, the candidate is selected when data are
+   * bound, and resident data run as `parallel()`. Steps that bind no threads run as `parallel()` on GPUs.
+   * @throws SptError `device/compile`, `device/no-instruction`, `emit/…`, `plan/…`
+   */
+  async compile(device: Device): Promise<CompiledKernel> {
+    checkDevice(device)
+    const open = this.#opened()
+    return open ? new CompiledDispatch(open, device) : (await this.compileDefault(device)).compiled
+  }
+
+  /** Compiles the default schedule, as `compile` does without an open dispatch; returns also the kernel under this schedule. */
+  async compileDefault(
+    device: Device,
+  ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledSchedule }> {
+    checkDevice(device)
+    return compileDefault<Kernel>(this, device)
+  }
+
+  /** Compiles with the applied steps and no others; nests on which no thread is bound run as `parallel()`, if the device permits. */
+  async compileSchedule(device: Device): Promise<CompiledSchedule> {
+    checkDevice(device)
+    return compileSchedule<Kernel>(this, device)
+  }
+
+  /** Default dispatch of a kernel without steps. */
+  get #usual(): Choice | undefined {
+    const { coordSteps, onLoops } = super.compilation
+    return coordSteps.length === 0 && !onLoops ? this.surroundings.choices.get('auto') : undefined
+  }
+
+  #opened(): OpenDispatch<Kernel> | null {
+    if (this.#choice) return { ...this.#choice, base: new Kernel(super.compilation, this.surroundings) }
+    const usual = this.#usual
+    return usual ? { ...dispatchCall(usual, []), base: this, isDefault: true } : null
+  }
+
+  #schedule(name: string): Schedule {
+    const choice = this.surroundings.choices.get(name)
+    if (choice) stillOpen(choice)
+    return (
+      this.surroundings.schedules.get(name) ??
+      fail({
+        code: 'api/unknown-schedule',
+        message: `kernel ${this.name} has no schedule ${nameText(name)}`,
+        lookup: { name: nameText(name), candidates: [...this.schedules, ...this.dispatches] },
+        expected:
+          this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
+        hint: `leave it out to let the compiler select one, or declare \`schedule ${this.name}.NAME { … }\``,
+      })
+    )
+  }
+
+  protected with(c: Compilation): Kernel {
+    return new Kernel(c, this.surroundings)
+  }
+}
+
+const formatInputsIn = memoize((s: Surroundings) =>
+  formatInputs(s.schedules.values(), s.spaces.values(), s.choices.values()),
+)
+
+const allFormatInputsIn = memoize(
+  (s: Surroundings): ReadonlyMap<string, FormatInput> =>
+    new Map([...inputsOfFormats(s.formats.values()), ...formatInputsIn(s)]),
+)
+
+function stillOpen({ kernel, name, branches }: Choice): never {
+  return fail({
+    code: 'choose/open',
+    message: `${kernel}.${name} is chosen when data are bound, and has no steps before`,
+    expected: 'compile(device), or choose(device, inputs)',
+    hint: `name a schedule of the kernel: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+  })
+}

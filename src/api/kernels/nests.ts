@@ -1,0 +1,77 @@
+/** The loops of a kernel as data, for programs that schedule arbitrary formats. */
+import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
+import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { printExpr, printMode } from '../../ir/print/print-stage2.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
+import { walkStmts } from '../../ir/statements/tree.ts'
+import { loopNames } from '../../schedule/names/loop-names.ts'
+import type { LoopRef } from '../../schedule/names/loop-ref.ts'
+
+/** A top-level loop nest: one launch, unless it is merged with others. */
+export interface Nest {
+  /** Name of the iteration, or of the step that created it. */
+  readonly name: string
+  /** Global buffers that the nest writes, without its local copies. */
+  readonly writes: readonly string[]
+  /** Loops, outer before inner. */
+  readonly loops: readonly NestLoop[]
+}
+
+export interface NestLoop {
+  /** Name as in steps: with its nest if another loop has the same name. */
+  readonly name: string
+  /** Handle that stays valid through later steps that rename or nest the loop. */
+  readonly handle: LoopRef
+  readonly role: LoopRole
+  /** Number of iterations, as text over sizes and enclosing loops. */
+  readonly extent: string
+  /** Number of iterations if constant; otherwise null. */
+  readonly constant: number | null
+  /** Mode: `serial`, a hardware axis (`block.x`), `unroll(4)`, `vectorize`, … */
+  readonly kind: string
+  /** Names of the enclosing loops, outermost first. */
+  readonly enclosingLoops: readonly string[]
+  /** Names of the enclosing loops on which its extent or conditions depend, so it must stay inside them. */
+  readonly dependsOn: readonly string[]
+}
+
+/** Returns all nests, in execution order. */
+export function nestsOf({ body, buffers }: Kernel2, handle: (loop: For) => LoopRef): readonly Nest[] {
+  const names = loopNames(body)
+  const global = new Set(buffers.map((b) => b.name))
+  return Object.freeze(
+    body.flatMap((s): Nest[] => {
+      if (s.kind !== 'for') return []
+      const writes = Object.freeze([...writesOf([s])].filter((b) => global.has(b)))
+      return [Object.freeze({ name: s.nest, writes, loops: loopsIn(s, names, handle) })]
+    }),
+  )
+}
+
+function loopsIn(
+  top: For,
+  names: ReadonlyMap<string, string>,
+  handle: (loop: For) => LoopRef,
+): readonly NestLoop[] {
+  const roles = rolesIn(top)
+  const out: NestLoop[] = []
+  walkStmts([top], (l, path) => {
+    if (l.kind !== 'for') return
+    const needed = new Set([l.extent, ...l.guards].flatMap((e) => [...freeVars(e)]))
+    const called = (of: readonly For[]) => Object.freeze(of.map((p) => names.get(p.var)!))
+    out.push(
+      Object.freeze({
+        name: names.get(l.var)!,
+        handle: handle(l),
+        role: roles.get(l.var)!,
+        extent: printExpr(l.extent),
+        constant: l.extent.kind === 'const' ? l.extent.value : null,
+        kind: printMode(l.mode).trim().slice(1) || 'serial',
+        enclosingLoops: called(path),
+        dependsOn: called(path.filter((p) => needed.has(p.var))),
+      }),
+    )
+  })
+  return Object.freeze(out)
+}

@@ -1,0 +1,206 @@
+/** Schedule steps as methods: each returns a new kernel, or throws with the reason. */
+import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { type Expr, int } from '../../ir/expressions/expr.ts'
+import type { AnyFormat } from '../../ir/formats/format.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import { COORD_STEPS } from '../../schedule/coordinates/primitives.ts'
+import type { CoordStep } from '../../schedule/coordinates/steps.ts'
+import { isHandle, type LoopHandle, type LoopRef } from '../../schedule/names/loop-ref.ts'
+import type { Declared } from '../../schedule/primitive.ts'
+import { LOOP_STEPS } from '../../schedule/primitives.ts'
+import type { MemoryScope } from '../../schedule/steps/arguments.ts'
+import type { LoopStep } from '../../schedule/steps/steps.ts'
+import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
+import { ErrorSources } from '../programs/error-sources.ts'
+import { chooseFormat } from '../programs/format-lookup.ts'
+import { instrOf, placeOf } from './instruction-lookup.ts'
+import type { Surroundings } from './kernel-scope.ts'
+import { parseSizes } from './size-expressions.ts'
+
+/** Camel-case name of a step: `cacheRead` for `cache_read`. */
+type MethodName<Word> = Word extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<MethodName<Rest>>}`
+  : Word
+
+/** A method for each primitive of a list, with its declared parameters. */
+type Methods<L extends Readonly<Record<string, Declared<unknown, never>>>, K> = {
+  readonly [W in keyof L as MethodName<W>]: (...args: Parameters<L[W]['given']>) => K
+}
+
+type Capacity = number | string | Expr
+
+export interface Steps<K>
+  extends Methods<typeof LOOP_STEPS, K>,
+    Methods<Pick<typeof COORD_STEPS, 'attach' | 'mask' | 'drop'>, K> {}
+
+/** `K`: the type of the kernel that a step returns. */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
+export abstract class Steps<K> extends ErrorSources {
+  protected abstract get surroundings(): Surroundings
+  /** Stage I of the unscheduled kernel. */
+  abstract get source(): Kernel1
+  /** True if steps on coordinates may still be applied. */
+  protected abstract get onCoordinates(): boolean
+  /** The current loop of a handle, or its name as an iterator, because iterators have no handles. */
+  protected abstract current(handle: LoopHandle, asIterator: boolean): LoopRef
+  protected abstract onCoord(step: CoordStep): K
+  protected abstract onLoop(step: LoopStep): K
+
+  /**
+   * Stores `buffer` (and tensors with the same structure) in a format: by name (`as('A', 'blocks', 16)`), as written in a schedule
+   * (`as('A', 'blocks(16) where (density(16) >= 0.5) + rows')`), or as a format of another program. Arguments are numbers, and names of
+   * bound lists and sets.
+   *
+   * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
+   */
+  as(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): K {
+    const { call } = COORD_STEPS.as
+    const chosen = showingCall(call, () => chooseFormat(format, args, this.surroundings.formats))
+    return this.onCoord({ kind: 'as', buffer, ...chosen })
+  }
+
+  /**
+   * Builds the format at run time, from the elements of the dense tensor `buffer` that differ from its fill value. `buffer` is an input,
+   * or written by earlier iterations. Its values are not copied (`A as FORMAT live in place`), unless `{ inPlace: false }` is set (`A as
+   * FORMAT live`).
+   * Arguments as in `as`, followed by options. `capacity`: maximum number of positions per list, a number or an expression over sizes (`'n
+   * / 2'`); a list of these for several parts. `total`: maximum number in all lists, which are then stored contiguously. `for`: further
+   * iterations that use the same lists, as far as `mask` permits.
+   *
+   * @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do
+   */
+  live(
+    buffer: string,
+    format: string | AnyFormat,
+    ...args: readonly (
+      | number
+      | string
+      | {
+          readonly capacity?: Capacity | readonly Capacity[]
+          readonly total?: Capacity | readonly Capacity[]
+          readonly for?: readonly string[]
+          readonly inPlace?: boolean
+        }
+    )[]
+  ): K {
+    const last = args.at(-1)
+    const isGiven = typeof last === 'object' && last !== null
+    const options = isGiven ? last : {}
+    expectOptions('live', options, ['capacity', 'total', 'for', 'inPlace'])
+    const { inPlace = true, for: carried, ...capacities } = options
+    expectArgument(typeof inPlace === 'boolean', 'inPlace of live', inPlace, 'true or false')
+    for (const [name, n] of Object.entries(capacities).flatMap(([name, x]) =>
+      [x].flat().map((n) => [name, n] as const),
+    ))
+      expectArgument(
+        typeof n !== 'number' || (Number.isInteger(n) && n >= 0 && n < 2 ** 31),
+        `${name} of live`,
+        n,
+        'an integer from 0 to 2147483647, or an expression over sizes as a text',
+      )
+    const given = Object.entries(capacities).flatMap(([name, x]) =>
+      x === undefined
+        ? []
+        : [[name, Array.isArray(x) ? x.map((e) => this.#capacity(e)) : this.#capacity(x)] as const],
+    )
+    const numbers = (isGiven ? args.slice(0, -1) : args) as readonly (number | string)[]
+    const chosen = chooseFormat(format, numbers, this.surroundings.formats)
+    return this.onCoord({
+      kind: 'as',
+      buffer,
+      ...chosen,
+      live: inPlace ? 'live in place' : 'live',
+      ...Object.fromEntries(given),
+      ...(carried !== undefined && { for: carried }),
+    })
+  }
+
+  #capacity<T>(x: T): T | Expr {
+    if (typeof x === 'number') return int(x)
+    return typeof x === 'string' ? parseSizes(x, this.source) : x
+  }
+
+  static {
+    for (const word of new Set([...Object.keys(COORD_STEPS), ...Object.keys(LOOP_STEPS)])) {
+      const name = word.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+      if (Object.hasOwn(Steps.prototype, name)) continue
+      const [coords, loops] = [find(COORD_STEPS, word), find(LOOP_STEPS, word)]
+      const { length } = (loops ?? coords!).given
+      const method = function (this: Steps<unknown>, ...args: unknown[]): unknown {
+        // Acts on coordinates while that is possible.
+        const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
+        const primitive = onCoords ? coords : loops!
+        const loop = (h: LoopHandle): LoopRef => this.current(h, onCoords)
+        const step = showingCall(primitive.call, () => {
+          expectNoMore(name, length, args)
+          const given = primitive.given(...args.map((a) => withLoops(a, loop)))
+          return { kind: word, ...fieldsOf(given, this.surroundings) }
+        })
+        return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)
+      }
+      Object.defineProperty(method, 'name', { value: name })
+      Object.defineProperty(Steps.prototype, name, { value: method, writable: true, configurable: true })
+      if (word === name) continue
+      const value = misspelt(word, name, loops ?? coords!)
+      Object.defineProperty(Steps.prototype, word, { value, writable: true, configurable: true })
+    }
+  }
+}
+
+/**
+ * Returns a method that throws `api/step-name`. It replaces a method with the `.spt` name of the step, which JavaScript would report as
+ * "not a function".
+ */
+function misspelt(word: string, name: string, { call }: AnyDeclared): () => never {
+  return () =>
+    fail({
+      code: 'api/step-name',
+      message: `in TypeScript the step ${word} is called ${name}`,
+      hint: `write \`${call}\``,
+    })
+}
+
+/** Runs `work`; errors about arguments show an example call. */
+function showingCall<T>(call: string, work: () => T): T {
+  const done = resultOrError(work)
+  if (!(done instanceof SptError)) return done
+  const { diagnostics, sources } = done
+  const shown = new SptError(diagnostics.map((d) => ({ ...d, hint: d.hint ?? `write \`${call}\`` })))
+  shown.sources = sources
+  throw shown
+}
+
+/** Replaces the loop handles in arguments. */
+function withLoops(given: unknown, loop: (h: LoopHandle) => LoopRef): unknown {
+  if (Array.isArray(given)) return given.map((g) => withLoops(g, loop))
+  if (isHandle(given)) return loop(given)
+  const options = isRecord(given) && Object.values(given).some(isHandle)
+  return options ? Object.fromEntries(Object.entries(given).map(([k, g]) => [k, withLoops(g, loop)])) : given
+}
+
+type AnyDeclared = Declared<unknown, readonly unknown[]>
+function find(list: object, word: string): AnyDeclared | undefined {
+  return Object.hasOwn(list, word) ? (list as Readonly<Record<string, AnyDeclared>>)[word] : undefined
+}
+
+/** Rejects surplus arguments, which JavaScript would drop. Variadic methods have a length of 0. */
+function expectNoMore(word: string, parameters: number, args: readonly unknown[]): void {
+  expectArgument(
+    parameters === 0 || args.length <= parameters,
+    `argument ${parameters + 1} of ${word}`,
+    args[parameters],
+    parameters === 1 ? 'one argument' : `at most ${parameters} arguments`,
+  )
+}
+
+/** Converts arguments to fields of a step: resolves declared memories and instructions, and omits undefined fields. */
+const fieldsOf = (given: object, surroundings: Surroundings): object =>
+  Object.fromEntries(
+    Object.entries(given).flatMap(([field, value]): [string, unknown][] => {
+      if (field === 'place') return Object.entries(placeOf(value as MemoryScope, surroundings))
+      if (field === 'instr') return [[field, instrOf(value as string | Instr, surroundings)]]
+      return value === undefined ? [] : [[field, value]]
+    }),
+  )

@@ -1,0 +1,41 @@
+/**
+ * Error sources: errors that leave the API get the sources into which their spans point, so that their lines can be shown. The methods of
+ * a class are wrapped when its first object is created.
+ */
+import { withSources } from '../../ast/diagnostics/diagnostic.ts'
+import type { Sources } from '../../run/compile/launch-spans.ts'
+import { Uncloneable } from './uncloneable.ts'
+
+/** Base class of all API objects. */
+export abstract class ErrorSources extends Uncloneable {
+  /** Sources by name, for `render` of errors. */
+  abstract readonly sources: Sources
+
+  constructor() {
+    super()
+    wrapMethods(new.target.prototype)
+  }
+}
+
+const wrapped = new WeakSet<object>([ErrorSources.prototype])
+
+function wrapMethods(prototype: object): void {
+  if (wrapped.has(prototype)) return
+  wrapped.add(prototype)
+  for (const [name, member] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+    const { get, value } = member
+    if (name === 'constructor' || name === 'sources') continue
+    if (get) Object.defineProperty(prototype, name, { ...member, get: telling(get) })
+    if (typeof value === 'function')
+      Object.defineProperty(prototype, name, { ...member, value: telling(value) })
+  }
+  wrapMethods(Object.getPrototypeOf(prototype) as object)
+}
+
+function telling(method: (...args: unknown[]) => unknown): typeof method {
+  const told = function (this: ErrorSources, ...args: unknown[]): unknown {
+    return withSources(this, () => method.apply(this, args))
+  }
+  Object.defineProperty(told, 'name', { value: method.name })
+  return Object.defineProperty(told, 'length', { value: method.length })
+}

@@ -1,0 +1,234 @@
+/** Programs: elaborated `.spt` sources. */
+import { fail, type Source, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { rejectInstructionTexts, type Shipped } from '../../ast/imports/instruction-texts.ts'
+import type { Program as Parsed } from '../../ast/imports/linked-program.ts'
+import type { Entry, ReadText, Trees } from '../../ast/imports/resolve-imports.ts'
+import { type Elaborated, elaborate, type Family } from '../../elaborate/index.ts'
+import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
+import type { AnyFormat } from '../../ir/formats/format.ts'
+import type { Instr, Memory } from '../../ir/instructions/instr.ts'
+import type { StageObserver } from '../../run/compile/compile.ts'
+import { loadProgram, programOf } from '../../schedule/steps/language.ts'
+import {
+  expectArgument,
+  expectFlag,
+  expectOptions,
+  isRecord,
+  nameText,
+  show,
+} from '../inputs/argument-checks.ts'
+import { SptFormat } from '../inputs/format-values.ts'
+import { Kernel } from '../kernels/kernel.ts'
+import { ErrorSources } from './error-sources.ts'
+import { chooseFormat } from './format-lookup.ts'
+
+interface ProgramOptions {
+  /** `false`: kernels reject steps with device code that the program does not name itself. */
+  readonly instructions?: boolean
+  /** Callback for the kernels after every step and pass. */
+  readonly observer?: StageObserver | null
+  /** Bounds and order of buffers' elements, by name, that the caller guarantees for all data. */
+  readonly known?: ReadonlyMap<string, Pick<Buffer1, 'below' | 'ascending'>>
+}
+
+export class SptProgram extends ErrorSources {
+  readonly #e: Elaborated
+  readonly #made: ProgramOptions
+  /** Sources by name, for rendering diagnostics. */
+  readonly sources: Parsed['sources']
+
+  constructor(parsed: Parsed, options: ProgramOptions = {}) {
+    super()
+    this.#made = options
+    this.sources = parsed.sources
+    this.#e = withSources(this, () => elaborate(parsed))
+  }
+
+  get kernels(): readonly string[] {
+    return [...this.#e.kernels.keys()]
+  }
+
+  get formats(): ReadonlyMap<string, AnyFormat> {
+    return this.#e.formats
+  }
+
+  /** Instructions that the program declares or imports, for `tensorize` and for tests; examples of parameterised ones. */
+  get instructions(): ReadonlyMap<string, Instr> {
+    return examples(this.#e.instrs)
+  }
+
+  /** Memories that the program declares or imports; examples of parameterised ones. */
+  get memories(): ReadonlyMap<string, Memory> {
+    return examples(this.#e.memories)
+  }
+
+  /** Memories and instructions with their parameters: `families.instructions.get('multiply')?.of(['f16'])`. */
+  get families(): {
+    readonly memories: ReadonlyMap<string, Family<Memory>>
+    readonly instructions: ReadonlyMap<string, Family<Instr>>
+  } {
+    return { memories: this.#e.memories, instructions: this.#e.instrs }
+  }
+
+  /**
+   * A format for tensors without kernels: by name with arguments (`format('grid', 2, 5)`), or as a schedule writes it
+   * (`format('blocks(16) where (density(16) >= 0.5) + rows')`).
+   */
+  format(format: string | AnyFormat, ...args: readonly (number | string)[]): SptFormat {
+    const chosen = chooseFormat(format, args, this.#e.formats)
+    return new SptFormat(chosen.format, chosen.args, this.sources)
+  }
+
+  /** A kernel by name; the name is optional if there is only one kernel. */
+  kernel(name?: string): Kernel {
+    const chosen = name ?? (this.kernels.length === 1 ? this.kernels[0] : undefined)
+    const k = chosen === undefined ? undefined : this.#e.kernels.get(chosen)
+    const { ambiguous } = this.#e
+    const meant = name ?? (this.kernels.length === 0 ? [...ambiguous.keys()][0] : undefined)
+    const declared = meant === undefined ? undefined : ambiguous.get(meant)
+    if (!k && declared)
+      return fail({
+        code: 'api/ambiguous-kernel',
+        message: `kernel ${meant} is declared by ${declared.length} of the files that are imported`,
+        span: declared[0]!.name.span,
+        labels: declared.slice(1).map((d) => ({ span: d.name.span, text: 'and here' })),
+        expected: 'a kernel name that only one imported file declares',
+        hint: `import the kernel by name, or under another name: import { ${meant} as other } from "…"`,
+      })
+    if (!k)
+      return fail({
+        code: 'api/unknown-kernel',
+        message:
+          name === undefined
+            ? `the program has ${this.kernels.length} kernels`
+            : `the program has no kernel ${nameText(name)}`,
+        ...(name === undefined ? {} : { lookup: { name: nameText(name), candidates: this.kernels } }),
+        expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
+        ...(name === undefined ? { hint: 'pass the name of a kernel' } : {}),
+      })
+    const { known } = this.#made
+    const buffers = k.buffers.map((b) => ({ ...b, ...known?.get(b.name) }))
+    return Kernel.of(known ? { ...k, buffers } : k, {
+      formats: this.#e.formats,
+      memories: this.#e.memories,
+      instrs: this.#e.instrs,
+      schedules: this.#e.schedules.get(chosen!) ?? new Map(),
+      choices: this.#e.choices.get(chosen!) ?? new Map(),
+      spaces: this.#e.spaces.get(chosen!) ?? new Map(),
+      sources: this.sources,
+      own: (this.#made.instructions ?? true) ? null : this.#e.named,
+      observer: this.#made.observer ?? null,
+    })
+  }
+}
+
+/** Example instances by their names in the program: `m`, `m(f16, 64)`. */
+function examples<T extends { readonly name: string }>(families: ReadonlyMap<string, Family<T>>) {
+  const named = [...families].flatMap(([name, f]) =>
+    f.examples.map((x) => [name + x.name.slice(f.name.length), x] as const),
+  )
+  return new Map(named)
+}
+
+/** A program from source text without imports of files. @throws SptError with every error found */
+export const parseProgram = (text: string, name?: string): SptProgram =>
+  new SptProgram(programOf(namedText(text, name)))
+
+export interface LoadOptions {
+  /** Returns the source of an imported file. Default: the file system; `fetch` in browsers. */
+  readonly read?: ReadText | undefined
+  /** Name of the source in errors, and base of relative imports. */
+  readonly name?: string | undefined
+  /** Folder to which imports are restricted, in addition to the package. Default: no restriction. */
+  readonly root?: string | undefined
+  /** `false`: device code of instructions and memories must come from the package. */
+  readonly instructions?: boolean | undefined
+}
+
+/** How a host reads programs, and observes their compilation. */
+export interface Host {
+  /** Reads the file that `load` names. */
+  readonly files: ReadText
+  readonly imports: ReadText
+  /** Cache of parsed files between processes. */
+  readonly trees?: Trees | undefined
+  /** Files of the package, whose device code is trusted. */
+  readonly shipped?: Shipped | undefined
+  readonly observer?: StageObserver | null
+}
+
+/** Reads a program and its imports from a file or named source. */
+export async function readProgram(entry: Entry, host: Host, options: LoadOptions = {}): Promise<SptProgram> {
+  const { instructions = true } = options
+  return new SptProgram(await readParsed(entry, host, options), {
+    instructions,
+    observer: host.observer ?? null,
+  })
+}
+
+/** Parses a program without checking it, except for device code if `instructions` is false. */
+export async function readParsed(
+  entry: Entry,
+  { files, imports, trees, shipped }: Host,
+  { instructions = true }: LoadOptions = {},
+): Promise<Parsed> {
+  const parsed = await loadProgram(entry, textFrom(files), textFrom(imports), trees)
+  if (!instructions) rejectInstructionTexts(parsed, shipped)
+  return parsed
+}
+
+const textFrom =
+  (read: ReadText): ReadText =>
+  async (file) => {
+    const text: unknown = await read(file)
+    if (typeof text !== 'string') throw new Error(`the reader gave ${show(text)}, no text`)
+    return text
+  }
+
+/** Checks the options of `load`. `more`: further options of this host. Throws SptError `api/argument`, `api/unknown-option`. */
+export function checkLoadOptions<T extends LoadOptions>(
+  options: T,
+  ...more: readonly (keyof T & string)[]
+): void {
+  expectOptions('load', options, ['read', 'name', 'root', 'instructions', ...more])
+  const { read, name, root, instructions } = options
+  const isText = (x: unknown) => x === undefined || typeof x === 'string'
+  expectArgument(read === undefined || typeof read === 'function', 'read', read, 'a function')
+  expectArgument(isText(name), 'the name of a text', name, 'a string')
+  expectArgument(isText(root) && root !== '', 'the root of imports', root, "a folder: './kernels'")
+  expectFlag('instructions', instructions)
+}
+
+/** Implements `load`: reads a path or source text, whose default name is `text.spt`. */
+export async function loadWith(textOrPath: string, options: LoadOptions, host: Host): Promise<SptProgram> {
+  if (isPath(textOrPath)) return readProgram(textOrPath, host, options)
+  const source = namedText(textOrPath, options.name)
+  if (isOddPath(source.text))
+    expectArgument(
+      false,
+      'a program',
+      textOrPath,
+      'its text, or a path that ends in .spt',
+      `load('FOLDER/NAME.spt')`,
+    )
+  return readProgram(source, host, options)
+}
+
+/** Returns true for strings that look like a path instead of source, because declarations contain blanks. */
+export const isOddPath = (s: string): boolean =>
+  typeof s === 'string' && /^[\w.~@:/\\-]+$/.test(s.trim()) && !s.startsWith('//')
+
+/** A path, or a `URL`, declared by one field so that no host types are required. */
+export type TextOrUrl = string | { readonly href: string }
+
+export const textOf = (given: TextOrUrl): string =>
+  isRecord(given) && typeof given.href === 'string' ? given.href : (given as string)
+
+function namedText(text: string, name = 'text.spt'): Source {
+  expectArgument(typeof text === 'string', 'a program', text, 'its text, or the path of a .spt file')
+  return { name, text }
+}
+
+/** Returns true for a single line that ends in `.spt`, which is a path; other strings are source. */
+export const isPath = (s: string): boolean =>
+  typeof s === 'string' && !s.includes('\n') && /\.spt$/.test(s.trim())

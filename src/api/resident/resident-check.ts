@@ -1,0 +1,297 @@
+/** Checks of resident tensors that are bound to a kernel. */
+import { byName } from '../../ast/by-name.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Instance } from '../../ir/formats/format.ts'
+import { bindingOf } from '../../run/bind/binding-names.ts'
+import { givenOperands } from '../../run/bind/format-inputs.ts'
+import { tensorOf } from '../../run/bind/results/gather-results.ts'
+import { allAxesOf, callerTensor, isStructured } from '../../run/bind/sources/caller-tensors.ts'
+import { checkOrder } from '../../storage/convert.ts'
+import {
+  type Column,
+  checkNotFreed,
+  type DevicePart,
+  type ResidentParts,
+  type ResidentTensor,
+} from '../../storage/engines/device/index.ts'
+import type { FormatOperands } from '../../storage/format-operands.ts'
+import type { Level } from '../../storage/storage.ts'
+import { listTensor, type Tensor } from '../../storage/tensor.ts'
+import type { CompiledKernel } from '../compiled/compiled.ts'
+import {
+  checkTensor,
+  expectArgument,
+  expectInt32s,
+  expectOptions,
+  isRecord,
+} from '../inputs/argument-checks.ts'
+
+/** Throws SptError `api/argument` unless the argument is a resident tensor, and `device/freed` if it has been freed. */
+export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
+  const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
+  expectArgument(holds, what, tensor, 'what resident or a conversion gives')
+  checkNotFreed(tensor)
+}
+
+/**
+ * Checks the arguments of a format for a conversion on a device, like those on the host. Extents follow from the tensor's shape. Throws
+ * SptError `api/argument`, `bind/…`, `format/unknown-name` (a missing size).
+ */
+export function checkedOperands(
+  to: Instance,
+  shape: readonly number[],
+  given: FormatOperands,
+): FormatOperands {
+  checkOrder(shape, to)
+  for (const kind of ['list', 'set'] as const) {
+    const taken = to.given.flatMap((g) => (g.kind === kind ? [g.name] : []))
+    expectOptions(`the ${kind}s of ${to.text}`, Object.fromEntries(given[`${kind}s`]), taken)
+  }
+  const over = to.over.map((a) => a.name)
+  expectOptions(`the axes of ${to.text}`, Object.fromEntries(given.extents), over)
+  const names = to.over.map(({ extent }) => (extent.kind === 'var' ? extent.name : undefined))
+  const sizes = withShape(given.sizes, shape, names)
+  const extents = withShape(given.extents, shape, over)
+  const operands = givenOperands({ instance: to, sizes, extents }, (name, kind): Tensor | undefined => {
+    const own: unknown = given[`${kind}s`].get(name)
+    if (own === undefined) return undefined
+    if (kind === 'list') {
+      expectInt32s(`the list ${name}`, own)
+      return listTensor(own)
+    }
+    const columns = `one Int32Array of coordinates for each of ${over.join(', ')}`
+    expectArgument(Array.isArray(own) && own.length === shape.length, `the set ${name}`, own, columns)
+    const set: unknown = { kind: 'coords', shape, coords: own, values: null, dtype: 'f32' }
+    checkTensor(name, set)
+    return set
+  })
+  return { ...given, sizes, extents, ...operands }
+}
+
+/**
+ * Returns the given values by name, with those that the shape determines. Throws SptError `bind/size-mismatch` if they, or two dimensions,
+ * disagree.
+ */
+function withShape(
+  given: ReadonlyMap<string, number>,
+  shape: readonly number[],
+  names: readonly (string | undefined)[],
+): Map<string, number> {
+  const all = new Map(given)
+  names.forEach((name, k) => {
+    if (name === undefined) return
+    const known = all.get(name) ?? shape[k]!
+    if (known !== shape[k])
+      fail({
+        code: 'bind/size-mismatch',
+        message: `${name} is ${known} by ${given.has(name) ? 'the given size' : 'another dimension'}, and ${shape[k]} by dimension ${k} of the tensor`,
+        expected: 'a value for each size',
+        hint: `leave ${name} out, because the shape determines the size, or check the shape [${shape.join(', ')}]`,
+      })
+    all.set(name, known)
+  })
+  return all
+}
+
+/**
+ * Returns the only `as` step that stores a tensor. Throws SptError `convert/no-format` if there is not exactly one, `bind/unknown-name`.
+ */
+export function reformatOf(kernel: Kernel1, tensor: string) {
+  for (const reformat of kernel.reformats) {
+    const buffer = reformat.buffers.find((b) => b.name === tensor)
+    const there = buffer?.parts.every((p) => kernel.buffers.some((b) => b.name === p))
+    if (buffer && there) return { reformat, parts: buffer.parts }
+  }
+  tensorOf(kernel, tensor)
+  return fail({
+    code: 'convert/no-format',
+    message: `${kernel.name} stores ${tensor} in its declared format, or converts the tensor more than once`,
+    expected: 'a schedule with exactly one step `as` for this tensor',
+    hint: `a schedule with \`${tensor} as csr\` takes the tensor from the device; the declared format is bound from the host (prepare)`,
+  })
+}
+
+/**
+ * Throws SptError `convert/other-format`, `convert/dtype` or `device/freed` unless the resident tensor matches the kernel's format, type
+ * and fill value.
+ */
+export function checkFormat(
+  compiled: CompiledKernel,
+  name: string,
+  tensor: ResidentParts,
+  to: Instance,
+): void {
+  if (tensor.instance !== to)
+    fail({
+      code: 'convert/other-format',
+      message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
+      expected: 'a tensor that was converted to formatOf(kernel, name)',
+      hint: `parts belong to one kernel: convert with convertForKernel(kernel, '${name}', parts)`,
+    })
+  checkNotFreed(tensor)
+  const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
+  if (buffer && buffer.dtype !== tensor.dtype)
+    fail({
+      code: 'convert/dtype',
+      message: `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`,
+      expected: buffer.dtype,
+      hint: `a list of numbers is f64: upload the result of coords(shape, columns, list, '${buffer.dtype}')`,
+    })
+  const fill = buffer?.fill ?? 0
+  if (!Object.is(tensor.fill, fill))
+    fail({
+      code: 'convert/other-format',
+      message: `${name} is resident with the fill value ${tensor.fill}, and ${compiled.compilation.source.name} declares ${fill}`,
+      expected: `${fill} where nothing is stored`,
+      hint: 'convertForKernel takes the fill value of the kernel; convert takes the value as the last argument',
+    })
+}
+
+/**
+ * Checks that tensors were converted with the lists that are bound, because these determine the numbers of segments. Throws SptError
+ * `convert/other-format`.
+ */
+export function checkSameLists(
+  tensors: Readonly<Record<string, ResidentParts>>,
+  bound: Readonly<Record<string, Tensor>>,
+): void {
+  for (const [name, { instance, given }] of Object.entries(tensors))
+    for (const [list, cuts] of given.lists) {
+      const now = bound[list]?.values
+      if (!now || (now.length === cuts.length && cuts.every((x, k) => x === now[k]))) continue
+      fail({
+        code: 'convert/other-format',
+        message: `${name} is resident in ${instance.text} with another list ${list} than the bound list`,
+        expected: 'the list of the conversion',
+        hint: `convert ${name} again, or bind that list`,
+      })
+    }
+}
+
+/**
+ * Checks that no tensor bound from the host shares the structure of a resident tensor, because that structure exists on the device only.
+ * Throws SptError `convert/shared`, `bind/unknown-name`.
+ */
+export function checkShared(
+  kernel: Kernel1,
+  names: readonly string[],
+  bound: Readonly<Record<string, Tensor>>,
+): void {
+  const axes = allAxesOf(kernel)
+  for (const name of names) {
+    const structured = callerTensor(kernel, name)?.axes.filter((a) => isStructured(axes, a)) ?? []
+    const together = reformatOf(kernel, name).reformat.buffers.map((b) => b.name)
+    for (const [other, tensor] of Object.entries(bound)) {
+      const b = bindingOf(kernel, other, tensor)
+      const own = b.kind === 'tensor' || b.kind === 'part' ? b.tensor : undefined
+      if (names.includes(own?.name ?? '')) continue
+      const over = own?.axes ?? (b.kind === 'axis' ? b.chain : [])
+      if (!together.includes(own?.name ?? '') && !over.some((a) => structured.includes(a))) continue
+      fail({
+        code: 'convert/shared',
+        message: `${other} is bound from the host, and has the structure of ${name}, which is resident`,
+        expected: `${other} resident in the same format, with the same coordinates`,
+        hint: `also upload ${other} (convertForKernel), or bind ${name} from the host (prepare)`,
+      })
+    }
+  }
+}
+
+/**
+ * Returns the given sizes, and those with which resident tensors were converted or that were measured then. Throws SptError
+ * `convert/other-format` if two of them differ.
+ */
+export function sizesWith(
+  kernel: Kernel1,
+  tensors: Readonly<Record<string, ResidentParts>>,
+  given: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const sizes = byName(Object.entries(given))
+  const from = new Map<string, string>()
+  const holder = (size: string, name: string): string =>
+    from.get(size) === name ? 'another part of it' : (from.get(size) ?? 'what is given')
+  for (const [name, { instance, given: own, parts }] of Object.entries(tensors)) {
+    const over = new Set(instance.over.flatMap((a) => (a.extent.kind === 'var' ? [a.extent.name] : [])))
+    for (const [size, value] of [...own.sizes, ...parts.flatMap((p) => [...p.measured])]) {
+      // Extents follow from the shapes.
+      if (over.has(size) || !kernel.params.some((p) => p.name === size && p.kind === 'size')) continue
+      const now = sizes[size]
+      if (now !== undefined && now !== value)
+        fail({
+          code: 'convert/other-format',
+          message: `${name} is resident in ${instance.text} with ${size} = ${value}, and ${holder(size, name)} has ${size} = ${now}`,
+          expected: `one value of ${size}`,
+          hint: `give ${size} where tensors are converted (convertForKernel(…, { sizes })), the same for every tensor`,
+        })
+      sizes[size] = value
+      from.set(size, name)
+    }
+  }
+  return sizes
+}
+
+/** Levels of all parts by axis, without their arrays. Throws SptError `convert/shared` if two tensors have a level of different size. */
+export function agreedLevels(placed: readonly Placed[]): ReadonlyMap<string, Level> {
+  const levels = new Map<string, Level>()
+  const from = new Map<string, string>()
+  for (const { tensor, part } of placed)
+    for (const [name, level] of part.levels) {
+      const known = levels.get(name)
+      const same =
+        known?.positions === level.positions && known.extent === level.extent && known.width === level.width
+      if (known && !same) otherStructure(from.get(name)!, tensor)
+      levels.set(name, { ...level, indptr: null, indices: null, mask: null })
+      from.set(name, tensor)
+    }
+  return levels
+}
+
+interface Placed {
+  readonly tensor: string
+  readonly part: DevicePart
+}
+
+const otherStructure = (first: string, second: string): never =>
+  fail({
+    code: 'convert/shared',
+    message: `${first} and ${second} share a sparse structure in the kernel, but have different coordinates`,
+    expected: 'the same coordinates, in the same parts',
+    hint: 'give both tensors the coordinates of either, or bind both from the host (prepare), which unites the coordinates',
+  })
+
+/**
+ * Checks that tensors over the same axes have equal index arrays, because the kernel gets one set. Downloads them only if there are two.
+ * Throws SptError `convert/shared`.
+ */
+export async function checkAgree(
+  tensors: Readonly<Record<string, ResidentParts>>,
+  placed: readonly Placed[],
+): Promise<void> {
+  const known = new Map<string, { readonly tensor: string; readonly column: Column }>()
+  for (const { tensor, part } of placed)
+    for (const [name, column] of columnsOf(part)) {
+      const first = known.get(name)
+      if (!first) known.set(name, { tensor, column })
+      else if (!(await equal(tensors[tensor]!, first.column, column))) otherStructure(first.tensor, tensor)
+    }
+}
+
+/** Arrays that determine positions, by kind and axis or by table. */
+function columnsOf({ levels, tables }: DevicePart): [name: string, column: Column][] {
+  const out: [string, Column][] = []
+  for (const [axis, level] of levels)
+    for (const kind of ['indptr', 'indices', 'mask'] as const) {
+      const column = level[kind]
+      if (column) out.push([`${kind} of ${axis}`, column])
+    }
+  for (const [name, column] of tables) out.push([name, column])
+  return out
+}
+
+async function equal({ queue }: ResidentParts, a: Column, b: Column): Promise<boolean> {
+  if (a === b) return true
+  if (a.length !== b.length) return false
+  const [x, y] = [await queue.download(a), await queue.download(b)]
+  return x.every((value, k) => value === y[k])
+}

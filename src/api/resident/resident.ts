@@ -1,0 +1,202 @@
+/** Tensors on a device: upload, conversion to a kernel's formats on the device, and binding without a copy to the host. */
+import { fail, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import type { Instance } from '../../ir/formats/format.ts'
+import { givenParams } from '../../run/bind/sizes/bound-sizes.ts'
+import { Executable } from '../../run/execution/execute.ts'
+import type { Device } from '../../runtime/device.ts'
+import {
+  type ConversionPlan,
+  conversionPlan as planOf,
+  ResidentParts,
+  type ResidentTensor,
+  releaseConversions as release,
+  uploadResident as uploadTo,
+} from '../../storage/engines/device/index.ts'
+import type { FormatOperands } from '../../storage/format-operands.ts'
+import type { CoordTensor, StoredTensor, Tensor } from '../../storage/tensor.ts'
+import { CompiledKernel, CompiledSchedule, PreparedKernel } from '../compiled/compiled.ts'
+import {
+  checkDevice,
+  checkTensor,
+  expectArgument,
+  expectName,
+  expectOptions,
+  isRecord,
+  refuseFill,
+  refuseRepair,
+} from '../inputs/argument-checks.ts'
+import { boundResidents, type ResidentInputs } from './resident-binding.ts'
+import { checkedOperands, checkFormat, checkResident, reformatOf } from './resident-check.ts'
+
+export {
+  type ConversionPlan,
+  type ResidentCoords,
+  ResidentParts,
+  type ResidentStored,
+  type ResidentTensor,
+} from '../../storage/engines/device/index.ts'
+export type { ResidentInputs } from './resident-binding.ts'
+
+/**
+ * Validates and uploads a sparse tensor. A `stored` tensor needs its `axes`, whose extents are its shape.
+ * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `tensor/repair`, `device/out-of-memory`, and as `validateStored`
+ */
+export async function upload(
+  device: Device,
+  tensor: CoordTensor | StoredTensor,
+  axes?: readonly StoredAxis[],
+): Promise<ResidentTensor> {
+  checkDevice(device)
+  const what = 'the tensor to upload'
+  checkTensor(what, tensor, what)
+  refuseFill(what, tensor)
+  refuseRepair(what, tensor)
+  const { kind } = tensor as Tensor
+  expectArgument(kind !== 'dense', what, tensor, 'one that coords or stored makes')
+  const isAxis = (a: unknown): boolean =>
+    isRecord(a) && typeof a.name === 'string' && typeof a.kind === 'string'
+  expectArgument(
+    axes === undefined || (Array.isArray(axes) && axes.every(isAxis)),
+    'the axes',
+    axes,
+    'a list of axes, as a format or the parts of a kernel have them',
+  )
+  return uploadTo(device, tensor, axes)
+}
+
+/**
+ * Conversion of tensors to a format or composition on a device, for repeated use. `fill`: value of slots without an entry.
+ */
+export function planConversion(device: Device, to: Instance, fill = 0): ConversionPlan {
+  checkDevice(device)
+  const isInstance =
+    isRecord(to) && Array.isArray(to.parts) && Array.isArray(to.over) && to.tree !== undefined
+  expectArgument(isInstance, 'what is converted to', to, 'what formatOf(kernel, tensor) gives')
+  expectArgument(typeof fill === 'number', 'the fill value', fill, 'a number')
+  const plan = planOf(device, to, fill)
+  return {
+    run: async (tensor, given) => {
+      checkResident(tensor)
+      expectGiven(given, ['sizes', 'extents', 'lists', 'sets'])
+      return plan.run(tensor, checkedOperands(to, tensor.shape, given))
+    },
+  }
+}
+
+/**
+ * Converts a resident tensor to a format or composition on its device. The tensor is unchanged.
+ * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/map-overflow`, `bind/width`,
+ * `format/claim`, `bind/shape`, `bind/size-mismatch`, `convert/too-large`, `device/freed`, `device/out-of-memory`; `bind/…` where a list or set does
+ * not fit
+ */
+export const convert = async (
+  device: Device,
+  tensor: ResidentTensor,
+  to: Instance,
+  given: FormatOperands,
+  fill = 0,
+): Promise<ResidentParts> => planConversion(device, to, fill).run(tensor, given)
+
+/** Checks the maps of arguments. `all`: names that must be present. */
+function expectGiven(given: Partial<FormatOperands>, all: readonly (keyof FormatOperands)[] = []): void {
+  expectArgument(isRecord(given), 'sizes, lists and sets', given, '{ sizes, extents, lists, sets }')
+  for (const [what, x] of Object.entries({ ...Object.fromEntries(all.map((k) => [k])), ...given }))
+    expectArgument(
+      x instanceof Map || (x === undefined && all.length === 0),
+      `the ${what}`,
+      x,
+      'a Map by name',
+      isRecord(x) ? 'new Map(Object.entries(…)) makes one of an object' : undefined,
+    )
+}
+
+/** Frees kernels and spare memory that conversions keep on a device for reuse. */
+export async function releaseConversions(device: Device): Promise<void> {
+  checkDevice(device)
+  await release(device)
+}
+
+function expectKernel(kernel: CompiledKernel): void {
+  expectArgument(kernel instanceof CompiledKernel, 'the kernel', kernel, 'what kernel.compile(device) gives')
+}
+
+/**
+ * Format or composition in which a compiled kernel stores a tensor: the target `to` of a conversion.
+ * @throws SptError `convert/no-format` if the tensor is stored as declared, `bind/unknown-name`
+ */
+export function storageFormat(kernel: CompiledKernel, tensor: string): Instance {
+  expectKernel(kernel)
+  expectName('a tensor', tensor)
+  return reformatOf(kernel.compilation.kernel, tensor).reformat.instance
+}
+
+/**
+ * Converts a resident tensor to the format in which a compiled kernel stores it. Sizes that are extents of the tensor
+ * follow from its shape; `given` has other sizes, and lists and sets, by name.
+ * @throws SptError `convert/no-format`, `bind/unknown-name`, `bind/unknown-size`, `bind/size-range`, and as `convert`
+ */
+export async function convertForKernel(
+  kernel: CompiledKernel,
+  name: string,
+  tensor: ResidentTensor,
+  given: Partial<Pick<FormatOperands, 'sizes' | 'lists' | 'sets'>> = {},
+): Promise<ResidentParts> {
+  expectOptions('convertForKernel', given, ['sizes', 'lists', 'sets'])
+  expectGiven(given)
+  const to = storageFormat(kernel, name)
+  checkResident(tensor)
+  // Formats may have sizes that the unscheduled kernel does not have.
+  const { source, kernel: stored } = kernel.compilation
+  const fill = source.buffers.find((b) => b.name === name)?.fill ?? 0
+  return withSources(kernel, async () => {
+    const sizes = givenParams(stored, given.sizes ?? [])
+    const { lists = new Map(), sets = new Map() } = given
+    return convert(kernel.device, tensor, to, { sizes, extents: new Map(), lists, sets }, fill)
+  })
+}
+
+/**
+ * Binds tensors that are resident in the kernel's formats, and other inputs from the host. Resident tensors are used in place and must
+ * outlive the prepared kernel, which otherwise fails with `device/freed`. On devices with few bindings (WebGPU), packed arrays
+ * (`lower/launches/buffer-packing.ts`) are copied through the host.
+ * Calls that need coordinates of a resident tensor (`read` of an output with its structure, `verify`, `explain`) download it each time;
+ * zeros in its blocks count as padding. `executable.values` reads values in storage order without a download of coordinates. `write` to a
+ * resident tensor and `formats` are rejected (`run/resident`).
+ * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (a tensor with the same structure has different coordinates,
+ * or is on the host), `device/freed`, and as `bindInputs`
+ */
+export async function prepareResident(
+  compiled: CompiledKernel,
+  tensors: Readonly<Record<string, ResidentParts>>,
+  inputs: ResidentInputs = {},
+): Promise<PreparedKernel> {
+  expectKernel(compiled)
+  expectOptions('prepareResident', inputs, ['tensors', 'params'])
+  expectArgument(isRecord(tensors), 'resident tensors', tensors, 'resident tensors by name')
+  for (const [name, t] of Object.entries(tensors))
+    expectArgument(
+      t instanceof ResidentParts,
+      `what is resident as ${name}`,
+      t,
+      `the result of convertForKernel(kernel, '${name}', …)`,
+    )
+  const { kernel } = compiled.compilation
+  expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
+  if (Object.keys(tensors).length === 0) return compiled.prepare(inputs)
+  for (const [name, tensor] of Object.entries(tensors)) {
+    if (Object.hasOwn(inputs.tensors ?? {}, name))
+      fail({
+        code: 'api/argument',
+        message: `${name} is bound twice: as a resident tensor and from the host`,
+        expected: 'either a resident tensor or host data',
+      })
+    checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
+  }
+  const variant =
+    compiled instanceof CompiledSchedule ? await compiled.selectVariant(inputs, tensors) : compiled
+  return withSources(variant, async () => {
+    const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
+    return new PreparedKernel(variant, await Executable.create(variant.program, bound, { resident }))
+  })
+}

@@ -1,0 +1,299 @@
+/** One set of inputs on a device for many schedules of a kernel, with shared conversions, uploads and reference results. */
+import { byName } from '../../ast/by-name.ts'
+import { fail, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { AllocationLimit, withAllocationLimit } from '../../columns/allocate.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import type { RefInputs, RefOptions, RefOutputs } from '../../reference/index.ts'
+import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
+import { expectedOf, referenceInputs } from '../../run/bind/results/reference-inputs.ts'
+import { formatKey } from '../../run/compile/format-key.ts'
+import type { Sources } from '../../run/compile/launch-spans.ts'
+import { byteLength } from '../../run/execution/buffer-layout.ts'
+import { Executable } from '../../run/execution/execute.ts'
+import { reportedBuffers } from '../../run/execution/launch-commands.ts'
+import { precisionOf } from '../../run/verify/instruction-precision.ts'
+import type { Verification } from '../../run/verify/verify.ts'
+import type { Device, DeviceBuffer } from '../../runtime/device.ts'
+import { toDevice } from '../../runtime/widened-elements.ts'
+import { maxMeasuredElements } from '../../search/model/element-limits.ts'
+import type { ValueArray } from '../../storage/tensor.ts'
+import { checkVerify } from '../compiled/check-run.ts'
+import { type CompiledSchedule, PreparedKernel } from '../compiled/compiled.ts'
+import { checkDevice } from '../inputs/argument-checks.ts'
+import { expectInputs, type RunInputs } from '../inputs/bound-inputs.ts'
+import { besideDeclared, formatInputsFor, withBeside } from '../inputs/format-input-binding.ts'
+import { withRandom } from '../inputs/random-inputs.ts'
+import { SplitInputs } from '../inputs/split-inputs.ts'
+import type { Bindable } from '../inputs/tensors.ts'
+import { expectKernel } from '../kernels/expect-kernel.ts'
+import type { Kernel } from '../kernels/kernel.ts'
+import { ErrorSources } from '../programs/error-sources.ts'
+import { checkedOptions, type WorkspaceOptions } from './workspace-options.ts'
+import { WorkspaceResidents } from './workspace-residents.ts'
+
+export type { WorkspaceOptions } from './workspace-options.ts'
+
+/** Device memory, and the number of prepared kernels that use it. */
+interface Shared {
+  readonly memory: DeviceBuffer
+  users: number
+}
+
+/**
+ * Inputs for several schedules of a kernel. Each tensor is converted once per format, dense tensors are uploaded once,
+ * random tensors are identical for all schedules, and the reference runs once.
+ * ```ts
+ * const data = new Workspace(device, program.kernel('product'), { tensors: { A }, params: { d: 32 }, seed: 1 })
+ * for (const kernel of candidates) {
+ *   const prepared = await data.prepare(await kernel.compileSchedule(device))
+ *   …
+ *   prepared.free()
+ * }
+ * ```
+ * Bind the lists and sets of all formats together: each schedule takes those of its formats. Kernels of a workspace reject
+ * `write` (`run/shared`).
+ */
+export class Workspace extends ErrorSources {
+  readonly device: Device
+  readonly sources: Sources
+  readonly #source: Kernel1
+  readonly #split: SplitInputs
+  readonly #options: Required<WorkspaceOptions>
+  readonly #residents: WorkspaceResidents
+  #whole: { readonly bound: Bound; readonly inputs: Inputs } | undefined
+  /** Bound data by format, the most recently used last. */
+  readonly #bounds = new Map<string, Bound>()
+  /** Uploaded memory by host array, and by element type and size on the device. */
+  readonly #uploaded = new Map<ValueArray, Map<string, Shared>>()
+  readonly #outputs = new Map<string, Shared>()
+  readonly #expected = new Map<string, RefOutputs>()
+
+  /** Creates a workspace. @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
+  constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: WorkspaceOptions = {}) {
+    super()
+    checkDevice(device)
+    expectKernel(kernel)
+    this.device = device
+    this.#options = checkedOptions(device, options)
+    this.#residents = new WorkspaceResidents(device, this.#options.deviceConversionThreshold)
+    this.#source = kernel.source
+    this.sources = kernel.sources
+    expectInputs(inputs)
+    const { statistics: _, ...bound } = inputs
+    this.#split = withSources(this, () => new SplitInputs(this.#source, bound, kernel.allFormatInputs))
+  }
+
+  /** Bytes on the device that prepared kernels share. */
+  get bytes(): number {
+    const shared = [
+      ...this.#outputs.values(),
+      ...[...this.#uploaded.values()].flatMap((m) => [...m.values()]),
+    ]
+    return shared.reduce((n, s) => n + s.memory.bytes, 0)
+  }
+
+  /** Bound inputs, including generated random tensors. @throws SptError as `bindInputs` */
+  get inputs(): Inputs {
+    const { inputs } = this.#all()
+    const beside = besideDeclared(this.#source, this.#split.beside, this.#split.used)
+    return { ...inputs, tensors: byName(Object.entries({ ...inputs.tensors, ...beside })) }
+  }
+
+  /** The unscheduled kernel, and its sizes with the numbers of entries. @throws SptError as `bindInputs` */
+  get problemSize(): { readonly kernel: Kernel1; readonly params: ReadonlyMap<string, number> } {
+    return { kernel: this.#source, params: this.#all().bound.params }
+  }
+
+  #all(): { readonly bound: Bound; readonly inputs: Inputs } {
+    const { own } = this.#split
+    this.#whole ??= withRandom(bindInputs(this.#source, own), own)
+    return this.#whole
+  }
+
+  /**
+   * Binds the inputs in the formats of a compiled kernel, on the host.
+   * @throws SptError `run/other-kernel`, `run/other-device`, `bind/too-many-elements`, and as `CompiledKernel.bind`
+   */
+  bind(compiled: CompiledSchedule): Bound {
+    this.#check(compiled)
+    const { compilation } = compiled
+    const { kernel } = compilation
+    const { bound, inputs } = this.#all()
+    const key = formatKey(compilation)
+    if (key === '') return bound
+    const known = this.#bounds.get(key)
+    const made =
+      known ?? this.#bounded(() => bindInputs(kernel, withBeside(kernel, inputs, this.#besideOf(kernel))))
+    this.#bounds.delete(key)
+    this.#bounds.set(key, made)
+    if (!known) this.#forget(made)
+    return made
+  }
+
+  /** Returns the lists and sets that a kernel takes. Throws SptError `bind/unknown-name` for a value that no known format takes. */
+  #besideOf(kernel: Kernel1): Readonly<Record<string, Bindable>> {
+    if (this.#split.learn(kernel)) this.#whole = undefined
+    return formatInputsFor(kernel, this.#split.beside, this.#split.used)
+  }
+
+  #bounded<T>(f: () => T): T {
+    if (!this.#options.limitExpansion) return f()
+    return withAllocationLimit(
+      new AllocationLimit(maxMeasuredElements(Object.values(this.#split.own.tensors ?? {}))),
+      f,
+    )
+  }
+
+  #check({ compilation, device }: CompiledSchedule): void {
+    if (compilation.source !== this.#source)
+      fail({
+        code: 'run/other-kernel',
+        message: `the workspace was made for kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
+        expected: 'a schedule of the kernel that the workspace was made for',
+        hint: 'load the program once: each load returns new kernels',
+      })
+    if (device !== this.device)
+      fail({
+        code: 'run/other-device',
+        message: `the workspace has memory of ${this.device.kind}, and kernel ${this.#source.name} was compiled for another device: ${device.kind}`,
+        expected: 'a kernel that was compiled for the device that the workspace was made for',
+        hint: 'compile the kernel with workspace.device',
+      })
+    this.#besideOf(compilation.kernel)
+  }
+
+  /** Evicts the least recently used data, except `latest`, beyond the cache limit. */
+  #forget(latest: Bound): void {
+    const dense = new Set<unknown>(this.#all().bound.arrays.values())
+    const size = (b: Bound): number =>
+      [...b.arrays.values()].reduce((n, a) => n + (dense.has(a) ? 0 : a.byteLength), 0)
+    let total = [...this.#bounds.values()].reduce((n, b) => n + size(b), 0)
+    for (const [key, b] of this.#bounds) {
+      if (total <= this.#options.hostCacheBytes || b === latest) return
+      this.#bounds.delete(key)
+      total -= size(b)
+    }
+  }
+
+  /** Binds, and uploads arrays that are not on the device yet. @throws SptError as `bind` and `CompiledKernel.prepare` */
+  async prepare(given: CompiledSchedule): Promise<PreparedKernel> {
+    this.#check(given)
+    const compiled = await given.selectVariant(this.#all().inputs)
+    const { program, compilation } = compiled
+    const { kernel } = compilation
+    const there = await this.#residents.of({ whole: this.#all(), kernel, key: formatKey(compilation) })
+    const used: Shared[] = []
+    let open = true
+    const release = (): void => {
+      if (open) for (const s of used) this.#drop(s)
+      there?.release()
+      open = false
+    }
+    try {
+      const bound = there?.bound ?? this.bind(compiled)
+      const buffers = new Map<string, DeviceBuffer>()
+      const packed = new Set(program.arenas.map((a) => a.buffer.name))
+      const outputs = new Map<string, number>()
+      const told = reportedBuffers(program.plan)
+      for (const b of program.plan.buffers) {
+        // Outcomes are private, because another kernel may run before they are checked.
+        if (packed.has(b.name) || told.has(b.name) || there?.resident.buffers.has(b.name)) continue
+        const memory = await this.#memoryOf(b, bound, outputs, used)
+        if (memory) buffers.set(b.name, memory)
+      }
+      const executable = await Executable.create(program, bound, {
+        source: compilation.source,
+        shared: { buffers, release },
+        ...(there && { resident: there.resident }),
+      })
+      return new PreparedKernel(compiled, executable)
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /**
+   * Returns shared memory for a buffer; undefined if it is private. `outputs`: number of outputs so far by size. `used` collects the
+   * memory.
+   */
+  async #memoryOf(
+    b: Buffer,
+    bound: Bound,
+    outputs: Map<string, number>,
+    used: Shared[],
+  ): Promise<DeviceBuffer | undefined> {
+    const take = (from: Map<string, Shared>, key: string): DeviceBuffer => {
+      const known = from.get(key) ?? { memory: this.device.alloc(bytes, b.name), users: 0 }
+      from.set(key, known)
+      known.users++
+      used.push(known)
+      return known.memory
+    }
+    const bytes = byteLength(this.device, b, bound)
+    if (b.role === 'out' || b.role === 'local') {
+      if (!this.#options.shareOutputs) return undefined
+      // Outputs of one kernel of equal size need separate memory.
+      const number = outputs.get(`${bytes}`) ?? 0
+      outputs.set(`${bytes}`, number + 1)
+      return take(this.#outputs, `${bytes} ${number}`)
+    }
+    const array = b.role === 'in' || b.role === 'index' ? bound.arrays.get(b.name) : undefined
+    if (!array) return undefined
+    const ways = this.#uploaded.get(array) ?? new Map<string, Shared>()
+    this.#uploaded.set(array, ways)
+    const key = `${b.dtype} ${bytes}`
+    const there = ways.has(key)
+    const memory = take(ways, key)
+    if (!there && array.length > 0) await this.device.upload(memory, toDevice(this.device, b.dtype, array))
+    return memory
+  }
+
+  #drop(shared: Shared): void {
+    if (--shared.users > 0) return
+    shared.memory.free()
+    for (const [array, ways] of this.#uploaded) {
+      for (const [key, s] of ways) if (s === shared) ways.delete(key)
+      if (ways.size === 0) this.#uploaded.delete(array)
+    }
+    for (const [key, s] of this.#outputs) if (s === shared) this.#outputs.delete(key)
+  }
+
+  /** Frees device memory that no prepared kernel uses; it is allocated again on demand. */
+  free(): void {
+    this.#residents.free()
+  }
+
+  /**
+   * Results of the reference for these inputs, computed once for each value of `options`.
+   * @throws SptError `reference/…`
+   */
+  referenceResults(options: RefOptions = {}): RefOutputs {
+    const key = JSON.stringify(options)
+    let known = this.#expected.get(key)
+    if (!known) {
+      known = expectedOf(this.#source, this.#all().bound, options)
+      this.#expected.set(key, known)
+    }
+    return known
+  }
+
+  /** Inputs of the reference, so that another thread can compute `referenceResults`; see `adoptReferenceResults`. */
+  get referenceInputs(): RefInputs {
+    return referenceInputs(this.#source, this.#all().bound)
+  }
+
+  /** Stores results that another thread computed from `referenceInputs`, for `referenceResults`. */
+  adoptReferenceResults(options: RefOptions, computed: RefOutputs): void {
+    this.#expected.set(JSON.stringify(options), computed)
+  }
+
+  /** Verifies a prepared kernel like `PreparedKernel.verify`, with the shared `referenceResults`. */
+  async verify(prepared: PreparedKernel, options: RefOptions = {}): Promise<Verification> {
+    checkVerify(options)
+    return prepared.verifyAgainst(
+      this.referenceResults({ ...options, ...precisionOf(prepared.executable.program.plan) }),
+    )
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Check of a kernel under a schedule at every stage: lowered for each target with verifiers, and run on small random data by the
+ * interpreters of Stages II and III. Results must agree with the reference. Loaded on demand only.
+ */
+import { InternalError, inPass, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { TARGETS } from '../../backends/targets/index.ts'
+import type { Plan } from '../../ir/statements/loops.ts'
+import { someStmt } from '../../ir/statements/tree.ts'
+import type { LowerOptions } from '../../lower/passes.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import { overflowIn } from '../../run/execution/overflow-error.ts'
+import { compareOutput } from '../../run/verify/compare-outputs.ts'
+import { smallData } from '../inputs/small-data.ts'
+import { type Memory, outputIn, runLaunches, runLoops } from './stage-runs.ts'
+import { titleOf } from './stage-verifier.ts'
+
+/** Lowering options to check: those of the targets, and of a device with subgroups whose barriers are per block (4 lanes, the fewest). */
+const WAYS: ReadonlyMap<string, LowerOptions> = new Map<string, LowerOptions>([
+  ...alike().map(({ names, lowering }) => [names.join('/'), lowering] as const),
+  ['subgroups', { lanes: 4, together: true }],
+])
+
+/** Targets grouped by equal lowering options. */
+function alike(): readonly { readonly names: readonly string[]; readonly lowering: LowerOptions }[] {
+  const ways = new Map<string, { names: string[]; lowering: LowerOptions }>()
+  for (const [name, { lowering }] of Object.entries(TARGETS)) {
+    const key = JSON.stringify(lowering)
+    const known = ways.get(key)
+    if (known) known.names.push(name)
+    else ways.set(key, { names: [name], lowering })
+  }
+  return [...ways.values()]
+}
+
+export interface StageCheck {
+  /** Stages that ran: `loops` (Stage II), and plans (Stage III) by target. */
+  readonly ran: readonly string[]
+  /** Stages that were skipped, by reason. */
+  readonly skipped: ReadonlyMap<string, readonly string[]>
+}
+
+/** Checks all stages. Throws InternalError for the first stage that differs from the reference, or breaks an invariant. */
+export function checkStages(c: Compilation): StageCheck {
+  const ran = new Set<string>()
+  const skipped = new Map<string, string[]>()
+  const skip = (what: string, why: string): void => {
+    const known = skipped.get(why) ?? []
+    if (!known.includes(what)) skipped.set(why, [...known, what])
+  }
+  const plans = new Map<string, Plan>()
+  for (const [way, options] of WAYS) {
+    const plan = resultOrError(() => c.planFor(options))
+    if (plan instanceof SptError) skip(way, messageOf(plan))
+    else plans.set(way, plan)
+  }
+  const data = smallData(c)
+  if (data instanceof SptError) {
+    for (const what of ['loops', ...plans.keys()]) skip(what, messageOf(data))
+    return { ran: [], skipped }
+  }
+  const { bound, expected } = data
+  // After an overflow, results are incomplete.
+  const compare = (what: string, how: string, run: () => Memory): void =>
+    inPass(how, () => {
+      const memory = run()
+      const noRoom = overflowIn(c.loops, memory, bound.params)
+      if (noRoom) return skip(what, messageOf(noRoom))
+      let [compared, undecided] = [0, 0]
+      for (const [name, want] of Object.entries(expected.buffers)) {
+        const c = compareOutput(name, outputIn(memory, bound, name), want, null)
+        if (c.problem) throw new InternalError(c.problem)
+        compared += c.compared
+        undecided += c.undecided
+      }
+      if (compared === 0 && undecided > 0)
+        skip(what, 'every element is decided by rounding: none was compared')
+      else ran.add(what)
+    })
+  for (const order of ['forward', 'backward'] as const)
+    compare('loops', `${titleOf(2, c.place)}, run ${order} on small data`, () =>
+      runLoops(c.loops, bound, order),
+    )
+  for (const [way, plan] of plans)
+    if (callsInstructions(plan)) skip(way, 'instructions run on devices alone')
+    else compare(way, `${titleOf(3, c.place)} for ${way}, run on small data`, () => runLaunches(plan, bound))
+  return { ran: [...ran], skipped }
+}
+
+const messageOf = (e: SptError): string => e.diagnostics[0]!.message
+
+const callsInstructions = (plan: Plan): boolean =>
+  plan.steps.some((step) => step.kind === 'launch' && someStmt(step.body, (s) => s.kind === 'instr'))

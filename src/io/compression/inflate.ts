@@ -1,0 +1,49 @@
+/** Expands gzip (RFC 1952) and raw deflate (RFC 1951) streams with the platform's own decompressor. */
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Chunks, WHOLE } from '../byte-source.ts'
+import { pipeThrough } from './pipe.ts'
+
+/** Deflate encodes at best 258 bytes in two bits: no stream expands by more than this factor. */
+export const MAX_EXPANSION = 1032
+
+/** Node's zlib reports a truncated stream by this code; browsers only throw a TypeError. */
+const ENDED_EARLY = 'Z_BUF_ERROR'
+
+function rejectStream(name: string, format: string, error: unknown): never {
+  if (error instanceof SptError) throw error
+  if ((error as { code?: unknown } | null)?.code === ENDED_EARLY)
+    return fail({
+      code: 'io/truncated',
+      message: `${name}: the ${format} data end too early`,
+      hint: WHOLE,
+    })
+  const reason = error instanceof Error ? error.message : String(error)
+  return fail({
+    code: 'io/corrupt',
+    message: `${name}: not whole and valid ${format} data (${reason})`,
+    hint:
+      format === 'gzip'
+        ? 'download or copy the file again, or remove .gz from the name of an unpacked file'
+        : 'download or copy the file again',
+  })
+}
+
+/**
+ * The decompressed bytes. gzip: all members, with lengths and CRCs checked. @throws SptError `io/truncated`,
+ * `io/corrupt`, and errors of the source
+ */
+export async function* inflate(
+  chunks: Chunks,
+  format: 'gzip' | 'deflate-raw',
+  name: string,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* pipeThrough(chunks, new DecompressionStream(format))
+  } catch (error) {
+    rejectStream(name, format === 'gzip' ? 'gzip' : 'deflate', error)
+  }
+}
+
+/** The chunks as a gzip file. */
+export const gzip = (chunks: Chunks): AsyncGenerator<Uint8Array> =>
+  pipeThrough(chunks, new CompressionStream('gzip'))

@@ -1,0 +1,106 @@
+/** Location of the installed package, and resolution of paths into it (`sparsetile/kernels/…`). */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { inPackage, PACKAGE, resolvePath } from '../../ast/imports/resolve-path.ts'
+
+interface Package {
+  /** A URL with a trailing slash. */
+  readonly folder: URL
+  readonly version: string
+  /** The oldest supported Node version: `20.19`. */
+  readonly node: string
+}
+
+/** Searches upwards, because sources and build output are at different depths. */
+function findPackage(): Package | null {
+  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
+    try {
+      const { name, version, engines } = JSON.parse(
+        readFileSync(new URL('package.json', folder), 'utf8'),
+      ) as { name?: string; version?: string; engines?: { node?: string } }
+      if (`${name}/` === PACKAGE && version)
+        return { folder, version, node: engines?.node?.replace(/^>=/, '') ?? '' }
+    } catch {
+      // There is no package.json in this folder.
+    }
+    if (folder.pathname === '/' || new URL('..', folder).href === folder.href) return null
+  }
+}
+
+let cached: Package | null | undefined
+function packageInfo(): Package | null {
+  cached ??= findPackage()
+  return cached
+}
+
+export const version = (): string => packageInfo()?.version ?? 'of an unknown version'
+
+/** The package's folder; `null` if it cannot be found. */
+export const packageFolder = (): URL | null => packageInfo()?.folder ?? null
+
+/** The path of a `file:` URL; other paths are returned unchanged. @throws SptError `io/path` */
+export function fromUrl(path: string): string {
+  const [scheme] = /^[A-Za-z][A-Za-z0-9+.-]*:(?=\/\/)|^file:/.exec(path) ?? []
+  if (scheme === undefined) return path
+  try {
+    return fileURLToPath(path)
+  } catch {
+    return fail({
+      code: 'io/path',
+      message: `'${path}' is not the path of a file`,
+      expected: 'a path, or a file: URL',
+      hint:
+        scheme === 'file:'
+          ? 'file:///folder/name has no host'
+          : 'download the file first, or pass a `read` function',
+    })
+  }
+}
+
+/**
+ * The file system path of a program path: `sparsetile/…` in the package, `file:` URLs converted, others unchanged.
+ * @throws SptError `io/no-package`, `io/path`
+ */
+export function locate(path: string): string {
+  if (!inPackage(path)) return fromUrl(path)
+  const folder = packageFolder()
+  if (!folder)
+    return fail({
+      code: 'io/no-package',
+      message: `'${path}' is a file of the package, whose folder cannot be found from here`,
+      hint: 'if a bundler has moved the code, pass a `read` function',
+    })
+  return join(fileURLToPath(folder), resolvePath('', path).slice(PACKAGE.length))
+}
+
+/** A message if this Node is too old for the package; otherwise `null`. */
+export function oldNodeMessage(running = process.versions.node): string | null {
+  const required = packageInfo()?.node ?? ''
+  const [actual, minimum] = [running, required].map((v) => v.split('.').map(Number)) as [number[], number[]]
+  const differing = minimum.findIndex((n, k) => (actual[k] ?? 0) !== n)
+  if (differing < 0 || (actual[differing] ?? 0) > minimum[differing]!) return null
+  return `this is Node ${running}, and sparsetile needs ${required} or newer`
+}
+
+/** The text of a package file; `null` if it cannot be read. */
+export function packageText(path: string): string | null {
+  const folder = packageFolder()
+  if (!folder) return null
+  try {
+    return readFileSync(new URL(path, folder), 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/** The content of a JSON file of the package; `null` if it cannot be read. */
+export function packageJson(path: string): unknown {
+  const text = packageText(path)
+  try {
+    return text === null ? null : JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * A layer written by `spt prune`, as input of kernels: a matrix of outputs and inputs with the kept elements, including
+ * those of value 0. The weights alone do not distinguish kept zeros from pruned elements.
+ */
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import type { CoordTensor } from '../../storage/tensor.ts'
+import { type ByteSource, WHOLE } from '../byte-source.ts'
+import { valueArray } from '../element-arrays.ts'
+import { quoteName, readJson } from '../json-reader.ts'
+import { openSafetensors, tensorAt } from './safetensors.ts'
+import { MAX_HEADER_BYTES } from './safetensors-header.ts'
+import { isTransposed, readMask } from './weight-masks.ts'
+import { weightsOf } from './weights.ts'
+
+/** The files of such a folder; `report` is the one that addresses refer to. */
+export const PRUNED = {
+  weights: 'weights.safetensors',
+  masks: 'masks.safetensors',
+  rest: 'rest.safetensors',
+  report: 'report.json',
+} as const
+
+export interface PrunedLayerOptions {
+  readonly address?: string | undefined
+  readonly dtype?: Dtype | undefined
+  /**
+   * Only the elements in tiles, without values: for a pattern with single elements in addition, as sets that formats
+   * take.
+   */
+  readonly tiles?: boolean | undefined
+}
+
+/**
+ * Reads a pruned layer. @throws SptError `io/prune-report`, `io/unknown-array`, `io/ambiguous`, `io/not-found`, and
+ * errors of opening the files
+ */
+export async function readPrunedLayer(
+  source: ByteSource,
+  { address, dtype, tiles = false }: PrunedLayerOptions,
+): Promise<CoordTensor> {
+  const beside = (name: string): Promise<ByteSource> =>
+    source.beside?.(name) ??
+    fail({
+      code: 'io/not-found',
+      message: `${source.name} also needs ${name} of the same folder, which is missing`,
+      hint: `give the path: DIR/${PRUNED.report}#layer`,
+    })
+  const reportedLayers = await readReport(source)
+  const masks = await openSafetensors(await beside(PRUNED.masks))
+  const layer = tensorAt(source.name, [...masks.entries.keys()], address)
+  const transposed = isTransposed(masks)
+  const weights = await weightsOf(await beside(PRUNED.weights), { transposed })
+  const { rows, cols } = weights.layer(layer)
+  // Layers without masks are kept completely and are not listed in the report.
+  const reported = reportedLayers.get(layer)
+  if (reported && (reported.rows !== rows || reported.cols !== cols))
+    rejectReport(
+      source.name,
+      `says that ${quoteName(layer)} is ${reported.rows} × ${reported.cols}, and it is ${rows} × ${cols} in ${weights.name}`,
+    )
+  const kept = checkMask(await readMask(masks, weights, layer), `${masks.name}#${layer}`)
+  if (tiles)
+    return {
+      kind: 'coords',
+      shape: [rows, cols],
+      coords: coordinatesOf(kept, cols),
+      values: null,
+      dtype: 'f32',
+    }
+  const rest = await orNull(beside(PRUNED.rest))
+  if (rest) {
+    const otherMask = checkMask(
+      await readMask(await openSafetensors(rest), weights, layer),
+      `${rest.name}#${layer}`,
+    )
+    for (let e = 0; e < kept.length; e++) kept[e]! |= otherMask[e]!
+  }
+  const coords = coordinatesOf(kept, cols)
+  const count = coords[0].length
+  if (reported?.kept !== undefined && reported.kept !== count)
+    rejectReport(
+      source.name,
+      `says that ${quoteName(layer)} has ${reported.kept} elements, and its masks keep ${count}`,
+    )
+  const tensor = await (await openSafetensors(await beside(PRUNED.weights))).dense(layer, dtype)
+  const values = valueArray(tensor.dtype, count, `${source.name}#${layer}`)
+  const [rowStride, columnStride] = transposed ? [1, rows] : [cols, 1]
+  for (let e = 0; e < values.length; e++)
+    values[e] = tensor.values[coords[0]![e]! * rowStride + coords[1]![e]! * columnStride]!
+  return { kind: 'coords', shape: [rows, cols], coords, values, dtype: tensor.dtype }
+}
+
+interface ReportedLayer {
+  readonly rows: number
+  readonly cols: number
+  readonly kept: number | undefined
+}
+
+function rejectReport(file: string, what: string): never {
+  return fail({
+    code: 'io/prune-report',
+    message: `${file}: the report ${what}`,
+    expected: 'the output folder of spt prune, with masks and weights',
+    hint: WHOLE,
+  })
+}
+
+/** The layers listed in the report. @throws SptError `io/prune-report` */
+async function readReport(source: ByteSource): Promise<ReadonlyMap<string, ReportedLayer>> {
+  const reject: (what: string) => never = (what) => rejectReport(source.name, what)
+  const json = await readJson(source, MAX_HEADER_BYTES, reject)
+  let layers: Map<string, ReportedLayer> | undefined
+  const layer = (): void => {
+    let name: string | undefined
+    const numbers: Partial<Record<string, number>> = {}
+    json.object((key) => {
+      if (key === 'name') name = json.string()
+      else if (key === 'rows' || key === 'cols' || key === 'kept') numbers[key] = json.integer()
+      else json.skip()
+    })
+    const { rows, cols, kept } = numbers
+    if (name === undefined || rows === undefined || cols === undefined)
+      reject(`has a layer${name === undefined ? '' : ` ${quoteName(name)}`} without its name, rows or cols`)
+    if (layers!.has(name)) reject(`has the layer ${quoteName(name)} twice`)
+    layers!.set(name, { rows, cols, kept })
+  }
+  json.object((key) => {
+    if (key !== 'layers') return json.skip()
+    layers = new Map()
+    json.list(layer)
+  })
+  json.end()
+  return layers ?? reject('has no layers')
+}
+
+/** Checks that a mask contains only 0 and 1. @throws SptError `io/kind` */
+function checkMask(mask: Uint8Array, label: string): Uint8Array {
+  const invalid = mask.find((x) => x > 1)
+  if (invalid !== undefined)
+    fail({
+      code: 'io/kind',
+      message: `${label} has ${invalid}, and is not a mask`,
+      expected: '1 for kept elements, 0 for pruned elements',
+    })
+  return mask
+}
+
+/** Rows and columns of the kept elements. */
+function coordinatesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array] {
+  let n = 0
+  for (let e = 0; e < kept.length; e++) n += kept[e]!
+  const rows = new Int32Array(n)
+  const columns = new Int32Array(n)
+  n = 0
+  for (let e = 0; e < kept.length; e++)
+    if (kept[e] === 1) {
+      rows[n] = Math.floor(e / cols)
+      columns[n++] = e % cols
+    }
+  return [rows, columns]
+}
+
+const orNull = (source: Promise<ByteSource>): Promise<ByteSource | null> =>
+  source.catch((error) => {
+    if (error instanceof SptError && error.diagnostics[0]!.code === 'io/not-found') return null
+    throw error
+  })

@@ -1,0 +1,23 @@
+/** Checks of the properties that formats claim for their axes, on the built structure. */
+import { chainTo } from '../../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { checkLevelProperty } from '../../../storage/assembly/level-property-checks.ts'
+import { runSync } from '../../../storage/columns/coroutines.ts'
+import { HOST } from '../../../storage/engines/host/engine.ts'
+import { allAxesOf } from '../sources/caller-tensors.ts'
+import type { Structure } from '../sources/structure-assembly.ts'
+import type { Elsewhere } from '../types.ts'
+
+/** Checks all claims, except of axes whose arrays are elsewhere, which were checked there. Throws SptError `format/claim`. */
+export function checkClaims(kernel: Kernel1, { levels }: Structure, elsewhere: Elsewhere): void {
+  const axes = allAxesOf(kernel)
+  for (const r of kernel.reformats)
+    for (const { instance } of r.instance.parts)
+      for (const { axis, claim } of instance.claims) {
+        const name = instance.names.get(axis) ?? axis
+        // A later format may have replaced the axis.
+        if (!levels.has(name) || elsewhere.levels.has(name)) continue
+        const chain = chainTo(axes, name).map((a) => levels.get(a)!)
+        runSync(checkLevelProperty(HOST, chain, claim))
+      }
+}

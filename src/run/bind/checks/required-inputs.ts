@@ -1,0 +1,83 @@
+/** Checks that all required inputs, and the structure of sparse outputs, are bound. */
+import { fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import { chainTo } from '../../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import type { Tensor } from '../../../storage/tensor.ts'
+import {
+  allAxesOf,
+  axesWithoutTensor,
+  type CallerTensor,
+  callerTensors,
+  isStructured,
+} from '../sources/caller-tensors.ts'
+import type { Source } from '../types.ts'
+
+const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
+
+/** Throws SptError `bind/missing-buffer` for inputs without a value, unless there is a seed. */
+export function requireInputs(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  seed: number | undefined,
+): void {
+  if (seed !== undefined) return
+  const missing = callerTensors(kernel).filter(
+    (t) => isInput(t) && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
+  )
+  if (missing.length > 0)
+    throw new SptError(
+      missing.map(({ name, axes, first: { span } }) => ({
+        code: 'bind/missing-buffer',
+        message: `buffer ${name} of kernel ${kernel.name} is not bound`,
+        ...(span ? { span } : {}),
+        expected: `a tensor over [${axes.join(', ')}]`,
+        hint: `bind ${name}, or give a seed for random values`,
+      })),
+    )
+}
+
+/** Throws SptError `bind/no-structure` if no bound tensor gives the coordinates of a sparse output. They are never guessed or random. */
+export function requireStructure(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  sources: readonly Source[],
+  seed: number | undefined,
+): void {
+  const axes = allAxesOf(kernel)
+  const all = callerTensors(kernel)
+  const isBound = (t: CallerTensor): boolean =>
+    tensors.has(t.name) || t.buffers.some((b) => tensors.has(b.name))
+  const given = [
+    ...sources.map((s) => s.axes),
+    ...all.filter((t) => isBound(t) || (isInput(t) && seed !== undefined)).map((t) => t.axes),
+  ]
+  for (const t of all) {
+    if (isBound(t) || (isInput(t) && seed !== undefined)) continue
+    const open = t.axes.findLast(
+      (a) => isStructured(axes, a) && !given.some((g) => chainTo(axes, a).every((x) => g.includes(x))),
+    )
+    if (open === undefined) continue
+    const { span } = t.first
+    fail({
+      code: 'bind/no-structure',
+      message: `axis ${open} of ${t.name} has no structure: no bound tensor gives its coordinates`,
+      ...(span ? { span } : {}),
+      expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; the values do not count`,
+      hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense axis`,
+    })
+  }
+  if (seed === undefined) requireLists(kernel, new Set(given.flat()))
+}
+
+/** Checks the axes of lists and patterns that no tensor has. */
+function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
+  const axes = allAxesOf(kernel)
+  const open = axesWithoutTensor(kernel).find((a) => isStructured(axes, a) && !given.has(a))
+  if (open !== undefined)
+    fail({
+      code: 'bind/no-structure',
+      message: `axis ${open} has no structure: no bound tensor gives its coordinates`,
+      expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
+      hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random coordinates`,
+    })
+}

@@ -1,0 +1,283 @@
+/** Tensors that are bound as ready-made parts: validated, not rebuilt. Their coordinates follow from the inverse maps of the formats. */
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { allocate, concat } from '../../../columns/allocate.ts'
+import { isDense, isPadded, isSparse, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { CoordinateList } from '../../../ir/coordinates/coordinate-lists.ts'
+import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { type Expr, variable } from '../../../ir/expressions/expr.ts'
+import { substitute } from '../../../ir/expressions/expr-tree.ts'
+import { fullAxes } from '../../../ir/formats/format.ts'
+import { conditionsOf } from '../../../ir/formats/part-tree.ts'
+import type { TypedArray } from '../../../ir/values/arrays.ts'
+import { evaluate } from '../../../ir/values/evaluate.ts'
+import { checkFilled } from '../../../storage/assembly/filled-slots.ts'
+import { paddingsOf, widthsOf } from '../../../storage/build-storage.ts'
+import { runSync } from '../../../storage/columns/coroutines.ts'
+import { bindLists } from '../../../storage/convert.ts'
+import { HOST } from '../../../storage/engines/host/engine.ts'
+import { entriesOf, isExact } from '../../../storage/entries/entry-enumeration.ts'
+import { givenList } from '../../../storage/format-operands.ts'
+import { checkDisjoint, levelsAreUnique } from '../../../storage/ready/disjoint.ts'
+import { checkPlacement, type Placement } from '../../../storage/ready/places.ts'
+import { checkLists, checkMask, checkMaskAgrees } from '../../../storage/ready/tables.ts'
+import { storedValues, validateStored } from '../../../storage/ready/validate.ts'
+import { bindTables, type FilledTable, guardLoads } from '../../../storage/remapping/inverse-remapping.ts'
+import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
+import { convertValues, gatherValues, newValues } from '../../../storage/values.ts'
+import { bindingOf } from '../binding-names.ts'
+import {
+  allAxesOf,
+  type CallerTensor,
+  callerTensors,
+  isStructured,
+  maskOver,
+  storedAxis,
+} from '../sources/caller-tensors.ts'
+import type { Known } from '../sources/remap-entries.ts'
+import type { Piece, Source } from '../types.ts'
+import { tablesOf } from './ready-made-tables.ts'
+
+export interface ReadyParts {
+  readonly sources: readonly Source[]
+  readonly pieces: readonly Piece[]
+  readonly tables: ReadonlyMap<string, Int32Array>
+}
+
+/**
+ * Binds ready-made parts. Throws SptError `bind/part` (no arrays, or the whole tensor too), `bind/missing-part`, `bind/missing-table`,
+ * `bind/table`, `bind/part-shared`, `format/overlap`, `format/not-inverse`, `bind/duplicate`, and like `validateStored`.
+ */
+export function bindReady(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  sources: readonly Source[],
+  known: Known,
+): ReadyParts {
+  const tables = new Map<string, Int32Array>()
+  const made: { source: Source; pieces: Piece[] }[] = []
+  for (const t of callerTensors(kernel)) {
+    const brought = t.buffers.filter((b) => isPart(kernel, b.name, tensors.get(b.name)))
+    if (brought.length === 0) continue
+    checkParts(t, brought, tensors)
+    checkShared(kernel, t, sources, tensors)
+    for (const [name, table] of tablesOf(kernel, t, tensors, known)) tables.set(name, table)
+    made.push(fromParts(kernel, t, tensors, tables, known))
+  }
+  for (const [name, tensor] of tensors)
+    if (bindingOf(kernel, name, tensor).kind === 'table' && !tables.has(name))
+      fail({
+        code: 'bind/table',
+        message: `${name} is a table of a format, which is computed during conversion`,
+        expected: 'tables only with ready-made parts',
+        hint: `leave ${name} out, or bind every part of the tensor`,
+      })
+  return { sources: made.map((m) => m.source), pieces: made.flatMap((m) => m.pieces), tables }
+}
+
+export const isPart = (kernel: Kernel1, name: string, tensor: Tensor | undefined): boolean =>
+  tensor !== undefined && bindingOf(kernel, name, tensor).kind === 'part'
+
+function checkParts(
+  t: CallerTensor,
+  brought: readonly Buffer1[],
+  tensors: ReadonlyMap<string, Tensor>,
+): void {
+  for (const b of brought) {
+    const { kind } = tensors.get(b.name)!
+    if (kind !== 'stored')
+      fail({
+        code: 'bind/part',
+        message: `${b.name} is a part of ${t.name}, and is bound to a ${kind} tensor`,
+        expected: `ready-made arrays over [${b.axes.join(', ')}]`,
+        hint: `bind ${t.name} by coordinates, which are then converted to parts`,
+      })
+  }
+  if (tensors.has(t.name) && t.first.name !== t.name)
+    fail({
+      code: 'bind/part',
+      message: `both ${t.name} and its part ${brought[0]!.name} are bound`,
+      expected: `${t.name}, or ${t.buffers.map((b) => b.name).join(', ')}`,
+      hint: 'remove one of the two',
+    })
+  const missing = t.buffers.filter((b) => !brought.includes(b))
+  if (missing.length > 0)
+    fail({
+      code: 'bind/missing-part',
+      message: `${brought.map((b) => b.name).join(', ')} of ${t.name} ${brought.length > 1 ? 'are' : 'is'} bound, and ${missing.map((b) => b.name).join(', ')} not`,
+      expected: `all parts of ${t.name}, or ${t.name} itself`,
+      hint: `bind ${missing[0]!.name} too (empty arrays where it holds nothing), or bind ${t.name}`,
+    })
+}
+
+/**
+ * Throws `bind/part-shared` unless all tensors that share the structure of a ready-made tensor are ready-made too, or outputs over the
+ * same axes.
+ */
+function checkShared(
+  kernel: Kernel1,
+  t: CallerTensor,
+  sources: readonly Source[],
+  tensors: ReadonlyMap<string, Tensor>,
+): void {
+  const axes = allAxesOf(kernel)
+  const structured = t.axes.filter((a) => isStructured(axes, a))
+  const shares = (over: readonly string[]): boolean =>
+    structured.length > 0 && structured.every((a) => over.includes(a))
+  const source = sources.find((s) => shares(s.axes))
+  const refuse = (name: string): never =>
+    fail({
+      code: 'bind/part-shared',
+      message: `${name} has the structure of ${t.name}, whose parts are ready-made`,
+      expected: `ready-made parts of ${name} as well, over the same axes`,
+      hint: `bind ${t.name} by coordinates, or all parts of ${name}`,
+    })
+  if (source) refuse(source.name)
+  for (const other of callerTensors(kernel)) {
+    if (other.name === t.name || !shares(other.axes)) continue
+    const ready = other.buffers.every((b) => isPart(kernel, b.name, tensors.get(b.name)))
+    const output = other.first.role !== 'in'
+    if (!ready && !(output && other.axes.join() === t.axes.join())) refuse(other.name)
+  }
+}
+
+function fromParts(
+  kernel: Kernel1,
+  t: CallerTensor,
+  tensors: ReadonlyMap<string, Tensor>,
+  tables: ReadonlyMap<string, Int32Array>,
+  known: Known,
+): { source: Source; pieces: Piece[] } {
+  const axes = allAxesOf(kernel)
+  const parts = t.buffers.map((b) => {
+    const tensor = tensors.get(b.name) as StoredTensor
+    const own = b.axes.map((a) => storedAxis(axes, a))
+    const storage = validateStored(own, known.extents, tensor, {
+      widths: widthsOf(own, known.params),
+      paddings: paddingsOf(own, known.params),
+      part: true,
+    })
+    return partEntries(kernel, t, b, storage, tensor, tables, known)
+  })
+  const columns = t.axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))
+  const total = parts.reduce((n, p) => n + p.values.length, 0)
+  const values = newValues(t.first.dtype, total)
+  const shape = t.axes.map((a) => known.extents.get(a)!)
+  const source: Source = {
+    name: t.name,
+    axes: t.axes,
+    columns,
+    tensor: { kind: 'coords', shape, coords: columns, values, dtype: t.first.dtype },
+  }
+  let at = 0
+  const pieces = parts.map((p): Piece => {
+    values.set(p.values, at)
+    const entries = allocate(p.values.length, 'entries')
+    for (let e = 0; e < entries.length; e++) entries[e] = at + e
+    at += entries.length
+    return { source, entries, columns: p.stored, order: 'unknown' }
+  })
+  const declared = t.axes.map((a) => storedAxis(axes, a))
+  checkDisjoint({
+    axes: declared,
+    shape,
+    separateDuplicates: separatesDuplicates(declared),
+    parts: t.buffers.map(({ name }, k) => ({ name, columns: parts[k]!.columns, unique: parts[k]!.unique })),
+    hint: `remove the coordinate from one part, or bind ${t.name} by coordinates`,
+  })
+  return { source, pieces }
+}
+
+/**
+ * Returns the elements of one part without padding, with their coordinates on the declared axes (`columns`) and on the stored axes
+ * (`stored`).
+ */
+function partEntries(
+  kernel: Kernel1,
+  t: CallerTensor,
+  b: Buffer1,
+  storage: Storage,
+  tensor: StoredTensor,
+  tables: ReadonlyMap<string, Int32Array>,
+  known: Known,
+): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray; unique: boolean } {
+  let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
+  const loads = new Map<string, FilledTable<TypedArray>>()
+  const lists: CoordinateList[] = []
+  const placed: (Pick<Placement<TypedArray>, 'instance' | 'coordinates' | 'conditions'> & {
+    dims: string[]
+  })[] = []
+  for (const r of kernel.reformats.toReversed()) {
+    const part = r.instance.parts.find((p) => p.instance.order.every((a) => now.has(a)))
+    if (!part) continue
+    const { order, inverse } = part.instance
+    for (const { name, kind: of, source, fill } of part.instance.tables) {
+      const list = of === 'list' ? givenList(known, source) : undefined
+      loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params), list })
+    }
+    checkLists(part.instance, storage, tables, known.params)
+    lists.push(...part.instance.lists)
+    const old = r.from.map((a, d) => [a.name, substitute(inverse[d]!, now)] as const)
+    const coordinates = new Map(order.map((a) => [a, now.get(a)!]))
+    const conditions = conditionsOf(r.instance.tree, r.instance.parts.indexOf(part))
+    placed.push({ instance: part.instance, dims: r.from.map((a) => a.name), coordinates, conditions })
+    now = new Map([...[...now].filter(([a]) => !order.includes(a)), ...old])
+  }
+  const { dtype, fill } = t.first
+  const values = convertValues(
+    storedValues(storage, tensor, fill),
+    tensor.dtype,
+    dtype,
+    (at) => `element ${at} of ${t.name}`,
+  )
+  // Fill in blocks and padding of levels are not elements of the tensor.
+  const bits = maskOver(kernel, b)
+  const mask = bits && {
+    words: checkMask(bits.name, bits.axes, storage, tables.get(bits.name)),
+    axes: bits.axes,
+  }
+  // Dense axes of the tensor itself, which no format made, contain all their coordinates.
+  const isOwn = (a: StoredAxis): boolean => !placed.some((p) => p.instance.order.includes(a.name))
+  const filled = [
+    ...placed.flatMap((p) => fullAxes(p.instance)),
+    ...storage.axes.filter((a) => isDense(a) && isOwn(a)),
+  ]
+  const { trees, drops } = chainsOf(storage, filled)
+  const dims = [
+    ...t.axes.map((name) => ({ name, extent: known.extents.get(name)!, of: now.get(name)! })),
+    ...b.axes.map((a) => ({ name: `@${a}`, extent: storage.levels.get(a)!.extent, of: variable(a) })),
+  ]
+  const drop = drops && !mask ? fill : null
+  const stored = { trees, size: storage.size, values, dtype, drop, mask: mask ?? null }
+  const inverse = { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads, lists }
+  if (bits) checkMaskAgrees(bits.name, stored, inverse, { filled, order: t.axes.length })
+  const frame = runSync(entriesOf<TypedArray>(HOST, stored, inverse))
+  bindLists(frame, known.lists, known)
+  bindTables(frame, loads)
+  const there = new Map(b.axes.map((a) => [a, variable(`@${a}`)]))
+  for (const { instance, dims: of, coordinates: over, conditions } of placed) {
+    const dims = of.map((name) => ({ name, extent: known.extents.get(name)! }))
+    const coordinates = new Map(
+      [...over].map(([a, e]) => [a, guardLoads(frame, substitute(e, there), loads)]),
+    )
+    runSync(
+      checkPlacement<TypedArray>(frame, { instance, dims, coordinates, conditions, lists: known.lists }),
+    )
+    runSync(checkFilled<TypedArray>(frame, { instance, dims, coordinates, tables: loads }))
+  }
+  const column = (name: string): Int32Array => frame.column(name) as Int32Array
+  const entry = frame.entry as Int32Array | null
+  return {
+    columns: t.axes.map(column),
+    stored: new Map(b.axes.map((a) => [a, column(`@${a}`)])),
+    values: entry ? gatherValues({ values, dtype }, entry) : values,
+    unique: levelsAreUnique(storage.axes, placed),
+  }
+}
+
+/** Returns the levels of each tree. `drops`: some positions contain no element (padding). */
+function chainsOf({ levels, trees: names, axes }: Storage, filled: readonly StoredAxis[]) {
+  const trees = names.map((tree) => tree.map((a) => levels.get(a)!))
+  const drops = axes.some(isPadded) || trees.some((tree) => !isSparse(tree.at(-1)!.axis))
+  return { trees, drops: drops && !isExact(trees, filled) }
+}

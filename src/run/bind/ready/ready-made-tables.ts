@@ -1,0 +1,89 @@
+/** Tables that are bound next to ready-made parts. */
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import type { Table } from '../../../ir/formats/format.ts'
+import { checkPermutation } from '../../../storage/ready/tables.ts'
+import type { Tensor } from '../../../storage/tensor.ts'
+import { type CallerTensor, givenOf } from '../sources/caller-tensors.ts'
+import type { Known } from '../sources/remap-entries.ts'
+
+/**
+ * Returns the tables of the formats of a tensor, by name. Permutations, lists and masks are bound with the parts; list arguments are taken
+ * from `known`.
+ */
+export function tablesOf(
+  kernel: Kernel1,
+  t: CallerTensor,
+  tensors: ReadonlyMap<string, Tensor>,
+  known: Known,
+): Map<string, Int32Array> {
+  const out = new Map<string, Int32Array>()
+  const mine = new Set(t.buffers.flatMap((b) => b.axes))
+  for (const r of kernel.reformats)
+    for (const { instance } of r.instance.parts) {
+      if (!instance.order.some((a) => mine.has(a))) continue
+      for (const table of instance.tables)
+        out.set(
+          table.name,
+          table.kind === 'list'
+            ? known.lists.get(table.source)!
+            : broughtTable(kernel, t, table, tensors, known),
+        )
+    }
+  for (const { mask, name, axes } of kernel.buffers)
+    if (mask !== undefined && axes.some((a) => mine.has(a)))
+      out.set(name, brought(kernel, t, name, 'mask', 'words of bits', tensors))
+  return out
+}
+
+/** Returns a bound table. Permutations are checked here, lists and masks together with the arrays of their part. */
+function broughtTable(
+  kernel: Kernel1,
+  t: CallerTensor,
+  table: Table,
+  tensors: ReadonlyMap<string, Tensor>,
+  known: Known,
+): Int32Array {
+  if (table.kind !== 'sort') return brought(kernel, t, table.name, 'list', 'coordinates', tensors)
+  return checkPermutation(
+    table,
+    brought(kernel, t, table.name, 'order', 'a permutation', tensors),
+    known.params,
+  )
+}
+
+function brought(
+  kernel: Kernel1,
+  t: CallerTensor,
+  name: string,
+  kind: 'order' | 'list' | 'mask',
+  what: string,
+  tensors: ReadonlyMap<string, Tensor>,
+): Int32Array {
+  // A list or set argument of a later format may have the same name.
+  const given = givenOf(kernel).get(name)
+  if (given)
+    fail({
+      code: 'bind/table',
+      message: `the parts of ${t.name} are ready-made, and ${name} is the ${kind} that goes with them, and a ${given.kind} that ${given.of.format} takes`,
+      expected: 'an array for each name',
+      hint: `pass the ${given.kind} to ${given.of.format} under another name, or store ${given.of.source ?? 'that tensor'} before ${t.name}`,
+    })
+  const tensor = tensors.get(name)
+  if (!tensor)
+    return fail({
+      code: 'bind/missing-table',
+      message: `the parts of ${t.name} are ready-made, and the ${kind} that goes with them, ${name}, is not bound`,
+      expected: `a dense i32 tensor: ${what}`,
+      hint: `bind ${name}`,
+    })
+  const values = tensor.values
+  if (tensor.kind !== 'dense' || !(values instanceof Int32Array))
+    return fail({
+      code: 'bind/table',
+      message: `the table ${name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
+      expected: `a dense i32 tensor: ${what}`,
+      hint: `bind dense([n], Int32Array.of(…), 'i32')`,
+    })
+  return values
+}

@@ -1,0 +1,135 @@
+/** Report of the formats of tensors, and of their storage cost. */
+
+import { gather } from '../../../columns/allocate.ts'
+import { largest } from '../../../columns/key-columns.ts'
+import { Occurrences } from '../../../columns/occurrences.ts'
+import { provenance } from '../../../formats/proof/provenance.ts'
+import type { Buffer1, Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
+import { additionalArrays } from '../../../ir/formats/format-tables.ts'
+import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
+import type { Storage } from '../../../storage/storage.ts'
+import { describe } from '../../../storage/storage-report.ts'
+import { callerTensors } from '../sources/caller-tensors.ts'
+import { distinctPieces, lengthOf } from '../sources/remap-entries.ts'
+import type { Bound, PartFormat, Piece, TensorFormat } from '../types.ts'
+
+export interface ReportInput {
+  readonly kernel: Kernel1
+  readonly storages: ReadonlyMap<string, Storage>
+  readonly tables: ReadonlyMap<string, Int32Array>
+  readonly pieces: readonly Piece[]
+  readonly positions: Bound['positions']
+  /** Milliseconds per format (`splitTimes`), and per chain of levels by its last axis (`levelTimes`). */
+  readonly splitTimes: ReadonlyMap<Reformat, number>
+  readonly levelTimes: ReadonlyMap<string, number>
+}
+
+/** Returns the report of every tensor with a format. O(stored elements). */
+export function reportOf(input: ReportInput): TensorFormat[] {
+  const { kernel, storages, tables } = input
+  const counts = new Map<string, Counts>()
+  return callerTensors(kernel).flatMap((t): TensorFormat[] => {
+    const steps = stepsTo(
+      kernel,
+      t.buffers.map((b) => b.name),
+    )
+    if (steps.length === 0) return []
+    const axes = new Set(t.buffers.flatMap((b) => b.axes))
+    const parts = t.buffers.map((b): PartFormat => {
+      const storage = storages.get(b.name)!
+      const d = describe(storage, b.dtype)
+      const { label, text, tableNames } = partOf(steps, b.axes)
+      // Tensors with the same structure have the same counts.
+      const structure = b.axes.join()
+      const counted = counts.get(structure) ?? countsOf(b, input)
+      counts.set(structure, counted)
+      const { stored, rows } = counted
+      return {
+        label,
+        buffer: b.name,
+        format: text,
+        rows,
+        slots: d.size,
+        stored,
+        padding: d.size - stored,
+        bytes:
+          d.structureBytes +
+          d.size * DTYPE_BYTES[b.dtype] +
+          tableNames.reduce((n, name) => n + (tables.get(name)?.byteLength ?? 0), 0),
+        levels: d.levels,
+      }
+    })
+    const sum = (of: (p: PartFormat) => number): number => parts.reduce((n, p) => n + of(p), 0)
+    const times = [
+      ...steps.map((r) => input.splitTimes.get(r) ?? 0),
+      ...[...input.levelTimes].flatMap(([leaf, ms]) => (axes.has(leaf) ? [ms] : [])),
+    ]
+    return [
+      {
+        tensor: t.name,
+        formats: steps.map((r) => r.format),
+        parts,
+        slots: sum((p) => p.slots),
+        stored: sum((p) => p.stored),
+        padding: sum((p) => p.padding),
+        bytes: sum((p) => p.bytes),
+        buildTime: times.reduce((n, ms) => n + ms, 0),
+        provenance: steps.flatMap((r) => {
+          const { nodes, parts: each } = provenance(r.instance)
+          return [...nodes, ...each].map((x) => x.text)
+        }),
+      },
+    ]
+  })
+}
+
+/** The format steps that led to these buffers, in order. */
+function stepsTo(kernel: Kernel1, buffers: readonly string[]): Reformat[] {
+  const wanted = new Set(buffers)
+  const out: Reformat[] = []
+  for (const r of kernel.reformats.toReversed())
+    for (const b of r.buffers)
+      if (b.parts.some((p) => wanted.has(p))) {
+        wanted.add(b.name)
+        if (!out.includes(r)) out.unshift(r)
+      }
+  return out
+}
+
+function partOf(
+  steps: readonly Reformat[],
+  axes: readonly string[],
+): { label: string; text: string; tableNames: readonly string[] } {
+  const found = steps.flatMap((r) =>
+    r.instance.parts.filter((p) => p.instance.order.some((a) => axes.includes(a))),
+  )
+  return {
+    label: found.map((p) => p.label).findLast((l) => l !== '') ?? '',
+    text: found.map((p) => p.instance.text).at(-1) ?? '',
+    tableNames: found.flatMap((p) => additionalArrays(p.instance).map((a) => a.name)),
+  }
+}
+
+interface Counts {
+  readonly rows: number
+  readonly stored: number
+}
+
+/** Counts the distinct entries and rows of all pieces over the buffer's axes. */
+function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
+  const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
+  const { members } = distinctPieces(mine, b.axes)
+  const occupied = new Occurrences(storages.get(b.name)!.size)
+  const stored = members.reduce((n, p) => n + occupied.add(positions(p, b.name), lengthOf(p)), 0)
+  return { stored, rows: rowsOf(members) }
+}
+
+/** The number of distinct coordinates on the first dimension. */
+function rowsOf(pieces: readonly Piece[]): number {
+  const columns = pieces.map(({ source, entries }) => {
+    const rows = source.columns[0]!
+    return entries ? gather(rows, entries) : rows
+  })
+  const rows = new Occurrences(1 + columns.reduce((n, c) => Math.max(n, largest(c)), 0))
+  return columns.reduce((n, c) => n + rows.add(c), 0)
+}

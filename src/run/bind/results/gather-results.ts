@@ -1,0 +1,160 @@
+/** Conversion of results from storage order back to the caller's coordinates. */
+import { fail, invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import { allocate } from '../../../columns/allocate.ts'
+import { chainTo } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { positionsOf } from '../../../storage/entries/scatter-values.ts'
+import { toCoords } from '../../../storage/entries/stored-coords.ts'
+import { separatesDuplicates } from '../../../storage/storage.ts'
+import type { Tensor, ValueArray } from '../../../storage/tensor.ts'
+import { newValues } from '../../../storage/values.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  type CallerTensor,
+  callerTensor,
+  callerTensors,
+  isStructured,
+  storedAxis,
+} from '../sources/caller-tensors.ts'
+import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
+import { united, wholeOf } from '../sources/coordinate-union.ts'
+import { inOrder, inverseOrder, storageOrder } from '../sources/dense-order.ts'
+import { type Known, lengthOf, remapSources } from '../sources/remap-entries.ts'
+import type { Bound, Piece, Route, Source } from '../types.ts'
+
+/** Names of the buffers that store a tensor. Throws SptError `bind/unknown-name`. */
+export function buffersOf(kernel: Kernel1, name: string): readonly string[] {
+  return tensorOf(kernel, name).buffers.map((b) => b.name)
+}
+
+/** Returns the tensor of this name. Throws SptError `bind/unknown-name`. */
+export function tensorOf(kernel: Kernel1, name: string): CallerTensor {
+  const t = callerTensor(kernel, name)
+  if (t) return t
+  const candidates = callerTensors(kernel).map((x) => x.name)
+  return fail({
+    code: 'bind/unknown-name',
+    message: `kernel ${kernel.name} has no tensor ${name}`,
+    lookup: { name, candidates },
+    expected: `one of ${candidates.join(', ')}`,
+  })
+}
+
+/** Returns true if a tensor is dense and without a format, so its coordinates do not depend on other bound data. */
+export function isAlone(kernel: Kernel1, name: string): boolean {
+  const t = tensorOf(kernel, name)
+  const axes = allAxesOf(kernel)
+  return asDeclared(t) && !t.axes.some((a) => isStructured(axes, a))
+}
+
+/**
+ * Returns a tensor from the values of its buffers, in storage order: dense, or coordinates with values if an axis is sparse. Padding is
+ * dropped. The result has the buffer's fill value if it is not 0.
+ */
+export function readTensor(bound: Bound, name: string, values: ReadonlyMap<string, ValueArray>): Tensor {
+  const { kernel } = bound
+  const t = tensorOf(kernel, name)
+  const axes = allAxesOf(kernel)
+  const { dtype, fill } = t.first
+  const absent = fill === 0 ? {} : { fill }
+  const extents = extentsOf(kernel, bound.params)
+  const shape = t.axes.map((a) => extents.get(a) ?? 0)
+  const structured = t.axes.some((a) => isStructured(axes, a))
+  if (asDeclared(t)) {
+    const own = values.get(t.first.name)!
+    if (!structured) {
+      const order = storageOrder(kernel, t.axes)
+      if (!order) return { kind: 'dense', shape, values: own, dtype }
+      const stored = order.map((d) => shape[d]!)
+      return { kind: 'dense', shape, values: inOrder(own, dtype, stored, inverseOrder(order)), dtype }
+    }
+    return { ...toCoords(bound.storages.get(t.first.name)!, own, dtype), shape, ...absent }
+  }
+  const { columns, parts } = bound.route(name)
+  const n = columns[0]!.length
+  const out = newValues(dtype, n)
+  for (const p of parts) {
+    const own = values.get(p.buffer)!
+    const count = p.elements?.length ?? n
+    for (let s = 0; s < count; s++)
+      out[p.elements ? p.elements[s]! : s] = own[p.positions ? p.positions[s]! : s]!
+  }
+  if (structured) return { kind: 'coords', shape, coords: columns, values: out, dtype, ...absent }
+  return { kind: 'dense', shape, values: out, dtype }
+}
+
+/** Parts of the bound data that `routeOf` requires. */
+export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
+  readonly known: Known
+  /** Tensors that were bound as ready-made parts. */
+  readonly ready: readonly Source[]
+}
+
+/** Returns the coordinates of a tensor and their positions, by splitting the caller's structure as the sources were split. */
+export function routeOf(input: RouteInput, name: string): Route {
+  const { kernel, storages, known } = input
+  const t = tensorOf(kernel, name)
+  const direct = routeOfPieces(t, input)
+  if (direct) return direct
+  const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
+  const all: Source = { name, axes: t.axes, columns, tensor: null }
+  const pieces = remapSources(kernel, [...input.sources(), all], known).pieces.filter((p) => p.source === all)
+  return {
+    columns,
+    parts: pieces.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const storage = storages.get(buffer)!
+      const own = storage.axes.map((a) => p.columns.get(a.name)!)
+      return { buffer, elements: p.entries, positions: positionsOf(storage, own, true, storages.values()) }
+    }),
+  }
+}
+
+/** The buffer that stores a piece of a tensor. */
+export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
+  const b = t.buffers.find((x) => x.axes.every((a) => p.columns.has(a)))
+  invariant(b, `no buffer of ${t.name} is over the axes of one of its pieces`)
+  return b
+}
+
+/**
+ * Returns the route from the existing pieces, without splitting again, because each element is an entry of a source. `null` if the tensor
+ * has dimensions that the structure lacks.
+ */
+function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
+  const { pieces, positions } = input
+  const ready = input.ready.find((s) => s.axes.join() === t.axes.join())
+  const from = ready ? [ready] : sourcesOfStructure(t, input)
+  const mine = pieces.filter((p) => from.includes(p.source))
+  if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => b.axes.every((a) => p.columns.has(a)))))
+    return null
+  const wholes = new Map(from.map((s) => [s, wholeOf(s, t.axes)]))
+  const axes = allAxesOf(input.kernel)
+  const apart = separatesDuplicates(t.axes.map((a) => storedAxis(axes, a)))
+  const union = united([...wholes.values()], t.axes, () => apart)
+  const entries = new Map(from.map((s) => [s, union.positionsOf(wholes.get(s)!, null)]))
+  // Each position of ready-made arrays is an element, even if coordinates repeat.
+  const { columns, rank } = ranked(union.columns, ready !== undefined || apart)
+  return {
+    columns,
+    parts: mine.map((p) => {
+      const buffer = bufferOf(t, p).name
+      const of = entries.get(p.source)!
+      const elements = allocate(lengthOf(p), 'elements')
+      for (let k = 0; k < elements.length; k++) {
+        const e = p.entries ? p.entries[k]! : k
+        elements[k] = rank[of ? of[e]! : e]!
+      }
+      return { buffer, elements, positions: positions(p, buffer) }
+    }),
+  }
+}
+
+/** Sources that contain the structure of a tensor; empty if it also has axes outside of that structure. */
+function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
+  const axes = allAxesOf(kernel)
+  const structured = t.axes.filter((a) => isStructured(axes, a))
+  if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return []
+  return sources().filter((s) => structured.every((a) => s.axes.includes(a)))
+}

@@ -1,0 +1,299 @@
+/**
+ * Update of the values of a bound tensor with unchanged structure: each value is scattered to the position of its entry. O(entries).
+ * Nothing is split or built again, even if the parts were selected by values.
+ */
+
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { largest } from '../../../columns/key-columns.ts'
+import { lexicographic } from '../../../columns/lexicographic-sort.ts'
+import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
+import { scatterValues } from '../../../storage/entries/scatter-values.ts'
+import { isFill } from '../../../storage/entries/stored-coords.ts'
+import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
+import {
+  checkValueArray,
+  convertValues,
+  decoder,
+  filledArray,
+  gatherValues,
+} from '../../../storage/values.ts'
+import { underKernelNames } from '../binding-names.ts'
+import { checkPaddedFactors } from '../checks/padding-factors.ts'
+import { isPart } from '../ready/ready-made-parts.ts'
+import { readyValues } from '../ready/ready-made-values.ts'
+import { checkDimensions } from '../sizes/bound-sizes.ts'
+import { type CallerTensor, callerTensor, callerTensors } from '../sources/caller-tensors.ts'
+import { sourceOf } from '../sources/coordinate-sources.ts'
+import { convertDense, inOrder, storageOrder } from '../sources/dense-order.ts'
+import { placedValues } from '../sources/structure-assembly.ts'
+import type { Bound, Source } from '../types.ts'
+import { bufferOf } from './gather-results.ts'
+
+/** Values without coordinates, in the order of the bound tensor: by entry, row-major, or by position. */
+export interface BareValues {
+  readonly values: ValueArray
+  readonly dtype: Dtype
+}
+
+export interface Written {
+  /** The bound data with the new values; everything else is shared. */
+  readonly bound: Bound
+  /** Names of the buffers whose arrays changed. */
+  readonly buffers: readonly string[]
+}
+
+/**
+ * Returns the bound data with new values of one input. `given`: a tensor with a subset of the bound coordinates (others get the fill
+ * value), or bare values. Throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
+ * `bind/value-range`, `bind/part`.
+ */
+export function withValues(bound: Bound, name: string, given: Tensor | BareValues): Written {
+  const t = callerTensor(bound.kernel, name)
+  if (!t || (t.first.role !== 'in' && t.first.role !== 'inout')) return notInput(bound, name)
+  const update = 'kind' in given ? underKernelNames(bound.kernel, { [name]: given }).get(name)! : given
+  if ('kind' in update) checkDimensions(bound.kernel, new Map([[name, update]]), bound.params)
+  const dense = bound.dense.get(name)
+  if (dense) return denseValues(bound, t.first, dense, update)
+  const ready = bound.ready.get(name)
+  if (ready && (!('kind' in update) || (update.kind === 'stored' && sameArrays(update, ready))))
+    return updatedArrays(bound, t, ready, update)
+  if ('kind' in update && isPart(bound.kernel, name, update))
+    return fail({
+      code: 'bind/part',
+      message: `${name} is given ready-made arrays, and was bound ${ready ? 'to others' : 'by its coordinates'}`,
+      expected: ready ? 'the arrays that were bound, with other values' : 'coordinates that were bound',
+      hint: 'write coords(shape, columns, values), or prepare again with the new arrays',
+    })
+  const source = bound.sources().find((s) => s.name === name)!
+  const { dtype, fill } = t.first
+  const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
+  const next = matched(source, tensorNow, fill, dtype === 'bool')
+  const arrays = new Map<string, ValueArray>()
+  if (ready && !isPart(bound.kernel, name, ready)) {
+    const coords = source.columns
+    arrays.set(name, scatterValues(bound.storages.get(name)!, { coords, ...next }, dtype, fill))
+  }
+  for (const p of bound.pieces) {
+    if (p.source.name !== name) continue
+    const b = bufferOf(t, p)
+    const at = bound.positions(p, b.name)
+    arrays.set(b.name, placedValues(bound.storages.get(b.name)!, b, p, at, next))
+  }
+  const tensor: Tensor = {
+    kind: 'coords',
+    shape: source.tensor?.shape ?? [],
+    coords: source.columns,
+    values: next.values,
+    dtype: next.dtype,
+  }
+  return written(bound, arrays, { ...source, tensor }, null)
+}
+
+function notInput(bound: Bound, name: string): never {
+  const candidates = callerTensors(bound.kernel)
+    .filter(({ first: { role } }) => role === 'in' || role === 'inout')
+    .map((t) => t.name)
+  fail({
+    code: 'bind/not-input',
+    message: `${name} is not an input of kernel ${bound.kernel.name}`,
+    lookup: { name, candidates },
+    expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with inputs',
+  })
+}
+
+/** Returns the bound data with updated arrays, and with one replaced source or dense tensor. */
+const written = (
+  bound: Bound,
+  fresh: ReadonlyMap<string, ValueArray>,
+  source: Source | null,
+  dense: readonly [string, DenseTensor] | null,
+): Written => ({
+  bound: withArrays(bound, {
+    arrays: new Map([...bound.arrays, ...fresh]),
+    dense: dense ? new Map([...bound.dense, dense]) : bound.dense,
+    sources: () => bound.sources().map((s) => (s.name === source?.name ? source : s)),
+  }),
+  buffers: [...fresh.keys()],
+})
+
+/** Returns the bound data with other arrays. Lazy fields are not evaluated. */
+export function withArrays(bound: Bound, fresh: Pick<Bound, 'arrays' | 'dense' | 'sources'>): Bound {
+  const { kernel, params, storages, pieces, positions, route, ready, random, given } = bound
+  const { buildTime, randomTime } = bound
+  return {
+    kernel,
+    params,
+    storages,
+    pieces,
+    positions,
+    route,
+    ready,
+    random,
+    given,
+    buildTime,
+    randomTime,
+    ...fresh,
+    get report() {
+      return bound.report
+    },
+  }
+}
+
+function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | BareValues): Written {
+  const size = was.shape.reduce((n, x) => n * x, 1)
+  if ('kind' in update && update.kind !== 'dense')
+    return fail({
+      code: 'bind/shape',
+      message: `${b.name} is dense, and is given a ${update.kind} tensor`,
+      expected: `a dense tensor of shape [${was.shape.join(', ')}]`,
+    })
+  const { values, dtype } = update
+  if (values?.length !== size) return wrongLength(b.name, values?.length ?? 0, size)
+  const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
+  const own = convertDense(b.name, tensor, b.dtype)
+  checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
+  const order = storageOrder(bound.kernel, b.axes)
+  const stored = order ? inOrder(own, b.dtype, was.shape, order) : own
+  return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])
+}
+
+/** Returns true if the index arrays are equal, so positions mean the same coordinates. Otherwise values are matched by coordinate. */
+function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
+  const names = new Set([...Object.keys(arrays), ...Object.keys(was.arrays)])
+  return [...names].every((axis) =>
+    (['indptr', 'indices', 'mask'] as const).every((kind) => {
+      const [x, y] = [arrays[axis]?.[kind], was.arrays[axis]?.[kind]]
+      return x === y || (x !== undefined && y !== undefined && equal(x, y))
+    }),
+  )
+}
+
+/** Updates the values of ready-made arrays. */
+function updatedArrays(
+  bound: Bound,
+  t: CallerTensor,
+  was: StoredTensor,
+  { values, dtype }: BareValues | StoredTensor,
+): Written {
+  const { kernel, arrays } = bound
+  const storage = bound.storages.get(t.name)!
+  if (values?.length !== storage.size) return wrongLength(t.name, values?.length ?? 0, storage.size)
+  const own = readyValues({ kernel, b: t.first, storage, masks: arrays }, values, dtype)
+  const source = isPart(kernel, t.name, was)
+    ? partSource(bound, t, own)
+    : sourceOf(kernel, t.name, { ...was, values, dtype }, bound.params)
+  return written(bound, new Map([[t.name, own]]), source, null)
+}
+
+/**
+ * Returns the source of a one-part tensor with new values. Throws `bind/absent-coordinate` if a padding position gets a value, because no
+ * element can be added.
+ */
+function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueArray): Source {
+  const source = bound.sources().find((s) => s.name === name)!
+  const piece = bound.pieces.find((p) => p.source.name === name)!
+  const at = bound.positions(piece, first.name)
+  const { dtype } = first
+  const read = decoder(dtype)
+  const isAbsent = (x: number): boolean => isFill(read ? read(x) : x, first.fill)
+  const before = bound.arrays.get(name)!
+  const held = new Uint8Array(values.length)
+  if (at) for (const p of at) held[p] = 1
+  const added = at ? held.findIndex((h, p) => h === 0 && !isAbsent(values[p]!) && isAbsent(before[p]!)) : -1
+  if (added >= 0)
+    fail({
+      code: 'bind/absent-coordinate',
+      message: `position ${added} of the new values of ${name} holds no element: it was the fill, which is padding, when ${name} was bound`,
+      expected: 'the fill where it was bound',
+      hint: 'prepare again with the new values, or in a format that keeps a mask',
+    })
+  const shape = source.tensor!.shape
+  const own = at ? gatherValues({ values, dtype }, at) : values
+  return { ...source, tensor: { kind: 'coords', shape, coords: source.columns, values: own, dtype } }
+}
+
+/** Gives bare values the coordinates of the bound tensor, in its order. */
+function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Tensor {
+  if ('kind' in update) return update
+  const was = bound.given.get(source.name) ?? source.tensor
+  if (bound.given.get(source.name) === undefined && bound.kernel.buffers.every((b) => b.name !== source.name))
+    return fail({
+      code: 'bind/values-length',
+      message: `the parts of ${source.name} came ready-made, so the values have no order`,
+      expected: 'a tensor with coordinates',
+      hint: `write coords(shape, columns, values)`,
+    })
+  const length =
+    was?.kind === 'dense'
+      ? was.shape.reduce((n, x) => n * x, 1)
+      : (was?.kind === 'stored' ? was.values : source.columns[0])?.length
+  if (!was || (length !== undefined && length !== update.values.length))
+    return wrongLength(source.name, update.values.length, length ?? 0)
+  return { ...was, ...update }
+}
+
+function wrongLength(name: string, got: number, wanted: number): never {
+  fail({
+    code: 'bind/values-length',
+    message: `${name} is given ${got} values`,
+    expected: `${wanted} values, in the order of the bound tensor`,
+    hint: 'give one value for each, or a tensor with coordinates',
+  })
+}
+
+/**
+ * Returns the values of `next` in the order of the entries of `source`. Values at the same entry are summed, or combined by `or` if
+ * `logical`.
+ */
+function matched(source: Source, next: Source, fill: number, logical: boolean): BareValues {
+  const { values, dtype } = next.tensor as { values: ValueArray | null; dtype: Dtype }
+  const n = source.columns[0]?.length ?? 1
+  const m = next.columns[0]?.length ?? 1
+  if (values) checkValueArray(values, dtype)
+  const same = source.columns.every((c, d) => equal(c, next.columns[d]!))
+  if (same) return values ? { values, dtype } : { values: filledArray(dtype, n, 1), dtype }
+  const maxima = source.columns.map((c, d) => Math.max(largest(c), largest(next.columns[d]!)))
+  const have = lexicographic(source.columns, maxima)
+  const want = lexicographic(next.columns, maxima)
+  const wide = values ? convertValues(values, dtype, 'f64') : null
+  const out = new Float64Array(n)
+  const compare = (h: number, w: number): number => {
+    for (let d = 0; d < maxima.length; d++) {
+      const by = have.columns[d]![h]! - want.columns[d]![w]!
+      if (by !== 0) return by
+    }
+    return 0
+  }
+  // Entries without a new value get the fill value. Only the first of equal coordinates gets it, because they are summed.
+  const seen = new Uint8Array(n)
+  for (let s = 0; s < n; s++)
+    if (s === 0 || !have.columns.every((c) => c[s] === c[s - 1])) out[have.order ? have.order[s]! : s] = fill
+  let h = 0
+  for (let w = 0; w < m; w++) {
+    const e = want.order ? want.order[w]! : w
+    while (h < n && compare(h, w) < 0) h++
+    if (h >= n || compare(h, w) !== 0)
+      fail({
+        code: 'bind/absent-coordinate',
+        message: `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
+        expected: 'coordinates that were bound',
+        hint: 'to write elsewhere, prepare again with all these coordinates, with 0 for missing elements (the result of `read` has them)',
+      })
+    // Duplicates are assigned to separate entries while there are any; the rest is summed.
+    const to = have.order ? have.order[h]! : h
+    const x = wide ? wide[e]! : 1
+    out[to] = seen[to] === 0 ? x : logical ? Math.max(out[to]!, x) : out[to]! + x
+    seen[to] = 1
+    const another = w + 1 < m && want.columns.every((c) => c[w] === c[w + 1])
+    if (another && h + 1 < n && compare(h + 1, w) === 0) h++
+  }
+  return { values: out, dtype: 'f64' }
+}
+
+function equal(x: Int32Array, y: Int32Array): boolean {
+  if (x === y) return true
+  if (x.length !== y.length) return false
+  for (let e = 0; e < x.length; e++) if (x[e] !== y[e]) return false
+  return true
+}

@@ -1,0 +1,270 @@
+/** Sizes: given by the caller, or inferred from the shapes of bound tensors. All sources of a size must agree. */
+
+import { type Diagnostic, fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import { quantity } from '../../../ast/parse/checks.ts'
+import { hasWidth, isRagged } from '../../../ir/coordinates/axis.ts'
+import type { Kernel1, Param } from '../../../ir/coordinates/stage1.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
+import { segmentsOf } from '../../../ir/formats/format-tables.ts'
+import { isFloat } from '../../../ir/values/dtype.ts'
+import { evaluate } from '../../../ir/values/evaluate.ts'
+import { rounding } from '../../../ir/values/rounding.ts'
+import { nameWithOrigin } from '../../../storage/dense-on-device.ts'
+import { isFill } from '../../../storage/entries/stored-coords.ts'
+import { missingValue } from '../../../storage/missing-size.ts'
+import type { Tensor } from '../../../storage/tensor.ts'
+import { encoder, rangeOf } from '../../../storage/values.ts'
+import { bindingOf, type Dimension } from '../binding-names.ts'
+import { allAxesOf, callerTensors } from '../sources/caller-tensors.ts'
+import { checkGroupWidths } from './group-widths.ts'
+
+const MAX_SIZE = 2 ** 31 - 1
+
+/**
+ * Checks the given sizes and scalars, and rounds scalars to their types. Throws SptError `bind/unknown-size`, `bind/size-range`,
+ * `bind/scalar-range`.
+ */
+export function givenParams(
+  kernel: Kernel1,
+  given: Iterable<readonly [string, number]>,
+): Map<string, number> {
+  const names = kernel.params.map((p) => p.name)
+  const params = new Map<string, number>()
+  for (const [name, value] of given) {
+    const p = kernel.params.find((x) => x.name === name)
+    if (!p)
+      fail({
+        code: 'bind/unknown-size',
+        message: `kernel ${kernel.name} has no size or scalar ${name}`,
+        lookup: { name, candidates: names },
+        expected: names.length > 0 ? `one of ${names.join(', ')}` : 'none',
+        hint: names.length > 0 ? `omit ${name}, or use one of the names` : `omit ${name}`,
+      })
+    params.set(name, checkParam(p, value))
+  }
+  return params
+}
+
+/** Returns the values of all sizes and scalars except measured ones, and the segment counts of lists. */
+export function bindParams(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  given: ReadonlyMap<string, number>,
+): Map<string, number> {
+  const params = givenParams(kernel, given)
+  const from = new Map<string, SizeSource>()
+  for (const [name, tensor] of tensors) {
+    measured(kernel, name, tensor)
+    addSizes(kernel, name, tensor, { params, from })
+    // A list of n + 1 boundaries has n segments.
+    if (bindingOf(kernel, name, tensor).kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
+  }
+  refuseMissing(kernel, openParams(kernel), params)
+  checkDimensions(kernel, tensors, params)
+  checkGroupWidths(kernel, params)
+  return params
+}
+
+function refuseMissing(
+  kernel: Kernel1,
+  wanted: readonly Param[],
+  known: Pick<ReadonlySet<string>, 'has'>,
+): void {
+  const missing = wanted.filter((p) => !known.has(p.name))
+  if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
+}
+
+/**
+ * Checks sizes given before the tensors `tensors` are bound, whose shapes will determine further sizes. Throws SptError `bind/size-range`,
+ * or `bind/missing-size` for sizes that neither determines.
+ */
+export function checkSizesBeside(
+  kernel: Kernel1,
+  tensors: readonly string[],
+  given: Readonly<Record<string, number>>,
+): void {
+  const known = new Set(agreedSizes(kernel, [], given).keys())
+  for (const name of tensors)
+    for (const { extent } of bindingOf(kernel, name).dimensions)
+      if (extent.kind === 'var') known.add(extent.name)
+  const sizes = openParams(kernel).filter((p) => p.kind === 'size')
+  refuseMissing(kernel, sizes, known)
+}
+
+/** A value with a shape, including device-resident tensors. */
+type Shaped = Pick<Tensor, 'shape'> & { readonly origin?: string }
+
+/**
+ * Returns the given sizes and those inferred from the shapes of some bound values. Throws SptError `bind/size-mismatch` if two sources
+ * disagree, `bind/size-range`.
+ */
+export function agreedSizes(
+  kernel: Kernel1,
+  shaped: Iterable<readonly [string, Shaped]>,
+  given: Readonly<Record<string, number>>,
+): Map<string, number> {
+  const params = new Map(Object.entries(given))
+  for (const p of kernel.params)
+    if (p.kind === 'size' && params.has(p.name)) checkParam(p, params.get(p.name)!)
+  const from = new Map<string, SizeSource>()
+  for (const [name, tensor] of shaped) addSizes(kernel, name, tensor, { params, from })
+  return params
+}
+
+/** The dimension from which a size was inferred, and the shape of its tensor, as text for messages. */
+interface SizeSource {
+  readonly text: string
+  readonly shape: string
+}
+
+/** Adds the sizes that are extents of a tensor's dimensions. `from` records the source of each inferred size. */
+function addSizes(
+  kernel: Kernel1,
+  name: string,
+  tensor: Shaped,
+  { params, from }: { readonly params: Map<string, number>; readonly from: Map<string, SizeSource> },
+): void {
+  const { dimensions } = bindingOf(kernel, name, tensor as Tensor)
+  dimensions.forEach(({ extent }, k) => {
+    const size = tensor.shape[k]
+    if (extent.kind !== 'var' || size === undefined || !kernel.params.some((p) => p.name === extent.name))
+      return
+    const known = params.get(extent.name)
+    const here = {
+      text: `dimension ${k} of ${nameWithOrigin(name, tensor as Tensor)}`,
+      shape: `${name} is ${tensor.shape.join(' × ')}, declared over [${dimensions.map((d) => d.name).join(', ')}]`,
+    }
+    if (known === undefined) {
+      params.set(extent.name, size)
+      from.set(extent.name, here)
+    } else if (known !== size)
+      fail({
+        code: 'bind/size-mismatch',
+        message: `size ${extent.name} is ${known} by ${from.get(extent.name)?.text ?? 'the value given'}, and ${size} by ${here.text}`,
+        expected: 'a value for each size',
+        hint: `check the shapes: ${[from.get(extent.name), here].flatMap((s) => s?.shape ?? []).join('; ')} (bind the transpose of a transposed tensor)`,
+      })
+  })
+}
+
+/** Returns the sizes that are extents, inferred from shapes, without checking that they agree. */
+export function sizesOfShapes(
+  kernel: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+): Map<string, number> {
+  const sizes = new Map<string, number>()
+  for (const [name, tensor] of Object.entries(tensors))
+    bindingOf(kernel, name, tensor).dimensions.forEach(({ extent }, k) => {
+      const size = tensor.shape[k]
+      if (extent.kind === 'var' && size !== undefined) sizes.set(extent.name, size)
+    })
+  return sizes
+}
+
+/** Sizes and scalars that are given or inferred from shapes, in contrast to measured ones. */
+export const openParams = (kernel: Kernel1): readonly Param[] =>
+  kernel.params.filter((p) => !p.measured && !isWidth(kernel, p))
+
+/** Returns true for a size that is only the width of an axis; if it is not given, it is the longest segment of the bound data. */
+const isWidth = (kernel: Kernel1, p: Param): boolean =>
+  kernel.axes.some((a) => hasWidth(a) && a.width.kind === 'var' && a.width.name === p.name) &&
+  !kernel.axes.some((a) => 'extent' in a && freeVars(a.extent).has(p.name))
+
+/** Returns the value rounded to its declared type. Throws SptError `bind/size-range`, `bind/scalar-range`. */
+function checkParam(p: Param, value: number): number {
+  if (p.kind === 'size' && !(Number.isInteger(value) && value >= 0 && value <= MAX_SIZE))
+    fail({
+      code: 'bind/size-range',
+      message: `size ${p.name} is ${value}`,
+      expected: `an integer from 0 to ${MAX_SIZE}`,
+      hint: 'sizes and positions are 32-bit integers',
+    })
+  const misfit = (): never =>
+    fail({
+      code: 'bind/scalar-range',
+      message: `${p.name} is ${value}, which is not a value of type ${p.dtype}`,
+      expected: rangeOf(p.dtype),
+      hint: 'give a value of the declared type',
+    })
+  encoder(p.dtype, misfit)?.(value, 0)
+  return rounding(p.dtype)(value)
+}
+
+const missingParam = (kernel: Kernel1, p: Param): Diagnostic =>
+  missingValue({ ...p, of: `of kernel ${kernel.name}`, inputs: givers(kernel, p) })
+
+/** Names of the inputs whose shapes would determine the size. */
+function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
+  const axes = allAxesOf(kernel)
+  const isExtent = (axis: string): boolean => {
+    const a = axes.get(axis)
+    return !!a && 'extent' in a && a.extent.kind === 'var' && a.extent.name === name
+  }
+  if (kind !== 'size') return []
+  return callerTensors(kernel).flatMap((t) =>
+    t.first.role !== 'out' && t.first.role !== 'local' && t.axes.some(isExtent) ? [t.name] : [],
+  )
+}
+
+/** A number of dimensions as text: `1 dimension`, `2 dimensions`. */
+export const dimensionCount = (n: number): string => `${n} dimension${n === 1 ? '' : 's'}`
+
+/** The dimensions of a bound tensor with their sizes and declared extents. Throws SptError `bind/rank` if their number differs. */
+function measured(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+): readonly (Dimension & { readonly size: number })[] {
+  const { dimensions } = bindingOf(kernel, name, tensor)
+  if (tensor.shape.length !== dimensions.length) {
+    const ragged = dimensions.findLast((d) => isRagged(allAxesOf(kernel).get(d.name)))
+    fail({
+      code: 'bind/rank',
+      message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
+      expected: quantity(dimensions.length, 'dimension'),
+      hint: ragged
+        ? `bind a tensor with a dimension for each axis, or offsets to ${ragged.name} and here a value for each position`
+        : `bind a tensor with a dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,
+    })
+  }
+  return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
+}
+
+/**
+ * Checks that tensors have the declared rank and extents, and the fill value of their buffer. Throws SptError `bind/rank`, `bind/shape`,
+ * `bind/fill`.
+ */
+export function checkDimensions(
+  kernel: Kernel1,
+  tensors: ReadonlyMap<string, Tensor>,
+  params: ReadonlyMap<string, number>,
+): void {
+  for (const [name, tensor] of tensors) {
+    checkFill(kernel, name, tensor)
+    measured(kernel, name, tensor).forEach((d, k) => {
+      if ([...freeVars(d.extent)].some((v) => !params.has(v))) return
+      const expected = Math.max(0, evaluate(d.extent, params))
+      if (expected !== d.size)
+        fail({
+          code: 'bind/shape',
+          message: `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${d.size} coordinates; the sizes give ${expected}`,
+          expected: `${expected}`,
+          hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
+        })
+    })
+  }
+}
+
+function checkFill(kernel: Kernel1, name: string, tensor: Tensor): void {
+  const binding = bindingOf(kernel, name, tensor)
+  if (tensor.kind !== 'coords' || tensor.fill === undefined || binding.kind !== 'tensor') return
+  const { dtype, fill } = binding.tensor.first
+  const own = (x: number): number => (isFloat(dtype) ? rounding(dtype)(x) : x)
+  if (isFill(own(tensor.fill), own(fill))) return
+  fail({
+    code: 'bind/fill',
+    message: `elements that ${name} does not store are ${tensor.fill}, and the buffer reads them as ${fill}`,
+    expected: `buffer ${name}: ${dtype}[…] fill ${tensor.fill}, or a tensor with the fill value ${fill}`,
+    hint: `in the kernel: fill ${tensor.fill}; or in Python: x.todense(), and save that as .npy`,
+  })
+}

@@ -1,0 +1,209 @@
+/** Sources of coordinates: bound and random tensors as columns over the caller's axes. */
+import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import { allocate, ascending, gather } from '../../../columns/allocate.ts'
+import { largest } from '../../../columns/key-columns.ts'
+import { lexicographic } from '../../../columns/lexicographic-sort.ts'
+import { chainTo, hasWidth, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { freeVars } from '../../../ir/expressions/expr-tree.ts'
+import { evaluate } from '../../../ir/values/evaluate.ts'
+import { isKnown } from '../../../storage/build-storage.ts'
+import { checkCoords } from '../../../storage/coordinate-checks.ts'
+import { coordsOfDense } from '../../../storage/entries/stored-coords.ts'
+import { elementsOf } from '../../../storage/ready/elements.ts'
+import { storedValues, validateStored } from '../../../storage/ready/validate.ts'
+import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
+import type { Repair, Tensor } from '../../../storage/tensor.ts'
+import { axesOfBinding } from '../binding-names.ts'
+import type { Piece, Source } from '../types.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  axesWithoutTensor,
+  callerTensor,
+  callerTensors,
+  isStructured,
+  leafChains,
+  storedAxis,
+} from './caller-tensors.ts'
+import { united, wholeOf } from './coordinate-union.ts'
+import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
+
+export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
+  const out = new Map<string, number>()
+  for (const a of allAxesOf(kernel).values()) {
+    if (!isStored(a)) continue
+    if ([...freeVars(a.extent)].every((v) => params.has(v)))
+      out.set(a.name, Math.max(0, evaluate(a.extent, params)))
+  }
+  return out
+}
+
+/**
+ * Returns the coordinate columns of a bound tensor. `known`: validated arrays of a stored tensor, if available. Throws SptError
+ * `bind/coordinates`, `bind/coordinate-range`.
+ */
+export function sourceOf(
+  kernel: Kernel1,
+  name: string,
+  tensor: Tensor,
+  params: ReadonlyMap<string, number>,
+  known?: Storage,
+): Source {
+  const axes = axesOfBinding(kernel, name)
+  const all = allAxesOf(kernel)
+  if (tensor.kind === 'coords') {
+    checkCoords(
+      axes.map((a) => storedAxis(all, a)),
+      extentsOf(kernel, params),
+      tensor.coords,
+    )
+    return { name, axes, columns: tensor.coords, tensor }
+  }
+  // Elements that equal the fill value are not stored; zeros are stored if the fill value is not 0.
+  const fill = callerTensor(kernel, name)?.first.fill ?? 0
+  if (tensor.kind === 'dense') {
+    const t = coordsOfDense(tensor, fill)
+    return { name, axes, columns: t.coords, tensor: t }
+  }
+  const stored = axes.map((a) => relaxed(storedAxis(all, a), tensor.repair))
+  const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor, { name, fill })
+  const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
+  return { name, axes, columns: t.coords, tensor: t }
+}
+
+/** The axis with the requirements relaxed that `repair` will establish: order by sorting, uniqueness by summing. */
+const relaxed = (axis: StoredAxis, repair: Repair = {}): StoredAxis =>
+  'ordered' in axis
+    ? {
+        ...axis,
+        ordered: axis.ordered && !repair.sort,
+        unique: axis.unique && !repair.sum,
+      }
+    : axis
+
+/** Returns random structure and values for the inputs that are not bound. */
+export function randomSources(
+  kernel: Kernel1,
+  bound: readonly Source[],
+  dense: ReadonlyMap<string, Tensor>,
+  params: ReadonlyMap<string, number>,
+  seed: number,
+): { sources: Source[]; dense: Map<string, Tensor> } {
+  const axes = allAxesOf(kernel)
+  const extents = extentsOf(kernel, params)
+  const extent = (a: string): number => extents.get(a) ?? 0
+  const sources: Source[] = []
+  const newDense = new Map<string, Tensor>()
+  const tensors = callerTensors(kernel)
+  // Structure first: one source per chain without bound structure.
+  const used = new Set([...tensors.flatMap((t) => t.axes), ...axesWithoutTensor(kernel)])
+  for (const chain of leafChains([...axes.values()])) {
+    const leaf = chain.findLast((a) => used.has(a))
+    if (leaf === undefined || !isStructured(axes, leaf)) continue
+    const needed = chainTo(axes, leaf)
+    if ([...bound, ...sources].some((s) => needed.every((a) => s.axes.includes(a)))) continue
+    const random = new Random(seedFor(seed, leaf))
+    const kinds = needed.map((a) => {
+      const axis = storedAxis(axes, a)
+      return hasWidth(axis) && isKnown(axis.width, params) ? evaluate(axis.width, params) : randomKind(axis)
+    })
+    sources.push({
+      name: leaf,
+      axes: needed,
+      columns: randomCoords(needed.map(extent), kinds, random),
+      tensor: null,
+    })
+  }
+  for (const t of tensors) {
+    const { name, first: b, axes: over } = t
+    if (b.role !== 'in' && b.role !== 'inout') continue
+    if (dense.has(name) || bound.some((s) => s.name === name)) continue
+    const random = new Random(seedFor(seed, name))
+    if (asDeclared(t) && !over.some((a) => isStructured(axes, a))) {
+      newDense.set(name, randomDense(over.map(extent), b.dtype, random))
+      continue
+    }
+    const columns = fullColumns(over, axes, extents, [...bound, ...sources])
+    const n = columns[0]?.length ?? 0
+    const values = randomValues(b.dtype, n, random)
+    sources.push({
+      name,
+      axes: over,
+      columns,
+      tensor: { kind: 'coords', shape: over.map(extent), coords: columns, values, dtype: b.dtype },
+    })
+  }
+  return { sources, dense: newDense }
+}
+
+/**
+ * Returns every coordinate that a buffer over these axes stores: the union of the sources on sparse chains, times all coordinates of dense
+ * axes. On nonunique axes, each coordinate occurs as often as in the source that contains it most often.
+ */
+export function fullColumns(
+  over: readonly string[],
+  axes: ReturnType<typeof allAxesOf>,
+  extents: ReadonlyMap<string, number>,
+  sources: readonly Source[],
+): Int32Array[] {
+  const groups: { names: readonly string[]; columns: readonly Int32Array[] }[] = []
+  const done = new Set<string>()
+  for (const a of over) {
+    if (done.has(a)) continue
+    const leaf = over.findLast((x) => chainTo(axes, x)[0] === chainTo(axes, a)[0])!
+    const chain = chainTo(axes, leaf)
+    for (const x of chain) done.add(x)
+    if (!isStructured(axes, leaf)) {
+      for (const x of chain) {
+        const column = ascending(extents.get(x) ?? 0, `coordinates of axis ${x}`)
+        groups.push({ names: [x], columns: [column] })
+      }
+      continue
+    }
+    const from = sources.filter((s) => chain.every((x) => s.axes.includes(x)))
+    invariant(from.length > 0, `nothing gives the structure of axis ${leaf}`)
+    const keeps = (p: Piece): boolean => separatesDuplicates(p.source.axes.map((x) => storedAxis(axes, x)))
+    const wholes = from.map((s) => wholeOf(s, chain))
+    const union = united(wholes, chain, keeps)
+    groups.push({ names: chain, columns: ranked(union.columns, wholes.some(keeps)).columns })
+  }
+  if (groups.length === 1) return over.map((a) => groups[0]!.columns[groups[0]!.names.indexOf(a)]!)
+  const total = groups.reduce((n, g) => n * (g.columns[0]?.length ?? 0), 1)
+  const byName = new Map<string, Int32Array>()
+  let after = total
+  for (const g of groups) {
+    const size = g.columns[0]?.length ?? 0
+    after = size === 0 ? 0 : after / size
+    g.names.forEach((name, k) => {
+      const from = g.columns[k]!
+      const to = allocate(total, 'coordinates')
+      for (let e = 0; e < total; e++) to[e] = from[Math.floor(e / after) % size]!
+      byName.set(name, to)
+    })
+  }
+  return over.map((a) => byName.get(a)!)
+}
+
+/** Returns the distinct rows in lexicographic order (or all rows if `apart`), and the index of each entry's row. */
+export function ranked(
+  columns: readonly Int32Array[],
+  apart = false,
+): {
+  readonly columns: readonly Int32Array[]
+  readonly rank: Int32Array
+} {
+  const { order, columns: sorted } = lexicographic(columns, columns.map(largest))
+  const n = sorted[0]!.length
+  const kept = allocate(n, 'coordinates')
+  const rank = allocate(n, 'coordinates')
+  let count = 0
+  for (let s = 0; s < n; s++) {
+    let same = s > 0 && !apart
+    for (let k = 0; same && k < sorted.length; k++) same = sorted[k]![s] === sorted[k]![s - 1]
+    if (!same) kept[count++] = s
+    rank[order ? order[s]! : s] = count - 1
+  }
+  if (count === n) return { columns: sorted, rank }
+  return { columns: sorted.map((c) => gather(c, kept.subarray(0, count))), rank }
+}

@@ -1,0 +1,218 @@
+/**
+ * Coordinate remapping: from the caller's coordinates to those of the stored axes, one format after the other. The part and position of a
+ * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
+ */
+
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { allocate, concat, gather } from '../../../columns/allocate.ts'
+import { isAscending } from '../../../columns/key-columns.ts'
+import { isDense } from '../../../ir/coordinates/axis.ts'
+import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
+import { dependsOnValues } from '../../../storage/convert.ts'
+import { HOST } from '../../../storage/engines/host/engine.ts'
+import type { EntryValues } from '../../../storage/format-operands.ts'
+import { remapParts } from '../../../storage/remapping/remap-parts.ts'
+import { filledArray, newValues } from '../../../storage/values.ts'
+import type { GivenData } from '../format-inputs.ts'
+import type { Piece, Source } from '../types.ts'
+import { tensorNameOf } from './caller-tensors.ts'
+
+export interface Pieces {
+  readonly pieces: readonly Piece[]
+  /** Arrays of the formats' tables, by buffer name. */
+  readonly tables: ReadonlyMap<string, Int32Array>
+  /** Milliseconds per format, for reports. */
+  readonly times: ReadonlyMap<Reformat, number>
+}
+
+export interface Known extends GivenData {
+  readonly params: ReadonlyMap<string, number>
+  readonly extents: ReadonlyMap<string, number>
+}
+
+/** Measures the open extents of some axes. */
+export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
+
+/**
+ * Remaps all sources. `ready`: axes of ready-made parts, and axes whose arrays are elsewhere. Throws SptError `format/…` if a format is
+ * wrong: a coordinate in two parts, in no part, or out of range.
+ */
+export function remapSources(
+  kernel: Kernel1,
+  sources: readonly Source[],
+  known: Known,
+  measure: Measure = () => {},
+  ready: readonly Part[] = [],
+): Pieces {
+  let pieces: Piece[] = sources.map((source) => ({
+    source,
+    entries: null,
+    columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
+    order: isAscending(source.columns) ? 'ascending' : 'unknown',
+  }))
+  const tables = new Map<string, Int32Array>()
+  const times = new Map<Reformat, number>()
+  for (const r of kernel.reformats) {
+    const start = performance.now()
+    const from = r.from.map((a) => a.name)
+    // Extents that an earlier format left open.
+    measure(new Set(from), pieces)
+    const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
+    // All parts of this format are ready-made. Continuing would build an empty tensor, which not every format permits.
+    if (mine.length === 0 && ready.some((p) => isPartOf(p, r))) continue
+    checkPrefixes(r, pieces, mine)
+    const fresh = reformat(kernel, r, mine, known, tables)
+    pieces = [...pieces.filter((p) => !mine.includes(p)), ...fresh]
+    times.set(r, performance.now() - start)
+  }
+  return { pieces, tables, times }
+}
+
+interface Part {
+  /** Coordinate columns by axis. */
+  readonly columns: Pick<ReadonlyMap<string, unknown>, 'has'>
+}
+
+const isPartOf = ({ columns }: Part, { instance }: Reformat): boolean =>
+  instance.parts.some((p) => p.instance.order.every((a) => columns.has(a)))
+
+/**
+ * Checks structure that is bound to only the first axes that a format replaces, because only coordinates of elements are stored. Throws
+ * SptError `bind/structure-format` if a coordinate has no element.
+ */
+function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Piece[]): void {
+  const from = r.from.map((a) => a.name)
+  const leaving = r.from.filter((a) => !isDense(a)).map((a) => a.name)
+  for (const p of pieces) {
+    if (mine.includes(p) || !leaving.some((a) => p.columns.has(a))) continue
+    const own = from.filter((a) => p.columns.has(a))
+    const at = (q: Piece, e: number): string => own.map((a) => q.columns.get(a)![e]).join(', ')
+    const held = new Set<string>()
+    for (const q of mine) for (let e = 0; e < lengthOf(q); e++) held.add(at(q, e))
+    for (let e = 0; e < lengthOf(p); e++) {
+      if (held.has(at(p, e))) continue
+      fail({
+        code: 'bind/structure-format',
+        message: `${p.source.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
+        expected: `structure on the whole chain, or coordinates that a tensor over ${from.join(', ')} has`,
+        hint: `bind structure to ${from[from.length - 1]}, or leave the axes as declared`,
+      })
+    }
+  }
+}
+
+function reformat(
+  kernel: Kernel1,
+  r: Reformat,
+  mine: readonly Piece[],
+  known: Known,
+  tables: Map<string, Int32Array>,
+): Piece[] {
+  const from = r.from.map((a) => a.name)
+  const { members, first } = distinctPieces(mine, from)
+  const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
+  const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
+  const values = dependsOnValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
+  const out: Piece[] = []
+  const [alone] = members.length === 1 ? members : []
+  const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
+  remapParts(r.instance, union, values, given, asBound).forEach((placed, k) => {
+    const { entries } = placed
+    for (const [name, table] of placed.tables) tables.set(name, table)
+    const { order } = r.instance.parts[k]!.instance
+    const own = new Map<Piece, { entries: Int32Array | null; columns: readonly Int32Array[] }>()
+    let lo = 0
+    let before = 0
+    for (const p of members) {
+      const n = lengthOf(p)
+      const hi = entries ? lowerBound(entries, before + n, lo) : lo + n
+      const whole = lo === 0 && hi === placed.columns[0]!.length
+      own.set(p, {
+        entries: entries ? shifted(entries, lo, hi, before) : null,
+        columns: whole ? placed.columns : placed.columns.map((c) => c.subarray(lo, hi)),
+      })
+      lo = hi
+      before += n
+    }
+    for (const p of mine) {
+      const held = own.get(first.get(p)!)!
+      const columns = new Map<string, Int32Array>()
+      for (const [a, c] of p.columns)
+        if (!from.includes(a)) columns.set(a, held.entries ? gather(c, held.entries) : c)
+      order.forEach((a, d) => {
+        columns.set(a, held.columns[d]!)
+      })
+      const all = held.entries && p.entries ? gather(p.entries, held.entries) : (held.entries ?? p.entries)
+      // Invertible maps keep distinct coordinates distinct.
+      const told = p.order === 'unknown' ? 'unknown' : 'distinct'
+      out.push({ source: p.source, entries: all, columns, order: told })
+    }
+  })
+  return out
+}
+
+/**
+ * Groups pieces whose columns on these axes are the same arrays. `members`: the first piece of each group; `first`: that piece by piece.
+ */
+export function distinctPieces(
+  pieces: readonly Piece[],
+  axes: readonly string[],
+): { readonly members: readonly Piece[]; readonly first: ReadonlyMap<Piece, Piece> } {
+  const members: Piece[] = []
+  const first = new Map<Piece, Piece>()
+  for (const p of pieces) {
+    const same = members.find((q) => axes.every((a) => q.columns.get(a) === p.columns.get(a)))
+    if (!same) members.push(p)
+    first.set(p, same ?? p)
+  }
+  return { members, first }
+}
+
+export const lengthOf = (p: Piece): number =>
+  p.entries?.length ?? p.source.columns[0]?.length ?? p.source.tensor?.values?.length ?? 1
+
+/** The first index from `from` on whose entry is at least `bound`. */
+function lowerBound(ascending: Int32Array, bound: number, from: number): number {
+  let lo = from
+  let hi = ascending.length
+  while (lo < hi) {
+    const middle = (lo + hi) >>> 1
+    if (ascending[middle]! < bound) lo = middle + 1
+    else hi = middle
+  }
+  return lo
+}
+
+function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32Array {
+  const own = lo === 0 && hi === entries.length ? entries : entries.subarray(lo, hi)
+  if (by === 0) return own
+  const out = allocate(own.length, 'entries')
+  for (let s = 0; s < own.length; s++) out[s] = own[s]! - by
+  return out
+}
+
+/**
+ * Values of the tensor for which the format was requested, or 1 if it has none. Entries of other tensors have the value 0. `null` without
+ * pieces.
+ */
+function valuesOf(
+  kernel: Kernel1,
+  r: Reformat,
+  mine: readonly Piece[],
+  members: readonly Piece[],
+  first: ReadonlyMap<Piece, Piece>,
+): EntryValues | null {
+  const name = tensorNameOf(kernel, r.source ?? r.buffers[0]!.name)
+  const named = mine.find((p) => p.source.name === name && p.source.tensor)
+  const own = named ?? mine[0]
+  const tensor = named?.source.tensor
+  const values = tensor?.values ?? null
+  if (!own) return null
+  const dtype = tensor && values ? tensor.dtype : 'u8'
+  const parts = members.map((p) => {
+    const n = lengthOf(p)
+    if (p !== first.get(own)) return { column: newValues(dtype, n), entry: null, n }
+    return { column: values ?? filledArray('u8', n, 1), entry: values && own.entries, n }
+  })
+  return { values: HOST.concatenate(parts, dtype), dtype }
+}

@@ -1,0 +1,301 @@
+/** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { concat } from '../../../columns/allocate.ts'
+import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { MASK_BITS, packFields } from '../../../ir/values/packed-fields.ts'
+import {
+  type BuildInput,
+  buildStorage,
+  capacitiesOf,
+  paddingsOf,
+  widthsOf,
+} from '../../../storage/build-storage.ts'
+import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/scatter-values.ts'
+import { validateStored } from '../../../storage/ready/validate.ts'
+import {
+  type Level,
+  makeLazyStorage,
+  makeStorage,
+  type Storage,
+  separatesDuplicates,
+  treesOf,
+} from '../../../storage/storage.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
+import { gatherValues } from '../../../storage/values.ts'
+import type { Elsewhere, Piece } from '../types.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  callerTensor,
+  isStructured,
+  leafChains,
+  storedAxis,
+} from './caller-tensors.ts'
+import { united } from './coordinate-union.ts'
+import { elementOf } from './dense-order.ts'
+import { checkApart } from './duplicate-coordinates.ts'
+import { distinctPieces, lengthOf } from './remap-entries.ts'
+
+export interface Structure {
+  readonly storages: ReadonlyMap<string, Storage>
+  readonly levels: ReadonlyMap<string, Level>
+  /** Positions of a piece's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
+  readonly positions: (piece: Piece, buffer: string) => Int32Array | null
+  /** Milliseconds per chain of levels, by its last axis. */
+  readonly times: ReadonlyMap<string, number>
+}
+
+/** Existing structure: ready-made arrays by buffer name, and levels whose arrays are elsewhere. */
+export interface KnownStructure extends Pick<Elsewhere, 'levels'> {
+  readonly ready: ReadonlyMap<string, Tensor>
+}
+
+const sameArray = (x: Int32Array | null, y: Int32Array | null): boolean =>
+  x === y || (x !== null && y !== null && x.length === y.length && x.every((v, k) => v === y[k]))
+
+const sameLevel = (x: Level, y: Level): boolean =>
+  x.positions === y.positions &&
+  sameArray(x.indptr, y.indptr) &&
+  sameArray(x.indices, y.indices) &&
+  sameArray(x.mask, y.mask)
+
+/** Builds the levels of all axes and the storage of all buffers. Existing structure is reused. */
+export function buildStructure(
+  kernel: Kernel1,
+  pieces: readonly Piece[],
+  { ready, levels }: KnownStructure,
+  params: ReadonlyMap<string, number>,
+  extents: ReadonlyMap<string, number>,
+): Structure {
+  const structure = new StructureBuilder(kernel, pieces, params, extents)
+  for (const [name, level] of levels) structure.levels.set(name, level)
+  for (const [name, tensor] of ready) if (tensor.kind === 'stored') structure.adoptReady(name, tensor)
+  const chains = leafChains(kernel.axes.filter(isStored))
+  for (const chain of chains) structure.buildShared(chain)
+  for (const chain of chains) structure.buildChain(chain)
+  structure.assembleBuffers()
+  return structure
+}
+
+class StructureBuilder implements Structure {
+  readonly levels = new Map<string, Level>()
+  readonly storages = new Map<string, Storage>()
+  readonly times = new Map<string, number>()
+  readonly #kernel: Kernel1
+  readonly #pieces: readonly Piece[]
+  readonly #axes: ReturnType<typeof allAxesOf>
+  readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'capacities'>
+  readonly #found = new Map<Piece, Map<string, Int32Array | null>>()
+
+  constructor(
+    kernel: Kernel1,
+    pieces: readonly Piece[],
+    params: ReadonlyMap<string, number>,
+    extents: ReadonlyMap<string, number>,
+  ) {
+    this.#kernel = kernel
+    this.#pieces = pieces
+    this.#axes = allAxesOf(kernel)
+    const stored = kernel.axes.filter(isStored)
+    this.#sizes = {
+      extents,
+      widths: widthsOf(stored, params),
+      paddings: paddingsOf(stored, params),
+      capacities: capacitiesOf(stored, params),
+    }
+  }
+
+  readonly #axis = (name: string): StoredAxis => storedAxis(this.#axes, name)
+
+  adoptReady(name: string, tensor: StoredTensor): void {
+    const { axes: over, fill } = this.#kernel.buffers.find((b) => b.name === name)!
+    const own = callerTensor(this.#kernel, name)
+    const storage = validateStored(over.map(this.#axis), this.#sizes.extents, tensor, {
+      ...this.#sizes,
+      name,
+      fill,
+      part: !own || !asDeclared(own),
+    })
+    this.storages.set(name, storage)
+    this.#adopt(storage, over)
+  }
+
+  #adopt(storage: Storage, names: readonly string[]): void {
+    for (const name of names) {
+      const level = storage.levels.get(name)
+      if (!level) continue
+      const known = this.levels.get(name)
+      if (known && !sameLevel(known, level))
+        fail({
+          code: 'bind/structure-differs',
+          message: `two tensors give axis ${name} different structure (${known.positions} and ${level.positions} positions)`,
+          expected: 'a single structure for each axis',
+          hint: 'declare a separate axis for the second tensor',
+        })
+      if (!known) this.levels.set(name, level)
+    }
+  }
+
+  /** Returns true if duplicates stay separate, because an axis is declared nonunique; otherwise they are summed. */
+  readonly #keeps = (p: Piece): boolean => separatesDuplicates(p.source.axes.map(this.#axis))
+
+  /** Builds storage. Coordinates are not range-checked again, because bound ones were checked and format maps stay in range. */
+  #build(
+    over: readonly string[],
+    coords: readonly Int32Array[],
+    from: readonly Piece[],
+    distinct = false,
+  ): Storage {
+    return buildStorage({
+      ...(from.some(this.#keeps) ? {} : { duplicates: 'share' as const }),
+      ...this.#sizes,
+      axes: over.map(this.#axis),
+      coords,
+      inRange: true,
+      distinct,
+      existing: new Map([...this.levels].filter(([, l]) => !isNonunique(l.axis))),
+    })
+  }
+
+  #over(axes: readonly string[]): readonly Piece[] {
+    return this.#pieces.filter((p) => axes.every((a) => p.columns.has(a)))
+  }
+
+  /** Builds axes that several chains or shorter tensors share, from the coordinates of all of them. */
+  buildShared(chain: readonly string[]): void {
+    chain.slice(0, -1).forEach((a, depth) => {
+      const prefix = chain.slice(0, depth + 1)
+      if (this.levels.has(a) || !isStructured(this.#axes, a)) return
+      const from = this.#over(prefix)
+      if (from.every((p) => chain.every((x) => p.columns.has(x)))) return
+      if (prefix.some((x) => isNonunique(this.#axis(x)))) return
+      const union = prefix.map((x) => concat(from.map((p) => p.columns.get(x)!)))
+      this.#adopt(this.#build(prefix, union, from), prefix)
+    })
+  }
+
+  buildChain(chain: readonly string[]): void {
+    if (chain.every((a) => this.levels.has(a))) return
+    const start = performance.now()
+    const from = this.#over(chain)
+    const buffer = this.#bufferOver(chain, from)
+    const over = buffer?.axes ?? chain
+    // Dense levels need no entries.
+    const needed = buffer || !chain.every((a) => isDense(this.#axis(a))) ? from : []
+    const { members, first } = distinctPieces(needed, over)
+    const union = united(members, over, this.#keeps)
+    const [alone] = members.length === 1 ? members : []
+    const distinct = alone !== undefined && alone.order !== 'unknown' && alone.columns.size === over.length
+    const storage = this.#build(over, union.columns, from, distinct)
+    checkApart(this.#axes, members, union, storage)
+    if (buffer && over.every((a) => !this.levels.has(a) || !isStructured(this.#axes, a))) {
+      this.storages.set(buffer.name, storage)
+      const { positions } = storage.entries!
+      const slices = new Map(members.map((p) => [p, union.positionsOf(p, positions)]))
+      for (const p of from) this.#positionsBy(p).set(over.join(), slices.get(first.get(p)!)!)
+    }
+    this.#adopt(storage, over)
+    this.times.set(chain[chain.length - 1]!, performance.now() - start)
+  }
+
+  /**
+   * Returns a buffer over the chain and all pieces in `from`, whose storage gives the positions of their entries. Undefined if another
+   * tree of the buffer is not final yet, or contains duplicates and exists already.
+   */
+  #bufferOver(chain: readonly string[], from: readonly Piece[]): Buffer1 | undefined {
+    const isSettled = (a: string): boolean =>
+      chain.includes(a) ||
+      isDense(this.#axis(a)) ||
+      (this.levels.has(a)
+        ? !isNonunique(this.#axis(a))
+        : this.#pieces.every((p) => from.includes(p) || !p.columns.has(a)))
+    if (from.length === 0) return undefined
+    return this.#kernel.buffers.find(
+      (b) =>
+        chain.every((a) => b.axes.includes(a)) &&
+        from.every((p) => b.axes.every((a) => p.columns.has(a))) &&
+        b.axes.every(isSettled),
+    )
+  }
+
+  /** Creates the storage of the remaining buffers. */
+  assembleBuffers(): void {
+    for (const b of this.#kernel.buffers) {
+      if (this.storages.has(b.name)) continue
+      const over = b.axes.map(this.#axis)
+      const levels = new Map(b.axes.map((a) => [a, this.levels.get(a)!]))
+      const trees = treesOf(over)
+      this.storages.set(
+        b.name,
+        b.role === 'local' ? makeLazyStorage(over, trees, levels) : makeStorage(over, trees, levels, null),
+      )
+    }
+  }
+
+  #positionsBy(piece: Piece): Map<string, Int32Array | null> {
+    const known = this.#found.get(piece) ?? new Map<string, Int32Array | null>()
+    this.#found.set(piece, known)
+    return known
+  }
+
+  readonly positions = (piece: Piece, buffer: string): Int32Array | null => {
+    const storage = this.storages.get(buffer)!
+    const over = storage.axes.map((a) => a.name)
+    const known = this.#positionsBy(piece)
+    const own = known.get(over.join())
+    if (own !== undefined) return own
+    const coords = over.map((a) => piece.columns.get(a)!)
+    const at = positionsOf(storage, coords)
+    known.set(over.join(), at)
+    return at
+  }
+}
+
+/** Masks of formats by name: bits for the entries of all tensors over their axes, which are the coordinates that iterations visit. */
+export function masksOf(
+  kernel: Kernel1,
+  pieces: readonly Piece[],
+  { storages, positions }: Structure,
+  elsewhere: Elsewhere,
+): ReadonlyMap<string, Int32Array> {
+  const masks = kernel.buffers.filter(
+    (b) => b.mask !== undefined && !b.axes.every((a) => elsewhere.levels.has(a)),
+  )
+  return new Map(
+    masks.map((b) => {
+      const held = new Uint8Array(storages.get(b.name)!.size)
+      for (const p of distinctPieces(
+        pieces.filter((x) => b.axes.every((a) => x.columns.has(a))),
+        b.axes,
+      ).members) {
+        const at = positions(p, b.name)
+        if (at) for (const position of at) held[position] = 1
+        else held.fill(1, 0, lengthOf(p))
+      }
+      return [b.name, packFields(held, MASK_BITS)] as const
+    }),
+  )
+}
+
+/** Returns the values of a buffer, in storage order, from the source of a piece and the positions of its entries. */
+export function placedValues(
+  storage: Storage,
+  b: Buffer1,
+  piece: Piece,
+  positions: Int32Array | null,
+  { values, dtype }: Pick<Entry, 'values' | 'dtype'>,
+): ValueArray {
+  const coords = b.axes.map((a) => piece.columns.get(a)!)
+  const distinct = storage.entries?.positions === positions && storage.entries.distinct
+  const own: Storage = { ...storage, entries: { count: lengthOf(piece), coords, positions, distinct } }
+  const held = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
+  const place = (e: number): string => {
+    const entry = piece.entries ? piece.entries[e]! : e
+    return elementOf(
+      piece.source.name,
+      piece.source.columns.map((c) => c[entry]!),
+    )
+  }
+  return scatterValues(own, { coords, values: held, dtype }, b.dtype, b.fill, undefined, undefined, place)
+}

@@ -1,0 +1,299 @@
+/**
+ * The driver of a compilation: steps on coordinates, Stage I → II, steps on loops, Stage II → III. Objects are immutable; each lowering
+ * runs lazily, once.
+ */
+import { inPass, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { emit, type ModuleText } from '../../backends/emit.ts'
+import { TARGETS } from '../../backends/targets/index.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { memoize } from '../../ir/memoize.ts'
+import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
+import { sharedLoops } from '../../ir/statements/shared-loops.ts'
+import { type LowerOptions, PASSES, POSITIONS } from '../../lower/passes.ts'
+import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../../lower/pipeline.ts'
+import {
+  applyCoordStep,
+  type CoordStep,
+  isLoopStep,
+  isOfOtherAxes,
+  refuseLate,
+} from '../../schedule/coordinates/steps.ts'
+import { alone, automatic } from '../../schedule/default-schedule.ts'
+import { withApart } from '../../schedule/legality/nest-dependence.ts'
+import { checkNewNames } from '../../schedule/names/fresh-names.ts'
+import { endsCoordinates } from '../../schedule/primitives.ts'
+import { apply, printTrace, type ScheduleState, start, undo } from '../../schedule/state/state.ts'
+import type { Step } from '../../schedule/steps/resolve.ts'
+import { withParameters } from '../../schedule/steps/step-parameters.ts'
+import { type LoopStep, printStep } from '../../schedule/steps/steps.ts'
+import { EarlySteps } from './size-steps.ts'
+
+/** A point in a compilation at which an observer is called. */
+export interface CompilationStage {
+  readonly kernel: string
+  /** Name of the program's schedule whose steps are applied; `null` if there is none. */
+  readonly schedule: string | null
+  /** The step or pass that was applied last; `null`: the kernel as written. */
+  readonly after: {
+    readonly what: 'step' | 'pass'
+    readonly name: string
+    /** Number of the step in the schedule, or of the pass from Stage I to III, from 1. */
+    readonly number: number
+    /** Total number of steps or passes; `null` for a step outside of a schedule. */
+    readonly of: number | null
+  } | null
+}
+
+/** Callback for the kernel as written and after every step and pass. */
+export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: CompilationStage) => void
+
+/** Properties that steps do not change, except the name of the schedule. */
+interface Origin {
+  /** The kernel as written, which the reference runs. */
+  readonly source: Kernel1
+  readonly observer: StageObserver | null
+  readonly schedule: string | null
+}
+
+/** The step of a program's schedule that is being applied. */
+export interface StepOf {
+  readonly schedule: string
+  /** Number of the step, from 1. */
+  readonly number: number
+  readonly of: number
+}
+
+/** A kernel with its schedule steps, and lazily its lowered stages. */
+export class Compilation {
+  readonly coordSteps: readonly CoordStep[]
+  readonly #origin: Origin
+  readonly #kernels: readonly Kernel1[]
+  /** Stage II with the steps on loops; `null` if no step was applied since the last one on coordinates. */
+  readonly #loops: ScheduleState | null
+  readonly #early: EarlySteps
+  #lowered: ScheduleState | undefined
+  // Lazy, because most compilations are intermediate and their plans are never needed.
+  #plans: Map<string, Plan> | undefined
+  #texts: Map<ModuleText['target'], ModuleText[]> | undefined
+
+  private constructor(
+    origin: Origin,
+    coordSteps: readonly CoordStep[],
+    kernels: readonly Kernel1[],
+    loops: ScheduleState | null,
+    early: EarlySteps = EarlySteps.NONE,
+  ) {
+    this.#origin = origin
+    this.coordSteps = coordSteps
+    this.#kernels = kernels
+    this.#loops = loops
+    this.#early = early
+  }
+
+  static of(kernel: Kernel1, observer: StageObserver | null = null): Compilation {
+    const c = new Compilation({ source: kernel, observer, schedule: null }, [], [kernel], null)
+    c.#observed(kernel, null)
+    return c
+  }
+
+  /** The kernel as written, which the reference runs. */
+  get source(): Kernel1 {
+    return this.#origin.source
+  }
+
+  /** Names of the kernel and of the schedule. */
+  get place(): Omit<CompilationStage, 'after'> {
+    return { kernel: this.source.name, schedule: this.#origin.schedule }
+  }
+
+  /** True if a step on loops has been applied. */
+  get onLoops(): boolean {
+    return this.#count > 0
+  }
+
+  /** True if steps on coordinates may still be applied. Until then `reorder` and `fuse` act on coordinates. */
+  get onCoordinates(): boolean {
+    return this.#count === this.#early.count
+  }
+
+  get #count(): number {
+    return this.#loops?.steps ?? this.#early.count
+  }
+
+  /** The kernel in Stage I (coordinates), after all steps on coordinates. */
+  get kernel(): Kernel1 {
+    return this.#kernels[this.#kernels.length - 1]!
+  }
+
+  get state(): ScheduleState {
+    this.#lowered ??= this.#loops ?? this.#atPositions()
+    return this.#lowered
+  }
+
+  /** The kernel in Stage II (loops over positions), before the steps on loops. */
+  get positions(): Kernel2 {
+    return positionsOf(this.source)(this.kernel)
+  }
+
+  #atPositions(): ScheduleState {
+    const state = start(this.positions, this.coordSteps.length)
+    this.#tell(POSITIONS, state.kernel)
+    return this.#early.steps.reduce((was, s) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
+  }
+
+  /** The kernel in Stage II (loops over positions), after all steps. */
+  get loops(): Kernel2 {
+    return this.state.kernel
+  }
+
+  /** The plan (Stage III: launches) without target properties. */
+  get plan(): Plan {
+    return this.planFor({})
+  }
+
+  /** Returns the plan (Stage III: launches) for a target; lowered once per target. */
+  planFor(options: LowerOptions): Plan {
+    const key = planKey(options)
+    let plan = this.#plans?.get(key)
+    if (!plan) {
+      plan = lowerToMemory(this.loops, this.#origin.observer ? this.#tell : undefined, options)
+      this.adopt(plan, options)
+    }
+    return plan
+  }
+
+  /** Stores a plan for a target that was lowered elsewhere, such as in another thread. */
+  adopt(plan: Plan, options: LowerOptions): void {
+    this.#plans ??= new Map()
+    this.#plans.set(planKey(options), plan)
+  }
+
+  /** Throws SptError if the kernel is not legal for a target. With an observer, all passes run. */
+  checkFor(options: LowerOptions): void {
+    if (this.#origin.observer) this.planFor(options)
+    else checkLowering(this.loops, options)
+  }
+
+  /** Steps on loops. Does not lower, so that it works for kernels that cannot be lowered. */
+  get loopSteps(): readonly LoopStep[] {
+    return this.#loops?.trace ?? this.#early.steps
+  }
+
+  /** Steps on loops as printed in `.spt`. */
+  get printedLoopSteps(): readonly string[] {
+    return this.#loops ? printTrace(this.#loops) : this.#early.steps.map((s) => printStep(s))
+  }
+
+  /** Merges one item per step on coordinates and one per step on loops, in the order of the steps. */
+  inOrder<T>(coords: readonly T[], loops: readonly T[]): T[] {
+    return this.#early.inOrder(coords, loops)
+  }
+
+  /** Stage III; calls `observer` after every pass. */
+  observe(observer: Observer, options: LowerOptions = {}): Plan {
+    const both: Observer = (pass, result) => {
+      this.#tell(pass, result)
+      observer(pass, result)
+    }
+    return lowerToMemory(this.loops, both, options)
+  }
+
+  texts(target: ModuleText['target']): ModuleText[] {
+    let known = this.#texts?.get(target)
+    if (!known) {
+      const plan = this.planFor(TARGETS[target].lowering)
+      known = inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target))
+      this.#texts ??= new Map()
+      this.#texts.set(target, known)
+    }
+    return known
+  }
+
+  /** Applies a step. Throws SptError `schedule/…` if it is illegal. */
+  step(s: Step, which?: StepOf): Compilation {
+    if (s.stage === 'parts') return s.steps(this).reduce<Compilation>((c, part) => c.step(part, which), this)
+    const make = () => (s.stage === 1 ? this.onCoords(s.step, which) : this.onLoop(s.step, which))
+    return withParameters(s.where, make)
+  }
+
+  onCoords(s: CoordStep, which?: StepOf): Compilation {
+    if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s)
+    checkNewNames(s)
+    // Untyped callers may pass values that are not steps; the checks of steps reject them.
+    const next = resultOrError(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))
+    if (next instanceof SptError) {
+      const fused = isOfOtherAxes(next) && isLoopStep(s) ? resultOrError(() => this.onLoop(s, which)) : next
+      if (fused instanceof SptError) throw next
+      return fused
+    }
+    const steps = [...this.coordSteps, s]
+    const made = new Compilation(this.#after(which), steps, [...this.#kernels, next], null, this.#early)
+    made.#tellStep(next, s, which)
+    return made
+  }
+
+  onLoop(s: LoopStep, which?: StepOf): Compilation {
+    const { state } = this
+    const next = inPass(`step ${s?.kind}`, () => apply(state, s))
+    const isLate = !this.onCoordinates || endsCoordinates(s.kind)
+    const early = isLate ? this.#early : this.#early.and(s, this.coordSteps.length)
+    const made = new Compilation(this.#after(which), this.coordSteps, this.#kernels, next, early)
+    made.#tellStep(next.kernel, s, which)
+    return made
+  }
+
+  #after(which: StepOf | undefined): Origin {
+    return which ? { ...this.#origin, schedule: which.schedule } : this.#origin
+  }
+
+  #tellStep(kernel: Kernel1 | Kernel2, { kind }: CoordStep | LoopStep, which: StepOf | undefined): void {
+    const { number, of } = which ?? { number: this.coordSteps.length + this.#count, of: null }
+    this.#observed(kernel, { what: 'step', name: kind, number, of })
+  }
+
+  readonly #tell: Observer = (name, result) =>
+    this.#observed(result, { what: 'pass', name, number: PASSES.indexOf(name) + 1, of: PASSES.length })
+
+  #observed(program: Kernel1 | Kernel2 | Plan, after: CompilationStage['after']): void {
+    this.#origin.observer?.(program, { ...this.place, after })
+  }
+
+  /** The compilation without its last step; itself if there are no steps. */
+  undo(): Compilation {
+    const isEarly = this.onCoordinates && this.#early.endsWith(this.coordSteps.length)
+    if (isEarly || !this.onCoordinates) {
+      const before = this.#loops && undo(this.#loops)
+      const early = isEarly ? this.#early.withoutLast() : this.#early
+      const loops = before && before.steps > 0 ? before : null
+      return new Compilation(this.#origin, this.coordSteps, this.#kernels, loops, early)
+    }
+    if (this.coordSteps.length === 0) return this
+    const [steps, kernels] = [this.coordSteps.slice(0, -1), this.#kernels.slice(0, -1)]
+    return new Compilation(this.#origin, steps, kernels, null, this.#early)
+  }
+
+  /** Binds loop nests without thread axes to threads: the default for GPUs. */
+  parallel(): Compilation {
+    return this.#defaulted(automatic(this.state), 'parallel')
+  }
+
+  /** Applies the default steps of nests for one thread: the default for CPUs. */
+  sequential(): Compilation {
+    return this.#defaulted(alone(this.state), 'sequential')
+  }
+
+  #defaulted(next: ScheduleState, name: string): Compilation {
+    if (next === this.state) return this
+    const made = new Compilation(this.#origin, this.coordSteps, this.#kernels, next, this.#early)
+    made.#observed(next.kernel, { what: 'step', name, number: next.steps, of: null })
+    return made
+  }
+}
+
+/** Lowers Stage I → II; cached per source and kernel. */
+const positionsOf = memoize((source: Kernel1) =>
+  memoize((kernel: Kernel1) => sharedLoops(source, withApart(lowerToPositions(kernel), kernel))),
+)
+
+const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>
+  `${lanes} ${together} ${promote}`

@@ -1,0 +1,90 @@
+/** Compilation of a plan for a device. */
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { emit, type ModuleText } from '../../backends/emit.ts'
+import type { TextOptions } from '../../backends/target.ts'
+import { TARGETS, targetOf } from '../../backends/targets/index.ts'
+import type { Plan } from '../../ir/statements/loops.ts'
+import { type Arena, packBuffers } from '../../lower/launches/buffer-packing.ts'
+import type { LowerOptions } from '../../lower/passes.ts'
+import type { Command, CompiledModule, Device, DeviceBuffer } from '../../runtime/device.ts'
+import { isWord } from '../../runtime/widened-elements.ts'
+import type { Bound } from '../bind/index.ts'
+import { checkLimits } from './device-limits.ts'
+import { type Sources, withPlaces } from './launch-spans.ts'
+
+/** The lowering options for a device. */
+export function lanesOf(device: Device): LowerOptions {
+  const { lanes } = device.limits
+  if (device.kind !== 'webgpu' || lanes === undefined) return TARGETS[targetOf(device)].lowering
+  // WGSL's uniformity analysis is per block, not per lane.
+  return { lanes, together: true }
+}
+
+/** The printing options for a device. */
+export const textOptions = (device: Device): TextOptions => ({ f16: !isWord(device, 'f16') })
+
+/** Throws `device/no-instruction` if a text uses instructions or memories that the device lacks. */
+function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): void {
+  const missing = capabilities.find((c) => !device.features.has(c.name))
+  if (!missing) return
+  fail({
+    code: 'device/no-instruction',
+    message: `${missing.by} needs ${missing.name}, which ${device.name} does not have`,
+    ...(missing.span ? { span: missing.span } : {}),
+    expected: 'a device with it, or another schedule',
+  })
+}
+
+/** Commands that replace those of the plan. */
+export interface Instead {
+  readonly commands: readonly Command[]
+  free(): void
+}
+
+/** A plan compiled for a device. It runs on any data of its formats. */
+export interface Program {
+  readonly device: Device
+  /** The plan for this device; small arrays may be packed into arenas. */
+  readonly plan: Plan
+  readonly arenas: readonly Arena[]
+  readonly texts: readonly ModuleText[]
+  /** Sources into which the plan's spans point. */
+  readonly sources: Sources
+  /** Compiled modules by entry name. */
+  readonly modules: ReadonlyMap<string, CompiledModule>
+  /** False after `release` has freed the compiled modules. */
+  readonly live: boolean
+  /** Returns commands to run instead of the plan's steps, given the device memory; undefined for ordinary plans. */
+  readonly instead?: ((bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) => Instead) | undefined
+  release(): void
+}
+
+/**
+ * Compiles the code of a plan. With `sources`, faults of its kernels name source lines. Throws SptError `device/compile`,
+ * `device/no-instruction`, `emit/…`, `plan/…`.
+ */
+export async function compileOn(device: Device, whole: Plan, sources: Sources = new Map()): Promise<Program> {
+  const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
+  const { plan, arenas } = packed
+  const texts = withPlaces(emit(plan, targetOf(device), textOptions(device)), plan, sources)
+  for (const t of texts) checkCapabilities(device, t)
+  checkLimits(device, packed)
+  const compiled = await Promise.all(texts.map((t) => device.compile(t)))
+  const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
+  let live = true
+  return {
+    device,
+    plan,
+    arenas,
+    texts,
+    sources,
+    modules,
+    get live() {
+      return live
+    },
+    release() {
+      live = false
+      for (const m of compiled) m.release()
+    },
+  }
+}

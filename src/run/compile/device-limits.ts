@@ -1,0 +1,95 @@
+/** Checks of device limits at compile time, with the names of kernels and buffers in messages. */
+
+import { brokenFact, factText } from '../../analysis/integers/facts.ts'
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { rejectSharedOverflow, sharedArrays } from '../../backends/shared-limit.ts'
+import { allocateShared } from '../../backends/shared-memory-liveness.ts'
+import { TARGETS, targetOf } from '../../backends/targets/index.ts'
+import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
+import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.ts'
+import type { Device } from '../../runtime/device.ts'
+import { storedBytes } from '../../runtime/widened-elements.ts'
+
+/** Bytes per element of `b` in device memory. */
+export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)
+
+/** Throws SptError `plan/block-too-large`, `plan/shared-too-large` or `plan/too-many-buffers` if a launch exceeds a limit. */
+export function checkLimits(device: Device, packed: PackedPlan): void {
+  for (const step of packed.plan.steps) {
+    if (step.kind === 'clear') continue
+    checkBlock(device, step)
+    checkShared(device, step)
+    checkBuffers(device, packed.plan, step)
+  }
+}
+
+function checkBlock(device: Device, { name, block }: Launch): void {
+  const threads = block[0] * block[1] * block[2]
+  const { maxThreadsPerBlock, maxBlockDim } = device.limits
+  const along = block.findIndex((n, k) => n > maxBlockDim[k]!)
+  if (threads <= maxThreadsPerBlock && along < 0) return
+  fail({
+    code: 'plan/block-too-large',
+    message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
+    expected: [
+      ...(along < 0 ? [] : [`at most ${maxBlockDim[along]} threads in ${'xyz'[along]}`]),
+      ...(threads > maxThreadsPerBlock ? [`at most ${maxThreadsPerBlock} threads in total`] : []),
+    ].join(', '),
+    hint:
+      threads > maxThreadsPerBlock
+        ? 'bind shorter loops to thread axes: split by a smaller factor'
+        : `bind a shorter loop to thread.${'xyz'[along]}, or this loop to another axis`,
+  })
+}
+
+function checkShared(device: Device, launch: Launch): void {
+  const arrays = sharedArrays(launch, (b) => elementBytes(device, b))
+  const total = TARGETS[targetOf(device)].reusesShared
+    ? allocateShared(launch).bytes
+    : arrays.reduce((n, b) => n + b.bytes, 0)
+  rejectSharedOverflow(launch.name, total, arrays, {
+    limit: device.limits.maxSharedBytes,
+    holder: `${device.name} has`,
+  })
+}
+
+function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
+  const used = buffersOf(plan, launch)
+  const limit = device.limits.maxBuffersPerLaunch
+  const nests = [...new Set(launch.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
+  const apart = fissionOf(launch)
+  if (used.length > limit)
+    fail({
+      code: 'plan/too-many-buffers',
+      message: `${nests.length > 0 ? `iteration ${nests.join(' and ')}` : launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
+      expected: `at most ${limit}, arrays of one type that are only read counting as one, and statements that depend on each other`,
+      hint: `${apart ? `${apart}, ` : ''}give a statement a separate iteration, for example a statement that reads the output of another, or run on cpu or cuda`,
+    })
+}
+
+/** A `fission` step that splits a launch whose loop contains several iterations, as text; undefined if none applies. */
+function fissionOf({ body }: Launch): string | undefined {
+  const [loop] = body.filter((s) => s.kind === 'for')
+  if (!loop || body.length > 1) return undefined
+  const inside = loop.body.flatMap((s) => (s.kind === 'for' && s.nest !== loop.nest ? [s.nest] : []))
+  const others = new Set(inside)
+  return others.size > 1 ? `fission ${loop.nest}.${loop.name} after ${inside[0]}` : undefined
+}
+
+/** Throws SptError `run/requirement` if the sizes violate a requirement of the schedule. */
+export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void {
+  const broken = brokenFact(plan.facts, sizes)
+  if (!broken) return
+  fail({
+    code: 'run/requirement',
+    message: `the schedule of ${plan.name} requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    ...(broken.span ? { span: broken.span } : {}),
+    expected: factText(broken),
+    hint: 'take a schedule without this requirement, or other sizes',
+  })
+}
+
+/** Returns true for errors that depend on the device: its limits, its types, or synchronisation of its threads. */
+export const isRefusedByDevice = (why: unknown): why is SptError =>
+  why instanceof SptError &&
+  ['plan/', 'schedule/', 'emit/'].some((room) => why.diagnostics[0]?.code.startsWith(room))

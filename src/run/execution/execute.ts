@@ -1,0 +1,300 @@
+/**
+ * Execution of a plan on a device: allocations, uploads, fills, and launches with concrete grids. Data that a device cannot hold or launch
+ * is rejected here, with the name of the buffer or kernel, before anything runs.
+ */
+import { fail, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import type { Command, DeviceBuffer } from '../../runtime/device.ts'
+import { type Measurement, type MeasureOptions, measure } from '../../runtime/measure.ts'
+import { Outcome } from '../../runtime/outcome.ts'
+import { fromDevice, toDevice } from '../../runtime/widened-elements.ts'
+import type { Tensor, ValueArray } from '../../storage/tensor.ts'
+import { newValues } from '../../storage/values.ts'
+import type { Bound } from '../bind/index.ts'
+import { buffersOf, isAlone, readTensor } from '../bind/results/gather-results.ts'
+import type { Instead, Program } from '../compile/compiled-program.ts'
+import { checkFacts, elementBytes } from '../compile/device-limits.ts'
+import { type Contents, pack, poison, preserving } from './buffer-contents.ts'
+import { type BufferLocation, byteLength, elements, labelOf, placesOf } from './buffer-layout.ts'
+import type { Turns } from './call-queue.ts'
+import { LentOutputs, type Origin, type Residents, type SharedMemory } from './external-memory.ts'
+import { checkRanges } from './index-ranges.ts'
+import { fullRun } from './launch-commands.ts'
+import { lostWrites } from './lost-write-error.ts'
+import { overflow } from './overflow-error.ts'
+import { KernelGraph } from './replay.ts'
+import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts'
+
+export { compileOn, lanesOf, type Program } from '../compile/compiled-program.ts'
+export { checkFits } from './buffer-layout.ts'
+
+/** A program with its data on a device, ready to run. */
+export class Executable {
+  readonly program: Program
+  #bound: Bound
+  /** Device memory of the plan's buffers, by name. */
+  readonly memory: ReadonlyMap<string, DeviceBuffer>
+  readonly #places: ReadonlyMap<string, BufferLocation>
+  readonly #commands: readonly Command[]
+  #instead: Instead | undefined
+  readonly #resident: ReadonlyMap<string, DeviceBuffer>
+  readonly #residents: Residents | undefined
+  readonly #shared: SharedMemory | undefined
+  readonly #source: Kernel1 | undefined
+  readonly #chained: Chained
+  readonly #lent = new LentOutputs()
+  readonly #outcome = new Outcome(() => withSources(this.program, () => this.#checkStatus()))
+  /** Allocated bytes on the device. */
+  readonly bytes: number
+
+  private constructor(
+    program: Program,
+    bound: Bound,
+    memory: ReadonlyMap<string, DeviceBuffer>,
+    chained: Chained,
+    { resident, shared, source }: Origin,
+  ) {
+    this.program = program
+    this.#shared = shared
+    this.#source = source
+    this.#bound = bound
+    this.memory = memory
+    this.#residents = resident
+    this.#chained = chained
+    this.#resident = new Map([...(resident?.buffers ?? []), ...chained.buffers])
+    this.#places = placesOf(program, bound, memory)
+    this.#commands = program.instead ? [] : fullRun(program, bound, memory, this.#outcome)
+    this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
+  }
+
+  /** Host data; resident tensors have no entries. */
+  get bound(): Bound {
+    return this.#bound
+  }
+
+  /** Names of tensors that were on the device before. */
+  get residents(): readonly string[] {
+    return this.#residents?.tensors ?? []
+  }
+
+  /** Host data including the current values of resident tensors, which each call downloads. Throws SptError `run/resident`. */
+  async boundFromDevice(): Promise<Bound> {
+    return this.#chained.downloaded(await this.#structured())
+  }
+
+  async #structured(): Promise<Bound> {
+    if (!this.#residents) return this.#bound
+    return this.#residents.whole(this.#bound, async (buffer) =>
+      this.#places.has(buffer) ? this.values(buffer) : null,
+    )
+  }
+
+  /** Outputs of other kernels that are bound as inputs, by input name. */
+  get chained(): ReadonlyMap<string, ResidentDense> {
+    return this.#chained.tensors
+  }
+
+  /** Returns `bound` with the current values of the chained outputs. */
+  downloaded(bound: Bound): Promise<Bound> {
+    return this.#chained.downloaded(bound)
+  }
+
+  /** Returns an output as a device-resident tensor whose calls use the queue `turns`. Throws SptError `run/resident`, `run/shared`. */
+  output(name: string, turns: Turns): ResidentDense {
+    return residentOutput(this.program, this.#bound, {
+      name,
+      turns,
+      isShared: this.#shared?.buffers.has(name) ?? false,
+      lend: () => this.#lent.of(name, this.#place(name).memory),
+      settle: () => this.#settle(),
+    })
+  }
+
+  /** Host data as complete as reading these outputs requires. Throws SptError `run/resident`. */
+  async boundFor(names: readonly string[]): Promise<Bound> {
+    return names.every((name) => isAlone(this.bound.kernel, name)) ? this.#bound : this.#structured()
+  }
+
+  /**
+   * Allocates device memory and uploads the data. Throws SptError `device/out-of-memory`, `device/buffer-too-large`,
+   * `device/released-module`, `plan/…`.
+   */
+  static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
+    const chained = new Chained(program, bound)
+    const there = new Map([
+      ...(origin.resident?.buffers ?? []),
+      ...(origin.shared?.buffers ?? []),
+      ...chained.buffers,
+    ])
+    if (!program.live)
+      fail({
+        code: 'device/released-module',
+        message: `kernel ${program.plan.name} has been released`,
+        hint: 'compile the kernel again: kernel.compile(device)',
+      })
+    checkFacts(program.plan, bound.params)
+    checkRanges(program.plan, bound.params)
+    const memory = new Map<string, DeviceBuffer>()
+    try {
+      chained.hold()
+      for (const b of program.plan.buffers)
+        memory.set(
+          b.name,
+          there.get(b.name) ??
+            program.device.alloc(byteLength(program.device, b, bound), labelOf(program, b)),
+        )
+      const executable = new Executable(program, bound, memory, chained, origin)
+      await pack(executable.#contents, executable.#places, executable.#resident)
+      await executable.#bring((b) => !there.has(b.name))
+      executable.#instead = program.instead?.(bound, memory)
+      return executable
+    } catch (error) {
+      for (const [name, b] of memory) if (!there.has(name)) b.free()
+      chained.release()
+      throw error
+    }
+  }
+
+  /** Restores the initial values of `inout` buffers, except resident ones. Runs do not change inputs. */
+  reset(): Promise<void> {
+    return this.#bring((b) => b.role === 'inout')
+  }
+
+  async #bring(which: (b: Buffer) => boolean): Promise<void> {
+    for (const [name, place] of this.#places) {
+      const isFixed = !which(place.buffer) || this.#resident.has(name) || this.#isOthers(name)
+      const values = this.bound.arrays.get(name)
+      if (values && !isFixed) await this.#upload(place, values)
+    }
+  }
+
+  /** Uploads new values of one input, in storage order. Throws SptError `run/shared` if other kernels read the same memory. */
+  async write(name: string, values: ValueArray): Promise<void> {
+    if (this.#isOthers(name))
+      fail({
+        code: 'run/shared',
+        message: `the memory of ${name} is read by every kernel of the workspace`,
+        expected: 'a kernel with separate memory',
+        hint: 'prepare the kernel by itself (compiled.prepare), or make another workspace',
+      })
+    await this.#upload(this.#place(name), values)
+  }
+
+  #isOthers = (name: string): boolean => !this.#shared?.isOwn && !!this.#shared?.buffers.has(name)
+
+  /** Replaces the bound data by data of the same structure, and uploads these buffers. */
+  async rebind(bound: Bound, buffers: readonly string[]): Promise<void> {
+    this.#bound = bound
+    for (const name of buffers) await this.write(name, bound.arrays.get(name)!)
+  }
+
+  /** Runs the kernel once. Throws SptError `run/lost-writes` or `run/overflow`; the outputs then lack the lost elements only. */
+  async run(): Promise<void> {
+    await this.program.device.run(this.commands)
+  }
+
+  /** Milliseconds of each of `repeats` runs. Throws SptError like `run`. */
+  async time(repeats: number): Promise<number[]> {
+    return this.program.device.time(this.commands, repeats)
+  }
+
+  /** Commands of one run, also for graphs of several kernels. Throws SptError `device/freed`. */
+  get commands(): readonly Command[] {
+    this.#residents?.check()
+    this.#lent.check()
+    return this.#instead?.commands ?? this.#commands
+  }
+
+  /** Records all launches as one graph. Throws SptError like `run`. */
+  async graph(): Promise<KernelGraph> {
+    const { device } = this.program
+    return new KernelGraph(await device.graph(this.commands), () => device.finish())
+  }
+
+  /** Measures runs for benchmarks, in milliseconds. Throws SptError like `run`, and `measure/options`. */
+  async measure(options: MeasureOptions = {}): Promise<Measurement> {
+    return measure(this.program.device, this.commands, options)
+  }
+
+  /** Downloads the values of a buffer, in storage order. */
+  async values(name: string): Promise<ValueArray> {
+    const { device } = this.program
+    const { buffer, memory, at } = this.#place(name)
+    this.#residents?.check()
+    const n = elements(buffer, this.bound)
+    if (n === 0) return newValues(buffer.dtype, 0)
+    const unit = elementBytes(device, buffer)
+    const bytes = (await device.download(memory, (at + n) * unit)).slice(at * unit)
+    return fromDevice(device, buffer.dtype, bytes, n) as ValueArray
+  }
+
+  /** Reports errors of graph launches that no call has awaited. Throws SptError like `run`. */
+  async #settle(): Promise<void> {
+    await this.#chained.settle()
+    await this.#outcome.settle()
+  }
+
+  async #checkStatus(): Promise<void> {
+    const { plan } = this.program
+    const error = await overflow(plan, (b) => this.values(b), this.#bound.params)
+    if (error) throw error
+    if (!plan.lostWrites) return
+    const status = await this.values(plan.lostWrites.buffer)
+    const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
+    if (lost.length === 0) return
+    // Values that reside only on the device cannot be passed to the reference.
+    const source = this.#resident.size === 0 ? this.#source : undefined
+    throw lostWrites(plan.name, lost, source && { source, bound: this.#bound, bytes: this.bytes })
+  }
+
+  /**
+   * Returns an output in the caller's coordinates. `whole`: the result of `whole()`; computed if absent and needed. Throws SptError
+   * `run/resident`, and like `run` for graph launches that no call has awaited.
+   */
+  async read(name: string, whole?: Bound): Promise<Tensor> {
+    await this.#settle()
+    const bound = whole ?? (await this.boundFor([name]))
+    const values = new Map<string, ValueArray>()
+    for (const b of buffersOf(this.bound.kernel, name)) values.set(b, await this.values(b))
+    return readTensor(bound, name, values)
+  }
+
+  /** Fills outputs and temporaries with 0xff bytes (NaN), to detect unwritten elements. */
+  poison(): Promise<void> {
+    return poison(this.#contents)
+  }
+
+  /** Runs `work`, and then restores the contents of the buffers of these roles. */
+  preserving<T>(roles: readonly Buffer['role'][], work: () => Promise<T>): Promise<T> {
+    return preserving(this.#contents, roles, work)
+  }
+
+  get #contents(): Contents {
+    const { program, bound } = this
+    return { program, bound, memoryOf: (name) => this.#place(name).memory }
+  }
+
+  free(): void {
+    this.#outcome.forget()
+    this.#instead?.free()
+    const shared = this.#shared?.buffers
+    for (const [name, b] of this.memory)
+      if (!this.#resident.has(name) && !shared?.has(name)) this.#lent.of(name, b).free()
+    this.#chained.release()
+    this.#shared?.release()
+  }
+
+  async #upload({ buffer, memory, at }: BufferLocation, values: ValueArray): Promise<void> {
+    const { device } = this.program
+    if (values.length > 0)
+      await device.upload(memory, toDevice(device, buffer.dtype, values), at * elementBytes(device, buffer))
+  }
+
+  #place(name: string): BufferLocation {
+    const place = this.#places.get(name)
+    invariant(place, `no buffer ${name}`)
+    this.#lent.check()
+    return place
+  }
+}

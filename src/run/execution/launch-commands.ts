@@ -1,0 +1,80 @@
+/** Commands of a program for bound data: clears, and launches with concrete grids. */
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { physicalGrid } from '../../backends/grid-folding.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { Launch, Plan, PlanStep } from '../../ir/statements/loops.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
+import type { ArgValue, Command, Device, DeviceBuffer } from '../../runtime/device.ts'
+import type { Outcome } from '../../runtime/outcome.ts'
+import type { Bound } from '../bind/index.ts'
+import type { Program } from '../compile/compiled-program.ts'
+
+export function commandsOf(
+  program: Program,
+  bound: Bound,
+  memory: ReadonlyMap<string, DeviceBuffer>,
+  wanted: (step: PlanStep) => boolean = () => true,
+): Command[] {
+  const { plan, device } = program
+  const commands: Command[] = []
+  const bases = program.arenas.flatMap((a) =>
+    a.members.map((m) => [m.base, evaluate(m.offset, bound.params)] as const),
+  )
+  const params = new Map([...bound.params, ...bases])
+  const entries = program.texts.flatMap((t) => t.entries)
+  let next = 0
+  for (const step of plan.steps) {
+    if (step.kind === 'clear') {
+      const buffer = memory.get(step.buffer)!
+      if (buffer.bytes > 0 && wanted(step)) commands.push({ kind: 'clear', buffer })
+      continue
+    }
+    const entry = entries[next++]!
+    const grid = wanted(step) ? gridOf(device, step, bound) : undefined
+    if (!grid) continue
+    const args = entry.args.map((a): ArgValue => {
+      if (a.kind === 'buffer') return memory.get(a.name)!
+      if (a.kind === 'scalar') return params.get(a.name)!
+      const size = (e: Expr): number => evaluate(e, params)
+      return { memory: memory.get(a.buffer)!, rows: size(a.matrix.rows), columns: size(a.matrix.columns) }
+    })
+    const module = program.modules.get(entry.name)!
+    commands.push({ kind: 'launch', module, entry: entry.name, grid, args, follows: commands.length > 0 })
+  }
+  return commands
+}
+
+/** Buffers in which runs record lost writes and overflows until they are checked. */
+export const reportedBuffers = ({ lostWrites, capacities = [] }: Plan): ReadonlySet<string> =>
+  new Set([...capacities.map((c) => c.counts), ...(lostWrites ? [lostWrites.buffer] : [])])
+
+/** Commands of a complete run. If the run can fail, the last launch refers to the outcome. */
+export function fullRun(
+  program: Program,
+  bound: Bound,
+  memory: ReadonlyMap<string, DeviceBuffer>,
+  outcome: Outcome,
+): readonly Command[] {
+  const commands = commandsOf(program, bound, memory)
+  if (reportedBuffers(program.plan).size === 0) return commands
+  const last = commands.findLastIndex((c) => c.kind === 'launch')
+  return commands.map((c, k) => (k === last && c.kind === 'launch' ? { ...c, outcome } : c))
+}
+
+/** The physical grid; undefined if the launch is empty. Throws SptError `plan/grid-too-large`. */
+function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, number] | undefined {
+  const size = (e: Expr): number => evaluate(e, bound.params)
+  const [x, y, z] = launch.grid
+  const logical = [size(x), size(y), size(z)] as const
+  if (logical.some((n) => n <= 0)) return undefined
+  if (device.kind === 'cpu') return [1, 1, 1]
+  const grid = physicalGrid(logical, device.limits.maxGridDim)
+  if (!grid)
+    fail({
+      code: 'plan/grid-too-large',
+      message: `${launch.name} needs ${logical.reduce((a, b) => a * b)} blocks, more than one launch on ${device.name} can have`,
+      expected: `at most ${device.limits.maxGridDim.slice(0, 2).join(' × ')} blocks`,
+      hint: 'let each block do more: split the loops bound to block axes by a larger factor',
+    })
+  return grid
+}

@@ -1,0 +1,55 @@
+/** Several plans of one kernel on the same data: shared memory, and the launches that compute run-time structure. */
+import { readsOf, writesOf } from '../../ir/statements/accesses.ts'
+import type { PlanStep } from '../../ir/statements/loops.ts'
+import type { Command, DeviceBuffer } from '../../runtime/device.ts'
+import type { Bound } from '../bind/index.ts'
+import { callerTensor } from '../bind/sources/caller-tensors.ts'
+import { isRowMajor } from '../bind/sources/dense-order.ts'
+import { byteLength } from './buffer-layout.ts'
+import type { Executable, Program } from './execute.ts'
+import { commandsOf } from './launch-commands.ts'
+
+/** Device buffers of an executable that another program of the same kernel can share: tensors that both store as declared. */
+export function commonBuffers(
+  of: Executable,
+  { program, bound }: { readonly program: Program; readonly bound: Bound },
+): ReadonlyMap<string, DeviceBuffer> {
+  const { device } = program
+  const there = new Map(of.program.plan.buffers.map((b) => [b.name, b]))
+  const asDeclared = (b: Bound, name: string): boolean => {
+    const t = callerTensor(b.kernel, name)
+    return t !== undefined && isRowMajor(b.kernel, t)
+  }
+  const out = new Map<string, DeviceBuffer>()
+  for (const b of program.plan.buffers) {
+    const same = there.get(b.name)
+    if (!same || same.role !== b.role || same.dtype !== b.dtype || of.chained.has(b.name)) continue
+    if (b.role === 'local' || b.role === 'index') continue
+    if (!asDeclared(of.bound, b.name) || !asDeclared(bound, b.name)) continue
+    if (byteLength(device, same, of.bound) !== byteLength(device, b, bound)) continue
+    out.set(b.name, of.memory.get(b.name)!)
+  }
+  return out
+}
+
+/**
+ * Commands after which these buffers have the same contents as after a run. Empty if the commands would write more than temporaries, which
+ * are private.
+ */
+export function commandsMeasuring(
+  { program, bound, memory }: Executable,
+  buffers: readonly string[],
+): readonly Command[] {
+  const { plan } = program
+  const needed = new Set(buffers)
+  const taken = new Set<PlanStep>()
+  for (const step of plan.steps.toReversed()) {
+    const writes = step.kind === 'clear' ? [step.buffer] : [...writesOf(step.body)]
+    if (!writes.some((b) => needed.has(b))) continue
+    taken.add(step)
+    for (const b of [...writes, ...(step.kind === 'clear' ? [] : readsOf(step.body))]) needed.add(b)
+  }
+  const written = [...taken].flatMap((s) => (s.kind === 'clear' ? [s.buffer] : [...writesOf(s.body)]))
+  const isOwn = plan.buffers.every((b) => b.role === 'local' || !written.includes(b.name))
+  return isOwn ? commandsOf(program, bound, memory, (step) => taken.has(step)) : []
+}

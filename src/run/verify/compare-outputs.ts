@@ -1,0 +1,155 @@
+/** Comparison of an output with the reference: each element must be within the error bound that the reference computes. */
+
+import { coordinatesAt } from '../../ir/values/arrays.ts'
+import type { RefResult, RefSample } from '../../reference/index.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import { decoder } from '../../storage/values.ts'
+
+/** Number of compared elements, and significance of the comparison. */
+export interface Coverage {
+  /** Total number of elements of all outputs. */
+  readonly elements: number
+  /** Number of elements that were compared; the others are undecided, or not in the sample. */
+  readonly compared: number
+  /**
+   * Number of elements that cannot be compared: the operands of a comparison, `floor` or cast were within rounding error of a
+   * discontinuity, so correct programs may differ.
+   */
+  readonly undecided: number
+  /** Number of compared elements whose allowed error is at least their value, so that 0 would also pass. */
+  readonly weak: number
+  /** Number of elements that are NaN in both the output and the reference. */
+  readonly notANumber: number
+}
+
+/** Coverage as text: `9 of 12 elements; 3 are decided by rounding, and not compared`. */
+export function coverageText({ elements, compared, undecided, weak, notANumber }: Coverage): string {
+  const text = (n: number): string => n.toLocaleString('en-US')
+  return [
+    compared === elements
+      ? `all ${text(elements)} elements`
+      : `${text(compared)} of ${text(elements)} elements`,
+    ...(undecided > 0 ? [`${text(undecided)} are decided by rounding, and not compared`] : []),
+    ...(notANumber > 0 ? [`${text(notANumber)} ${notANumber === 1 ? 'is' : 'are'} NaN in both`] : []),
+    ...(weak > 0 ? [`of ${text(weak)} the allowed error is as large as the value`] : []),
+  ].join('; ')
+}
+
+export interface Comparison extends Coverage {
+  readonly relative: number
+  readonly absolute: number
+  readonly problem: string | null
+  /** Index of the element with the largest deviation. */
+  readonly element?: number
+  /** True if an element is finite in only one of output and reference. */
+  readonly strange?: boolean
+}
+
+/** Allowed errors below this bound come from values that devices may flush to 0, and do not count as weak. */
+const NOTICED = 2 ** -100
+
+/** Compares one output. `sampled`: the coordinates that the reference computed; `null`: all. */
+export function compareOutput(
+  name: string,
+  got: Tensor,
+  want: RefResult,
+  sampled: RefSample | null,
+): Comparison {
+  const values = got.values!
+  const nothing = { elements: want.values.length, compared: 0, undecided: 0, weak: 0, notANumber: 0 }
+  const wrong = (problem: string): Comparison => ({
+    ...nothing,
+    relative: Number.POSITIVE_INFINITY,
+    absolute: Number.POSITIVE_INFINITY,
+    problem: `${name}: ${problem}`,
+  })
+  if (values.length !== want.values.length)
+    return wrong(`${values.length} values, the reference has ${want.values.length}`)
+  if (want.kind === 'sparse' && got.kind === 'coords')
+    for (const [d, column] of want.coords.entries()) {
+      const at = column.findIndex((c, e) => c !== got.coords[d]![e])
+      if (at >= 0)
+        return wrong(
+          `entry ${at} is at ${got.coords.map((c) => c[at]).join(', ')}, the reference has ${want.coords.map((c) => c[at]).join(', ')}`,
+        )
+    }
+  const elements = computedElements(name, want, sampled)
+  const read = decoder(got.dtype)
+  const scale = rootMeanSquare(want.values, elements)
+  const count = elements?.length ?? values.length
+  let [relative, absolute, undecided, weak, notANumber] = [0, 0, 0, 0, 0]
+  let worst = { at: -1, beyond: 0, allowed: 0 }
+  for (let k = 0; k < count; k++) {
+    const e = elements ? elements[k]! : k
+    const allowed = want.errors[e]!
+    if (allowed === Number.POSITIVE_INFINITY) {
+      undecided++
+      continue
+    }
+    const x = read ? read(values[e]!) : values[e]!
+    const r = want.values[e]!
+    if (allowed >= Math.abs(r) && allowed > NOTICED) weak++
+    if (x === r) continue
+    if (Number.isNaN(x) && Number.isNaN(r)) {
+      notANumber++
+      continue
+    }
+    const error = Math.abs(x - r)
+    if (Number.isFinite(error)) {
+      absolute = Math.max(absolute, error)
+      relative = Math.max(relative, error / Math.max(Math.abs(r), scale, Number.MIN_VALUE))
+    }
+    if (error <= allowed) continue
+    if (!Number.isFinite(error)) relative = Number.POSITIVE_INFINITY
+    const beyond = Number.isFinite(error)
+      ? error / Math.max(allowed, Number.MIN_VALUE)
+      : Number.POSITIVE_INFINITY
+    if (worst.at < 0 || beyond > worst.beyond) worst = { at: e, beyond, allowed }
+  }
+  const found = { ...nothing, compared: count - undecided, undecided, weak, notANumber, relative, absolute }
+  if (worst.at < 0) return { ...found, problem: null }
+  const at =
+    want.kind === 'sparse'
+      ? want.coords.map((c) => c[worst.at]).join(', ')
+      : coordinatesAt(worst.at, want.shape).join(', ')
+  const value = read ? read(values[worst.at]!) : values[worst.at]
+  return {
+    ...found,
+    strange: !Number.isFinite(relative),
+    element: worst.at,
+    problem: `${name}[${at}] is ${value}, the reference has ${want.values[worst.at]} (allowed error ${worst.allowed.toExponential(2)})`,
+  }
+}
+
+/** Indices of the elements that the reference computed, ascending; `null`: all elements. */
+function computedElements(name: string, want: RefResult, sampled: RefSample | null): Float64Array | null {
+  const dim = sampled && Object.hasOwn(sampled.dims, name) ? sampled.dims[name] : undefined
+  if (!sampled || dim === undefined) return null
+  const extent = want.shape[dim]!
+  const computed = new Uint8Array(extent)
+  for (const c of sampled.coordinates) computed[c] = 1
+  const out: number[] = []
+  if (want.kind === 'sparse') {
+    const column = want.coords[dim]!
+    for (let e = 0; e < column.length; e++) if (computed[column[e]!]) out.push(e)
+    return Float64Array.from(out)
+  }
+  const stride = want.shape.slice(dim + 1).reduce((a, b) => a * b, 1)
+  for (let first = 0, line = 0; first < want.values.length; first += stride, line++)
+    if (computed[line % extent]) for (let e = first; e < first + stride; e++) out.push(e)
+  return Float64Array.from(out)
+}
+
+/** Root mean square of the finite values. Errors of smaller values, such as results of cancellation, are reported relative to it. */
+function rootMeanSquare(values: Float64Array, elements: Float64Array | null): number {
+  let square = 0
+  let finite = 0
+  const count = elements?.length ?? values.length
+  for (let k = 0; k < count; k++) {
+    const r = values[elements ? elements[k]! : k]!
+    if (!Number.isFinite(r)) continue
+    square += r * r
+    finite++
+  }
+  return finite > 0 ? Math.sqrt(square / finite) : 0
+}

@@ -1,0 +1,161 @@
+/** Levels with segments of fixed width: padding follows the elements of a segment. */
+import { boundsOf } from '../../analysis/integers/ranges.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { hasWidth, type PaddedAxis, paddingOf, padsWithLast, parentOf } from '../../ir/coordinates/axis.ts'
+import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../../ir/expressions/expr.ts'
+import type { Column, Frame } from '../columns/column-engine.ts'
+import type { Coroutine } from '../columns/coroutines.ts'
+import type { Starts } from '../columns/engine-operands.ts'
+import {
+  type AssembledLevel,
+  checkPositions,
+  type Dimension,
+  noArrays,
+  type ParentPosition,
+} from './levels.ts'
+
+/** Assembles a level of fixed width from entries in order. */
+export function* assembleFixedWidth<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  parent: ParentPosition,
+  starts: Starts,
+): Coroutine<AssembledLevel<C>> {
+  invariant(parent.position, `${d.axis.name} has a parent`)
+  const name = `@rank ${d.axis.name}`
+  // If the parent level starts a new position whenever the width is reached, ranks have been computed already
+  // (`nonunique-positions.ts`).
+  const rank = variable(name)
+  if (d.width !== null && d.width > 0 && frame.names().includes(name))
+    return yield* assembleWithWidth(frame, d, parent, rank, d.width)
+  frame.engine.ranks(frame, name, starts, 1)
+  return yield* assembleFixedWidthFromRanks(frame, d, parent, rank)
+}
+
+/** As `assembleFixedWidth`, from the rank of each entry in its segment. */
+export function* assembleFixedWidthFromRanks<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  parent: ParentPosition,
+  rank: Expr,
+): Coroutine<AssembledLevel<C>> {
+  const length = add(rank, int(1))
+  const bounds = boundsOf(length, (name) => frame.range(name))
+  if (d.width && bounds && bounds.hi <= d.width)
+    return yield* assembleWithWidth(frame, d, parent, rank, d.width)
+  const requiredWidth = yield* frame.engine.largest(frame, length)
+  const width = d.width ?? requiredWidth
+  if (width < requiredWidth)
+    yield* rejectNarrowWidth(frame, d, parent, eq(length, int(requiredWidth)), `${requiredWidth}`)
+  return yield* assembleWithWidth(frame, d, parent, rank, width)
+}
+
+function* assembleWithWidth<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  parent: ParentPosition,
+  rank: Expr,
+  width: number,
+): Coroutine<AssembledLevel<C>> {
+  const { axis } = d
+  // The only possible rank is 0.
+  if (width === 1) return yield* writeSegments(frame, d, width, parent.position!, parent.positions)
+  // Checked before positions are computed that would exceed the width.
+  checkPositions(frame, axis, parent.positions * width)
+  const position = add(mul(parent.position!, frame.bindSize(width, `@width ${axis.name}`)), rank)
+  return yield* writeSegments(
+    frame,
+    d,
+    width,
+    frame.engine.materialize(frame, `@at ${axis.name}`, position),
+    parent.positions * width,
+  )
+}
+
+/** Width 1, for positions with one coordinate each: verified by reading the written coordinates back. */
+export function* assembleWidthOne<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  parent: ParentPosition,
+): Coroutine<AssembledLevel<C>> {
+  invariant(parent.position, `${d.axis.name} has a parent`)
+  const assembled = yield* writeSegments(frame, d, 1, parent.position, parent.positions)
+  const name = `@indices ${d.axis.name}`
+  frame.tables.set(name, assembled.level.indices!)
+  const clash = binary('ne', load(name, [parent.position], 'i32'), d.coordinate)
+  const maxClash = yield* frame.engine.largest(frame, select(clash, int(1), int(0)))
+  if (maxClash > 0) yield* rejectNarrowWidth(frame, d, parent, clash, '2 or more')
+  return assembled
+}
+
+/** Writes the indices, and padding elsewhere. */
+function* writeSegments<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  width: number,
+  position: Expr,
+  size: number,
+): Coroutine<AssembledLevel<C>> {
+  const { axis, coordinate, extent, padding } = d
+  const positions = checkPositions(frame, axis, size)
+  if (hasWidth(axis)) checkPadding(axis, padding, extent, positions)
+  const indices = frame.engine.filled(positions, padding, `${axis.name}_indices`)
+  frame.engine.scatter(frame, indices, position, coordinate)
+  const level = { ...noArrays, axis, extent, width, positions }
+  if (!padsWithLast(axis) || positions === 0) return { level: { ...level, indices }, position }
+  const { indices: padded, empty } = yield* frame.engine.padWithLast(
+    indices,
+    width,
+    extent,
+    `${axis.name}_indices`,
+  )
+  if (empty >= 0) rejectEmptySegment(d, empty)
+  return { level: { ...level, indices: padded }, position }
+}
+
+/** Reports an empty segment whose padding would repeat its last element. @throws SptError `format/padding` */
+function rejectEmptySegment({ axis }: Dimension, position: number): never {
+  fail({
+    code: 'format/padding',
+    message: `axis ${axis.name} is padded with the last coordinate of each segment, and position ${position} of ${parentOf(axis)} stores none`,
+    ...(axis.span && { span: axis.span }),
+    expected: 'an element under each position',
+    hint: `without \`padded with\`, padding is passed over; or put ${axis.name} under an axis that has positions for elements alone`,
+  })
+}
+
+/** Checks that padding is a coordinate of the tensor, because kernels visit it. @throws SptError `format/padding` */
+function checkPadding(axis: PaddedAxis, padding: number, extent: number, positions: number): void {
+  const declared = paddingOf(axis)
+  if (!declared || positions === 0 || (padding >= 0 && padding < extent)) return
+  const span = declared.span ?? axis.span
+  fail({
+    code: 'format/padding',
+    message: `axis ${axis.name} is padded with the coordinate ${padding}, and its extent is ${extent}`,
+    ...(span && { span }),
+    expected: extent === 0 ? 'a dimension that has coordinates' : `0 to ${extent - 1}`,
+    hint: 'without `padded with`, padding has no coordinate and is passed over',
+  })
+}
+
+/**
+ * Reports a segment that exceeds its width. `condition` holds for an entry of that segment. @throws SptError
+ * `bind/width`
+ */
+function* rejectNarrowWidth<C extends Column>(
+  frame: Frame<C>,
+  { axis, width }: Dimension,
+  parent: ParentPosition,
+  condition: Expr,
+  requiredWidth: string,
+): Coroutine<never> {
+  const [entry = 0] = yield* frame.engine.findFirst(frame, [condition])
+  const [position] = yield* frame.engine.valuesAt(frame, [parent.position!], entry)
+  return fail({
+    code: 'bind/width',
+    message: `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${requiredWidth} coordinates`,
+    ...(axis.span ? { span: axis.span } : {}),
+    expected: `an integer width of at least ${requiredWidth.split(' ')[0]}`,
+    hint: 'give a greater width, let the width be measured (`w: size`), or choose a format for the remaining elements; zeros of a dense tensor are not stored: if positions count them, bind coordinates (of spt prune: report.json#layer)',
+  })
+}

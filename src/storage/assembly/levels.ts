@@ -1,0 +1,41 @@
+/** Inputs and results of the assembly of one level. */
+import { MAX_POSITIONS } from '../../columns/allocate.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { Column, Frame } from '../columns/column-engine.ts'
+import type { Level } from '../storage.ts'
+
+/** An axis, the coordinate of each entry on it, and its sizes; a `null` width is measured. */
+export interface Dimension {
+  readonly axis: StoredAxis
+  readonly coordinate: Expr
+  readonly extent: number
+  readonly padding: number
+  readonly width: number | null
+  /** Capacity in positions, if it is less than the maximum. */
+  readonly capacity?: number | undefined
+}
+
+export interface ParentPosition {
+  /** Position on the level; `null`: the only segment of a root. */
+  readonly position: Expr | null
+  readonly positions: number
+}
+
+export interface AssembledLevel<C> {
+  readonly level: Level<C>
+  readonly position: Expr
+}
+
+export const noArrays = { width: null, indptr: null, indices: null, mask: null }
+
+/** Checks that the number of positions fits memory and index types. */
+export function checkPositions<C extends Column>(
+  frame: Frame<C>,
+  axis: StoredAxis,
+  positions: number,
+): number {
+  if (positions > MAX_POSITIONS)
+    frame.engine.rejectCount(positions, `positions of axis ${axis.name}`, axis.span)
+  return positions
+}

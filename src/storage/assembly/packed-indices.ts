@@ -1,0 +1,61 @@
+/** Packed arrays: indices of levels are packed after assembly; other columns on request. */
+import { hasIndices, hasWidth, indexBits } from '../../ir/coordinates/axis.ts'
+import { add, call, type Expr, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
+import { wordsFor } from '../../ir/values/packed-fields.ts'
+import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
+import type { Coroutine } from '../columns/coroutines.ts'
+import type { Level } from '../storage.ts'
+import { checkLevelProperty } from './level-property-checks.ts'
+
+/**
+ * A chain of levels with indices packed as their axes declare. @throws SptError `format/claim` if there is padding
+ * without a code
+ */
+export function* packChain<C extends Column>(
+  engine: Engine<C>,
+  chain: readonly Level<C>[],
+): Coroutine<readonly Level<C>[]> {
+  const isUnpacked = (l: Level<C>): boolean => l.bits === undefined && indexBits(l.axis) < 32
+  for (const [k, l] of chain.entries())
+    if (isUnpacked(l) && hasWidth(l.axis) && l.axis.compact === true)
+      yield* checkLevelProperty(engine, chain.slice(0, k + 1), 'compact')
+  return chain.map((l) => (isUnpacked(l) ? packLevel(engine, l) : l))
+}
+
+function packLevel<C extends Column>(engine: Engine<C>, level: Level<C>): Level<C> {
+  const { axis, indices, positions } = level
+  if (!hasIndices(axis) || !indices) return level
+  const bits = indexBits(axis)
+  const words = packColumn(engine, indices, positions, bits, `${axis.name}_indices`)
+  engine.release(indices)
+  return { ...level, indices: words, bits }
+}
+
+const WIDE = '@wide'
+
+/** The first `count` elements of a column, packed as fields of 32-bit words. */
+export function packColumn<C extends Column>(
+  engine: Engine<C>,
+  column: C,
+  count: number,
+  bits: number,
+  label: string,
+): C {
+  const frame = new Frame(engine, wordsFor(count, bits), new Map())
+  frame.tables.set(WIDE, column)
+  const end = frame.bindSize(count)
+  const field = (k: number): Expr => {
+    const index = add(mul(variable(ENTRY), int(32 / bits)), int(k))
+    return call('shift_left', [select(lt(index, end), load(WIDE, [index], 'i32'), int(0)), int(k * bits)])
+  }
+  const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
+  const words = engine.empty(frame.n, label)
+  // The fields have no bit in common, so addition combines them.
+  engine.scatter(
+    frame,
+    words,
+    variable(ENTRY),
+    fields.reduce((a, b) => call('bit_xor', [a, b])),
+  )
+  return words
+}

@@ -1,0 +1,286 @@
+/**
+ * Frames of named columns with one element per entry, and the data-parallel operations of conversion on them: map,
+ * reduce, sort, gather, scatter, scan. An engine defines the location of columns and the execution: typed arrays on the
+ * host, or kernels on a device.
+ */
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import type { Level, PlacedEntries } from '../storage.ts'
+import type { Coroutine } from './coroutines.ts'
+import type {
+  BitmapOptions,
+  CountQuery,
+  CutOptions,
+  GroupQuery,
+  MinimumQuery,
+  OpenSortKey,
+  PaddedSegments,
+  Scope,
+  Segments,
+  SortKey,
+  Starts,
+  StoredValues,
+} from './engine-operands.ts'
+import { FrameKnowledge } from './frame-knowledge.ts'
+import type { Order } from './sort-elision.ts'
+
+export interface Column {
+  readonly length: number
+}
+
+/** The name of an entry's index in expressions. */
+export const ENTRY = '@entry'
+
+export class Frame<C extends Column> extends FrameKnowledge {
+  readonly engine: Engine<C>
+  readonly n: number
+  /** Columns by name, with one element per entry. */
+  readonly columns = new Map<string, C>()
+  /** Columns computed on first use. */
+  readonly deferred = new Map<string, () => C>()
+  /** Arrays that expressions load at an index. */
+  readonly tables: Map<string, C>
+  /** Index of each entry in the source; `null`: the identity. */
+  entry: C | null = null
+  /** Keys by which the entries are known to be sorted lexicographically. */
+  sortedBy: Order = []
+  /** Called when the frame is released. */
+  onRelease: (() => void) | null = null
+  readonly #owned = new Set<C>()
+
+  constructor(
+    engine: Engine<C>,
+    n: number,
+    sizes: ReadonlyMap<string, number>,
+    tables: ReadonlyMap<string, C> = new Map(),
+  ) {
+    super(sizes)
+    this.engine = engine
+    this.n = n
+    this.tables = new Map(tables)
+  }
+
+  column(name: string): C | undefined {
+    const existing = this.columns.get(name)
+    const compute = existing === undefined ? this.deferred.get(name) : undefined
+    if (!compute) return existing
+    this.deferred.delete(name)
+    const column = compute()
+    this.set(name, column)
+    return column
+  }
+
+  names(): string[] {
+    return [...this.columns.keys(), ...this.deferred.keys()]
+  }
+
+  /** Binds a column to a name; the frame releases columns that it owns. */
+  set(name: string, column: C, owned = true): void {
+    this.drop(name)
+    this.columns.set(name, column)
+    if (owned) this.#owned.add(column)
+  }
+
+  setEntry(column: C, owned = true): void {
+    if (this.entry && this.#owned.delete(this.entry)) this.engine.release(this.entry)
+    this.entry = column
+    if (owned) this.#owned.add(column)
+  }
+
+  drop(name: string): void {
+    this.deferred.delete(name)
+    const old = this.columns.get(name)
+    this.columns.delete(name)
+    if (old && this.#owned.delete(old)) this.engine.release(old)
+  }
+
+  /** Removes a column from the frame's ownership; returns true if the frame owned it. */
+  keep(column: C): boolean {
+    return this.#owned.delete(column)
+  }
+
+  release(): void {
+    this.engine.release(...this.#owned)
+    this.#owned.clear()
+    this.columns.clear()
+    this.deferred.clear()
+    this.onRelease?.()
+    this.onRelease = null
+  }
+
+  /** A frame with the same knowledge of columns and sizes, without columns. */
+  sibling(n: number): Frame<C> {
+    const [bounds, fills, lists] = [new Map(this.bounds), new Map(this.fills), new Map(this.lists)]
+    const knowledge = { bounds, fills, lists, signed: new Set(this.signed) }
+    return Object.assign(new Frame(this.engine, n, this.sizes, this.tables), knowledge)
+  }
+}
+
+/**
+ * Operations on all entries of a frame, or all elements of a column. Expressions are over the names of a frame: its
+ * columns, sizes and tables, and `ENTRY`.
+ */
+export interface Engine<C extends Column> {
+  // Columns -------------------------------------------------------------------------------------------------------
+  upload(values: Int32Array, label: string): Coroutine<C>
+  /** Releases uploaded columns. */
+  unload(...columns: readonly C[]): void
+  /** Releases columns that are no longer used. */
+  release(...columns: readonly (C | null | undefined)[]): void
+  /** An uninitialised column: every element must be written before it is read. */
+  empty(length: number, label: string): C
+  filled(length: number, value: number, label: string): C
+  /** Concatenation of the parts; `entry` selects the elements of each. */
+  concatenate(
+    parts: readonly { readonly column: C; readonly entry: C | null; readonly n: number }[],
+    dtype: Dtype,
+  ): C
+  /** Rejects a count that exceeds 32 bits. */
+  rejectCount(count: number, what: string, span?: Span): never
+  /** Runs independent coroutines concurrently. */
+  runConcurrently(work: readonly Coroutine<void>[]): Coroutine<void>
+  /** Submits all pending operations. */
+  flush(): Coroutine<void>
+
+  // Map -----------------------------------------------------------------------------------------------------------
+  /** Adds a column with the values of an expression. */
+  compute(frame: Frame<C>, name: string, e: Expr): void
+  /**
+   * As `compute`, if no entry satisfies any of the conditions. Otherwise returns the first such entry for each
+   * condition, or −1.
+   */
+  computeChecked(
+    frame: Frame<C>,
+    name: string,
+    e: Expr,
+    conditions: readonly Expr[],
+  ): Coroutine<readonly number[]>
+  /**
+   * An equal expression that is cheap to use repeatedly. `defer`: may be evaluated on first use, if its
+   * operands still exist then.
+   */
+  materialize(frame: Frame<C>, name: string, e: Expr, defer?: boolean): Expr
+  /** Values at one entry. */
+  valuesAt(frame: Frame<C>, exprs: readonly Expr[], entry: number): Coroutine<readonly number[]>
+  /** True if no intermediate result of an expression exceeds 32 bits, or if this has been checked already. */
+  fits(frame: Frame<C>, e: Expr): boolean
+  /** True if out-of-range loads of a table return its fill value (`Frame.fills`). */
+  readonly fillsTables: boolean
+  /** Binds the values of a tensor as a table; returns their type in expressions. */
+  bindNumbers(frame: Frame<C>, name: string, values: C, dtype: Dtype): Dtype
+
+  // Reduce --------------------------------------------------------------------------------------------------------
+  /** For each condition, the first entry of the source that satisfies it, or −1. */
+  findFirst(frame: Frame<C>, conditions: readonly Expr[]): Coroutine<readonly number[]>
+  /** The maximum of a non-negative expression. */
+  largest(frame: Frame<C>, e: Expr): Coroutine<number>
+  /** Minimum and maximum of an expression; the range always includes 0. */
+  bounds(frame: Frame<C>, e: Expr): Coroutine<readonly [number, number]>
+  /** True if the entries are measured to be strictly ascending, so that no two are equal. */
+  isAscending(frame: Frame<C>, dims: Scope<C>['dims']): boolean
+
+  // Sort, gather, scatter -----------------------------------------------------------------------------------------
+  /** The entries in lexicographic order (stable); an omitted extent is measured. */
+  order(frame: Frame<C>, keys: readonly OpenSortKey[]): Coroutine<Frame<C>>
+  /** An expression over ordered entries, permuted back to the order of `frame`. */
+  restore(frame: Frame<C>, ordered: Frame<C>, name: string, e: Expr): Expr
+  /** One frame per value of a column below `count`, each in the original order. Takes ownership of the frame. */
+  partition(frame: Frame<C>, name: string, count: number): Coroutine<Frame<C>[]>
+  /** The entries that satisfy the condition, with new columns. */
+  compact(
+    frame: Frame<C>,
+    condition: Expr,
+    columns: ReadonlyMap<string, Expr>,
+    sizes: ReadonlyMap<string, number>,
+  ): Coroutine<Frame<C>>
+  /** `to[at] = value`; at equal indices the values must be equal, or any of them may be kept. */
+  scatter(frame: Frame<C>, to: C, at: Expr, value: Expr): void
+  /** As `scatter` for entries in order of `position`; only the first entry at each index writes. */
+  scatterFirsts(frame: Frame<C>, to: C, at: Expr, value: Expr): void
+
+  // Scan ----------------------------------------------------------------------------------------------------------
+  /**
+   * Replaces each `none` by the preceding element of its segment. Takes ownership of `indices`. `empty`: a
+   * segment that begins with `none`, or −1.
+   */
+  padWithLast(indices: C, width: number, none: number, label: string): Coroutine<PaddedSegments<C>>
+  /** Adds a column with each entry's run number; returns the number of runs. */
+  runs(frame: Frame<C>, name: string, starts: Starts): Coroutine<number>
+  /** Adds a column with each entry's run number among the runs with the same first `within` keys. */
+  ranks(frame: Frame<C>, name: string, starts: Starts, within: number): void
+  /**
+   * Adds a column with 1 wherever `width` runs have passed since the last 1 or the last change of a key in `within`,
+   * otherwise 0; `rank`: number of runs since then.
+   */
+  cuts(frame: Frame<C>, name: string, rank: string | null, options: CutOptions): void
+  /** The `indptr` of entries in order of `position`: the end of each parent's segment. */
+  segmentEnds(frame: Frame<C>, at: Expr, parent: Expr, parents: number, label: string): C
+  /** The `indptr` of a single segment. */
+  segment(positions: number, label: string): C
+  /** The length of each parent's segment: 1 + its largest coordinate, or 0 if it is empty. */
+  lengths(frame: Frame<C>, parent: Expr, coordinate: Expr, parents: number, label: string): C
+  /** `indptr` from the lengths of segments, whose sum is at most `maxTotal`. */
+  offsets(
+    lengths: C,
+    maxTotal: number,
+    label: string,
+  ): Coroutine<{ readonly indptr: C; readonly total: number }>
+  /** A mask with one bit per coordinate under each parent, and a column of positions. */
+  bitmap(
+    frame: Frame<C>,
+    name: string,
+    starts: Starts,
+    options: BitmapOptions,
+  ): Coroutine<{ readonly mask: C; readonly indptr: C; readonly positions: number }>
+  /**
+   * Ranks the coordinates of each segment without sorting, if the engine supports it and it is cheaper: returns their
+   * counts and adds a column of ranks. `null`: the entries have to be sorted by `keys`.
+   */
+  readonly rankInSegments:
+    | ((frame: Frame<C>, name: string, segments: Segments, keys: readonly SortKey[]) => C | null)
+    | null
+
+  // Queries and values --------------------------------------------------------------------------------------------
+  /** Adds a column with the number of distinct tuples. `distinct`: no two entries agree in `by` and `of`. */
+  count(frame: Frame<C>, q: CountQuery, distinct: boolean): Coroutine<void>
+  /** Adds a column with the number of smaller distinct tuples. */
+  rank(frame: Frame<C>, q: CountQuery, distinct: boolean): Coroutine<void>
+  /** Adds a column with the minimum of each group. */
+  minimum(frame: Frame<C>, q: MinimumQuery): Coroutine<void>
+  /** Adds a column with the rank by decreasing magnitude; ties by coordinate, and equal coordinates share a rank. */
+  rankByMagnitude(frame: Frame<C>, q: GroupQuery, scope: Scope<C>): Coroutine<void>
+  /** Adds a column with the source's values. */
+  takeValues(frame: Frame<C>, name: string, values: C): void
+  /**
+   * For each entry of the source, the sum of all values at its coordinates; its own value if coordinates are known to
+   * be distinct.
+   */
+  sumsOfEqual(
+    frame: Frame<C>,
+    values: C,
+    dtype: Dtype,
+    dims: Scope<C>['dims'],
+    distinct: boolean,
+  ): Coroutine<{ readonly sums: C; readonly distinct: boolean }>
+  /**
+   * Scatters values to the entries' positions and the fill value elsewhere; values at one position are added. Also
+   * returns the positions, if the engine keeps them.
+   */
+  storeValues(
+    frame: Frame<C>,
+    position: Expr,
+    size: number,
+    source: StoredValues<C>,
+  ): { readonly values: C; readonly entries: PlacedEntries<C> | null }
+
+  // Levels --------------------------------------------------------------------------------------------------------
+  /** The position of each entry in an existing level; `null` if the engine does not support existing levels. */
+  readonly locate:
+    | ((frame: Frame<C>, name: string, level: Level<C>, parent: Expr | null, coordinate: Expr) => Expr)
+    | null
+  /** The parent position of each position. */
+  parentsOf(indptr: C, parents: number, positions: number): C
+  /** Parents and coordinates of the set bits of a mask. */
+  bitsOf(level: Level<C>, parents: number): { readonly parents: C; readonly coordinates: C }
+}

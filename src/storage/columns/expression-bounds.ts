@@ -1,0 +1,79 @@
+/**
+ * Bounds of expressions over a frame, from its columns and sizes and from its tables. Lists given with the data ascend.
+ */
+import { HIGHEST, type Interval, interval, type NamedRange } from '../../analysis/integers/interval.ts'
+import { boundsOf, overflowIn, type ReadRange } from '../../analysis/integers/ranges.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import type { Column, Frame } from './column-engine.ts'
+
+type RangeSource = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills' | 'rangeChecked'>
+
+/** Bounds of an expression, if known. `rangeOfName`: bounds of columns and sizes, by default the frame's. */
+export const boundsIn = (
+  frame: RangeSource,
+  e: Expr,
+  rangeOfName: NamedRange = (name) => frame.range(name),
+): Interval | undefined => boundsOf(e, rangeOfName, readBounds(frame))
+
+/** The first subexpression that may exceed 32 bits; `rangeOfName` as in `boundsIn`. */
+export const overflowOf = (
+  frame: RangeSource,
+  e: Expr,
+  rangeOfName: NamedRange = (name) => frame.range(name),
+): ReturnType<typeof overflowIn> =>
+  overflowIn(e, rangeOfName, readBounds(frame), (x) => frame.rangeChecked.has(x))
+
+/** Rejects an expression that overflows. @throws SptError `format/map-overflow` */
+export const rejectOverflow = (overflow: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
+  fail({
+    code: 'format/map-overflow',
+    message: `${text} reaches ${overflow.hi > HIGHEST ? overflow.hi : overflow.lo}`,
+    ...(overflow.expr.span ? { span: overflow.expr.span } : {}),
+    expected: 'intermediate results that fit into 32 bits, as in kernels',
+    hint: 'divide before multiplying, or map to more axes',
+  })
+
+const readBounds =
+  (frame: Omit<RangeSource, 'range' | 'rangeChecked'>): ReadRange =>
+  (e, operands) => {
+    if (e.kind !== 'load' && e.kind !== 'search') return undefined
+    const list = frame.lists.get(e.buffer)?.values
+    if (!list) return tableBounds(frame, e.buffer, operands[0]!)
+    if (e.kind === 'load') return mapMonotone(operands[0]!, (at) => list[clampIndex(at, list)]!)
+    const [start, end, value] = operands as [Interval, Interval, Interval]
+    const coversList = e.kind === 'search' && value.known && start.hi === 0 && end.lo === list.length
+    return coversList ? mapMonotone(value, (x) => countBelow(list, x, e.method === 'lower')) : undefined
+  }
+
+/**
+ * Bounds of a table: orders and lists of a format hold coordinates less than their fill value, which is also their
+ * padding.
+ */
+function tableBounds(
+  { tables, fills }: Omit<RangeSource, 'range' | 'rangeChecked'>,
+  name: string,
+  at: Interval,
+): Interval | undefined {
+  const [table, fill] = [tables.get(name), fills.get(name)]
+  if (!table || fill === undefined) return undefined
+  const isInRange = table.length === fill && at.known && at.lo >= 0 && at.hi < fill
+  return interval(0, Math.max(0, isInRange ? fill - 1 : fill))
+}
+
+/** The bounds of a monotonically increasing function. */
+const mapMonotone = ({ lo, hi, knownLo, knownHi }: Interval, f: (x: number) => number): Interval =>
+  interval(f(lo), f(hi), knownLo, knownHi)
+
+const clampIndex = (at: number, { length }: Int32Array): number => Math.min(Math.max(at, 0), length - 1)
+
+/** The number of elements of an ascending list that are less than a value (`strictly`), or at most it. */
+function countBelow(list: Int32Array, x: number, strictly: boolean): number {
+  let [lo, hi] = [0, list.length]
+  while (lo < hi) {
+    const middle = (lo + hi) >> 1
+    if (strictly ? list[middle]! < x : list[middle]! <= x) lo = middle + 1
+    else hi = middle
+  }
+  return lo
+}

@@ -1,0 +1,180 @@
+/** Builders of generated kernels: one thread per index, scalars in registers, serial loops. */
+
+import {
+  add,
+  constant,
+  div,
+  type Expr,
+  eq,
+  int,
+  load,
+  lt,
+  mul,
+  select,
+  type ThreadAxis,
+  variable,
+} from '../../../../ir/expressions/expr.ts'
+import type { For, Kernel2, LoopMode, Stmt } from '../../../../ir/statements/loops.ts'
+import {
+  alloc,
+  forLoop,
+  local,
+  reduction,
+  store as storeAt,
+  when,
+} from '../../../../ir/statements/statement-builders.ts'
+import { walkStmts } from '../../../../ir/statements/tree.ts'
+import type { Dtype } from '../../../../ir/values/dtype.ts'
+import { builtinMonoid } from '../../../../ir/values/monoid.ts'
+import { type LaunchSpec, THREADS } from './column-types.ts'
+
+const SERIAL: LoopMode = { kind: 'serial' }
+
+export function loop(
+  name: string,
+  extent: Expr,
+  body: (v: Expr) => readonly Stmt[],
+  mode: LoopMode = SERIAL,
+  guards: readonly Expr[] = [],
+): For {
+  return forLoop(name, extent, body(variable(name)), { guards, mode })
+}
+
+/** Stores into an element of a column. */
+export const store = (buffer: string, index: Expr, value: Expr): Stmt => storeAt(buffer, [index], value)
+
+/** `buffer[index] = buffer[index] op value`, atomically. */
+export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr): Stmt =>
+  reduction({
+    reducer: builtinMonoid(op, value.dtype),
+    targets: [load(buffer, [index], value.dtype)],
+    values: [value],
+    init: false,
+    atomic: true,
+  })
+
+/**
+ * In a launch over `x_n` entries: runs `then` at the last entry and wherever `isLast` holds, which may read the next
+ * entry.
+ */
+export const whereLast = (e: Expr, isLast: Expr, then: Stmt): Stmt =>
+  when(lt(next(e), variable('x_n')), [when(isLast, [then])], [then])
+
+/** Registers of one thread, or shared memory of a block. */
+export interface Register {
+  readonly declare: Stmt
+  readonly at: (k: Expr) => Expr
+  readonly put: (k: Expr, value: Expr) => Stmt
+}
+
+export function registers(name: string, length: number, dtype: Dtype = 'i32'): Register {
+  return array(name, length, dtype, 'register')
+}
+
+function array(name: string, length: number, dtype: Dtype, scope: 'register' | 'shared'): Register {
+  return {
+    declare: alloc(local(name, dtype, [int(length)], scope)),
+    at: (k) => load(name, [k], dtype),
+    put: (k, value) => store(name, k, value),
+  }
+}
+
+/** Shared memory of a block. */
+export function shared(name: string, length: number): Register {
+  return array(name, length, 'i32', 'shared')
+}
+
+/** A single register. */
+export interface Scalar {
+  readonly declare: readonly Stmt[]
+  readonly value: Expr
+  readonly set: (value: Expr) => Stmt
+}
+
+export function scalar(name: string, initial: Expr): Scalar {
+  const r = registers(name, 1, initial.dtype)
+  return {
+    declare: [r.declare, r.put(int(0), initial)],
+    value: r.at(int(0)),
+    set: (value) => r.put(int(0), value),
+  }
+}
+
+/** 1 if the condition holds, otherwise 0. */
+export const flag = (cond: Expr): Expr => select(cond, int(1), int(0))
+/** Element `e` of a column of i32. */
+export const get = (buffer: string, e: Expr): Expr => load(buffer, [e], 'i32')
+export const next = (e: Expr): Expr => add(e, int(1))
+export const before = (e: Expr): Expr => add(e, int(-1))
+export const isFirst = (e: Expr): Expr => eq(e, int(0))
+export const zero = (dtype: Dtype): Expr => constant(0, dtype)
+
+const isAtomic = (body: readonly Stmt[]): boolean => {
+  let found = false
+  walkStmts(body, (s) => {
+    if (s.kind === 'reduce' && s.atomic) found = true
+  })
+  return found
+}
+
+const bind = (to: ThreadAxis): LoopMode => ({ kind: 'bind', to })
+
+/** Runs `body` in every thread of a block; in blocks with shared memory a barrier separates consecutive ones. */
+export const each = (name: string, threads: number, body: (t: Expr) => readonly Stmt[]): For =>
+  loop(name, int(threads), body, bind('thread.x'))
+
+/** A short loop that is unrolled completely, so that register indices are constant. */
+export const unrolled = (name: string, count: number, body: (k: Expr) => readonly Stmt[]): For =>
+  loop(name, int(count), body, { kind: 'unroll', factor: null })
+
+/** Independent threads, in blocks of `block`. */
+function threadNest(spec: LaunchSpec, block: number): Stmt {
+  const threads = variable(THREADS)
+  const at = add(mul(variable('x_block'), int(block)), variable('x_thread'))
+  const inner = spec.body(at)
+  // Loops whose iterations may update one element are reductions, so that updates stay atomic.
+  const reduce = isAtomic(inner)
+  const blocks = div(add(threads, int(block - 1)), int(block))
+  const bound = loop('x_thread', int(block), () => inner, bind('thread.x'), [lt(at, threads)])
+  return { ...loop('x_block', blocks, () => [{ ...bound, reduce }], bind('block.x')), reduce }
+}
+
+const LENGTH = '_length'
+/** Name of the size parameter with the length of a column, and its inverse: generated code clamps reads by it. */
+const lengthOf = (column: string): string => `${column}${LENGTH}`
+export const columnOf = (size: string): string | undefined =>
+  size.endsWith(LENGTH) ? size.slice(0, -LENGTH.length) : undefined
+
+/** The kernel of a launch: blocks with shared memory, or independent threads in blocks of `block`. */
+export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
+  const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
+  const body = spec.shared
+    ? loop('x_block', variable(THREADS), spec.body, bind('block.x'))
+    : threadNest(spec, block)
+  const columns = Object.entries(spec.columns)
+  return {
+    stage: 2,
+    name,
+    params: [
+      ...sizes.map((n) => ({ name: n, kind: 'size' as const, dtype: 'i32' as const })),
+      ...columns.map(([n]) => ({ name: lengthOf(n), kind: 'size' as const, dtype: 'i32' as const })),
+    ],
+    buffers: columns.map(([n, use]) => ({
+      name: n,
+      dtype: use.column.dtype,
+      scope: 'global',
+      role:
+        use.access === 'natural'
+          ? 'index'
+          : use.access === 'read'
+            ? 'in'
+            : use.access === 'write'
+              ? 'out'
+              : 'inout',
+      shape: [variable(lengthOf(n))],
+      fill: 0,
+      accumulate: use.column.dtype,
+    })),
+    body: [body],
+  }
+}

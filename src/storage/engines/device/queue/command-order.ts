@@ -1,0 +1,99 @@
+/**
+ * Reordering of commands such that independent launches of one kernel become adjacent: parts of a tensor are built
+ * concurrently by the same kernels.
+ */
+import type { DeviceBuffer } from '../../../../runtime/device.ts'
+import type { LaunchSpec } from '../kernels/column-types.ts'
+import type { Slot } from './kernel-cache.ts'
+
+/** A launch, or a memset of a buffer (represented by an equivalent launch). */
+export interface Pending {
+  readonly slot: Slot
+  readonly spec: LaunchSpec
+  readonly clear: DeviceBuffer | null
+}
+
+interface Node {
+  readonly command: Pending
+  /** Number of predecessors that have not run yet. */
+  unfinished: number
+  readonly next: number[]
+}
+
+/**
+ * Groups of commands to run in sequence. The `shared` buffers cause no dependences, because commands write
+ * disjoint elements of them.
+ */
+export function scheduleCommands(
+  commands: readonly Pending[],
+  shared: ReadonlySet<DeviceBuffer>,
+): Pending[][] {
+  const nodes = dependencies(commands, shared)
+  const remaining = new Map<Slot, number>()
+  for (const { slot } of commands) remaining.set(slot, (remaining.get(slot) ?? 0) + 1)
+  const readyCommands = new Map<Slot, number[]>()
+  const markReady = (k: number): void => {
+    const { slot } = nodes[k]!.command
+    const list = readyCommands.get(slot)
+    if (list) list.push(k)
+    else readyCommands.set(slot, [k])
+  }
+  for (let k = 0; k < nodes.length; k++) if (nodes[k]!.unfinished === 0) markReady(k)
+  const out: Pending[][] = []
+  while (readyCommands.size > 0) {
+    // Select the kernel with the largest fraction of its remaining commands ready, so that most of them fuse.
+    let best: Slot | null = null
+    let bestFraction = -1
+    for (const [slot, list] of readyCommands) {
+      const fraction = list.length / remaining.get(slot)!
+      if (fraction > bestFraction) [best, bestFraction] = [slot, fraction]
+      if (fraction === 1) break
+    }
+    const group = readyCommands.get(best!)!
+    readyCommands.delete(best!)
+    remaining.set(best!, remaining.get(best!)! - group.length)
+    out.push(group.map((k) => nodes[k]!.command))
+    for (const k of group) for (const n of nodes[k]!.next) if (--nodes[n]!.unfinished === 0) markReady(n)
+  }
+  return out
+}
+
+interface BufferUsers {
+  writer: number
+  readers: number[]
+}
+
+function dependencies(commands: readonly Pending[], shared: ReadonlySet<DeviceBuffer>): Node[] {
+  const nodes: Node[] = []
+  const usersByBuffer = new Map<DeviceBuffer, BufferUsers>()
+  for (let k = 0; k < commands.length; k++) {
+    const command = commands[k]!
+    const node: Node = { command, unfinished: 0, next: [] }
+    nodes.push(node)
+    const addDependency = (n: number): void => {
+      if (n < 0 || n === k) return
+      nodes[n]!.next.push(k)
+      node.unfinished++
+    }
+    const { columns } = command.spec
+    for (const name in columns) {
+      const { column, access } = columns[name]!
+      const buffer = column.memory
+      const users = usersByBuffer.get(buffer)
+      // Users of a shared buffer depend on its previous memset, and its next memset depends on them.
+      const writes = (access === 'write' || access === 'update') && (!shared.has(buffer) || command.clear)
+      if (!users) {
+        usersByBuffer.set(buffer, writes ? { writer: k, readers: [] } : { writer: -1, readers: [k] })
+        continue
+      }
+      addDependency(users.writer)
+      if (!writes) users.readers.push(k)
+      else {
+        for (const r of users.readers) addDependency(r)
+        users.writer = k
+        users.readers = []
+      }
+    }
+  }
+  return nodes
+}

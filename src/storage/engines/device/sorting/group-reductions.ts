@@ -1,0 +1,97 @@
+/**
+ * Counts and ranks of tuples: entries are sorted such that groups are runs, then a segmented scan is applied. The
+ * entries stay sorted, because the next step often needs the same order.
+ */
+
+import { binary, type Expr, int, sub } from '../../../../ir/expressions/expr.ts'
+import { INT_RANGE } from '../../../../ir/values/dtype.ts'
+import type { Frame } from '../../../columns/column-engine.ts'
+import type { Coroutine } from '../../../columns/coroutines.ts'
+import type { CountQuery, MinimumQuery } from '../../../columns/engine-operands.ts'
+import { keysOf } from '../../../columns/sort-keys.ts'
+import { combine } from '../kernels/block-scan.ts'
+import { type Column, natural, write } from '../kernels/column-types.ts'
+import { flag, get, next, store, whereLast } from '../kernels/kernel-builder.ts'
+import { ranks, runNumbers } from '../kernels/level-scans.ts'
+import { termsOf } from '../kernels/map-fusion.ts'
+import { scan } from '../kernels/scan.ts'
+import type { Queue } from '../queue/command-queue.ts'
+import { differs, orderBy } from './lexicographic-order.ts'
+
+type F = Frame<Column>
+
+export function* rank(q: Queue, frame: F, { name, by, of }: CountQuery): Coroutine<void> {
+  yield* orderBy(q, frame, yield* keysOf(frame, [...by, ...of]))
+  ranks(q, frame, name, { keys: [...by, ...of], cut: null }, by.length)
+  frame.monotone.set(name, { column: by, of })
+}
+
+/** The number of distinct tuples per group. */
+export function* count(q: Queue, frame: F, { name, by, of }: CountQuery, distinct: boolean): Coroutine<void> {
+  const keys = distinct ? by : [...by, ...of]
+  yield* orderBy(q, frame, yield* keysOf(frame, keys))
+  reduceGroups(q, frame, name, by, {
+    key: `counts ${distinct}`,
+    keys,
+    op: '+',
+    value: (at, e) => (distinct ? int(1) : flag(differs(at, e))),
+    result: (total) => total,
+  })
+}
+
+/** The minimum per group, computed as a maximum of complements, because scans support only + and max. */
+export function* minimum(q: Queue, frame: F, { name, by, of }: MinimumQuery): Coroutine<void> {
+  const [, largestInt] = INT_RANGE.i32
+  yield* orderBy(q, frame, yield* keysOf(frame, by))
+  reduceGroups(q, frame, name, by, {
+    key: 'least',
+    keys: [...by, of],
+    op: 'max',
+    value: (at, e) => sub(int(largestInt), at(e)[by.length]!),
+    result: (total) => sub(int(largestInt), total),
+  })
+}
+
+/** A reduction of each group, over terms of its operands. */
+interface GroupReduction {
+  readonly key: string
+  readonly keys: readonly Expr[]
+  readonly op: '+' | 'max'
+  readonly value: (at: (e: Expr) => readonly Expr[], e: Expr) => Expr
+  readonly result: (total: Expr) => Expr
+}
+
+/** Reduces groups that are runs, and distributes the result from the last entry of a group to all of its entries. */
+function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: GroupReduction): void {
+  const { n } = frame
+  const t = termsOf(q, frame, r.keys)
+  const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
+  const groups = runNumbers(q, frame, 'groups', { keys: by, cut: null })
+  const totals = q.column(n, 'i32', 'totals')
+  const groupColumns: Record<string, ReturnType<typeof natural>> = {
+    x_groups: natural(groups),
+    x_totals: write(totals),
+  }
+  scan(q, {
+    ...t,
+    key: `${r.key} ${by.length} ${t.key}`,
+    n,
+    op: r.op,
+    columns: { ...t.columns, ...groupColumns },
+    value: (e) => r.value(t.at, e),
+    reset: (e) => differs(group, e),
+    body: (e, before, own) => {
+      const isLast = binary('ne', get('x_groups', e), get('x_groups', next(e)))
+      return [whereLast(e, isLast, store('x_totals', get('x_groups', e), combine(r.op, before, own)))]
+    },
+  })
+  const out = q.column(n, 'i32', name)
+  q.launch({
+    key: `${r.key} of group`,
+    threads: n,
+    columns: { x_groups: natural(groups), x_totals: natural(totals), x_out: write(out) },
+    body: (e) => [store('x_out', e, r.result(get('x_totals', get('x_groups', e))))],
+  })
+  frame.set(name, out)
+  q.release(groups, totals)
+}

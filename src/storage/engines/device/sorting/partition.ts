@@ -1,0 +1,97 @@
+/** Partition of entries by a small number: sorts by it and splits the result into one frame per value. */
+
+import { binary, type Expr, variable } from '../../../../ir/expressions/expr.ts'
+import { when } from '../../../../ir/statements/statement-builders.ts'
+import type { Frame } from '../../../columns/column-engine.ts'
+import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
+import { type Column, natural, update, write } from '../kernels/column-types.ts'
+import { before, get, isFirst, store } from '../kernels/kernel-builder.ts'
+import { termsOf } from '../kernels/map-fusion.ts'
+import type { Queue } from '../queue/command-queue.ts'
+import { gatherPart } from './gather.ts'
+import { radixSort } from './radix-sort.ts'
+
+type F = Frame<Column>
+
+/** Drops the column and takes ownership of the frame, which is returned itself if all entries have one number. */
+export function* partition(q: Queue, frame: F, name: string, count: number): Coroutine<F[]> {
+  const { n } = frame
+  const children = Array.from({ length: count }, (_, k) => k)
+  if (n === 0) {
+    const emptyFrames = children.map(() => emptyFrame(q, frame))
+    frame.release()
+    return emptyFrames
+  }
+  const t = termsOf(q, frame, [variable(name)])
+  const bits = Math.ceil(Math.log2(count))
+  const key = { key: 'child', bits, columns: t.columns, sizes: t.sizes, value: (e: Expr) => t.at(e)[0]! }
+  const order = radixSort(q, n, [key], null)
+  const bounds = yield* boundsOf(q, frame, name, order, count)
+  frame.drop(name)
+  const onlyChild = children.find((k) => bounds[k] === 0 && bounds[k + 1] === n)
+  if (!order || onlyChild !== undefined) {
+    q.release(order)
+    return children.map((k) => (k === onlyChild ? frame : emptyFrame(q, frame)))
+  }
+  const out = children.map((k) => {
+    const childFrame = gatherPart(q, frame, order, bounds[k]!, bounds[k + 1]! - bounds[k]!)
+    // Partitioning keeps the order of entries.
+    childFrame.sortedBy = frame.sortedBy
+    return childFrame
+  })
+  q.release(order)
+  frame.release()
+  return out
+}
+
+/** The offsets of each child's entries in `order`, followed by the number of entries. */
+function* boundsOf(
+  q: Queue,
+  frame: F,
+  name: string,
+  order: Column | null,
+  count: number,
+): Coroutine<number[]> {
+  const { n } = frame
+  const starts = filledColumn(q, count, n, 'starts')
+  const t = termsOf(q, frame, [variable(name)])
+  const child = (s: Expr): Expr => t.at(order ? get('x_order', s) : s)[0]!
+  q.launch({
+    ...t,
+    key: `starts of children ${order !== null}`,
+    threads: n,
+    columns: { ...t.columns, ...(order ? { x_order: natural(order) } : {}), x_starts: update(starts) },
+    body: (s) => [
+      when(binary('or', isFirst(s), binary('ne', child(s), child(before(s)))), [
+        store('x_starts', child(s), s),
+      ]),
+    ],
+  })
+  yield* waitFor(q.patience())
+  const offsets = [...(yield* waitFor(q.download(starts))), n]
+  q.release(starts)
+  for (let k = count - 1; k >= 0; k--) offsets[k] = Math.min(offsets[k]!, offsets[k + 1]!)
+  return offsets
+}
+
+/** A column with all elements equal to an integer. */
+export function filledColumn(q: Queue, length: number, value: number, label: string): Column {
+  const column = q.column(length, 'i32', label)
+  if (Object.is(value, 0)) q.clear(column)
+  else
+    q.launch({
+      key: 'fill',
+      threads: length,
+      columns: { x_to: write(column) },
+      sizes: { x_value: value },
+      body: (e) => [store('x_to', e, variable('x_value'))],
+    })
+  return column
+}
+
+function emptyFrame(q: Queue, frame: F): F {
+  const out = frame.sibling(0)
+  for (const [name, column] of frame.columns) out.set(name, q.column(0, column.dtype, name))
+  out.setEntry(q.column(0, 'i32', 'entry'))
+  return out
+}

@@ -1,0 +1,209 @@
+/**
+ * Enumeration of stored entries (coordinate and position iteration): the coordinate of a position on each level is an
+ * expression over the position, evaluated on use. Only parents in ragged and compressed levels are materialised as
+ * columns.
+ */
+import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import type { CoordinateList } from '../../ir/coordinates/coordinate-lists.ts'
+import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import { type ElementMask, isElement } from '../assembly/element-masks.ts'
+import { listConditions, rewriteListLoads } from '../assembly/list-tables.ts'
+import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
+import type { Coroutine } from '../columns/coroutines.ts'
+import type { Order } from '../columns/sort-elision.ts'
+import { checkInverseWords, checkReads, uncheckedReads } from '../columns/table-reads.ts'
+import { bindTables, guardLoads, type Inverse } from '../remapping/inverse-remapping.ts'
+import type { Level } from '../storage.ts'
+import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
+
+/** A tensor stored over axes. */
+export interface StoredLevels<C> {
+  /** One chain of levels per tree, root first. */
+  readonly trees: readonly (readonly Level<C>[])[]
+  readonly size: number
+  /** In position order; `null` in a pattern. */
+  readonly values: C | null
+  readonly dtype: Dtype
+  /** Elements equal to this value are omitted; NaN equals NaN. */
+  readonly drop: number | null
+  /** The mask of entries, if there is one. */
+  readonly mask?: ElementMask<C> | null
+}
+
+/**
+ * True if every position that is not padding holds an entry: dense levels occur only above the last compressed level,
+ * or are claimed full (`filled`).
+ */
+export function isExact<C>(
+  trees: readonly (readonly Level<C>[])[],
+  filled: readonly StoredAxis[] = [],
+): boolean {
+  if (trees.flat().some((l) => isPadded(l.axis))) return false
+  const names = new Set(filled.map((a) => a.name))
+  const heads = trees.map((tree) => tree.slice(0, tree.findLastIndex((l) => !names.has(l.axis.name)) + 1))
+  const [chain, ...otherChains] = heads.filter((h) => h.length > 0)
+  return otherChains.length === 0 && isSparse(chain?.at(-1)?.axis)
+}
+
+/**
+ * The entries of a stored tensor: a frame with a column for each dimension, whose `entry` is the position of the value,
+ * and that has the given `sizes`. Padding is omitted.
+ */
+export function* entriesOf<C extends Column>(
+  engine: Engine<C>,
+  stored: StoredLevels<C>,
+  inverse: Inverse<C>,
+  sizes = inverse.sizes,
+): Coroutine<Frame<C>> {
+  const positions = new Frame(engine, stored.size, inverse.sizes)
+  bindTables(positions, inverse.tables)
+  const { coordinates, levelPositions, allocated } = coordinatesOnLevels(positions, stored, variable(ENTRY))
+  const { lists = [] } = inverse
+  const ancestorPosition = ({ under }: CoordinateList): Expr => levelPositions.get(under.at(-1)!)!
+  const toTensor = (e: Expr): Expr =>
+    guardLoads(
+      positions,
+      substitute(rewriteListLoads(positions, e, lists, ancestorPosition), coordinates),
+      inverse.tables,
+    )
+  const dims = new Map(inverse.dims.map(({ name }, k) => [name, toTensor(inverse.exprs[k]!)]))
+  const elementConditions = [
+    ...listConditions(inverse.exprs, lists).map(toTensor),
+    ...elementConditionsOf(positions, stored, coordinates),
+    ...(stored.mask ? [isElement(positions, stored.mask, stored.trees, levelPositions)] : []),
+  ]
+  yield* checkInverse(positions, stored, inverse, { elementConditions, coordinates, dims, toTensor })
+  const conditions = [
+    ...elementConditions,
+    ...inverse.dims.flatMap((d) => withinExtent(positions, d, dims, inverse)),
+  ]
+  const frame =
+    conditions.length === 0
+      ? allPositions(positions, dims, sizes, allocated)
+      : yield* engine.compact(positions, all(conditions), dims, sizes)
+  for (const d of inverse.dims) frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
+  frame.sortedBy = impliedOrder(stored, inverse)
+  engine.release(...allocated.filter((c) => ![...frame.columns.values()].includes(c)))
+  return frame
+}
+
+/**
+ * Coordinates and positions on each level by axis, for value positions `valuePosition`. `allocated`: newly
+ * allocated columns.
+ */
+export function coordinatesOnLevels<C extends Column>(
+  frame: Frame<C>,
+  { trees, size }: Pick<StoredLevels<C>, 'trees' | 'size'>,
+  valuePosition: Expr,
+) {
+  const allocated: C[] = []
+  const coordinates = new Map<string, Expr>()
+  const levelPositions = new Map<string, Expr>()
+  let stride = size
+  for (const tree of trees) {
+    const treeSize = tree.at(-1)?.positions ?? 1
+    stride = treeSize === 0 ? 0 : stride / treeSize
+    const treePosition =
+      trees.length === 1
+        ? valuePosition
+        : mod(div(valuePosition, frame.bindSize(stride)), frame.bindSize(treeSize))
+    computeAncestorCoordinates(frame, tree, treePosition, coordinates, allocated, levelPositions)
+  }
+  return { coordinates, levelPositions, allocated }
+}
+
+/** The lexicographic order that a tree's positions imply for the dimensions. */
+function impliedOrder<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Order {
+  const out: Expr[] = []
+  const [tree, ...otherTrees] = trees
+  if (!tree || otherTrees.length > 0) return out
+  for (const { axis } of tree) {
+    if (hasIndices(axis) && (!axis.ordered || isPadded(axis))) break
+    const dim = dims[exprs.findIndex((e) => e.kind === 'var' && e.name === axis.name)]
+    if (!dim) break
+    out.push(variable(dim.name))
+  }
+  return out
+}
+
+/** Conditions that a dimension's coordinate is within its extent; empty if coordinates are stored directly. */
+function withinExtent<C extends Column>(
+  frame: Frame<C>,
+  { name, extent }: Inverse<C>['dims'][number],
+  dims: ReadonlyMap<string, Expr>,
+  { exprs }: Inverse<C>,
+): Expr[] {
+  const c = dims.get(name)!
+  return exprs.every((e) => e.kind === 'var') ? [] : [ge(c, int(0)), lt(c, frame.bindSize(extent))]
+}
+
+/**
+ * Checks the placement of elements in ready-made arrays: no coordinate may be loaded from a position that a
+ * list does not have. Elements outside the tensor in another dimension are ignored. @throws SptError
+ * `format/map-range`
+ */
+function* checkInverse<C extends Column>(
+  frame: Frame<C>,
+  { trees }: StoredLevels<C>,
+  inverse: Inverse<C>,
+  maps: {
+    readonly elementConditions: readonly Expr[]
+    readonly coordinates: ReadonlyMap<string, Expr>
+    readonly dims: ReadonlyMap<string, Expr>
+    readonly toTensor: (e: Expr) => Expr
+  },
+): Coroutine<void> {
+  const extents = new Map(trees.flat().map((l) => [l.axis.name, l.extent]))
+  const overAxes = { extents, inFrame: maps.toTensor, elementConditions: maps.elementConditions }
+  yield* checkInverseWords(frame, inverse.exprs, overAxes)
+  const listReads = inverse.exprs.map((e) => uncheckedReads(frame, [e], overAxes))
+  const otherConditions = inverse.dims.flatMap((d, k) =>
+    listReads[k]!.length > 0 ? [] : withinExtent(frame, d, maps.dims, inverse),
+  )
+  const label = { names: [...maps.coordinates.keys()], exprs: [...maps.coordinates.values()] }
+  yield* checkReads(frame, listReads.flat(), label, [...maps.elementConditions, ...otherConditions])
+}
+
+/** Conditions for a position to hold an element: not padding, and not the dropped value. */
+function elementConditionsOf<C extends Column>(
+  frame: Frame<C>,
+  stored: StoredLevels<C>,
+  coordinates: ReadonlyMap<string, Expr>,
+): Expr[] {
+  const levels = stored.trees.flat()
+  const out = levels
+    .filter((l) => hasWidth(l.axis))
+    .map((l) => lt(coordinates.get(l.axis.name)!, frame.bindSize(l.extent)))
+  if (stored.values && stored.drop !== null) {
+    const dtype = frame.engine.bindNumbers(frame, VALUES, stored.values, stored.dtype)
+    const value = load(VALUES, [variable(ENTRY)], dtype)
+    out.push(differs(value, stored.drop))
+  }
+  return out
+}
+
+const VALUES = '@values'
+
+/** A frame of all positions; existing columns are used directly. */
+function allPositions<C extends Column>(
+  positions: Frame<C>,
+  dims: ReadonlyMap<string, Expr>,
+  sizes: ReadonlyMap<string, number>,
+  allocated: readonly C[],
+): Frame<C> {
+  const out = new Frame(positions.engine, positions.n, sizes)
+  for (const [name, e] of dims) {
+    const isDirectLoad = e.kind === 'load' && e.index[0]?.kind === 'var' && e.index[0].name === ENTRY
+    const column = isDirectLoad ? positions.tables.get(e.buffer) : undefined
+    if (column) out.set(name, column, allocated.includes(column))
+    else {
+      positions.engine.compute(positions, name, e)
+      const computed = positions.columns.get(name)!
+      positions.keep(computed)
+      out.set(name, computed)
+    }
+  }
+  return out
+}

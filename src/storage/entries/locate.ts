@@ -1,0 +1,156 @@
+/**
+ * The level function `locate` for whole trees: positions of given coordinates in an existing structure. Both sides are
+ * sorted lexicographically and merged, in O(entries + positions) for every combination of axis kinds, orders and
+ * duplicates.
+ */
+
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { allocate, gather } from '../../columns/allocate.ts'
+import { lexicographic } from '../../columns/lexicographic-sort.ts'
+import { repetitions } from '../../columns/repetitions.ts'
+import { isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
+import { chainOf, paddedPositions } from '../assembly/padding-positions.ts'
+import { checkCoords } from '../coordinate-checks.ts'
+import type { Level, Storage } from '../storage.ts'
+import { type Expanded, expandTree } from './stored-coords.ts'
+
+/**
+ * Value position of each entry of `coords` (one array per axis of the storage). If a nonunique axis stores
+ * equal coordinates repeatedly and `separateDuplicates` is true, the k-th of equal entries gets the k-th
+ * position, or the last. Otherwise, all of them get the first position, because the others are padding that
+ * repeats a coordinate. By default, duplicates are separate in a storage of one tree. `candidates`: storages
+ * that may identify padding in shared trees. @throws SptError `bind/absent-coordinate`, `bind/coordinates`,
+ * `bind/coordinate-range`
+ */
+export function locate(
+  storage: Storage,
+  coords: readonly Int32Array[],
+  separateDuplicates = storage.trees.length === 1,
+  candidates: Iterable<Storage> = [],
+): Int32Array {
+  const { axes, levels } = storage
+  checkCoords(axes, new Map([...levels].map(([name, l]) => [name, l.extent])), coords)
+  const n = coords[0]?.length ?? 0
+  const out = allocate(n, 'entries')
+  const keysOf = (tree: readonly string[]): Int32Array[] =>
+    tree.map((name) => coords[axes.findIndex((a) => a.name === name)]!)
+  const repeating = storage.trees.filter((t) => t.some((name) => isNonunique(levels.get(name)!.axis)))
+  // The ordinal of an entry among its equals; if several trees repeat coordinates, repetitions of the last tree vary
+  // fastest.
+  const ordinals =
+    separateDuplicates && repeating.length > 0 ? repetitions(keysOf(storage.trees.flat())) : null
+  const elements = (tree: readonly string[]): Expanded =>
+    elementsOfTree(storageOfTree(storage, tree, candidates), tree)
+  const positionsByTree = new Map<readonly string[], Int32Array>()
+  for (const tree of storage.trees.toReversed()) {
+    const keys = keysOf(tree)
+    const isPlain = tree.length === 1 && isDense(levels.get(tree[0]!)!.axis)
+    const treeOrdinals = repeating.includes(tree) ? ordinals : null
+    const treeEntries = (): Expanded => (treeOrdinals ? elements(tree) : expandTree(storage, tree))
+    positionsByTree.set(
+      tree,
+      isPlain ? keys[0]! : mergeTree(storage, tree, keys, treeEntries(), treeOrdinals, tree === repeating[0]),
+    )
+  }
+  for (const tree of storage.trees) {
+    const size = levels.get(tree[tree.length - 1]!)!.positions
+    const positions = positionsByTree.get(tree)!
+    for (let e = 0; e < n; e++) out[e] = out[e]! * size + positions[e]!
+  }
+  return out
+}
+
+/** The storage that was built from the entries of this tree alone, with the same levels; otherwise the given one. */
+function storageOfTree(storage: Storage, tree: readonly string[], candidates: Iterable<Storage>): Storage {
+  if (storage.trees.length === 1 && storage.entries) return storage
+  for (const s of candidates) {
+    const matches = s.entries && s.axes.length === tree.length && s.trees.length === 1
+    if (matches && tree.every((a, k) => s.axes[k]!.name === a)) return s
+  }
+  return storage
+}
+
+/**
+ * Positions of entries in one tree. `ordinals`: each entry gets the position with this number among those
+ * with its coordinates. The quotient remains for the other trees, unless this is the `last`.
+ */
+function mergeTree(
+  storage: Storage,
+  tree: readonly string[],
+  keys: readonly Int32Array[],
+  stored: Expanded,
+  ordinals: Int32Array | null,
+  last: boolean,
+): Int32Array {
+  const maxima = tree.map((name) => Math.max(0, storage.levels.get(name)!.extent - 1))
+  const storedOrder = lexicographic(stored.coords, maxima)
+  const entryOrder = lexicographic(keys, maxima)
+  const n = keys[0]!.length
+  const m = stored.positions.length
+  const out = allocate(n, 'entries')
+  const compare = (h: number, s: number): number => {
+    for (let k = 0; k < keys.length; k++) {
+      const d = storedOrder.columns[k]![h]! - entryOrder.columns[k]![s]!
+      if (d !== 0) return d
+    }
+    return 0
+  }
+  let h = 0
+  let multiplicity = 1
+  for (let s = 0; s < n; s++) {
+    const e = entryOrder.order ? entryOrder.order[s]! : s
+    if (s === 0 || entryOrder.columns.some((c) => c[s - 1] !== c[s])) {
+      while (h < m && compare(h, s) < 0) h++
+      if (h >= m || compare(h, s) !== 0) rejectAbsent(tree, keys, e)
+      multiplicity = 1
+      while (ordinals && h + multiplicity < m && compare(h + multiplicity, s) === 0) multiplicity++
+    }
+    const k = ordinals ? (last ? Math.min(ordinals[e]!, multiplicity - 1) : ordinals[e]! % multiplicity) : 0
+    if (ordinals) ordinals[e] = Math.floor(ordinals[e]! / multiplicity)
+    out[e] = stored.positions[storedOrder.order ? storedOrder.order[h + k]! : h + k]!
+  }
+  return out
+}
+
+/**
+ * The positions of a tree, without padding that repeats an element's coordinate. Padding is identified by the
+ * entries from which the storage was built or, for ready-made arrays, by the order of coordinates.
+ */
+function elementsOfTree(storage: Storage, tree: readonly string[]): Expanded {
+  const stored = expandTree(storage, tree)
+  const isElement = elementTest(storage, chainOf(storage, tree))
+  if (!isElement) return stored
+  const indices = stored.positions.map((_, k) => k).filter((k) => isElement(stored.positions[k]!))
+  return {
+    positions: gather(stored.positions, indices),
+    coords: stored.coords.map((c) => gather(c, indices)),
+  }
+}
+
+/** A test for elements; `undefined` if all positions are elements, or if they cannot be distinguished. */
+function elementTest(
+  { entries, size, trees }: Storage,
+  chain: readonly Level[],
+): ((position: number) => boolean) | undefined {
+  const paddedAxes = chain.map((l) => l.axis).filter(isPadded)
+  if (paddedAxes.length === 0) return undefined
+  if (entries && trees.length === 1) {
+    // Without explicit positions entry e is at position e, and padding follows.
+    if (!entries.positions) return (p) => p < entries.count
+    const occupied = new Uint8Array(size)
+    for (const p of entries.positions) occupied[p] = 1
+    return (p) => occupied[p] === 1
+  }
+  const padding =
+    paddedAxes.every((a) => 'ordered' in a && a.ordered && a.unique) && paddedPositions(chain).at(-1)
+  return padding ? (p) => padding[p] === 0 : undefined
+}
+
+function rejectAbsent(tree: readonly string[], keys: readonly Int32Array[], e: number): never {
+  fail({
+    code: 'bind/absent-coordinate',
+    message: `entry ${e} is at (${keys.map((k) => k[e]).join(', ')}) of (${tree.join(', ')}), which the structure does not store`,
+    expected: 'coordinates that the structure stores',
+    hint: 'build the structure from the union of the tensors that share it',
+  })
+}

@@ -1,0 +1,179 @@
+/** Stored values or dense arrays to coordinates, on the host. */
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { allocate, ascending, gather } from '../../columns/allocate.ts'
+import { withScratchPool } from '../../columns/scratch-buffers.ts'
+import { variable } from '../../ir/expressions/expr.ts'
+import type { TypedArray } from '../../ir/values/arrays.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import { ENTRY, Frame } from '../columns/column-engine.ts'
+import { runSync } from '../columns/coroutines.ts'
+import { HOST } from '../engines/host/engine.ts'
+import { newValues as computed } from '../engines/host/map-reduce.ts'
+import { type Entries, type Level, type PlacedEntries, type Storage, shapeOf } from '../storage.ts'
+import type { CoordTensor, DenseTensor, ValueArray } from '../tensor.ts'
+import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from '../values.ts'
+import { coordinatesOnLevels, entriesOf } from './entry-enumeration.ts'
+import { levelChains } from './part-entries.ts'
+
+/** For each tree, 1 at its non-empty positions; `null`: all positions except padding are non-empty. */
+export type Occupancy = readonly (Uint8Array | null)[]
+
+/** Non-empty positions of some trees (without padding), with their coordinates. */
+export interface Expanded {
+  readonly positions: Int32Array
+  /** One array per axis. */
+  readonly coords: readonly Int32Array[]
+}
+
+/**
+ * The elements of a buffer with their coordinates, one dimension per axis, in position order. Padding, and
+ * positions that are empty by `occupancy`, are omitted. The inverse of `buildStorage` with `scatterValues`.
+ * @throws SptError `bind/values-length`, `bind/value-type`, `bind/too-large`
+ */
+export function toCoords(
+  storage: Storage,
+  values: ValueArray,
+  dtype: Dtype,
+  occupancy: Occupancy = [],
+): CoordTensor {
+  checkArrayClass(values, dtype)
+  if (values.length !== storage.size)
+    fail({
+      code: 'bind/values-length',
+      message: `${values.length} values for ${storage.size} positions over [${storage.axes.map((a) => a.name).join(', ')}]`,
+      expected: `${storage.size} values`,
+      hint: 'padding and absent elements of blocks have values too',
+    })
+  const names = storage.axes.map((a) => a.name)
+  const { positions, coords } = selectOccupied(storage, occupancy, expand(storage, storage.trees, names))
+  const shape = shapeOf(storage)
+  return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
+}
+
+/** The elements whose position on every tree is non-empty. */
+function selectOccupied(
+  { trees, levels }: Storage,
+  occupancy: Occupancy,
+  { positions, coords }: Expanded,
+): Expanded {
+  let treeStride = 1
+  let selected: Int32Array | null = null
+  for (let t = trees.length - 1; t >= 0; t--) {
+    const size = levels.get(trees[t]!.at(-1)!)!.positions
+    const [occupied, stride] = [occupancy[t], treeStride]
+    if (occupied) {
+      const candidates: Int32Array = selected ?? ascending(positions.length, 'elements')
+      selected = candidates.filter((e) => occupied[Math.floor(positions[e]! / stride) % size] === 1)
+    }
+    treeStride *= size
+  }
+  const chosen = selected
+  return chosen
+    ? { positions: gather(positions, chosen), coords: coords.map((c) => gather(c, chosen)) }
+    : { positions, coords }
+}
+
+/** The non-empty positions of one chain of levels, a tree or a prefix of one. */
+export const expandTree = (storage: Storage, tree: readonly string[]): Expanded =>
+  expand(storage, [tree], tree)
+
+function expand(
+  { levels }: Storage,
+  names: readonly (readonly string[])[],
+  axes: readonly string[],
+): Expanded {
+  const trees = names.map((tree) => tree.map((name) => levels.get(name)!))
+  const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
+  return withScratchPool(() => {
+    const stored = { trees, size, values: null, dtype: 'f32' as const, drop: null }
+    const dims = axes.map((name) => ({ name, extent: levels.get(name)!.extent }))
+    const exprs = axes.map((name) => variable(name))
+    const none = new Map<string, never>()
+    const frame = runSync(entriesOf<TypedArray>(HOST, stored, { dims, exprs, sizes: none, tables: none }))
+    const coords = takeColumns(frame, axes, trees.flat())
+    const entry = frame.entry as Int32Array | null
+    return { positions: entry ?? ascending(frame.n, 'positions'), coords }
+  })
+}
+
+/** Entries with the coordinates of their positions, computed on first use. */
+export function withCoordinates(
+  placed: PlacedEntries,
+  { axes, levels }: Pick<Storage, 'axes' | 'levels'>,
+): Entries {
+  let cached: readonly Int32Array[] | null = null
+  const computeCoordinates = (): readonly Int32Array[] => {
+    const frame = new Frame<TypedArray>(HOST, placed.count, new Map())
+    const trees = levelChains<TypedArray>(axes, levels)
+    const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
+    if (placed.positions) frame.set('@position', placed.positions, false)
+    const position = variable(placed.positions ? '@position' : ENTRY)
+    const { coordinates } = coordinatesOnLevels(frame, { trees, size }, position)
+    return axes.map((a) => computed(frame, coordinates.get(a.name)!))
+  }
+  return {
+    ...placed,
+    get coords() {
+      cached ??= withScratchPool(computeCoordinates)
+      return cached
+    },
+  }
+}
+
+/** Takes ownership of a frame's columns; those shared with levels are copied. */
+export function takeColumns(
+  frame: Frame<TypedArray>,
+  names: readonly string[],
+  levels: readonly Pick<Level, 'indices'>[],
+): Int32Array[] {
+  const levelArrays = new Set<TypedArray | null>(levels.map((l) => l.indices))
+  return names.map((name) => {
+    const c = frame.column(name) as Int32Array
+    frame.keep(c)
+    return levelArrays.has(c) ? c.slice() : c
+  })
+}
+
+/**
+ * The elements of a dense tensor that differ from `fill`, in row-major order; NaN equals NaN. @throws SptError
+ * `bind/values-length`, `bind/value-type`, `bind/too-large`
+ */
+export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
+  const { shape, values, dtype } = tensor
+  checkValueArray(values, dtype)
+  const size = shape.reduce((a, b) => a * b, 1)
+  if (values.length !== size)
+    fail({
+      code: 'bind/values-length',
+      message: `${values.length} values for a dense tensor of shape [${shape.join(', ')}]`,
+      expected: `${size} values`,
+      hint: 'give the values in row-major order',
+    })
+  const elements = differing(values, dtype, fill)
+  const coords = shape.map(() => allocate(elements.length, 'coordinates'))
+  const out = newValues(dtype, elements.length)
+  for (let k = 0; k < elements.length; k++) {
+    let remainder = elements[k]!
+    out[k] = values[remainder]!
+    for (let d = shape.length - 1; d >= 0; d--) {
+      const n = shape[d]!
+      coords[d]![k] = remainder % n
+      remainder = Math.floor(remainder / n)
+    }
+  }
+  return { kind: 'coords', shape, coords, values: out, dtype }
+}
+
+/** The indices of values that differ from `fill`. */
+export function differing(values: ValueArray, dtype: Dtype, fill: number): Int32Array {
+  const read = decoder(dtype)
+  const out = allocate(values.length, 'stored elements')
+  let n = 0
+  for (let k = 0; k < values.length; k++)
+    if (!isFill(read ? read(values[k]!) : values[k]!, fill)) out[n++] = k
+  return out.subarray(0, n)
+}
+
+/** True if a number equals the fill value: both zeros are 0, and NaN equals NaN. */
+export const isFill = (x: number, fill: number): boolean =>
+  x === fill || (Number.isNaN(x) && Number.isNaN(fill))

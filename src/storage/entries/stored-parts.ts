@@ -1,0 +1,239 @@
+/** Tensors in formats and compositions on the host, and their conversion back to coordinates. */
+
+import { allocate, ascending, concat, gather } from '../../columns/allocate.ts'
+import { Occurrences } from '../../columns/occurrences.ts'
+import { withScratchPool } from '../../columns/scratch-buffers.ts'
+import { provedOf } from '../../formats/proof/proved.ts'
+import { variable } from '../../ir/expressions/expr.ts'
+import type { Instance, PartInstance } from '../../ir/formats/format.ts'
+import type { TypedArray } from '../../ir/values/arrays.ts'
+import { type ListPosition, rewriteListLoads } from '../assembly/list-tables.ts'
+import { sizeOfPart } from '../assembly/part-arrays.ts'
+import { Frame } from '../columns/column-engine.ts'
+import { runSync } from '../columns/coroutines.ts'
+import { bindLists, checkOrder, convert, dependsOnValues, forEachPart, type Source } from '../convert.ts'
+import { checkCoords } from '../coordinate-checks.ts'
+import { HOST } from '../engines/host/engine.ts'
+import { newValues as computed } from '../engines/host/map-reduce.ts'
+import { setTrees } from '../engines/host/set-trees.ts'
+import type { FormatOperands } from '../format-operands.ts'
+import { withSegments } from '../format-operands.ts'
+import { bindTables, inverseTables } from '../remapping/inverse-remapping.ts'
+import type { Part } from '../remapping/part-assembly.ts'
+import { type Level, makeStorage, type PlacedEntries, restrict, type Storage, treesOf } from '../storage.ts'
+import type { CoordTensor, ValueArray } from '../tensor.ts'
+import { gatherValues, newValues } from '../values.ts'
+import { locate } from './locate.ts'
+import { entriesOfPart, levelsOfPart } from './part-entries.ts'
+import { takeColumns, withCoordinates } from './stored-coords.ts'
+
+/** One part of a tensor: a buffer over the axes of its format. */
+export interface StoredPart {
+  readonly part: PartInstance
+  readonly storage: Storage
+  /** In position order; the fill value at empty positions. */
+  readonly values: ValueArray
+  /** Arrays that the inverse map loads, and its mask, by name. */
+  readonly tables: ReadonlyMap<string, Int32Array>
+  /** Values of the part's measured sizes. */
+  readonly measured: ReadonlyMap<string, number>
+  /** Number of positions that hold a coordinate of the tensor; `null` if only the arrays are known. */
+  readonly occupied: number | null
+}
+
+/** A tensor in a format or composition. */
+export interface StoredParts {
+  readonly kind: 'parts'
+  readonly instance: Instance
+  readonly shape: readonly number[]
+  readonly dtype: CoordTensor['dtype']
+  readonly fill: number
+  readonly parts: readonly StoredPart[]
+  /** The sizes, lists and sets given with the data. */
+  readonly given: FormatOperands
+}
+
+/**
+ * Converts a tensor to a format or composition. Values at equal coordinates are added. O(entries × axes +
+ * positions). Arrays of the input are never written, and may be arrays of the result.
+ *
+ * @param fill the value of positions without an entry
+ * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`,
+ * `format/map-overflow`, `format/claim`, `bind/shape`, `bind/coordinate-range`, and as `buildStorage` and
+ * `scatterValues`
+ */
+export function convertTensor(
+  tensor: CoordTensor | StoredParts,
+  to: Instance,
+  given: FormatOperands,
+  fill = 0,
+): StoredParts {
+  const { shape, dtype } = tensor
+  const options = checkedOptions(tensor, to, given, fill)
+  const parts = withScratchPool(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
+  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(fromPart), given }
+}
+
+/**
+ * The total number of values of all parts, padding included. No values are stored, and values are read only if a format
+ * depends on them. @throws SptError as `convertTensor`
+ */
+export function slotsOf(tensor: CoordTensor, to: Instance, given: FormatOperands): number {
+  const options = checkedOptions(tensor, to, given, 0)
+  const source = dependsOnValues(to) ? tensor : { ...tensor, values: null }
+  const sizes = withScratchPool(() =>
+    runSync(
+      forEachPart(HOST, sourceOf(source), to, options, (part, k, frame, context) =>
+        sizeOfPart(frame, part, context, options.proved[k]!),
+      ),
+    ),
+  )
+  return sizes.reduce((sum, { size }) => sum + size, 0)
+}
+
+function checkedOptions(
+  tensor: CoordTensor | StoredParts,
+  to: Instance,
+  given: FormatOperands,
+  fill: number,
+) {
+  const { shape } = tensor
+  checkOrder(shape, to)
+  if (tensor.kind === 'coords')
+    checkCoords(to.over, new Map(to.over.map((a, k) => [a.name, shape[k]!])), tensor.coords)
+  const proved = to.parts.map((p) => provedOf(p.instance, to.over))
+  return { given, fill, proved, sets: setTrees(given, to, shape) }
+}
+
+function sourceOf(tensor: CoordTensor | StoredParts): Source<TypedArray> {
+  return tensor.kind === 'coords' ? tensor : { ...tensor, parts: tensor.parts.map(toPart) }
+}
+
+const toPart = ({ part, storage, values, tables, measured }: StoredPart): Part<TypedArray> => ({
+  part,
+  levels: storage.levels,
+  size: storage.size,
+  values,
+  entries: null,
+  tables,
+  measured,
+})
+
+function fromPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart {
+  const { axes } = part.instance
+  // Columns of levels, positions and tables are i32.
+  const built = { axes, levels: levels as ReadonlyMap<string, Level> }
+  const placed = entries as PlacedEntries | null
+  const storage = makeStorage(axes, treesOf(axes), built.levels, placed && withCoordinates(placed, built))
+  const { values, measured } = p
+  return {
+    part,
+    storage,
+    values,
+    tables: p.tables as StoredPart['tables'],
+    measured,
+    occupied: countPositions(storage),
+  }
+}
+
+/** The number of distinct positions of the entries. */
+function countPositions(storage: Storage): number {
+  const { positions, count, distinct } = storage.entries!
+  if (!positions || distinct) return count
+  return new Occurrences(storage.size).add(positions)
+}
+
+/**
+ * All stored elements with their coordinates; part after part, each in position order. Padding is omitted, and so are
+ * elements of dense levels that equal the fill value.
+ */
+export function partsToCoords(stored: StoredParts): CoordTensor {
+  const { shape, dtype } = stored
+  const partEntries = stored.parts.map((p) => partToCoords(p, stored))
+  const [only] = partEntries
+  if (only && partEntries.length === 1) return { kind: 'coords', shape, dtype, ...only }
+  const coords = shape.map((_, k) => concat(partEntries.map((f) => f.coords[k]!)))
+  const columns = partEntries.map(({ values: column }) => ({ column, entry: null, n: column.length }))
+  const values = HOST.concatenate(columns, dtype)
+  return { kind: 'coords', shape, coords, values, dtype }
+}
+
+/** The levels and the inverse map by which a part's elements are enumerated. */
+export const levelsOf = (p: StoredPart, stored: StoredParts) =>
+  levelsOfPart(toPart(p), stored, dimsOf(stored))
+
+const dimsOf = ({ instance, shape }: StoredParts) =>
+  instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
+
+/** The elements of a part, with their coordinates in the tensor. */
+export function partToCoords(
+  p: StoredPart,
+  stored: StoredParts,
+): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
+  const dims = dimsOf(stored)
+  return withScratchPool(() => {
+    const frame = runSync(entriesOfPart(HOST, toPart(p), stored, dims, new Map()))
+    const coords = takeColumns(
+      frame,
+      dims.map((d) => d.name),
+      [...p.storage.levels.values()],
+    )
+    const entry = frame.entry as Int32Array | null
+    const { dtype } = stored
+    return { coords, values: entry ? gatherValues({ values: p.values, dtype }, entry) : p.values.slice() }
+  })
+}
+
+/**
+ * Maps coordinates on a part's axes, one array per axis of its storage, to coordinates of the tensor. Padding
+ * may be mapped to coordinates outside the tensor.
+ */
+export function originalCoords(
+  { part, storage, tables }: StoredPart,
+  { given }: StoredParts,
+  coords: readonly Int32Array[],
+): Int32Array[] {
+  const { instance } = part
+  const operands = withSegments(given)
+  const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, operands.sizes)
+  for (const [k, a] of storage.axes.entries()) frame.set(a.name, coords[k]!, false)
+  bindLists(frame, operands.lists, operands)
+  bindTables(frame, inverseTables<TypedArray>(instance, tables, operands.sizes, operands))
+  for (const { under } of instance.lists) {
+    const last = under.at(-1)!
+    const ancestorStorage = restrict(storage, under)
+    const ancestorCoords = under.map((name) => coords[storage.axes.findIndex((a) => a.name === name)]!)
+    frame.set(positionColumn(last), locate(ancestorStorage, ancestorCoords))
+  }
+  const position: ListPosition = ({ under }) => variable(positionColumn(under.at(-1)!))
+  return instance.inverse.map((e) => computed(frame, rewriteListLoads(frame, e, instance.lists, position)))
+}
+
+const positionColumn = (axis: string): string => `@position ${axis}`
+
+/** The positions of a part's elements and their coordinates in the tensor; each position once. O(entries). */
+export function occupiedEntries(p: StoredPart, stored: StoredParts): OccupiedEntries {
+  const { entries, size } = p.storage
+  if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
+  const { positions, distinct, count: n } = entries
+  if (!positions || distinct || p.occupied === n)
+    return {
+      positions: positions ?? ascending(n, 'positions'),
+      coords: originalCoords(p, stored, entries.coords),
+    }
+  const seen = newValues('u8', size)
+  const first = allocate(p.occupied!, 'entries')
+  let k = 0
+  for (let e = 0; e < n; e++) {
+    if (seen[positions[e]!] === 0) first[k++] = e
+    seen[positions[e]!] = 1
+  }
+  const coords = entries.coords.map((c) => gather(c, first))
+  return { positions: gather(positions, first), coords: originalCoords(p, stored, coords) }
+}
+
+export interface OccupiedEntries {
+  /** `null` if only the arrays are known: the elements are then those that differ from the fill value. */
+  readonly positions: Int32Array | null
+  readonly coords: readonly Int32Array[]
+}
