@@ -1,6 +1,6 @@
 /**
  * Compiles CUDA texts with nvcc, if it is installed; nothing runs. A text is compiled only if it changed: hashes of texts
- * that compiled are committed in `test/support/compiled-cuda.txt` (`npm run compile-cuda` renews it), and results are kept
+ * that compiled are committed in `test/support/compiled-cuda.txt` (`npm run texts -- --nvcc` renews it), and results are kept
  * in the user's cache (`SPT_CACHE_DIR`). Failures are not kept.
  */
 import { spawnSync } from 'node:child_process'
