@@ -12,11 +12,11 @@
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
+import { expectedTime, fitCoefficients, learnableNames } from '../src/cost-model/learned/fitting.ts'
+import { type CostModel, packagedModel } from '../src/cost-model/learned/trained-models.ts'
 import { chipOf } from '../src/io/package/calibrations.ts'
 import { devices } from '../src/node.ts'
 import { Random } from '../src/run/bind/sources/random-tensors.ts'
-import { expectedTime, fitCoefficients, learnableNames } from '../src/search/model/fitting.ts'
-import { type CostModel, packagedModel } from '../src/search/model/trained-models.ts'
 import { measureRounds, predictor, samplePoint } from '../src/search.ts'
 import { FAMILIES } from './families.ts'
 import { type Csr, describe, sources } from './gpu/matrix.ts'

@@ -16,9 +16,9 @@
  */
 import { parseArgs } from 'node:util'
 import { type Device, devices, type Kernel, load, type RunInputs, SptError, Workspace } from '../src/node.ts'
-import { count } from '../src/search/count.ts'
 import { referenceExtent } from '../src/search/evaluate/reference-extent.ts'
-import { sketches } from '../src/search/sketches.ts'
+import { count } from '../src/search/spaces/count.ts'
+import { sketches } from '../src/search/spaces/sketches.ts'
 import { costModel, predictor } from '../src/search.ts'
 import { byHand } from './sketches/by-hand.ts'
 import { explored } from './sketches/explored.ts'

@@ -20,7 +20,7 @@ export function groupsOf(file, source) {
     return [[group, markdown(file, source)]]
   }
   return [
-    [`comments/${/^src\/(\w+)\//.exec(file)?.[1] ?? 'src'}`, comments(file, source)],
+    [`comments/${/^src\/([\w-]+)\//.exec(file)?.[1] ?? 'src'}`, comments(file, source)],
     ['messages', messages(file, source)],
     ...(file.startsWith('src/cli/') ? [['help', help(file, source)]] : []),
   ]

@@ -73,6 +73,7 @@ export {
 export { Workspace, type WorkspaceOptions } from './api/resident/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
 export type { ModuleText } from './backends/emit.ts'
+export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
 export type { Instr, Memory } from './ir/instructions/instr.ts'
 export type { Dtype } from './ir/values/dtype.ts'
@@ -100,7 +101,6 @@ export type {
   Stream,
 } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
-export { type CostModel, useCostModel } from './search/model/trained-models.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './storage/tensor.ts'
 

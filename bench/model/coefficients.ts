@@ -1,8 +1,12 @@
 /** What a device does at most, as the cost model takes it, put near what was measured. */
 
+import type { Coefficients } from '../../src/cost-model/analytic.ts'
+import {
+  type CoefficientName,
+  fitCoefficients,
+  type TimedTerms,
+} from '../../src/cost-model/learned/fitting.ts'
 import type { DeviceKind } from '../../src/runtime/device.ts'
-import type { Coefficients } from '../../src/search/model/analytic.ts'
-import { type CoefficientName, fitCoefficients, type TimedTerms } from '../../src/search/model/fitting.ts'
 
 /** Of an H100, in milliseconds and amounts a millisecond, by its data sheet and by trying. */
 const H100: Coefficients = {

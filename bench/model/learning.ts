@@ -1,10 +1,10 @@
 /** Learning of the cost model: what a device does at most, and the correction that trees learn. */
 
-import { analyticTime, type Coefficients, partsOf } from '../../src/search/model/analytic.ts'
-import { type BoostingOptions, DEFAULT_BOOSTING, fitTrees } from '../../src/search/model/boosting.ts'
-import { FEATURE_NAMES, featuresOf } from '../../src/search/model/features.ts'
-import type { CostModel } from '../../src/search/model/trained-models.ts'
-import { evaluateTrees, type Trees } from '../../src/search/model/trees.ts'
+import { analyticTime, type Coefficients, partsOf } from '../../src/cost-model/analytic.ts'
+import { type BoostingOptions, DEFAULT_BOOSTING, fitTrees } from '../../src/cost-model/learned/boosting.ts'
+import { FEATURE_NAMES, featuresOf } from '../../src/cost-model/learned/features.ts'
+import type { CostModel } from '../../src/cost-model/learned/trained-models.ts'
+import { evaluateTrees, type Trees } from '../../src/cost-model/learned/trees.ts'
 import { together } from '../support.ts'
 import { coefficientsOf } from './coefficients.ts'
 import { caseOf, familyOf, isDrawn, type Sample } from './dataset.ts'

@@ -1,8 +1,9 @@
 /** What was measured on a processor, and how good a model's choice among it is. */
+
+import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/cost-model/prediction.ts'
+import type { Terms } from '../../src/cost-model/terms.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
-import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/search/model/prediction.ts'
-import type { Terms } from '../../src/search/model/terms.ts'
-import { rankCorrelation } from '../../src/search/rank-correlation.ts'
+import { rankCorrelation } from '../../src/search/statistics/rank-correlation.ts'
 import { standardOf } from '../../src/search/tune/standard.ts'
 import { type Point, sketches } from '../../src/search.ts'
 import { inputs as inputsOf, structured } from '../gpu/declared.ts'

@@ -1,8 +1,8 @@
 /** Times of the points of sketches' spaces, as `sketches --times` keeps them, and what a model knows of them before measuring. */
 import { sizesOf } from '../../src/api/inputs/bound-values.ts'
+import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/cost-model/prediction.ts'
 import { type Kernel, load, type Tensor, type TraceStep } from '../../src/node.ts'
 import { runOn } from '../../src/run/compile/default-schedules.ts'
-import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/search/model/prediction.ts'
 import { JUDGED, memberSets, tensorsFor } from '../sketches/judged.ts'
 import { packageFile, together } from '../support.ts'
 import type { DataSet } from '../verify-all/data.ts'

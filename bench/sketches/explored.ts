@@ -1,6 +1,6 @@
 /** Points of a space of sketches, tried until the time is over. */
-import { pointKey } from '../../src/search/points.ts'
-import type { SketchSpace } from '../../src/search/sketches.ts'
+import { pointKey } from '../../src/search/spaces/points.ts'
+import type { SketchSpace } from '../../src/search/spaces/sketches.ts'
 import { strategyNamed } from '../../src/search/strategies/index.ts'
 import type { Point, Trial } from '../../src/search/types.ts'
 import { costPrior, type predictor } from '../../src/search.ts'

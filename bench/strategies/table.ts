@@ -1,6 +1,6 @@
 /** Spaces of which every point was measured: what strategies can be judged on without a device. */
 import { readFileSync } from 'node:fs'
-import { pointKey } from '../../src/search/points.ts'
+import { pointKey } from '../../src/search/spaces/points.ts'
 import type { DecisionValue, Outcome, Point, PointSpace } from '../../src/search/types.ts'
 
 /** A point, and its milliseconds or the code of what refused it. */

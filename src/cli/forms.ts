@@ -8,7 +8,7 @@ import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { chipOf } from '../io/package/calibrations.ts'
 import { processorName } from '../io/package/processor-key.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
-import { otherChip } from '../search/cost-model.ts'
+import { otherChip } from '../search/ranking/cost-model.ts'
 import { ms } from './figures.ts'
 
 export type Form = ScheduleCandidate<Kernel>

@@ -1,7 +1,7 @@
 /** Plots of trials by two of time, memory and error, and the importance of decisions for their times. */
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
-import { decisionImportance } from '../search/importance.ts'
+import { decisionImportance } from '../search/statistics/importance.ts'
 import type { Trial } from '../search/types.ts'
 import { expectRows } from './chart/channels.ts'
 import { bars } from './chart/index.ts'

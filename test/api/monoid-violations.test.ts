@@ -5,7 +5,7 @@ import { dense, devices, type Kernel, load } from '../../src/node.ts'
 import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import { verifyAgainst } from '../../src/run/verify/verify.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
-import { space } from '../../src/search/function-space.ts'
+import { space } from '../../src/search/spaces/function-space.ts'
 import { runs } from '../support/cases.ts'
 
 const cpu = await devices.cpu()

@@ -20,7 +20,7 @@ import {
   writeTensor,
 } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
-import { space } from '../../src/search/function-space.ts'
+import { space } from '../../src/search/spaces/function-space.ts'
 import { runs } from '../support/cases.ts'
 
 const cpu = await devices.cpu()

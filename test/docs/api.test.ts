@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { CompiledSchedule } from '../../src/api/compiled/compiled.ts'
 import * as sparsetile from '../../src/node.ts'
-import * as space from '../../src/search/function-space.ts'
-import * as points from '../../src/search/points.ts'
-import * as survey from '../../src/search/survey.ts'
+import * as space from '../../src/search/spaces/function-space.ts'
+import * as points from '../../src/search/spaces/points.ts'
+import * as survey from '../../src/search/spaces/survey.ts'
 import * as text from '../../src/search/text.ts'
 import { namedIn, pagesIn, read } from './site.ts'
 
@@ -17,7 +17,7 @@ test('every export, including types, is documented', () => {
   const files = [
     'index',
     'node',
-    ...['points', 'function-space', 'survey', 'types'].map((f) => `search/${f}`),
+    ...['spaces/points', 'spaces/function-space', 'spaces/survey', 'types'].map((f) => `search/${f}`),
   ]
   const exported = files.map((f) => readFileSync(`src/${f}.ts`, 'utf8')).join('\n')
   const listed = exported.matchAll(/^export (?:type )?\{([^}]*)\}|^export (?:type|interface) (\w+)/gm)

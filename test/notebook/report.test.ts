@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, load } from '../../src/node.ts'
 import { roofline } from '../../src/notebook/chart/roofline-chart.ts'
 import { intervals, tuneReport } from '../../src/notebook.ts'
-import { rankCorrelation } from '../../src/search/rank-correlation.ts'
+import { rankCorrelation } from '../../src/search/statistics/rank-correlation.ts'
 import {
   type Confirmation,
   openRecords,

@@ -2,7 +2,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { convergence, importance, pareto, paretoFront } from '../../src/notebook.ts'
-import { decisionImportance } from '../../src/search/importance.ts'
+import { decisionImportance } from '../../src/search/statistics/importance.ts'
 import type { Trial } from '../../src/search/types.ts'
 
 const timing = (median: number) => ({ median, interval: null, samples: [median] })

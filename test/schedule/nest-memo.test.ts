@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { type Kernel, load, SptError } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
-import { samplePoint } from '../../src/search/points.ts'
+import { samplePoint } from '../../src/search/spaces/points.ts'
 import type { Point } from '../../src/search/types.ts'
 import { runs, SEED } from '../support/cases.ts'
 

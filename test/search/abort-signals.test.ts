@@ -1,7 +1,7 @@
 /** A signal is heard while points are counted, drawn, ranked and told. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { search } from '../../src/search/search.ts'
+import { search } from '../../src/search/loop/search.ts'
 import { STRATEGIES } from '../../src/search/strategies/index.ts'
 import type { Outcome, Point, PointSpace, Trial } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Calibration, isCalibration } from '../../src/cost-model/learned/calibration.ts'
+import { setCalibrationReader, useCostModel } from '../../src/cost-model/learned/trained-models.ts'
 import {
   calibrationPath,
   chipOf,
@@ -14,8 +16,6 @@ import type { Device } from '../../src/node.ts'
 import { ceilingsOf } from '../../src/runtime/ceilings.ts'
 import type { Command } from '../../src/runtime/device.ts'
 import { calibrationOf } from '../../src/search/calibrate/stored.ts'
-import { type Calibration, isCalibration } from '../../src/search/model/calibration.ts'
-import { setCalibrationReader, useCostModel } from '../../src/search/model/trained-models.ts'
 import { calibrate, costModel } from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'

@@ -1,8 +1,8 @@
 /** A space that is changed and keeps its name: what was measured of other steps is not taken for what its points are now. */
 import { afterAll, expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
-import { space } from '../../src/search/function-space.ts'
 import { openRecords } from '../../src/search/records/index.ts'
+import { space } from '../../src/search/spaces/function-space.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'

@@ -1,15 +1,15 @@
 /** Coefficients are found again from times that were made of them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { costModel } from '../../src/search/cost-model.ts'
-import { analyticTime, type Coefficients, partsOf } from '../../src/search/model/analytic.ts'
+import { analyticTime, type Coefficients, partsOf } from '../../src/cost-model/analytic.ts'
 import {
   type CoefficientName,
   fitCoefficients,
   logError,
   type TimedTerms,
-} from '../../src/search/model/fitting.ts'
-import { TERM_NAMES, type Terms } from '../../src/search/model/terms.ts'
+} from '../../src/cost-model/learned/fitting.ts'
+import { TERM_NAMES, type Terms } from '../../src/cost-model/terms.ts'
+import { costModel } from '../../src/search/ranking/cost-model.ts'
 import { runs } from '../support/cases.ts'
 
 /** Of an H100 those that every device has; the others are fitted in the same way, in more time. */

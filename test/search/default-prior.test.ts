@@ -1,7 +1,7 @@
 /** A search from a script is the command's: the device's cost model is its prior, unless another strategy is named. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
-import { space } from '../../src/search/function-space.ts'
+import { space } from '../../src/search/spaces/function-space.ts'
 import { type TuneProgress, tune, tuneAll, useCostModel } from '../../src/search.ts'
 import { PRODUCT } from '../support/product.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'

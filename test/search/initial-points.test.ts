@@ -1,8 +1,8 @@
 /** Laws of the first points that a search by a model asks: of several kinds, each by its cost. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { pointKey } from '../../src/search/points.ts'
-import { search } from '../../src/search/search.ts'
+import { search } from '../../src/search/loop/search.ts'
+import { pointKey } from '../../src/search/spaces/points.ts'
 import { rivals, varied } from '../../src/search/strategies/diversity.ts'
 import { model } from '../../src/search/strategies/model.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'

@@ -1,7 +1,7 @@
 /** Trials on workers: outcomes that arrived are reported, also if the remaining trials fail. */
 import { expect, test } from 'vitest'
 import { type Kernel, load } from '../../src/node.ts'
-import { space } from '../../src/search/function-space.ts'
+import { space } from '../../src/search/spaces/function-space.ts'
 import type { Collected } from '../../src/search/studies/queue.ts'
 import type { RemoteTrials } from '../../src/search/studies/remote-trials.ts'
 import { RemoteEvaluator } from '../../src/search/tune/remote-evaluator.ts'

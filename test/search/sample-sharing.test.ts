@@ -1,10 +1,10 @@
 /** What the cost model shares between schedules of one matrix changes nothing: neither the order of asking nor how it is bound. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
+import { outerDimension } from '../../src/cost-model/matrix/outer-dimension.ts'
+import { Samples } from '../../src/cost-model/matrix/rows.ts'
+import { structureOf } from '../../src/cost-model/matrix/structure.ts'
 import { coords, load, type Tensor } from '../../src/node.ts'
-import { outerDimension } from '../../src/search/model/outer-dimension.ts'
-import { Samples } from '../../src/search/model/rows.ts'
-import { structureOf } from '../../src/search/model/structure.ts'
 import { predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 

@@ -1,11 +1,11 @@
 /** What samples of a matrix say in all is what the whole of it has, whatever the order that a format stores it in. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
+import { structureOf } from '../../src/cost-model/matrix/structure.ts'
+import { termsOf } from '../../src/cost-model/terms.ts'
+import { workOf } from '../../src/cost-model/work/walk.ts'
 import { coords, load } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
-import { structureOf } from '../../src/search/model/structure.ts'
-import { termsOf } from '../../src/search/model/terms.ts'
-import { workOf } from '../../src/search/model/walk.ts'
 import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'
 

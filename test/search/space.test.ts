@@ -1,7 +1,7 @@
 /** Spaces that functions describe, and what is asked of spaces that have no point, or too many. */
 import { describe, expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
-import { formatChoices } from '../../src/search/format-choices.ts'
+import { formatChoices } from '../../src/search/spaces/format-choices.ts'
 import {
   checkPoint,
   count,

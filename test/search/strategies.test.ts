@@ -1,7 +1,7 @@
 /** Laws of all strategies, on drawn spaces, whatever is told. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { pointKey, points } from '../../src/search/points.ts'
+import { pointKey, points } from '../../src/search/spaces/points.ts'
 import { STRATEGIES, strategyNamed } from '../../src/search/strategies/index.ts'
 import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'

@@ -1,8 +1,8 @@
 /** Strategies of users: what they are, and what they ask for. */
 import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { search } from '../../src/search/search.ts'
-import type { SearchOptions } from '../../src/search/search-options.ts'
+import { search } from '../../src/search/loop/search.ts'
+import type { SearchOptions } from '../../src/search/loop/search-options.ts'
 import type { PointSpace } from '../../src/search/types.ts'
 import { measured } from './outcomes.ts'
 

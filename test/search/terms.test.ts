@@ -1,9 +1,9 @@
 /** Terms of the cost model against the rows themselves: bytes that are touched, steps of searches, what meets, what waits. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
+import { partsOf } from '../../src/cost-model/analytic.ts'
+import type { Terms } from '../../src/cost-model/terms.ts'
 import { coords, load } from '../../src/node.ts'
-import { partsOf } from '../../src/search/model/analytic.ts'
-import type { Terms } from '../../src/search/model/terms.ts'
 import { costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 

@@ -1,9 +1,9 @@
 /** What the cost model counts of a thread of a processor, against the rows themselves. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
+import { modelDataOf, termsOfCompilation } from '../../src/cost-model/prediction.ts'
+import type { Terms } from '../../src/cost-model/terms.ts'
 import { coords, type Kernel, load } from '../../src/node.ts'
-import { modelDataOf, termsOfCompilation } from '../../src/search/model/prediction.ts'
-import type { Terms } from '../../src/search/model/terms.ts'
 import { runs } from '../support/cases.ts'
 
 const named = async (name: string): Promise<Kernel> =>

@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Calibration, initialModel, isCalibration } from '../../src/cost-model/learned/calibration.ts'
+import { expectedTime } from '../../src/cost-model/learned/fitting.ts'
+import { TERM_NAMES, type Terms } from '../../src/cost-model/terms.ts'
 import {
   calibrationPath,
   chipOf,
@@ -13,9 +16,6 @@ import {
 import { coords, load } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import { type StudySample, trainedModel } from '../../src/search/calibrate/train.ts'
-import { type Calibration, initialModel, isCalibration } from '../../src/search/model/calibration.ts'
-import { expectedTime } from '../../src/search/model/fitting.ts'
-import { TERM_NAMES, type Terms } from '../../src/search/model/terms.ts'
 import { openRecords, tune } from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'

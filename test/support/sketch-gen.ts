@@ -10,7 +10,7 @@ import {
   type Schedulable,
   type SketchDevice,
   sketch,
-} from '../../src/search/sketch/index.ts'
+} from '../../src/sketch/index.ts'
 import type { Choices } from './choices.ts'
 import { type Scheduled, schedule, withTrace } from './schedule-gen.ts'
 

@@ -5,12 +5,12 @@
 
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/applied-name.ts'
+import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
 import { suitsUnevenSegments } from '../../formats/uneven-segments.ts'
 import { type AnyFormat, formatOfOrder } from '../../ir/formats/format.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { UsedFormat } from '../../schedule/coordinates/as/used-formats.ts'
-import type { MatrixStatistics } from '../../search/model/statistics.ts'
 import {
   applySketch,
   Decisions,
@@ -18,7 +18,7 @@ import {
   type Schedulable,
   type SketchTarget,
   sketch,
-} from '../../search/sketch/index.ts'
+} from '../../sketch/index.ts'
 
 /** A kernel that steps can be applied to, with the formats of its program. */
 export interface AutoSchedulable<K> extends Schedulable<K> {

@@ -1,12 +1,12 @@
 /** Predicted times of schedules on bound data, by the cost model. */
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { CostModel } from '../../cost-model/learned/trained-models.ts'
+import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
+import { type ModelData, modelDataOf, predictTime } from '../../cost-model/prediction.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { type ModelData, modelDataOf, predictTime } from '../../search/model/prediction.ts'
-import type { MatrixStatistics } from '../../search/model/statistics.ts'
-import type { CostModel } from '../../search/model/trained-models.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { ArrayCache } from '../dispatch/array-cache.ts'
 

@@ -1,14 +1,14 @@
 /**
- * Auto-scheduler: candidates for a kernel without a schedule (`search/sketch/shortlist.ts`), compared by the cost model on bound
+ * Auto-scheduler: candidates for a kernel without a schedule (`sketch/shortlist.ts`), compared by the cost model on bound
  * data.
  */
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type CostModel, selectionModel } from '../../cost-model/learned/trained-models.ts'
+import { sparseTensors } from '../../cost-model/prediction.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
-import { sparseTensors } from '../../search/model/prediction.ts'
-import { type CostModel, selectionModel } from '../../search/model/trained-models.ts'
 import {
   applySketch,
   Decisions,
@@ -16,7 +16,7 @@ import {
   type SketchDevice,
   type SketchTarget,
   sketch,
-} from '../../search/sketch/index.ts'
+} from '../../sketch/index.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 import { sizesOf } from '../inputs/bound-values.ts'
 import { type AutoSchedulable, formatCandidates, isUneven } from './format-candidates.ts'

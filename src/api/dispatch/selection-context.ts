@@ -1,11 +1,15 @@
 /** Properties of devices in conditions of dispatches: kind, figures and features. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
+import {
+  type CostModel,
+  type ModelledDevice,
+  selectionModel,
+} from '../../cost-model/learned/trained-models.ts'
 import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.ts'
 import type { Var } from '../../ir/expressions/expr.ts'
 import { CPU_FEATURES } from '../../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'
-import { type CostModel, type ModelledDevice, selectionModel } from '../../search/model/trained-models.ts'
 import { expectArgument, expectEach, isRecord } from '../inputs/argument-checks.ts'
 
 /** Device for which a schedule is selected, or its kind. */

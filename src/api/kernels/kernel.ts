@@ -14,7 +14,7 @@ import {
 } from '../../schedule/coordinates/as/format-inputs.ts'
 import { type UsedFormat, usedFormats } from '../../schedule/coordinates/as/used-formats.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
-import type { SketchDevice } from '../../search/sketch/index.ts'
+import type { SketchDevice } from '../../sketch/index.ts'
 import {
   fastestCandidates,
   isUnscheduled,

@@ -16,7 +16,7 @@ import {
 import { checkSizesBeside } from '../../run/bind/sizes/bound-sizes.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { costModel, predictor } from '../../search/cost-model.ts'
+import { costModel, predictor } from '../../search/ranking/cost-model.ts'
 import type { Call, OptionSpec } from '../command.ts'
 import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
 import { parseScheduleCall, scheduleCall } from '../schedule-call.ts'

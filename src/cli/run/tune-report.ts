@@ -1,7 +1,7 @@
 /** Reports of `spt tune`: progress and result. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fastestOf } from '../../search/fastest.ts'
-import type { LibraryRoutine } from '../../search/libraries/index.ts'
+import type { LibraryRoutine } from '../../search/evaluate/library-routines.ts'
+import { fastestOf } from '../../search/loop/fastest.ts'
 import { typescriptText } from '../../search/text.ts'
 import {
   comparisonText,
@@ -11,7 +11,7 @@ import {
   noResultText,
   ratioText,
   tiedWithFastest,
-} from '../../search/tune/final-text.ts'
+} from '../../search/tune/finals/final-text.ts'
 import type { Finalist, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
 

@@ -21,7 +21,7 @@ import {
 
 export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
   const { call, kernel, device, options } = tuning
-  const { tuneAll } = await import('../../search/tune/tune-all.ts')
+  const { tuneAll } = await import('../../search/tune/cases/tune-all.ts')
   const report = progressReporter(call)
   let latest:
     | { readonly name: string; readonly search: TuneProgress; readonly space: KernelSpace<Kernel> }

@@ -1,8 +1,8 @@
 /** Final comparison: the fastest points, the default schedule, the unscheduled kernel, and dense storage. */
 
-import { confirmationText, tiedWithFastest } from '../../search/tune/final-text.ts'
+import { confirmationText, tiedWithFastest } from '../../search/tune/finals/final-text.ts'
+import { allOperations } from '../../search/tune/finals/kernel-explanation.ts'
 import type { Finalist, TuneResult } from '../../search/tune/index.ts'
-import { allOperations } from '../../search/tune/kernel-explanation.ts'
 import type { Timing } from '../../search/types.ts'
 import { intervals } from '../chart/intervals.ts'
 import { brief } from '../numbers.ts'

@@ -1,8 +1,8 @@
 /** Report of a `tune` result as an HTML page. */
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
-import { fastestTrials } from '../../search/fastest.ts'
-import { decisionImportance } from '../../search/importance.ts'
+import { fastestTrials } from '../../search/loop/fastest.ts'
+import { decisionImportance } from '../../search/statistics/importance.ts'
 import { typescriptText } from '../../search/text.ts'
 import {
   comparisonText,
@@ -11,7 +11,7 @@ import {
   noResultText,
   ratioText,
   tiedWithFastest,
-} from '../../search/tune/final-text.ts'
+} from '../../search/tune/finals/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
 import { brief } from '../numbers.ts'

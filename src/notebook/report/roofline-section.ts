@@ -1,6 +1,7 @@
 /** Roofline of the kernels of the final comparison, or the reason why it is left out. */
+
+import { allOperations } from '../../search/tune/finals/kernel-explanation.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
-import { allOperations } from '../../search/tune/kernel-explanation.ts'
 import { type Ceiling, roofline } from '../chart/roofline-chart.ts'
 import { finalName, timedFinals } from './finals.ts'
 import { paragraph } from './page.ts'

@@ -5,6 +5,15 @@
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import type { Coefficients } from '../../cost-model/analytic.ts'
+import { type Calibration, initialModel } from '../../cost-model/learned/calibration.ts'
+import {
+  expectedTime,
+  fitCoefficients,
+  learnableNames,
+  type TimedTerms,
+} from '../../cost-model/learned/fitting.ts'
+import { modelDataOf, termsOfCompilation } from '../../cost-model/prediction.ts'
 import { chipOf } from '../../io/package/calibrations.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
@@ -13,14 +22,10 @@ import type { Tensor } from '../../storage/tensor.ts'
 import { deviceKey } from '../measuring/device-key.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
-import type { Coefficients } from '../model/analytic.ts'
-import { type Calibration, initialModel } from '../model/calibration.ts'
-import { expectedTime, fitCoefficients, learnableNames, type TimedTerms } from '../model/fitting.ts'
-import { modelDataOf, termsOfCompilation } from '../model/prediction.ts'
-import { sketches } from '../sketches.ts'
+import { sketches } from '../spaces/sketches.ts'
 import { type MicroCase, microCases, microKernels } from './kernels.ts'
 
-export type { Calibration } from '../model/calibration.ts'
+export type { Calibration } from '../../cost-model/learned/calibration.ts'
 
 export interface CalibrateOptions {
   /** Time limit of the calibration in seconds; default 30. */

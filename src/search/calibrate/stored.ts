@@ -2,12 +2,17 @@
  * Stored results of `spt calibrate`, for the cost model and for rooflines. Files that are damaged or of another version are
  * ignored.
  */
+
+import { type Calibration, isCalibration } from '../../cost-model/learned/calibration.ts'
+import {
+  type ModelledDevice,
+  setCalibrationReader,
+  setModelReader,
+} from '../../cost-model/learned/trained-models.ts'
 import { chipOf, storedCalibration, storedCalibrations } from '../../io/package/calibrations.ts'
 import { packagedCostModel } from '../../io/package/cost-models.ts'
 import { type Ceilings, readCeilingsBy } from '../../runtime/ceilings.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { type Calibration, isCalibration } from '../model/calibration.ts'
-import { type ModelledDevice, setCalibrationReader, setModelReader } from '../model/trained-models.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 

@@ -1,6 +1,6 @@
 /** Converts errors to outcomes of the points that raised them. */
 import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { EvaluationContext } from '../search-options.ts'
+import type { EvaluationContext } from '../loop/search-options.ts'
 import type { Outcome } from '../types.ts'
 
 /** Errors that may be caused by other work in flight on the device. */

@@ -5,7 +5,7 @@
 import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
-import { shuffled } from '../shuffled.ts'
+import { shuffled } from '../statistics/shuffled.ts'
 import type { Outcome } from '../types.ts'
 import { type Drift, References } from './drift.ts'
 import { EventTurns } from './event-turns.ts'

@@ -1,4 +1,4 @@
-import { crossing, mutating, neighbouring } from '../point-walks.ts'
+import { crossing, mutating, neighbouring } from '../spaces/point-walks.ts'
 import { eachOf, type Stepwise } from '../stepwise.ts'
 import type { Point, StrategyFactory } from '../types.ts'
 import type { Told } from './known-trials.ts'

@@ -1,5 +1,5 @@
-import { BARREN, effortOf } from '../effort.ts'
-import { foundIn } from '../point-walks.ts'
+import { BARREN, effortOf } from '../loop/effort.ts'
+import { foundIn } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { OpenDecision, Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'

@@ -1,5 +1,5 @@
 /** Strategies that learn times from reported trials and propose points with the greatest expected improvement. */
-import { all, counting, neighbouring, pointKey } from '../point-walks.ts'
+import { all, counting, neighbouring, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point } from '../types.ts'
 import { Columns } from './features.ts'

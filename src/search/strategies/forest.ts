@@ -2,7 +2,7 @@
  * Regression by a random forest (Breiman, 2001), with an estimate of its uncertainty (Hutter et al., 2014); for
  * hundreds of rows.
  */
-import type { Random } from '../points.ts'
+import type { Random } from '../spaces/points.ts'
 import { ABSENT } from './features.ts'
 
 export interface Prediction {

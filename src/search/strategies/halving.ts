@@ -1,4 +1,4 @@
-import { drawing, pointKey } from '../point-walks.ts'
+import { drawing, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyFactory } from '../types.ts'
 import type { Told } from './known-trials.ts'

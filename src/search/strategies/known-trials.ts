@@ -1,6 +1,6 @@
 /** Trials reported to a strategy: the best outcome of each point. */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { checking, pointKey } from '../point-walks.ts'
+import { checking, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Outcome, Point, PointSpace, Trial } from '../types.ts'
 

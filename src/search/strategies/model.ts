@@ -1,5 +1,5 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { all, counting, pointKey } from '../point-walks.ts'
+import { all, counting, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { type Costed, rivals, varied } from './diversity.ts'

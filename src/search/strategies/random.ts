@@ -1,4 +1,4 @@
-import { drawing } from '../point-walks.ts'
+import { drawing } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyFactory } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'

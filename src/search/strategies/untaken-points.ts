@@ -3,8 +3,8 @@
  * branches are closed, so memory and time depend on the number of taken points, not on the size of the space.
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { BARREN, effortOf } from '../effort.ts'
-import { type Random, withValue } from '../points.ts'
+import { BARREN, effortOf } from '../loop/effort.ts'
+import { type Random, withValue } from '../spaces/points.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 

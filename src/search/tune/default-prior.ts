@@ -3,7 +3,7 @@ import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
-import { costModel, costPrior, otherChip, predictor } from '../cost-model.ts'
+import { costModel, costPrior, otherChip, predictor } from '../ranking/cost-model.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 
 export interface PriorContext {

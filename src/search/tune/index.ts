@@ -6,15 +6,16 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Coverage } from '../../run/verify/compare-outputs.ts'
 import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
-import { usualSpace } from '../default-space.ts'
 import type { PointFacts } from '../evaluate/evaluator.ts'
-import { Expected } from '../expected.ts'
+import { type SearchResult, search } from '../loop/search.ts'
+import type { SearchProgress } from '../loop/search-options.ts'
+import { Expected } from '../ranking/expected.ts'
 import type { Records } from '../records/index.ts'
-import { type SearchResult, search } from '../search.ts'
-import type { SearchProgress } from '../search-options.ts'
+import { usualSpace } from '../spaces/default-space.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions, Trial } from '../types.ts'
 import { defaultPrior } from './default-prior.ts'
-import { compareFinalists, type Finalist } from './last-comparison.ts'
+import { compareFinalists, type Finalist } from './finals/last-comparison.ts'
+import { type Recommendation, recommend } from './finals/recommendation.ts'
 import {
   fastestRoutines,
   type LibraryTrial,
@@ -22,12 +23,11 @@ import {
   libraryTrials,
   recordTrials,
 } from './libraries.ts'
-import { type Recommendation, recommend } from './recommendation.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
 
-export type { Finalist } from './last-comparison.ts'
+export type { Finalist } from './finals/last-comparison.ts'
 
 export interface TuneOptions {
   /** Default: the kernel's own space for this device (`cpu_space`, `gpu_space`), otherwise its sketches. */

@@ -1,12 +1,12 @@
 /** Evaluates library routines before a search, so that the fastest are part of the final comparison. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
-import { fastestOf } from '../fastest.ts'
-import { type AbsentLibrary, type LibraryRoutine, libraryRoutines } from '../libraries/index.ts'
+import { type AbsentLibrary, type LibraryRoutine, libraryRoutines } from '../evaluate/library-routines.ts'
+import { fastestOf } from '../loop/fastest.ts'
 import type { Records } from '../records/index.ts'
 import type { Outcome } from '../types.ts'
 import { denseAlternatives } from './alternatives.ts'
-import { measureContender } from './finals.ts'
+import { measureContender } from './finals/finals.ts'
 
 /** A library routine and its outcome. */
 export interface LibraryTrial {

@@ -2,11 +2,11 @@
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type ModelData, termsOfCompilation } from '../../cost-model/prediction.ts'
+import type { Terms } from '../../cost-model/terms.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { modelInputs } from '../cost-model.ts'
-import { type ModelData, termsOfCompilation } from '../model/prediction.ts'
-import type { Terms } from '../model/terms.ts'
+import { modelInputs } from '../ranking/cost-model.ts'
 
 /** Computes cost-model terms of scheduled kernels, analysing the inputs once; undefined if the model has no prediction. */
 export function trialTerms(

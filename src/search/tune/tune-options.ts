@@ -15,7 +15,7 @@ import {
   type ValueKind,
 } from '../../ast/diagnostics/value-kinds.ts'
 import type { Device } from '../../runtime/device.ts'
-import { checkBudgets } from '../search-options.ts'
+import { checkBudgets } from '../loop/search-options.ts'
 import { strategyNamed } from '../strategies/index.ts'
 import type { QueueOptions } from './session.ts'
 

@@ -1,0 +1,82 @@
+/**
+ * Predicted milliseconds of a scheduled kernel on some data, without lowering past Stage II and without measuring: an
+ * analytic bound computed from terms of its loops, times a learned correction.
+ */
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { axesOfBinding } from '../run/bind/binding-names.ts'
+import { allAxesOf, isStructured } from '../run/bind/sources/caller-tensors.ts'
+import type { Compilation } from '../run/compile/compile.ts'
+import { formatKey } from '../run/compile/format-key.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { analyticTime, type Parts, partsOf } from './analytic.ts'
+import { featuresOf } from './learned/features.ts'
+import type { CostModel } from './learned/trained-models.ts'
+import { evaluateTrees } from './learned/trees.ts'
+import { Samples } from './matrix/rows.ts'
+import { type MatrixStatistics, statisticsOf } from './matrix/statistics.ts'
+import { type Structure, structureOf } from './matrix/structure.ts'
+import { type Terms, termsOf } from './terms.ts'
+import { workOf } from './work/walk.ts'
+
+export interface Prediction {
+  readonly milliseconds: number
+  /** Milliseconds of each limit alone, before the correction. */
+  readonly parts: Parts
+  /** Factor by which the trees multiply the analytic time. */
+  readonly correction: number
+  readonly terms: Terms
+}
+
+/** Input of predictions. */
+export interface ModelData {
+  /** Sparse tensors, by the name that the kernel declares. */
+  readonly tensors: Readonly<Record<string, Tensor>>
+  /** Lists and sets that formats take as inputs. */
+  readonly formatInputs?: Readonly<Record<string, Tensor>> | undefined
+  readonly params: Readonly<Record<string, number>>
+  readonly statistics: MatrixStatistics | null
+  readonly samples?: Samples | undefined
+  /** Index-array structures by format, for the same tensors; sizes of dense dimensions may differ. */
+  readonly structures: Map<string, Structure>
+}
+
+/** Tensors with sparse structure; dense ones are described by sizes. */
+export function sparseTensors(
+  source: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+): Record<string, Tensor> {
+  const axes = allAxesOf(source)
+  const isSparse = (name: string): boolean => axesOfBinding(source, name).some((a) => isStructured(axes, a))
+  return Object.fromEntries(Object.entries(tensors).filter(([name]) => isSparse(name)))
+}
+
+/** Data of sparse tensors; reads their elements once. */
+export function modelDataOf(tensors: Readonly<Record<string, Tensor>>): Omit<ModelData, 'params'> {
+  const [first] = Object.values(tensors)
+  const samples = new Samples()
+  const rows = first && samples.rowsOf(first)
+  return { tensors, statistics: rows ? statisticsOf(rows) : null, samples, structures: new Map() }
+}
+
+/** Terms of a compiled kernel on some data. @throws SptError as `bindInputs` */
+export function termsOfCompilation(compilation: Compilation, { structures, ...data }: ModelData): Terms {
+  const { kernel, loops } = compilation
+  const key = formatKey(compilation)
+  // Computed from the loops before any schedule step, so the structure depends on the format alone.
+  const formatStructure = structures.get(key) ?? structureOf(kernel, compilation.positions, data)
+  structures.set(key, formatStructure)
+  const structure = {
+    ...formatStructure,
+    params: new Map([...formatStructure.params, ...Object.entries(data.params)]),
+  }
+  return termsOf(loops, workOf(loops, structure), structure, data.statistics)
+}
+
+/** Predicts the time of a compiled kernel. @throws SptError as `bindInputs` */
+export function predictTime(model: CostModel, compilation: Compilation, data: ModelData): Prediction {
+  const terms = termsOfCompilation(compilation, data)
+  const parts = partsOf(terms, model.coefficients)
+  const features = featuresOf(terms, parts, model.coefficients, data.statistics)
+  const correction = Math.exp(evaluateTrees(model.trees, features))
+  return { milliseconds: correction * analyticTime(parts, model.coefficients), parts, correction, terms }
+}

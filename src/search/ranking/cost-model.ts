@@ -1,0 +1,140 @@
+/**
+ * The cost model: predicted milliseconds of kernels on some data, without lowering past Stage II and without measuring.
+ * An analytic bound from terms of the loops (`model/terms.ts`) is multiplied by a correction learned on generated
+ * families of matrices (`bench/train-model.ts`).
+ */
+import { expectInputs, type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
+import { declaredOf, sizesOf } from '../../api/inputs/bound-values.ts'
+import { besideDeclared, checkBound } from '../../api/inputs/format-input-binding.ts'
+import { expectKernel } from '../../api/kernels/expect-kernel.ts'
+import type { Kernel } from '../../api/kernels/kernel.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import {
+  COUNT,
+  expectValue,
+  expectValues,
+  FUNCTION,
+  oneOf,
+  RECORD,
+} from '../../ast/diagnostics/value-kinds.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
+import { type CostModel, costModel, expectModel } from '../../cost-model/learned/trained-models.ts'
+import { toTransferable } from '../../cost-model/matrix/data-transfer.ts'
+import { type ModelData, modelDataOf, sparseTensors } from '../../cost-model/prediction.ts'
+import type { Device, DeviceKind } from '../../runtime/device.ts'
+import { readStored } from '../calibrate/stored.ts'
+import { counting } from '../spaces/point-walks.ts'
+import { atOnce } from '../stepwise.ts'
+import type { KernelSpace, Point } from '../types.ts'
+import { priorOf } from './expected.ts'
+import { MIN_SHARED, Ranking } from './index.ts'
+import { costOf, createPredictor, type Predict, rankingOrigin, registerPredictor } from './origin.ts'
+
+export { type CostModel, costModel, otherChip } from '../../cost-model/learned/trained-models.ts'
+export type { Prediction } from '../../cost-model/prediction.ts'
+
+readStored()
+
+export interface PredictorOptions {
+  /** A device, or a kind of device; `cuda`. */
+  readonly device?: DeviceKind | Device | undefined
+  /** Tensors and sizes, as for `prepare`; of dense tensors the shapes count. */
+  readonly inputs: RunInputs
+  /** Default: the model calibrated on the device, otherwise the package's. */
+  readonly model?: CostModel | undefined
+}
+
+/**
+ * Analyses the data once; the returned function predicts schedules of the kernel.
+ * ```ts
+ * const predict = predictor(kernel, { device: 'cuda', inputs })
+ * predict(kernel.schedule('balanced')).milliseconds
+ * ```
+ * @throws SptError `search/no-model` if the package has none for the device, `search/other-model`, `search/too-large`;
+ * as `bindInputs`
+ */
+export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
+  expectKernel(kernel)
+  expectOptions('predictor', options, ['device', 'inputs', 'model'])
+  const { device = 'cuda', inputs } = options
+  expectValue('device', typeof device === 'string' ? device : device?.kind, oneOf(DEVICE_KINDS))
+  expectValues(options, { model: RECORD })
+  const kind = typeof device === 'string' ? device : device.kind
+  if (options.model) expectModel(options.model, kind)
+  const model = options.model ?? costModel(kind, typeof device === 'string' ? undefined : device)
+  if (!model)
+    return fail({
+      code: 'search/no-model',
+      message: `there is no trained cost model for ${kind}`,
+      expected: DEVICE_KINDS.filter((k) => costModel(k)).join(', ') || 'a device with one',
+      hint: 'calibrate the device (spt calibrate), search without a prior, or give a `model`',
+    })
+  const { source } = kernel
+  const data = modelInputs(kernel, inputs)
+  const predict = createPredictor(model, kind, data)
+  registerPredictor(predict, () => {
+    const sent = toTransferable(source, data)
+    return sent && { kind, model, data: sent }
+  })
+  return predict
+}
+
+/** Statistics of inputs that predictions use, computed in one pass. @throws SptError as `predictor` */
+export function modelInputs(kernel: Kernel, inputs: RunInputs): ModelData {
+  const { source } = kernel
+  expectInputs(inputs)
+  const { tensors = {} } = inputs
+  const used = kernel.allFormatInputs
+  checkBound(kernel.compilation.kernel, Object.keys(tensors), used)
+  const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
+  const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
+  return {
+    ...modelDataOf(sparseTensors(source, values.tensors)),
+    formatInputs: besideDeclared(source, tensors, used),
+    params,
+  }
+}
+
+export interface PriorOptions {
+  /** Additional threads for 128 points or more; default: one for each further processor if there are at least 4, at most 15. */
+  readonly threads?: number | undefined
+}
+
+/**
+ * Expected milliseconds of points, for strategies (`StrategyOptions.prior`); infinity for rejected points and for those
+ * without a prediction. The result of `predictor` is evaluated in several threads if the space belongs to a program or to
+ * `sketches`.
+ */
+export function costPrior(
+  space: KernelSpace<Kernel>,
+  predict: Predict,
+  options: PriorOptions = {},
+): (points: readonly Point[]) => readonly number[] {
+  expectArgument(typeof space?.kernel === 'function', 'space', space, 'a space of schedules')
+  expectValue('the predictor', predict, { ...FUNCTION, expected: 'a result of predictor' })
+  expectOptions('costPrior', options, ['threads'])
+  expectValues(options, { threads: COUNT })
+  const cost = costOf(space, predict)
+  const ranking = new Ranking({
+    cost: (point) => cost(point) ?? Number.POSITIVE_INFINITY,
+    origin() {
+      return rankingOrigin(space, predict)
+    },
+    threads: options.threads,
+  })
+  return priorOf({
+    together: ranking.together,
+    *costs(points) {
+      const costs = yield* ranking.costs(points)
+      return costs.map((c) => (Number.isNaN(c) ? Number.POSITIVE_INFINITY : c))
+    },
+    begin() {
+      // Only counts points that need not be enumerated.
+      const { points, isExact } = space.remainderKey
+        ? atOnce(counting(space))
+        : { points: MIN_SHARED, isExact: false }
+      if (!isExact || points >= MIN_SHARED) ranking.begin()
+    },
+  })
+}

@@ -1,0 +1,146 @@
+/** Caches the prior's predictions by point. */
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { show } from '../../ast/diagnostics/expect-argument.ts'
+import { pointKey } from '../spaces/points.ts'
+import { atOnce, type Stepwise } from '../stepwise.ts'
+import type { Point, StrategyOptions } from '../types.ts'
+import type { RankingTime } from './ranking-time.ts'
+
+type Prior = NonNullable<StrategyOptions['prior']>
+
+/** Milliseconds below which a prior may evaluate more points at once. */
+const SHORT = 1
+
+/** Points that one with pauses ranks whatever time it takes: a busy machine would rank none. */
+const LEAST_RANKED = 32
+
+const instances = new WeakMap<Prior, Expected>()
+const stepwisePriors = new WeakMap<Prior, InSteps>()
+
+/** A prior that takes long. */
+export interface InSteps {
+  /** Points evaluated together if time is limited. */
+  readonly together: number
+  /** Predicted costs, with pauses. */
+  costs(points: readonly Point[]): Stepwise<readonly number[]>
+  /** Announces that many points will be evaluated soon. */
+  begin(): void
+}
+
+/** The prior that does the work at once. */
+export function priorOf(work: InSteps): Prior {
+  const prior: Prior = (points) => atOnce(work.costs(points))
+  stepwisePriors.set(prior, work)
+  return prior
+}
+
+export class Expected {
+  readonly #prior: Prior
+  readonly #costs = new Map<string, number>()
+  /** Called with the number of points evaluated so far. */
+  onRanked: ((count: number) => void) | undefined
+
+  private constructor(prior: Prior) {
+    this.#prior = prior
+    instances.set(this.prior, this)
+  }
+
+  /** The cache of a prior; a prior that already wraps a cache returns it. */
+  static of(prior: Prior): Expected {
+    return instances.get(prior) ?? new Expected(prior)
+  }
+
+  /** Announces that many points will be evaluated soon. */
+  begin(): void {
+    stepwisePriors.get(this.#prior)?.begin()
+  }
+
+  /**
+   * Cached costs with pauses: the prior evaluates unknown points in batches while there is time; the remaining ones have no
+   * prediction yet.
+   * @param share of the time that is left
+   * @throws SptError `search/prior`
+   */
+  *asked(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {
+    const unranked = points.filter((p) => !this.#costs.has(pointKey(p)))
+    const queue = time.isLimited ? scattered(unranked) : unranked
+    const reservedTime = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
+    const work = stepwisePriors.get(this.#prior)
+    const first = work ? (time.isLimited ? work.together : queue.length) : 1
+    const isDue = (): boolean =>
+      time.left > reservedTime || (work !== undefined && this.#costs.size < LEAST_RANKED)
+    for (let [start, size] = [0, first]; start < queue.length && isDue(); ) {
+      const batch = queue.slice(start, start + size)
+      start += size
+      if (work) {
+        this.#keep(batch, yield* time.during(work.costs(batch)))
+        continue
+      }
+      const elapsed = time.spend(() => this.prior(batch))
+      // One that takes long may come after many that do not.
+      size = elapsed < SHORT ? 2 * size : 1
+      yield
+    }
+    return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
+  }
+
+  /**
+   * Predicted costs for strategies; `Infinity` for points that are predicted to be rejected. @throws SptError
+   * `search/prior`
+   */
+  readonly prior = (points: readonly Point[]): readonly number[] => {
+    const keys = points.map(pointKey)
+    const unranked = points.filter((_, k) => !this.#costs.has(keys[k]!))
+    if (unranked.length > 0) this.#keep(unranked, this.#prior(unranked))
+    return keys.map((key) => this.#costs.get(key)!)
+  }
+
+  #keep(unranked: readonly Point[], costs: readonly number[]): void {
+    const count: unknown = costs?.length
+    if (count !== unranked.length)
+      refuse(
+        typeof count === 'number'
+          ? `the prior has ${count} numbers for ${unranked.length} points`
+          : `the prior gives ${show(costs)} for ${unranked.length} points`,
+      )
+    for (const [k, point] of unranked.entries()) {
+      const cost: unknown = costs[k]
+      if (typeof cost !== 'number' || Number.isNaN(cost))
+        refuse(`the prior gives ${show(cost)} for ${JSON.stringify(point)}`)
+    }
+    for (const [k, point] of unranked.entries()) this.#costs.set(pointKey(point), costs[k]!)
+    this.onRanked?.(this.#costs.size)
+  }
+
+  has(point: Point): boolean {
+    return this.#costs.has(pointKey(point))
+  }
+
+  /** The cached cost, without evaluating the prior. */
+  known(point: Point): number | undefined {
+    const cost = this.#costs.get(pointKey(point))
+    return cost !== undefined && Number.isFinite(cost) ? cost : undefined
+  }
+
+  /** `undefined`: a step rejects the point. */
+  of(point: Point): number | undefined {
+    const [cost] = this.prior([point])
+    return Number.isFinite(cost) ? cost : undefined
+  }
+}
+
+/** In an order in which the first of them are from all over the list, whatever its length: steps by the golden ratio. */
+export function scattered<T>(list: readonly T[]): readonly T[] {
+  const place = (k: number): number => ((k + 1) * GOLDEN) % 1
+  return [...list.keys()].sort((a, b) => place(a) - place(b)).map((k) => list[k]!)
+}
+
+const GOLDEN = (Math.sqrt(5) - 1) / 2
+
+const refuse = (message: string): never =>
+  fail({
+    code: 'search/prior',
+    message,
+    expected: 'a number for each point',
+    hint: 'use Infinity for rejected or unknown points, which come last',
+  })

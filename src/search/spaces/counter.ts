@@ -1,0 +1,87 @@
+/** Counts the points of a space by memoising subtrees with equal rests. */
+import { Effort } from '../loop/effort.ts'
+import type { Stepwise } from '../stepwise.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
+
+export const withValue = (point: Point, name: string, value: DecisionValue): Point => ({
+  ...point,
+  [name]: value,
+})
+
+export interface Counted {
+  /** Number of points found; all of them if it is exact. Rounded above 2^53. */
+  readonly points: number
+  readonly isExact: boolean
+}
+
+/** Subtree of a space shared by all partial points with the same rest. */
+interface Rest {
+  /** Next decision, once it was evaluated. */
+  open?: OpenDecision | null
+  /** Once all points are found. */
+  count?: Counted
+  readonly children: Map<DecisionValue, Rest>
+}
+
+/**
+ * Counts the points below partial points. Subtrees are memoised by rest, of which a space has far fewer than partial points.
+ */
+export class Counter {
+  readonly #space: PointSpace
+  readonly #effort: Effort
+  /**
+   * Effort including conditions: finding equal remainders evaluates conditions, even if their points are counted
+   * quickly.
+   */
+  readonly #withEqual: Effort
+  readonly #nodes = new Map<string, Rest>()
+
+  constructor(space: PointSpace, limit: number) {
+    this.#space = space
+    this.#effort = new Effort(limit)
+    this.#withEqual = Effort.ofPlaces(limit)
+  }
+
+  node(partial: Point): Rest {
+    const key = this.#space.remainderKey?.(partial)
+    const node: Rest = (key === undefined ? undefined : this.#nodes.get(key)) ?? { children: new Map() }
+    if (node.open !== undefined) this.#withEqual.spend(node.open)
+    if (key !== undefined) this.#nodes.set(key, node)
+    return node
+  }
+
+  open(node: Rest, partial: Point): OpenDecision | null {
+    if (node.open === undefined) node.open = this.#space.next(partial)
+    return node.open
+  }
+
+  /** `partial`: with the value. */
+  child(node: Rest, value: DecisionValue, partial: Point): Rest {
+    const existing = node.children.get(value)
+    if (existing) return existing
+    const child = this.node(partial)
+    if (this.#space.remainderKey) node.children.set(value, child)
+    return child
+  }
+
+  get #isSpent(): boolean {
+    return this.#effort.isSpent || this.#withEqual.isSpent
+  }
+
+  *below(node: Rest, partial: Point): Stepwise<Counted> {
+    if (node.count) return node.count
+    if (this.#isSpent) return { points: 0, isExact: false }
+    const open = this.open(node, partial)
+    yield
+    this.#effort.spend(open)
+    let total: Counted = { points: open ? 0 : 1, isExact: true }
+    for (const value of open?.values ?? []) {
+      if (this.#isSpent) return { ...total, isExact: false }
+      const next = withValue(partial, open!.name, value)
+      const { points, isExact } = yield* this.below(this.child(node, value, next), next)
+      total = { points: total.points + points, isExact: total.isExact && isExact }
+    }
+    if (total.isExact) node.count = total
+    return total
+  }
+}

@@ -1,0 +1,150 @@
+/** Outline of spaces that can be enumerated: partial points with isomorphic continuations are merged. */
+import { Effort } from '../../loop/effort.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from '../../types.ts'
+import { pointKey, withValue } from '../points.ts'
+import type { Outline, OutlinedDecision } from './types.ts'
+
+/** Partial points with identical subtrees, and their next decision. */
+interface Node {
+  readonly open: OpenDecision | null
+  readonly next: Map<DecisionValue, Node>
+}
+
+/** `null` for more than `limit` different partial points, or too many values to evaluate. */
+export function wholeOutline(space: PointSpace, limit: number): Outline | null {
+  const root = exploreSpace(space, limit)
+  return root && outlineOf(root, topologicalOrder(root))
+}
+
+function exploreSpace(space: PointSpace, limit: number): Node | null {
+  const nodes = new Map<string, Node>()
+  const effort = Effort.ofPlaces(limit)
+  const nodeAt = (partial: Point): Node => {
+    const key = space.remainderKey?.(partial) ?? pointKey(partial)
+    const node = nodes.get(key) ?? { open: space.next(partial), next: new Map() }
+    nodes.set(key, node)
+    effort.spend(node.open)
+    return node
+  }
+  const root = nodeAt({})
+  const waiting: [Node, Point][] = [[root, {}]]
+  for (let item = waiting.pop(); item; item = waiting.pop()) {
+    const [node, partial] = item
+    if (!node.open || node.next.size > 0) continue
+    for (const value of node.open.values) {
+      if (nodes.size > limit || effort.isSpent) return null
+      const after = withValue(partial, node.open.name, value)
+      const next = nodeAt(after)
+      node.next.set(value, next)
+      waiting.push([next, after])
+    }
+  }
+  return root
+}
+
+/** Nodes in topological order. */
+function topologicalOrder(root: Node): readonly Node[] {
+  const order: Node[] = []
+  const seen = new Set<Node>()
+  const visit = (node: Node): void => {
+    if (seen.has(node)) return
+    seen.add(node)
+    for (const next of [...node.next.values()].reverse()) visit(next)
+    order.push(node)
+  }
+  visit(root)
+  return order.reverse()
+}
+
+/** Decisions on the paths to a node, or to all nodes with one decision. */
+interface Ways {
+  readonly values: Map<string, Set<DecisionValue>>
+  /** Decisions on all of the paths; `null` before the first path. */
+  always: ReadonlySet<string> | null
+  /** Number of partial points. */
+  count: number
+}
+
+interface Asked extends Ways {
+  readonly ordered: boolean
+  /** Number of points by value. */
+  readonly points: Map<DecisionValue, number>
+}
+
+const noWays = (): Ways => ({ values: new Map(), always: null, count: 0 })
+
+/** @param nodes - In topological order */
+function outlineOf(root: Node, nodes: readonly Node[]): Outline {
+  const pointCounts = new Map<Node, number>()
+  for (const node of nodes.toReversed()) {
+    const sum = [...node.next.values()].reduce((n, next) => n + pointCounts.get(next)!, 0)
+    pointCounts.set(node, node.open ? sum : 1)
+  }
+  const ways = new Map(nodes.map((node) => [node, noWays()]))
+  Object.assign(ways.get(root)!, { always: new Set(), count: 1 })
+  const asked = new Map<string, Asked>()
+  for (const node of nodes) {
+    const here = ways.get(node)!
+    // Values that lead to no point are omitted.
+    if (!node.open || pointCounts.get(node) === 0) continue
+    const { name, ordered, values } = node.open
+    const one = asked.get(name) ?? { ...noWays(), ordered, points: new Map() }
+    asked.set(name, one)
+    addWays(one, here, here.always!)
+    const decided = new Set([...here.always!, name])
+    const after = new Map<Node, DecisionValue[]>()
+    for (const value of values) {
+      const next = node.next.get(value)!
+      if (pointCounts.get(next) === 0) continue
+      one.points.set(value, (one.points.get(value) ?? 0) + here.count * pointCounts.get(next)!)
+      const same = after.get(next)
+      if (same) same.push(value)
+      else after.set(next, [value])
+    }
+    // Processed once per successor node, because thousands of values may lead to one node.
+    for (const [next, same] of after) {
+      const to = ways.get(next)!
+      addWays(to, here, decided, same.length)
+      const known = to.values.get(name) ?? new Set()
+      to.values.set(name, known)
+      for (const value of same) known.add(value)
+    }
+  }
+  return {
+    decisions: [...asked].map(([name, one]) => decision(name, one, asked)),
+    points: pointCounts.get(root)!,
+    isExact: true,
+  }
+}
+
+/**
+ * Adds the paths from one node. @param decided - Decisions on all of these paths @param times - Multiplicity of the
+ * paths
+ */
+function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>, times = 1): void {
+  for (const [name, values] of from.values) {
+    const known = to.values.get(name) ?? new Set()
+    to.values.set(name, known)
+    for (const v of values) known.add(v)
+  }
+  to.always = to.always ? new Set([...to.always].filter((n) => decided.has(n))) : decided
+  to.count += times * from.count
+}
+
+function decision(name: string, one: Asked, all: ReadonlyMap<string, Asked>): OutlinedDecision {
+  const values = [...one.points.keys()]
+  if (one.ordered) values.sort((a, b) => Number(a) - Number(b))
+  const after = [...one.always!].flatMap((n) => {
+    const seen = one.values.get(n)!
+    const possible = [...all.get(n)!.points.keys()]
+    return seen.size < possible.length ? [{ name: n, values: possible.filter((v) => seen.has(v)) }] : []
+  })
+  return {
+    name,
+    values,
+    unconfirmed: [],
+    ordered: one.ordered,
+    points: values.map((v) => one.points.get(v)!),
+    dependsOn: after,
+  }
+}

@@ -1,0 +1,198 @@
+/** Outline of spaces that are too large to enumerate, estimated from random walks. */
+import { Random as Generator } from '../../../run/bind/sources/random-tensors.ts'
+import { Effort } from '../../loop/effort.ts'
+import type { DecisionValue, OpenDecision, Point, PointSpace } from '../../types.ts'
+import { foundIn } from '../point-walks.ts'
+import { COUNT_LIMIT, type Random, withValue } from '../points.ts'
+import type { Outline, OutlinedDecision } from './types.ts'
+
+/** One random walk: the decisions by name with their depth, and the values. */
+interface Walk {
+  readonly asked: readonly OpenDecision[]
+  readonly places: ReadonlyMap<string, number>
+  readonly point: Point
+  /** True if the walk reached a point. */
+  readonly isWhole: boolean
+}
+
+/** A decision, with the walks that reached it. */
+interface VisitedDecision {
+  readonly name: string
+  readonly values: readonly DecisionValue[]
+  readonly unsure: readonly DecisionValue[]
+  readonly ordered: boolean
+  readonly walks: readonly Walk[]
+  /** Mean number of decisions before it. */
+  readonly depth: number
+}
+
+/** Number of walks down a space that is too large to enumerate. */
+const WALKS = 500
+/** Minimum number of walks, regardless of their effort. */
+const MIN_WALKS = 10
+
+/** Number of partial points from which a point with a given value is searched. */
+const TRIES = 3
+/** Values checked per missing one; in total, as many as for the walks. */
+const SEARCH_EFFORT = 2000
+
+/** Probability at which an apparent dependency counts as chance. */
+const SIGNIFICANCE = 1e-6
+
+/**
+ * The number of points is estimated by the mean product of the numbers of values along a walk, which is unbiased
+ * (Knuth, Mathematics of Computation 29, 1975).
+ */
+export function sampledOutline(space: PointSpace, random: Random): Outline {
+  const walks = [...walksDown(space, random)]
+  const reach = new Reach(space)
+  const visited = visitedDecisions(walks, (w, name, value) => reach.leads(w, name, value))
+  return {
+    decisions: visited.map(
+      (visit): OutlinedDecision => ({
+        name: visit.name,
+        values: visit.values,
+        unconfirmed: visit.unsure,
+        ordered: visit.ordered,
+        points: null,
+        dependsOn: visited.flatMap((before) => restriction(before, visit)),
+      }),
+    ),
+    points: meanProduct(walks),
+    isExact: false,
+  }
+}
+
+/** The estimated number of points, from the walks alone. */
+export const estimatePoints = (space: PointSpace, random: () => number = seeded()): number =>
+  meanProduct(walksDown(space, random))
+
+/** A generator with a fixed seed. */
+export function seeded(): Random {
+  const generator = new Generator(1)
+  return () => generator.next()
+}
+
+/** Mean over as many walks as take about the effort of enumeration up to its limit. */
+function meanProduct(walks: Iterable<Walk>): number {
+  const effort = new Effort(COUNT_LIMIT)
+  let [sum, count] = [0, 0]
+  for (const { asked } of walks) {
+    sum += asked.reduce((n, { values }) => n * values.length, 1)
+    count++
+    for (const open of asked) effort.spend(open)
+    if (effort.isSpent && count >= MIN_WALKS) break
+  }
+  return sum / count
+}
+
+/** Random walks; fewer than `WALKS` if conditions are evaluated for many values. */
+function* walksDown(space: PointSpace, random: Random): Iterable<Walk> {
+  const effort = Effort.ofPlaces(COUNT_LIMIT)
+  for (let k = 0; k < WALKS && !(effort.isSpent && k >= MIN_WALKS); k++) {
+    const one = walk(space, random)
+    yield one
+    for (const open of one.asked) effort.spend(open)
+  }
+}
+
+function walk(space: PointSpace, random: Random): Walk {
+  const asked: OpenDecision[] = []
+  let point: Point = {}
+  for (let open = space.next(point); open; open = space.next(point)) {
+    asked.push(open)
+    const { name, values } = open
+    if (values.length === 0) break
+    point = withValue(point, name, values[Math.floor(random() * values.length)]!)
+  }
+  return {
+    asked,
+    point,
+    isWhole: asked.every((o) => o.values.length > 0),
+    places: new Map(asked.map((o, k) => [o.name, k])),
+  }
+}
+
+/** Looks for points off the walks, with bounded effort. */
+class Reach {
+  readonly #space: PointSpace
+  readonly #all = Effort.ofPlaces(COUNT_LIMIT)
+
+  constructor(space: PointSpace) {
+    this.#space = space
+  }
+
+  leads({ asked, places, point }: Walk, name: string, value: DecisionValue): boolean {
+    if (this.#all.isSpent) return false
+    const before = asked.slice(0, places.get(name)!).map((o) => [o.name, point[o.name]!] as const)
+    const own = new Effort(SEARCH_EFFORT)
+    const next = (partial: Point): OpenDecision | null => {
+      const open = this.#space.next(partial)
+      for (const effort of [own, this.#all]) effort.spend(open)
+      return open
+    }
+    const from = { ...Object.fromEntries(before), [name]: value }
+    for (const found of foundIn({ name: this.#space.name, next }, from)) {
+      if (found) return true
+      if (own.isSpent || this.#all.isSpent) return false
+    }
+    return false
+  }
+}
+
+/**
+ * @param leads - True if the walk, with another value of a decision, leads to a point, as far as this can be determined
+ */
+function visitedDecisions(
+  walks: readonly Walk[],
+  leads: (walk: Walk, name: string, value: DecisionValue) => boolean,
+): readonly VisitedDecision[] {
+  const walksByName = new Map<string, Walk[]>()
+  for (const w of walks)
+    for (const { name } of w.asked) {
+      const list = walksByName.get(name)
+      if (list) list.push(w)
+      else walksByName.set(name, [w])
+    }
+  return [...walksByName]
+    .map(([name, here]): VisitedDecision => {
+      const asked = here.map((w) => w.asked[w.places.get(name)!]!)
+      const offered = new Map<DecisionValue, Walk[]>()
+      for (const [k, { values }] of asked.entries())
+        for (const v of values) {
+          const list = offered.get(v)
+          if (list) list.push(here[k]!)
+          else offered.set(v, [here[k]!])
+        }
+      const { ordered } = asked[0]!
+      const all = [...offered.keys()]
+      if (ordered) all.sort((a, b) => Number(a) - Number(b))
+      const inPoints = new Set(here.flatMap((w) => (w.isWhole ? [w.point[name]!] : [])))
+      const isKnown = (v: DecisionValue): boolean =>
+        inPoints.has(v) ||
+        offered
+          .get(v)!
+          .slice(0, TRIES)
+          .some((w) => leads(w, name, v))
+      const values = all.filter(isKnown)
+      const unsure = all.filter((v) => !values.includes(v))
+      const depth = here.reduce((n, w) => n + w.places.get(name)!, 0) / here.length
+      return { name, values, unsure, ordered, walks: here, depth }
+    })
+    .sort((a, b) => a.depth - b.depth)
+}
+
+/** The values of `before` after which a decision occurs, if it occurs after some only and this is significant. */
+function restriction(before: VisitedDecision, one: VisitedDecision): OutlinedDecision['dependsOn'] {
+  const { name } = before
+  const isBefore = ({ places }: Walk): boolean => (places.get(name) ?? Infinity) < places.get(one.name)!
+  if (before === one || !one.walks.every(isBefore)) return []
+  const seen = new Set(one.walks.map((w) => w.point[name]!))
+  const others = before.values.filter((v) => !seen.has(v))
+  if (others.length === 0) return []
+  const taken = before.walks.filter((w) => seen.has(w.point[name]!)).length
+  const never = 1 - one.walks.length / taken
+  const isSure = (v: DecisionValue): boolean =>
+    never ** before.walks.filter((w) => w.point[name] === v).length < SIGNIFICANCE
+  return others.every(isSure) ? [{ name, values: before.values.filter((v) => seen.has(v)) }] : []
+}

@@ -1,0 +1,59 @@
+/** Applies the steps of points without running them, and counts the legal ones. */
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import type { SearchTally } from '../loop/tally.ts'
+import type { KernelSpace, Point } from '../types.ts'
+import { points, type Random, samplePoint } from './points.ts'
+
+/** Number of legal points, and of rejected ones by code. */
+export interface Survey {
+  readonly legal: number
+  /** Number of rejected points by diagnostic code, most frequent first. */
+  readonly rejectedByCode: SearchTally['rejectedByCode']
+  /** True if all points of the space were tried. */
+  readonly isComplete: boolean
+}
+
+export interface SurveyOptions {
+  /** Points that are tried at most; 1000. */
+  readonly limit?: number | undefined
+  /** Samples random points instead of the first ones; none if none is found. */
+  readonly random?: Random | undefined
+}
+
+/** Applies points by their steps, compiling nothing. @throws SptError as `space.next` */
+export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {}): Survey {
+  expectOptions('survey', options, ['limit', 'random'])
+  const { limit = 1000, random } = options
+  expectArgument(Number.isSafeInteger(limit) && limit > 0, 'limit', limit, 'a number of points: 1000')
+  const rejected = new Map<string, number>()
+  let tried = 0
+  let legal = 0
+  let isComplete = random === undefined
+  for (const point of random ? randomPoints(space, random) : points(space)) {
+    if (tried++ >= limit) {
+      isComplete = false
+      break
+    }
+    const code = rejectionCode(space, point)
+    if (code === null) legal++
+    else rejected.set(code, (rejected.get(code) ?? 0) + 1)
+  }
+  const rejectedByCode = Object.fromEntries([...rejected].sort(([, a], [, b]) => b - a))
+  return { legal, rejectedByCode, isComplete }
+}
+
+/** Code of the diagnostic that rejects a point; `null` if it is legal. */
+export function rejectionCode(space: KernelSpace<unknown>, point: Point): string | null {
+  try {
+    space.kernel(point)
+    return null
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]?.code ?? 'unknown'
+    throw e
+  }
+}
+
+function* randomPoints(space: KernelSpace<unknown>, random: Random): Generator<Point> {
+  for (let point = samplePoint(space, random); point; point = samplePoint(space, random)) yield point
+}

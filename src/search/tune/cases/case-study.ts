@@ -1,0 +1,212 @@
+/**
+ * One of several data sets on which a kernel is tuned: its own search, then a comparison of the candidates of all
+ * cases.
+ */
+import type { RunInputs } from '../../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../../api/kernels/kernel.ts'
+import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import type { Device } from '../../../runtime/device.ts'
+import type { Questions, Values } from '../../choice/conditions.ts'
+import { fastestTrials } from '../../loop/fastest.ts'
+import { type SearchResult, search } from '../../loop/search.ts'
+import type { EvaluationRequest } from '../../loop/search-options.ts'
+import type { WrongResult } from '../../loop/tally.ts'
+import { usualSpace } from '../../spaces/default-space.ts'
+import type { SharedInput } from '../../studies/types.ts'
+import type { KernelSpace, Outcome, StrategyOptions } from '../../types.ts'
+import { defaultPrior } from '../default-prior.ts'
+import type { TuneOptions, TuneProgress } from '../index.ts'
+import { type QueueOptions, Session } from '../session.ts'
+import { standardOf } from '../standard.ts'
+import { inputsOf, READING_SECONDS } from './case-inputs.ts'
+import { pointOf, type SharedCandidates } from './shared-candidates.ts'
+
+/** One of the data sets on which a kernel is tuned. */
+export interface TuneCase {
+  readonly name: string
+  /** Inputs as for `prepare`, or a function that reads them: large ones are read on demand. */
+  readonly inputs: RunInputs | (() => RunInputs | Promise<RunInputs>)
+  /** Cross-validation group, for example one matrix with several sizes; default: the name. */
+  readonly group?: string | undefined
+  /** Name of the data in records; default: the name. */
+  readonly data?: string | undefined
+  /** Default: the device of the options. */
+  readonly device?: Device | undefined
+  /** With a queue: sources from which workers load the bound tensors. */
+  readonly files?: Readonly<Record<string, SharedInput>> | undefined
+}
+
+/** Search options common to all cases. */
+export interface CaseOptions
+  extends Pick<
+    TuneOptions,
+    | 'trials'
+    | 'seconds'
+    | 'patience'
+    | 'strategy'
+    | 'seed'
+    | 'records'
+    | 'resume'
+    | 'signal'
+    | 'reopen'
+    | 'timeout'
+    | 'batch'
+  > {
+  readonly device: Device
+  /** Default: `usualSpace`. */
+  readonly space?:
+    | KernelSpace<Kernel>
+    | ((inputs: RunInputs, device: Device) => KernelSpace<Kernel> | Promise<KernelSpace<Kernel>>)
+    | undefined
+  /** Predicted milliseconds of points of a case; default: as for `tune`. */
+  readonly prior?:
+    | ((space: KernelSpace<Kernel>, inputs: RunInputs, device: Device) => StrategyOptions['prior'])
+    | undefined
+  readonly queue?: Omit<QueueOptions, 'tensors'> | undefined
+}
+
+/** Result of a search on one case. */
+export interface CaseSearchResult extends Omit<SearchResult, 'best'> {
+  /** Number of trials that the records contained. */
+  readonly knownTrials: number
+  readonly study: string | null
+}
+
+/** Outcomes of the candidates of all cases on one case. */
+export interface CaseComparison {
+  /** Outcomes in the order of the candidates. */
+  readonly outcomes: readonly Outcome[]
+  readonly wrong: readonly WrongResult[]
+  /** Values of the quantities that conditions use. */
+  readonly values: Values
+}
+
+export class CaseStudy {
+  readonly name: string
+  readonly group: string
+  readonly device: Device
+  readonly #kernel: Kernel
+  readonly #case: TuneCase
+  readonly #options: CaseOptions
+
+  constructor(kernel: Kernel, tuneCase: TuneCase, options: CaseOptions) {
+    this.name = tuneCase.name
+    this.group = tuneCase.group ?? tuneCase.name
+    this.device = tuneCase.device ?? options.device
+    this.#kernel = kernel
+    this.#case = tuneCase
+    this.#options = options
+  }
+
+  /** @throws SptError as `inputsOf`, `Session.open`, and of spaces */
+  async #withSession<T>(
+    work: (session: Session, space: KernelSpace<Kernel>, inputs: RunInputs) => Promise<T>,
+    shared?: SharedCandidates,
+  ): Promise<T> {
+    const { files = {} } = this.#case
+    const { records, seed = 1, resume = true, reopen, timeout, queue, signal, seconds } = this.#options
+    const inputs = await inputsOf(this.#case, { signal, seconds: seconds && seconds + READING_SECONDS })
+    const space = await this.#space(inputs)
+    const session = await Session.open(this.#kernel, {
+      space: shared?.extend(space) ?? space,
+      inputs,
+      device: this.device,
+      seed,
+      records,
+      data: this.#case.data ?? this.name,
+      resume,
+      reopen,
+      timeout,
+      queue: queue && { ...queue, tensors: files },
+      signal,
+    })
+    try {
+      return await work(session, space, inputs)
+    } finally {
+      await session.close()
+    }
+  }
+
+  async #space(inputs: RunInputs): Promise<KernelSpace<Kernel>> {
+    const { space } = this.#options
+    if (space === undefined) return usualSpace(this.#kernel, this.device, inputs)
+    return typeof space === 'function' ? space(inputs, this.device) : space
+  }
+
+  /** Searches, and adds the fastest `count` points and the default schedule to the candidates; returns the latter. */
+  search(
+    shared: SharedCandidates,
+    count: number,
+    onProgress: (p: TuneProgress) => void,
+  ): Promise<CaseSearchResult & { readonly standard: string | null }> {
+    return this.#withSession(async (session, space, inputs) => {
+      const { seed = 1, trials, seconds, patience, signal, batch } = this.#options
+      const { strategy: strategyOption, prior: priorOption } = this.#options
+      const prior = priorOption
+        ? priorOption(space, inputs, this.device)
+        : defaultPrior(space, { kernel: this.#kernel, device: this.device, inputs, strategy: strategyOption })
+      const { known } = session
+      const { best: _, ...result } = await search({
+        space,
+        strategy: strategyOption ?? (prior ? 'model' : 'surrogate'),
+        evaluate: session.evaluateShared,
+        externalTrials: session.takeOthers,
+        seed,
+        batch: batch ?? (await session.batch()),
+        knownTrials: known,
+        trials,
+        seconds,
+        patience,
+        prior,
+        signal,
+        onProgress: (p) => onProgress({ ...p, knownTrials: known.length }),
+      })
+      const { tensors = {} } = session.evaluator.bench.data.inputs
+      const standard = await this.#standard(shared, { ...inputs, tensors })
+      for (const { point } of fastestTrials(result).slice(0, count))
+        shared.add(space.kernel(point), this.group, space.call?.(point))
+      return { ...result, knownTrials: known.length, study: session.study, standard }
+    })
+  }
+
+  /** Adds the default schedule; `null` if the kernel's choice rejects the data. */
+  async #standard(shared: SharedCandidates, inputs: RunInputs): Promise<string | null> {
+    try {
+      const { kernel, call } = await standardOf(this.#kernel, this.device, inputs)
+      return shared.add(kernel, this.group, call)
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+      return null
+    }
+  }
+
+  /** Evaluates the candidates of all cases on this case. */
+  compare(
+    shared: SharedCandidates,
+    questions: Questions,
+    onProgress: (done: number) => void,
+  ): Promise<CaseComparison> {
+    return this.#withSession(async (session, space) => {
+      const { signal, batch } = this.#options
+      const points = shared.list.map(pointOf)
+      const outcomes = points.map((p) => session.recordedTrial(p)?.outcome)
+      const missing = [...points.keys()].filter((k) => !outcomes[k])
+      const batchSize = batch ?? (await session.batch())
+      for (let start = 0; start < missing.length; start += batchSize) {
+        signal?.throwIfAborted()
+        onProgress(points.length - missing.length + start)
+        const indices = missing.slice(start, start + batchSize)
+        const requests = indices.map((k): EvaluationRequest => ({ point: points[k]!, share: 1 }))
+        const batchOutcomes = await session.evaluate(requests, signal ? { signal } : {})
+        for (const [n, k] of indices.entries()) outcomes[k] = batchOutcomes[n]
+      }
+      const { seed: _, ...inputs } = session.evaluator.bench.data.inputs
+      const wrong = outcomes.flatMap((o, k) =>
+        o?.status === 'wrong'
+          ? [{ space: space.name, point: points[k]!, message: o.message, trace: o.trace, seed: o.seed }]
+          : [],
+      )
+      return { outcomes: outcomes as Outcome[], wrong, values: questions.valuesOn(this.device, inputs) }
+    }, shared)
+  }
+}

@@ -1,0 +1,117 @@
+/** Final comparison of a search: its fastest points, and alternatives outside the space. */
+import type { RunInputs } from '../../../api/inputs/bound-inputs.ts'
+import type { Kernel } from '../../../api/kernels/kernel.ts'
+import type { Device } from '../../../runtime/device.ts'
+import type { Evaluator } from '../../evaluate/evaluator.ts'
+import type { LibraryRoutine } from '../../evaluate/library-routines.ts'
+import { outcomeOf } from '../../evaluate/outcomes.ts'
+import { fastestOf, finalists } from '../../loop/fastest.ts'
+import type { SearchResult } from '../../loop/search.ts'
+import type { KernelSpace, Outcome, Point } from '../../types.ts'
+import { alternatives } from '../alternatives.ts'
+import { decided } from '../default-steps.ts'
+import type { LibraryTrial } from '../libraries.ts'
+import { compareKernels } from './finals.ts'
+import { explainKernel, type KernelExplanation } from './kernel-explanation.ts'
+
+/** A kernel measured in the final comparison; with `explain`, its bytes and operations. */
+export interface Finalist extends KernelExplanation {
+  /** `point 1`, `point 2`, … for points of the space, the fastest first; also `default`, `unscheduled`, `A dense`. */
+  readonly name: string
+  /** Name and arguments of the default schedule. */
+  readonly schedule?: string | null | undefined
+  /** Declaration of a format that the steps use and the program lacks. */
+  readonly declaration?: string | undefined
+  /** Point of the space; `null` for alternatives outside the space. */
+  readonly point: Point | null
+  /** `compile` runs it as it was measured. */
+  readonly kernel: Kernel
+  /** The library routine that was measured instead of the kernel's schedule. */
+  readonly routine?: LibraryRoutine | undefined
+  readonly outcome: Outcome
+}
+
+interface FinalsOptions {
+  readonly inputs: RunInputs
+  readonly device: Device
+  readonly seed?: number | undefined
+  /** Time limit of the search, in seconds. */
+  readonly seconds?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Counts bytes and operations. */
+  readonly explain?: boolean | undefined
+  /** Called with the name of the kernel to be measured next. */
+  readonly onCompare: (name: string) => void
+}
+
+/** Outcome of candidates not yet compared when the comparison ended. */
+const NOT_COMPARED: Outcome = {
+  status: 'failed',
+  code: 'search/ended',
+  message: 'the search ended before this candidate was measured',
+}
+
+/** Measures the fastest points and the alternatives against each other, as long as the device works. */
+export async function compareFinalists(
+  kernel: Kernel,
+  options: FinalsOptions,
+  evaluator: Evaluator,
+  space: KernelSpace<Kernel>,
+  result: SearchResult,
+  routines: readonly LibraryTrial[],
+): Promise<readonly Finalist[]> {
+  const fastest = finalists(result)
+  const sources = [
+    ...fastest.map(({ point, outcome }, k) => ({
+      name: rankName(k),
+      point,
+      earlier: outcome,
+      kernel: () => space.kernel(point),
+    })),
+    ...(await alternatives(kernel, options.device, evaluator.bench.data.inputs, options.inputs)),
+    ...routines.map(({ name, routine, outcome }) => ({
+      name,
+      routine,
+      earlier: outcome,
+      kernel: () => routine.kernel,
+    })),
+  ]
+  const candidates = sources.map((c) => {
+    try {
+      return { ...c, kernel: 'routine' in c ? c.kernel() : decided(c.kernel()), rejection: null }
+    } catch (e) {
+      return { ...c, kernel, rejection: outcomeOf(e) }
+    }
+  })
+  const accepted = candidates.filter((c) => c.rejection === null)
+  const outcomes = await compareKernels(evaluator, accepted, {
+    seed: options.seed ?? 1,
+    signal: options.signal,
+    seconds: options.seconds && Math.max(MIN_SECONDS, options.seconds / 2),
+    onTurn: (k) => options.onCompare(accepted[k]!.name),
+  })
+  const finals: Finalist[] = []
+  for (const { rejection, ...candidate } of candidates) {
+    const { earlier, expansion: _, ...c } = { earlier: NOT_COMPARED, expansion: 1, ...candidate }
+    const outcome = rejection ?? outcomes[accepted.findIndex((l) => l.name === c.name)] ?? earlier
+    const isCounted =
+      options.explain && !options.signal?.aborted && outcome.status === 'measured' && !('routine' in c)
+    const explanation = isCounted ? await explainKernel(evaluator, c.kernel) : {}
+    finals.push({ point: null, ...c, outcome, ...explanation })
+  }
+  return nameByRank(finals)
+}
+
+/** Minimum seconds of the final comparison. */
+const MIN_SECONDS = 2
+
+const rankName = (k: number): string => `point ${k + 1}`
+
+/** Names points by their rank in the final comparison. */
+function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {
+  const points = finals.filter((f) => f.point !== null)
+  const fastest = fastestOf(points)
+  const ranked = [...fastest, ...points.filter((f) => !fastest.includes(f))]
+  const renamed = ranked.map((f, k) => ({ ...f, name: rankName(k) }))
+  return [...renamed, ...finals.filter((f) => f.point === null)]
+}

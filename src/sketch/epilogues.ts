@@ -1,0 +1,69 @@
+/**
+ * Epilogues: nests that are elementwise over the result of an earlier nest and can run where an element is complete.
+ */
+
+import type { Expr } from '../ir/expressions/expr.ts'
+import { someExpr, walkExpr } from '../ir/expressions/expr-tree.ts'
+import { targetsOf } from '../ir/statements/accesses.ts'
+import type { Kernel2 } from '../ir/statements/loops.ts'
+import { exprsOf } from '../ir/statements/tree.ts'
+import type { Decisions } from './decisions.ts'
+import type { NestShape } from './strands.ts'
+
+/** The only earlier nest that produces the input of a nest, if there is exactly one. */
+export function producerOf(
+  nest: NestShape,
+  earlier: readonly NestShape[],
+  kernel: Kernel2,
+): NestShape | undefined {
+  const producers = earlier.filter((n) => feeds(n, nest, kernel))
+  const [producer, ...others] = producers
+  if (!producer || others.length > 0) return undefined
+  // A buffer that a later nest updates is complete only after that nest.
+  const written = writtenBuffers(producer)
+  const later = earlier.slice(earlier.indexOf(producer) + 1)
+  return later.some((n) => [...writtenBuffers(n)].some((b) => written.has(b))) ? undefined : producer
+}
+
+const writtenBuffers = ({ strands }: NestShape): ReadonlySet<string> =>
+  new Set(strands.flatMap((s) => s.writes.flatMap((w) => targetsOf(w).map((t) => t.buffer))))
+
+/**
+ * For each epilogue, by name, the nest into which it is moved. @param holds - True if a nest ever holds a complete
+ * element
+ */
+export function chooseEpilogues(
+  nests: readonly NestShape[],
+  kernel: Kernel2,
+  d: Decisions,
+  holds: (nest: NestShape) => boolean,
+): ReadonlyMap<string, string> {
+  const destinations = new Map<string, string>()
+  for (const [k, nest] of nests.entries()) {
+    const producer = producerOf(nest, nests.slice(0, k), kernel)
+    if (!producer || destinations.has(producer.name) || !holds(producer)) continue
+    if (d.form(`${nest.prefix}.at`, [producer.name, 'apart']) === producer.name)
+      destinations.set(nest.name, producer.name)
+  }
+  return destinations
+}
+
+/** True if the only strand of `producer` reduces into elements that `consumer` reads elementwise. */
+function feeds(producer: NestShape, consumer: NestShape, { permutations = [] }: Kernel2): boolean {
+  const [source, sink] = [producer.strands[0], consumer.strands[0]]
+  if (producer.strands.length !== 1 || consumer.strands.length !== 1 || !source || !sink) return false
+  if (!source.loops.some((l) => l.role === 'reduction') || sink.loops.some((l) => l.reduce)) return false
+  const spatial = source.loops.filter((l) => !l.reduce).length
+  const elements = source.writes.flatMap((w) => targetsOf(w))
+  // A scatter through an index list need not reach every row.
+  const isIndirect = (e: Expr): boolean =>
+    someExpr(e, (x) => x.kind === 'search' || (x.kind === 'load' && !permutations.includes(x.buffer)))
+  if (elements.some((t) => t.index.some(isIndirect))) return false
+  // If several statements write a buffer, no single one writes every element.
+  if (new Set(elements.map((t) => t.buffer)).size < elements.length) return false
+  const ranks = new Map(elements.map((t) => [t.buffer, t.index.length]))
+  const readBuffers = new Set<string>()
+  for (const w of sink.writes)
+    for (const e of exprsOf(w)) walkExpr(e, (x) => x.kind === 'load' && readBuffers.add(x.buffer))
+  return [...ranks].some(([b, rank]) => readBuffers.has(b) && rank === sink.loops.length && rank === spatial)
+}

@@ -1,0 +1,168 @@
+/**
+ * Several threads for each element of the result: a reduction is distributed over them, and their partial sums are
+ * combined at the end.
+ */
+import type { ThreadAxis } from '../ir/expressions/expr.ts'
+import { someExpr } from '../ir/expressions/expr-tree.ts'
+import { exprsOf } from '../ir/statements/tree.ts'
+import type { Plan } from './plan.ts'
+import type { Strand, StrandLoop } from './strands.ts'
+import {
+  type BlockShape,
+  chooseUnroll,
+  guessLanes,
+  isRagged,
+  largestUpTo,
+  type Partition,
+  type RuleContext,
+  requireMultiple,
+  valuesUpTo,
+  WARP,
+} from './threads.ts'
+
+export function planLanes(
+  strand: Strand,
+  partition: Partition,
+  context: RuleContext,
+  shape: BlockShape,
+): Plan {
+  const last = partition.sums.at(-1)!
+  // A reduction over a size, the same for all elements, reads contiguous operands.
+  return last.needs.size === 0 && partition.inner?.role !== 'contiguous'
+    ? planDotProduct(strand, partition, last, context, shape)
+    : planSegments(strand, partition, partition.sums[0]!, context, shape)
+}
+
+const GROUPS = [2, 4, 8, 16, 32, 64, 128, 256]
+
+/** Distributes the elements of a segment over groups of threads; each thread of a group has a part of the contiguous loop. */
+function planSegments(
+  strand: Strand,
+  partition: Partition,
+  sum: StrandLoop,
+  context: RuleContext,
+  { name: block, isMixed }: BlockShape,
+): Plan {
+  const { lead, outer, sums } = partition
+  // The inner loop is distributed over blocks only if its extent does not depend on a segment.
+  const inner = partition.inner && partition.inner.needs.size === 0 ? partition.inner : undefined
+  const middle = partition.inner === inner ? partition.middle : [...partition.middle, partition.inner!]
+  const d = context.decisions
+  const { name } = strand
+  const otherSums = sums.filter((l) => l !== sum)
+  const ragged = isRagged(middle)
+  const isSingleRow = isMixed || (ragged && !context.canDiverge)
+  const rows = isSingleRow ? 1 : d.choose(`${block}.rows`, [1, 2, 4, 8, 16, 32], inner ? 4 : 8)
+  const capacity = context.threads / rows / (inner ? 4 : 1)
+  const counts = valuesUpTo(GROUPS, ragged ? Math.min(capacity, WARP) : capacity)
+  // If other rules of the launch have rows or threads, the groups take the name of these.
+  const decision = isMixed ? (inner ? 'rows' : 'threads') : 'groups'
+  const groups = d.choose(`${block}.${decision}`, counts, largestUpTo(counts, inner ? 4 : 16))
+  const widths = valuesUpTo([4, 8, 16, 32], context.threads / rows / groups)
+  const lanes = inner ? d.choose(`${block}.lanes`, widths, guessLanes(widths, inner, context, 8)) : 1
+  const vectorLength = inner ? d.choose(`${name}.each`, [1, 2, 4], 4) : 1
+  // Neighbours exchange registers, others combine through shared memory.
+  const orders = isMixed ? ['lanes'] : ['groups', 'lanes']
+  const order = inner && !ragged ? d.choose(`${block}.neighbours`, orders) : 'groups'
+  const unroll = chooseUnroll(name, d)
+  return (draft) => {
+    if (inner) requireMultiple(draft, inner, vectorLength, context)
+    const row = rows > 1 ? draft.split(outer.var, rows) : ([outer.var, undefined] as const)
+    const strip = inner ? draft.split(inner.var, lanes * vectorLength) : undefined
+    const [lane, vector] =
+      strip && vectorLength > 1 ? draft.split(strip[1], vectorLength) : [strip?.[1], undefined]
+    const [turns, group] = draft.split(sum.var, groups)
+    const innermost = sums.at(-1) === sum ? turns : sums.at(-1)!.var
+    const [outerLoops, innerLoops] = [middle, otherSums].map((loops) => loops.map((l) => l.var))
+    draft.reorder([
+      lead?.var,
+      row[0],
+      strip?.[0],
+      row[1],
+      ...outerLoops!,
+      group,
+      lane,
+      turns,
+      ...innerLoops!,
+      vector,
+    ])
+    const bindIf = (loop: string | undefined, to: ThreadAxis) =>
+      loop === undefined ? [] : [[loop, to] as const]
+    draft.bind([
+      ...bindIf(lead?.var, 'block.z'),
+      [row[0], 'block.x'],
+      ...bindIf(strip?.[0], 'block.y'),
+      ...bindIf(row[1], inner ? 'thread.z' : 'thread.y'),
+      [group, order === 'groups' ? 'thread.x' : 'thread.y'],
+      ...bindIf(lane, order === 'groups' ? 'thread.y' : 'thread.x'),
+    ])
+    return {
+      completeAt: undefined,
+      finish(late) {
+        if (vector !== undefined) late.unroll(vector, 0)
+        late.unroll(innermost, unroll.by, unroll.predicated)
+      },
+    }
+  }
+}
+
+/** True if each thread locates its element by a binary search: a dozen dependent reads. */
+const isSearched = ({ writes }: Strand): boolean =>
+  writes.some((w) => exprsOf(w).some((e) => someExpr(e, (x) => x.kind === 'search')))
+
+/**
+ * Distributes a dot product over a few threads, each with vectors of it, and several dot products in flight per thread.
+ */
+function planDotProduct(
+  strand: Strand,
+  partition: Partition,
+  sum: StrandLoop,
+  context: RuleContext,
+  { name: block }: BlockShape,
+): Plan {
+  const { lead, outer, middle, sums, inner } = partition
+  const d = context.decisions
+  const { name } = strand
+  const lanes = d.choose(`${block}.lanes`, [2, 4, 8, 16, 32], isSearched(strand) ? 4 : 8)
+  const counts = valuesUpTo([1, 2, 4, 8, 16, 32], context.threads / lanes)
+  const ragged = isRagged([...middle, ...(inner ? [inner] : [])])
+  const isSingleRow = ragged && !context.canDiverge
+  const rows = isSingleRow ? 1 : d.choose(`${block}.rows`, counts, largestUpTo(counts, 16))
+  const perThread = d.choose(`${name}.per`, [1, 2, 4])
+  const vectorLength = d.choose(`${name}.each`, [1, 2, 4], 4)
+  const spatial = [...middle, ...(inner ? [inner] : [])].filter((l) => l.constant !== 1)
+  const otherLoops = [...middle, ...(inner ? [inner] : []), ...sums].filter(
+    (l) => l !== sum && !spatial.includes(l),
+  )
+  const size = sum.size === null ? undefined : context.sizes.get(sum.size)
+  const isConstant =
+    size !== undefined && size > 0 && d.choose(`${name}.${sum.size}`, ['constant', 'any']) === 'constant'
+  return (draft) => {
+    if (isConstant) draft.step({ kind: 'require', size: sum.size!, relation: 'equal', by: size })
+    else requireMultiple(draft, sum, vectorLength, context)
+    // Elements of a segment share one operand; otherwise a thread takes neighbouring iterations of the outer loop.
+    const segment = ragged ? spatial.at(-1)?.var : undefined
+    const [blocks, chunk] = draft.split(outer.var, segment === undefined ? rows * perThread : rows)
+    const isChunkSplit = perThread > 1 && segment === undefined
+    const [row, turn] = isChunkSplit ? draft.split(chunk, perThread) : ([chunk, undefined] as const)
+    const [turns, strip] = draft.split(sum.var, lanes * vectorLength)
+    const [lane, vector] = vectorLength > 1 ? draft.split(strip, vectorLength) : ([strip, undefined] as const)
+    const [outerLoops, innerLoops] = [spatial, otherLoops].map((loops) => loops.map((l) => l.var))
+    draft.reorder([lead?.var, blocks, row, ...outerLoops!, turn, lane, ...innerLoops!, turns, vector])
+    draft.bind([
+      ...(lead ? [[lead.var, 'block.z'] as const] : []),
+      [blocks, 'block.x'],
+      [row, 'thread.y'],
+      [lane, 'thread.x'],
+    ])
+    return {
+      completeAt: undefined,
+      finish(late) {
+        if (vector !== undefined) late.unroll(vector, 0)
+        if (isConstant && size / (lanes * vectorLength) <= 16) late.unroll(turns, 0)
+        if (turn !== undefined) late.unroll(turn, 0)
+        if (segment !== undefined) late.unroll(segment, perThread)
+      },
+    }
+  }
+}
