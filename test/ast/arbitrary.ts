@@ -409,8 +409,14 @@ const loop: Arb<ast.LoopRef> = fc.record({ nest: fc.option(ident), name: ident, 
 const args = fc.array(expr, { maxLength: 2 })
 const instance: Arb<ast.Instance> = fc.record({ name: ident, args }).map((i) => ({ ...i, span }))
 
-/** What a syntax takes, in lists of `n` where it does not say of how many. */
-const takes = (syntax: readonly Syntax[], n: number): Arb<ast.StepArgument[]> =>
+/** Lengths in a step: of lists without a fixed length, and of groups; 1 for a step without groups. */
+interface Lengths {
+  readonly lists: number
+  readonly groups: number
+}
+
+/** The arguments of a syntax. */
+const takes = (syntax: readonly Syntax[], n: Lengths): Arb<ast.StepArgument[]> =>
   fc
     .tuple(
       ...syntax.map((s): Arb<ast.StepArgument[]> => {
@@ -421,31 +427,73 @@ const takes = (syntax: readonly Syntax[], n: number): Arb<ast.StepArgument[]> =>
     )
     .map((parts) => parts.flat())
 
-function stepValue(v: ValueSyntax, n: number): Arb<ast.StepValue> {
+/** A value, or a group of values in its place. */
+const grouped = (value: Arb<ast.StepValue>, { groups }: Lengths): Arb<ast.StepValue> =>
+  groups === 1
+    ? value
+    : fc.oneof(
+        value,
+        fc
+          .array(value, { minLength: groups, maxLength: groups })
+          .map((items): ast.StepValue => ({ kind: 'group', items, span })),
+      )
+
+const loopValue = loop.map((l) => ({ kind: 'loop', loop: l }) as const)
+const loopLists = (length: number, { groups }: Lengths): Arb<ast.StepValue> => {
+  const listOf = (loops: readonly ast.LoopRef[]): ast.StepValue => ({
+    kind: 'list',
+    parentheses: true,
+    items: loops.map((l) => ({ kind: 'loop', loop: l })),
+  })
+  const one = fc.array(loop, { minLength: length, maxLength: length }).map(listOf)
+  if (groups === 1) return one
+  const inNests = fc
+    .tuple(
+      fc.array(ident, { minLength: groups, maxLength: groups }),
+      fc.array(ident, { minLength: length, maxLength: length }),
+    )
+    .map(([nests, names]): ast.StepValue => {
+      return {
+        kind: 'group',
+        items: nests.map((nest) => listOf(names.map((l) => ({ nest, name: l, span })))),
+        span,
+      }
+    })
+  return fc.oneof(one, inNests)
+}
+
+function stepValue(v: ValueSyntax, n: Lengths): Arb<ast.StepValue> {
   switch (v.kind) {
     case 'loop':
-      return loop.map((l) => ({ kind: 'loop', loop: l }))
-    case 'name':
-      return ident.map((name) => ({ kind: 'name', of: v.of, name }))
+      return grouped(loopValue, n)
+    case 'name': {
+      const one = ident.map((name): ast.StepValue => ({ kind: 'name', of: v.of, name }))
+      return v.of === 'size' ? one : grouped(one, n)
+    }
     case 'integer':
       return expr.map((value) => ({ kind: 'integer', value, operand: v.operand }))
     case 'place':
       return fc.oneof(
-        stepValue({ kind: 'name', of: 'nest' }, n),
+        stepValue({ kind: 'name', of: 'nest' }, { ...n, groups: 1 }),
         fc.integer({ min: 1, max: 99 }).map((means) => ({ kind: 'word', text: `${means}`, means }) as const),
       )
     case 'binding':
-      return fc
-        .tuple(loop, fc.constantFrom(...BIND_TARGETS))
-        .map(([l, to]) => ({ kind: 'binding', loop: l, to }))
+      return fc.constantFrom(...BIND_TARGETS).chain((to) =>
+        grouped(
+          loop.map((l) => ({ kind: 'binding', loop: l, to })),
+          n,
+        ),
+      )
     case 'word':
       return fc.constant({ kind: 'word', text: v.text, means: v.means })
     case 'instance':
       return instance.map((i) => ({ kind: 'instance', of: v.of, use: i }))
     case 'list': {
-      const length = typeof v.count === 'object' ? v.count.times * n : (v.count ?? n)
+      const length = typeof v.count === 'object' ? v.count.times * n.lists : (v.count ?? n.lists)
+      if (v.parentheses && v.of.kind === 'loop') return loopLists(length, n)
+      const groups = v.of.kind === 'binding' ? n.groups : 1
       return fc
-        .array(stepValue(v.of, n), { minLength: length, maxLength: length })
+        .array(stepValue(v.of, { ...n, groups }), { minLength: length, maxLength: length })
         .map((items) => ({ kind: 'list', parentheses: v.parentheses, items }))
     }
     case 'data':
@@ -457,7 +505,10 @@ function stepValue(v: ValueSyntax, n: number): Arb<ast.StepValue> {
 const words = Object.values(STEP_SYNTAX).map(({ word, forms }): [string, Arb<ast.Step>] => [
   word,
   fc
-    .tuple(fc.constantFrom(...forms), fc.integer({ min: 1, max: 3 }))
+    .tuple(
+      fc.constantFrom(...forms),
+      fc.record({ lists: fc.integer({ min: 1, max: 3 }), groups: rarely(fc.integer({ min: 2, max: 3 }), 1) }),
+    )
     .chain(([form, n]) => takes(form, n))
     .map((given) => ({ kind: 'step', word, args: given, span })),
 ])

@@ -17,6 +17,7 @@ import { ErrorSources } from '../programs/error-sources.ts'
 import { chooseFormat } from '../programs/format-lookup.ts'
 import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
+import { callsOf } from './loop-groups.ts'
 import { parseSizes } from './size-expressions.ts'
 
 /** Camel-case name of a step: `cacheRead` for `cache_read`. */
@@ -129,6 +130,8 @@ export abstract class Steps<K> extends ErrorSources {
       const [coords, loops] = [find(COORD_STEPS, word), find(LOOP_STEPS, word)]
       const { length } = (loops ?? coords!).given
       const method = function (this: Steps<unknown>, ...args: unknown[]): unknown {
+        const calls = showingCall((loops ?? coords!).call, () => callsOf(args))
+        if (calls) return calls.reduce<Steps<unknown>>((k, own) => method.call(k, ...own) as typeof k, this)
         // Acts on coordinates while that is possible.
         const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
         const primitive = onCoords ? coords : loops!

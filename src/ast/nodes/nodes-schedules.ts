@@ -80,6 +80,15 @@ export type StepValue =
   | { readonly kind: 'binding'; readonly loop: LoopRef; readonly to: BindTarget }
   | { readonly kind: 'instance'; readonly of: 'memory' | 'instr'; readonly use: Instance }
   | { readonly kind: 'list'; readonly parentheses: boolean; readonly items: readonly StepValue[] }
+  | StepValues
+/**
+ * Two or more values in the place of a value: the step applies to each, in order. The groups of a step have the same
+ * length. `(a, b).i` are the loops `a.i` and `b.i`, `(a, b).(i, j)` the lists `(a.i, a.j)` and `(b.i, b.j)`.
+ */
+export interface StepValues extends Node {
+  readonly kind: 'group'
+  readonly items: readonly StepValue[]
+}
 /** The kind of a name in a step: an existing object, or one that the step creates. */
 export type StepName = 'buffer' | 'nest' | 'size' | 'new loop' | 'new buffer'
 /** `use rowwise(8)`. */

@@ -5,6 +5,7 @@ import { bindTarget } from './checks.ts'
 import {
   type Actions,
   all,
+  between,
   blockItem,
   get,
   item,
@@ -14,6 +15,21 @@ import {
   slotsOf,
   spanOf,
 } from './parse-context.ts'
+import { groupOf, mapGroup } from './step-groups.ts'
+
+type LoopValue = Extract<ast.StepValue, { kind: 'loop' }>
+
+const loopIn = (nest: ast.Ident, name: ast.Ident): ast.LoopRef => ({
+  nest,
+  name,
+  span: between(nest.span, name.span),
+})
+const loopValue = (loop: ast.LoopRef): LoopValue => ({ kind: 'loop', loop })
+const loopList = (loops: readonly ast.LoopRef[]): ast.StepValue => ({
+  kind: 'list',
+  parentheses: true,
+  items: loops.map(loopValue),
+})
 
 export const schedules: Actions = {
   Schedule(_, kernel, _dot, name, params, open, steps, close) {
@@ -76,8 +92,26 @@ export const schedules: Actions = {
     const id = get<ast.Ident>(first)
     return name ? { nest: id, name, span: spanOf(this) } : { nest: null, name: id, span: spanOf(this) }
   },
-  Binding(loop, _, target): ast.StepValue {
-    return { kind: 'binding', loop: get(loop), to: bindTarget(target.sourceString, spanOf(target)) }
+  Several: (_, first, _comma, others, _close) => [get(first), ...list(others)],
+  LoopGroup_nests(nests, _, name) {
+    const loops = get<ast.Ident[]>(nests).map((nest) => loopIn(nest, get(name)))
+    return groupOf(loops.map(loopValue), spanOf(this))
+  },
+  LoopGroup_loops(loops) {
+    return groupOf(get<ast.LoopRef[]>(loops).map(loopValue), spanOf(this))
+  },
+  LoopGroup_one: (loop) => loopValue(get(loop)),
+  LoopLists_nests(nests, _, _open, names, _close) {
+    const loopNames = list<ast.Ident>(names)
+    const listIn = (nest: ast.Ident) => loopList(loopNames.map((name) => loopIn(nest, name)))
+    return groupOf(get<ast.Ident[]>(nests).map(listIn), spanOf(this))
+  },
+  LoopLists_one: (_, loops, _close) => loopList(list(loops)),
+  NameGroup_names: (names) => get(names),
+  NameGroup_one: (name) => [get(name)],
+  Binding(loops, _, target): ast.StepValue {
+    const to = bindTarget(target.sourceString, spanOf(target))
+    return mapGroup(get(loops), (v) => ({ kind: 'binding', loop: (v as LoopValue).loop, to }))
   },
   Place_count(digits): ast.StepValue {
     return { kind: 'word', text: digits.sourceString, means: Number(digits.sourceString) }

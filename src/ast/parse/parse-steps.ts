@@ -6,6 +6,7 @@ import type { Instance } from '../nodes/nodes-instr.ts'
 import type { ListSyntax, StepSyntax, Syntax, ValueSyntax } from '../nodes/step-syntax.ts'
 import { checkNewNames, checkSameLength } from './checks.ts'
 import { type Actions, between, get, spanOf } from './parse-context.ts'
+import { checkGroups, groupOf } from './step-groups.ts'
 
 // Rules --------------------------------------------------------------------------------------------------------
 
@@ -25,14 +26,24 @@ function recipe(s: Syntax): Recipe {
 
 const RULES = { loop: 'Loop', name: 'ident', place: 'Place', binding: 'Binding', instance: 'Instance' }
 
-function valueRecipe(v: ValueSyntax): Recipe {
+function itemRecipe(v: Exclude<ValueSyntax, ListSyntax>): Recipe {
   if (v.kind === 'word') return token(v.text)
   if (v.kind === 'integer') return applyRule(v.operand ? 'Primary' : 'Expr')
   if (v.kind === 'data') throw new Error('data have no text')
-  if (v.kind !== 'list') return applyRule(RULES[v.kind])
-  const list = applyRule('List', valueRecipe(v.of))
+  return applyRule(RULES[v.kind])
+}
+
+function valueRecipe(v: ValueSyntax): Recipe {
+  if (v.kind === 'loop') return applyRule('LoopGroup')
+  if (v.kind === 'name') return applyRule(v.of === 'size' ? 'ident' : 'NameGroup')
+  if (v.kind !== 'list') return itemRecipe(v)
+  if (isLoopLists(v)) return applyRule('LoopLists')
+  const list = applyRule('List', itemRecipe(v.of as Exclude<ValueSyntax, ListSyntax>))
   return v.parentheses ? ['seq', null, terminal('('), list, terminal(')')] : list
 }
+
+/** True for a parenthesised list of loops, which a group of loop nests may precede: `(a, b).(i, j)`. */
+const isLoopLists = (v: ValueSyntax): boolean => v.kind === 'list' && v.parentheses && v.of.kind === 'loop'
 
 const stepForms = (steps: readonly StepSyntax[]) =>
   steps.flatMap(({ word, forms }) =>
@@ -58,11 +69,9 @@ export function stepActions(steps: readonly StepSyntax[]): Actions {
     StepWord(node) {
       const { word, syntax } = forms.get(node.ctorName)!
       const [, ...nodes] = node.children
-      return {
-        kind: 'step',
-        word,
-        args: readArguments(syntax, nodes, { step: spanOf(node), lists: new Map() }),
-      }
+      const args = readArguments(syntax, nodes, { step: spanOf(node), lists: new Map() })
+      checkGroups(args)
+      return { kind: 'step', word, args }
     },
   }
 }
@@ -77,7 +86,7 @@ interface ReadContext {
 const arity = (s: Syntax): number => {
   if (typeof s === 'string') return 1
   if ('optional' in s) return s.optional.reduce((n, x) => n + arity(x), 0)
-  return s.value.kind === 'list' && s.value.parentheses ? 3 : 1
+  return s.value.kind === 'list' && s.value.parentheses && !isLoopLists(s.value) ? 3 : 1
 }
 
 /** The step arguments in the parse nodes of a syntax. */
@@ -93,13 +102,21 @@ function readArguments(syntax: readonly Syntax[], nodes: readonly Node[], cx: Re
       return [
         {
           field,
-          value: v.kind === 'list' ? readList(field, v, ownNodes, keyword, cx) : readValue(v, ownNodes[0]!),
+          value: v.kind === 'list' ? readList(field, v, ownNodes, keyword, cx) : readGroup(v, ownNodes[0]!),
         },
       ]
     }
     const optionalNodes = ownNodes.flatMap((n) => n.children)
     return optionalNodes.length > 0 ? readArguments(s.optional, optionalNodes, cx) : []
   })
+}
+
+/** A value, or a group of values. */
+function readGroup(v: Exclude<ValueSyntax, ListSyntax>, node: Node): StepValue {
+  if (v.kind === 'loop') return get<StepValue>(node)
+  if (v.kind !== 'name' || v.of === 'size') return readValue(v, node)
+  const names = get<Ident[]>(node).map((name): StepValue => ({ kind: 'name', of: v.of, name }))
+  return groupOf(names, spanOf(node))
 }
 
 function readValue(v: Exclude<ValueSyntax, ListSyntax>, node: Node): StepValue {
@@ -122,14 +139,23 @@ function readValue(v: Exclude<ValueSyntax, ListSyntax>, node: Node): StepValue {
 /** @param keyword the keyword before the list */
 function readList(
   field: string,
-  { of: operands, parentheses, what, count }: ListSyntax,
+  syntax: ListSyntax,
   nodes: readonly Node[],
   keyword: Node | undefined,
   { step, lists }: ReadContext,
 ): StepValue {
-  const items = nodes[parentheses ? 1 : 0]!.asIteration().children.map((n) =>
-    readValue(operands as Exclude<ValueSyntax, ListSyntax>, n),
-  )
+  const { of: operands, parentheses, what, count } = syntax
+  const value: StepValue = isLoopLists(syntax)
+    ? get<StepValue>(nodes[0]!)
+    : {
+        kind: 'list',
+        parentheses,
+        items: nodes[parentheses ? 1 : 0]!.asIteration().children.map((n) =>
+          readValue(operands as Exclude<ValueSyntax, ListSyntax>, n),
+        ),
+      }
+  const [one] = value.kind === 'group' ? value.items : [value]
+  const items = one?.kind === 'list' ? one.items : []
   const span = between(spanOf(keyword ?? nodes[0]!), spanOf(nodes.at(-1)!))
   const itemList = { what, length: items.length, span }
   lists.set(field, itemList)
@@ -138,5 +164,5 @@ function readList(
   const names = items.flatMap((x) => (x.kind === 'name' && x.of === 'new loop' ? [x.name] : []))
   if (names.length > 0 && expectedCount !== undefined) checkNewNames(names, expectedCount, step)
   else if (relatedList) checkSameLength(relatedList, itemList)
-  return { kind: 'list', parentheses, items }
+  return value
 }

@@ -219,5 +219,26 @@ function valueDoc(v: StepValue): Doc {
       const items = v.items.map(valueDoc)
       return v.parentheses ? tuple(items) : group(nest(commaSeparated(items)))
     }
+    case 'group':
+      return groupOfValues(v.items)
   }
+}
+
+/** A group of values: `(S, T)`, `(a.i, b.j)`, or with the common part once: `(a, b).i`, `(a, b).(i, j)`. */
+function groupOfValues(items: readonly StepValue[]): Doc {
+  const [first] = items
+  if (first?.kind === 'binding')
+    return [groupOfLoops(items.map((v) => (v as typeof first).loop)), ` to ${first.to}`]
+  if (first?.kind === 'loop') return groupOfLoops(items.map((v) => (v as typeof first).loop))
+  if (first?.kind !== 'list') return tuple(items.map(valueDoc))
+  const loopsOf = (v: StepValue): readonly LoopRef[] =>
+    (v as typeof first).items.flatMap((x) => (x.kind === 'loop' ? [x.loop] : []))
+  const nests = items.map((v) => loopsOf(v)[0]!.nest!.name)
+  return [tuple(nests), '.', tuple(loopsOf(first).map((l) => l.name.name))]
+}
+
+function groupOfLoops(loops: readonly LoopRef[]): Doc {
+  const { name } = loops[0]!
+  const inNests = loops.every((l) => l.nest && l.name.name === name.name)
+  return inNests ? [tuple(loops.map((l) => l.nest!.name)), `.${name.name}`] : tuple(loops.map(printLoop))
 }

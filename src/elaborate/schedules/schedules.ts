@@ -1,4 +1,5 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { writtenOut } from '../../ast/parse/step-groups.ts'
 import { mayDeriveFrom, mayNameAxisArray } from '../../ir/coordinates/derived-names.ts'
 import type { AnyFormat, FormatParam } from '../../ir/formats/format.ts'
 import { tablesOf } from '../../ir/formats/format-tables.ts'
@@ -15,14 +16,15 @@ export function elaborateSchedule(s: Ast.Schedule, r: Resolve, path: readonly Of
   const before = report.count
   const params = scheduleParams(s, report)
   const walk = new StepWalk(s, r, path, new Set(params.map((p) => p.name)))
-  walk.steps(s.steps, [])
+  const steps = writtenOut(s.steps)
+  walk.steps(steps, [])
   if (report.count > before) return null
   const { formats, uses, memories, instrs } = walk
   return {
     kernel: s.kernel.name,
     name: s.name.name,
     params,
-    steps: s.steps,
+    steps,
     formats,
     uses,
     memories,

@@ -1,5 +1,7 @@
 /** Elaboration of search spaces: their decisions, conditions and steps. */
+
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { writtenOut } from '../../ast/parse/step-groups.ts'
 import { print, printGroup, printParts, printStep } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
@@ -142,8 +144,10 @@ class Elaboration {
       if (s.kind === 'either') return [this.#either(s)]
       const decided = s.kind === 'as' && !s.parts[1] ? this.#declared.get(s.parts[0]!.format.name) : undefined
       if (s.kind === 'as' && decided) return [this.#applied(s, decided)]
-      this.#walk.steps([s], [])
-      return [{ kind: 'step', step: s, numbers: this.#numbers.mentionedIn(s) }]
+      return writtenOut([s]).map((step): SpaceStep => {
+        this.#walk.steps([step], [])
+        return { kind: 'step', step, numbers: this.#numbers.mentionedIn(step) }
+      })
     })
   }
 
