@@ -14,10 +14,10 @@ import { type Diagnostic, fail, type Source } from './ast/diagnostics/diagnostic
 import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage } from './ast/imports/resolve-path.ts'
-import { createCpuDevice } from './runtime/cpu.ts'
+import { createCpuDevice } from './runtime/cpu/device.ts'
 import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
-import { createWebGpuDevice } from './runtime/webgpu.ts'
+import { createWebGpuDevice } from './runtime/webgpu/device.ts'
 
 export type { ScheduleCandidate } from './api/auto-schedule/schedule-candidates.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled/compiled.ts'

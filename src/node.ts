@@ -124,7 +124,7 @@ export const devices = {
   webgpu: async (options: NodeWebGpuOptions = {}): Promise<Device> => {
     const own = ['adapter', 'robustness', 'toggles'] as const
     expectOptions('devices.webgpu', options, [...own, 'powerPreference', 'forceFallbackAdapter', 'features'])
-    const { createNodeWebGpu } = await import('./runtime/webgpu-node.ts')
+    const { createNodeWebGpu } = await import('./runtime/webgpu/node.ts')
     return createNodeWebGpu(options)
   },
   cuda: async (options: CudaOptions = {}): Promise<Device> => {

@@ -104,10 +104,10 @@ test('files are written by `replace-file.ts` only', () => {
     'src/io/node-files.ts': ['open'],
     'src/io/package/program-text.ts': ['open'],
     // a last message on standard error,
-    'src/cli/io.ts': ['writeSync'],
+    'src/cli/output/io.ts': ['writeSync'],
     // folders that appear whole,
     'src/cli/prune/folder.ts': ['renameSync'],
-    'src/runtime/swiftshader.ts': ['renameSync', 'writeFileSync'],
+    'src/runtime/webgpu/swiftshader.ts': ['renameSync', 'writeFileSync'],
     // locks, which are not outputs.
     'src/search/measuring/device-lock.ts': ['link', 'rename', 'writeFile'],
   }

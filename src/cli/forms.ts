@@ -9,7 +9,7 @@ import { chipOf } from '../io/package/calibrations.ts'
 import { processorName } from '../io/package/processor-key.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { otherChip } from '../search/ranking/cost-model.ts'
-import { ms } from './figures.ts'
+import { ms } from './output/figures.ts'
 
 export type Form = ScheduleCandidate<Kernel>
 

@@ -2,14 +2,14 @@
 
 import { readFile, stat } from 'node:fs/promises'
 import { version } from '../io/package/package.ts'
-import { parseArgs } from './args.ts'
-import { type CommandSpec, longName } from './command.ts'
-import { EXIT, failureJson, showFailure } from './failure.ts'
-import { helpOf, overview } from './help.ts'
-import { type Io, withProgress } from './io.ts'
-import { standardStream, writeText } from './outputs.ts'
-import { checkPaths } from './paths.ts'
-import { rejectUsage, UsageError } from './usage.ts'
+import { parseArgs } from './arguments/args.ts'
+import { type CommandSpec, longName } from './arguments/command.ts'
+import { helpOf, overview } from './arguments/help.ts'
+import { checkPaths } from './arguments/paths.ts'
+import { rejectUsage, UsageError } from './arguments/usage.ts'
+import { EXIT, failureJson, showFailure } from './output/failure.ts'
+import { type Io, withProgress } from './output/io.ts'
+import { standardStream, writeText } from './output/outputs.ts'
 import { handleVersionFlag } from './version.ts'
 
 /** Commands, loaded on demand with their dependencies. */

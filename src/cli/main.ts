@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { oldNodeMessage } from '../io/package/package.ts'
-import { processIo } from './io.ts'
+import { processIo } from './output/io.ts'
 import { handleVersionFlag } from './version.ts'
 
 /** `index.ts` bundled with its imports. */

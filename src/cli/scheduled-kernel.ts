@@ -16,11 +16,11 @@ import { readProgramText, rootedIn, shippedText } from '../io/package/program-te
 import { programTrees } from '../io/package/program-trees.ts'
 import { isRefusedByDevice } from '../run/compile/device-limits.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
-import type { Call } from './command.ts'
-import { checkSources } from './paths.ts'
+import type { Call } from './arguments/command.ts'
+import { checkSources } from './arguments/paths.ts'
+import { argumentsOf, type ScheduleCall } from './arguments/schedule-call.ts'
+import { rejectUsage } from './arguments/usage.ts'
 import { checkNames, sizeOptions } from './run/bind-options.ts'
-import { argumentsOf, type ScheduleCall } from './schedule-call.ts'
-import { rejectUsage } from './usage.ts'
 
 /** Reads and elaborates a program with its imports, under the trust options of the call. */
 export async function loadFile(path: string, call: Call): Promise<SptProgram> {

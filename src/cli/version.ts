@@ -1,5 +1,5 @@
 import { version } from '../io/package/package.ts'
-import type { Io } from './io.ts'
+import type { Io } from './output/io.ts'
 
 /** Prints the version if the first word requests it, without loading the commands. */
 export function handleVersionFlag(first: string | undefined, io: Io): boolean {

@@ -8,14 +8,14 @@ import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { allAxesOf, writersIn } from '../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../ir/expressions/expr.ts'
 import { isFloat } from '../ir/values/dtype.ts'
-import type { OnReduce } from './cells.ts'
-import { compileBody, type Restriction } from './compile-statements.ts'
-import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs-and-results.ts'
-import { bindInputs, callerAxes, type ReferenceState } from './place-tensors.ts'
-import { coordinatesOf, resultOf, roundElements, type Tensor } from './reference-buffers.ts'
-import { isTranslated, membership, toCallerAxes } from './reformatted-tensors.ts'
+import { compileBody, type Restriction } from './evaluation/compile-statements.ts'
+import type { OnReduce } from './tensors/cells.ts'
+import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './tensors/inputs-and-results.ts'
+import { bindInputs, callerAxes, type ReferenceState } from './tensors/place-tensors.ts'
+import { coordinatesOf, resultOf, roundElements, type Tensor } from './tensors/reference-buffers.ts'
+import { isTranslated, membership, toCallerAxes } from './tensors/reformatted-tensors.ts'
 
-export type { OnReduce } from './cells.ts'
+export type { OnReduce } from './tensors/cells.ts'
 export type {
   RefCoords,
   RefDense,
@@ -28,7 +28,7 @@ export type {
   RefSparseResult,
   RefStructure,
   RefTensor,
-} from './inputs-and-results.ts'
+} from './tensors/inputs-and-results.ts'
 
 /**
  * Runs a kernel on the caller's tensors. Values are float64, or exact integers that wrap to their buffer's type.

@@ -23,7 +23,7 @@ import {
   type RefStructure,
   type RefTensor,
   structuresOf,
-} from './inputs-and-results.ts'
+} from './tensors/inputs-and-results.ts'
 
 export interface Sampling {
   readonly axis: string

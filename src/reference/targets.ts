@@ -1,12 +1,12 @@
 /** Targets of writes, as closures. */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Load } from '../ir/expressions/expr.ts'
-import { compileAddress, tensorOf } from './address.ts'
-import { undecidedIndex } from './bounded.ts'
-import type { Context, Scope } from './cells.ts'
-import { compileExpr } from './compile-expressions.ts'
 import { type Bounds, undecide } from './error.ts'
-import { spanOf } from './reference-buffers.ts'
+import { undecidedIndex } from './evaluation/bounded.ts'
+import { compileExpr } from './evaluation/compile-expressions.ts'
+import { compileAddress, tensorOf } from './tensors/address.ts'
+import type { Context, Scope } from './tensors/cells.ts'
+import { spanOf } from './tensors/reference-buffers.ts'
 
 export interface Target {
   readonly data: Float64Array

@@ -4,9 +4,6 @@ import type { Reduce1 } from '../ir/coordinates/stage1.ts'
 import { computeType, type Dtype, isFloat } from '../ir/values/dtype.ts'
 import { isBuiltinReducer } from '../ir/values/monoid.ts'
 import { arithmetic, wrap } from '../ir/values/numeric.ts'
-import { compileBounded } from './bounded.ts'
-import type { Cell, Context, Scope, Thunk } from './cells.ts'
-import { compileExpr } from './compile-expressions.ts'
 import {
   type Bounds,
   binaryMonotoneError,
@@ -16,7 +13,10 @@ import {
   roundedError,
   UNDECIDED,
 } from './error.ts'
+import { compileBounded } from './evaluation/bounded.ts'
+import { compileExpr } from './evaluation/compile-expressions.ts'
 import { compileTarget, type Target } from './targets.ts'
+import type { Cell, Context, Scope, Thunk } from './tensors/cells.ts'
 
 type Run = () => void
 

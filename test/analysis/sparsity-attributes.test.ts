@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { refusal } from '../support/refusal.ts'
 
 const kernel = (body: string, more = '', type = 'f32', format = '') =>

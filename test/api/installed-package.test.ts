@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest'
 import { load as loadAnywhere } from '../../src/index.ts'
 import { oldNodeMessage } from '../../src/io/package/package.ts'
 import { coords, devices, load, readTensor, SptError } from '../../src/node.ts'
-import { findArchive } from '../../src/runtime/swiftshader.ts'
+import { findArchive } from '../../src/runtime/webgpu/swiftshader.ts'
 import { Folder, spt } from '../cli/support.ts'
 
 const folder = new Folder()

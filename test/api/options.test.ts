@@ -4,7 +4,7 @@ import { dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import * as browser from '../../src/index.ts'
 import * as api from '../../src/node.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 
 const kernel = (size: string, buffer: string, out: string): string => `
 kernel k(${size}: size) {

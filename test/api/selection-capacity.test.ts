@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Device, dense, devices, load, type PreparedKernel } from '../../src/node.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
 import { costly } from '../support/cases.ts'
 import { errorOf } from './support.ts'

@@ -9,7 +9,7 @@ import {
   load,
   type PreparedKernel,
 } from '../../src/node.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { LIVE, matrix } from '../properties/live-gen.ts'
 import { numbers, parameters } from '../properties/property-cases.ts'
 import { Choices } from '../support/choices.ts'

@@ -11,7 +11,7 @@ import {
   type PreparedKernel,
   type SptProgram,
 } from '../../src/node.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
 import { runs } from '../support/cases.ts'
 import { asHardware } from '../support/hardware.ts'

@@ -1,7 +1,7 @@
 /** Updates of one element by many threads at once, for every element type and reducer. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
-import { packAtomics } from '../../src/backends/vector-atomics.ts'
+import { packAtomics } from '../../src/backends/vectors/vector-atomics.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'

@@ -1,7 +1,7 @@
 /** Where arrays of shared memory lie: apart while both are in use, and with a barrier between where not. */
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { allocateShared } from '../../src/backends/shared-memory-liveness.ts'
+import { allocateShared } from '../../src/backends/memory/shared-memory-liveness.ts'
 import { bool, builtin, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
 import { accessesOf } from '../../src/ir/statements/accesses.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/statements/loops.ts'

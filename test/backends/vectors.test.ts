@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
-import { vectorAccesses, type Widths } from '../../src/backends/vectorize-accesses.ts'
+import { vectorAccesses, type Widths } from '../../src/backends/vectors/vectorize-accesses.ts'
 import {
   add,
   builtin,

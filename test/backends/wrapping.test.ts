@@ -1,7 +1,7 @@
 /** Integers wrap at 32 bits wherever a kernel computes values, and keep their signs. */
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { sample } from '../support/cases.ts'
 import { assembled, noNvcc } from '../support/nvcc.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { coords } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { Random, randomCoords } from '../../src/run/bind/sources/random-tensors.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 
 const kernel = (role: string, over = 'u'): string => `

@@ -8,7 +8,7 @@ import { npyChunks } from '../../src/io/numpy/npy-write.ts'
 import { readEdges } from '../../src/io/text/edges.ts'
 import { readMatrixMarket } from '../../src/io/text/matrix-market.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { ValueArray } from '../../src/storage/tensor.ts'
 import { decoder } from '../../src/storage/values.ts'
 

@@ -2,7 +2,7 @@
 import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/index.ts'
-import { withProgress } from '../../src/cli/io.ts'
+import { withProgress } from '../../src/cli/output/io.ts'
 import { densePart, readTensor, safetensorsChunks, writeFile, writeTensor } from '../../src/io/index.ts'
 import { PreparedKernel } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'

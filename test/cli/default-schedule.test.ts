@@ -1,7 +1,7 @@
 /** What runs when nobody asks for a schedule is legal, on the device that it runs on. */
 import { afterAll, expect, test } from 'vitest'
 import { type Device, load } from '../../src/node.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { Folder, spt } from './support.ts'
 
 const RED = `kernel red(n: size) {

@@ -1,6 +1,6 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
-import { count } from '../../src/cli/figures.ts'
+import { count } from '../../src/cli/output/figures.ts'
 
 property.prop([fc.oneof(fc.maxSafeInteger(), fc.integer({ min: -2000, max: 2000 }), fc.double())])(
   'counts are written as the locale writes them',

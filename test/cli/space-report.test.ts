@@ -1,6 +1,6 @@
 /** What `spt show --space` says of spaces whose points are rare: what a search would. */
 import { describe, expect, test } from 'vitest'
-import { spaceReport } from '../../src/cli/run/space-report.ts'
+import { spaceReport } from '../../src/cli/tune/space-report.ts'
 import { load } from '../../src/node.ts'
 import type { KernelSpace, Point } from '../../src/search/types.ts'
 

@@ -35,7 +35,7 @@ function script(): Promise<string> {
   folder.file('package.json', readFileSync('package.json'))
   bundle ??= bundled(
     `import { main } from './src/cli/index.ts'
-import { processIo } from './src/cli/io.ts'
+import { processIo } from './src/cli/output/io.ts'
 process.exitCode = await main(process.argv.slice(2), processIo())`,
     folder.at('spt.mjs'),
   )

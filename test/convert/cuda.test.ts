@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { convert } from '../../src/api/resident/resident.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { releaseConversions, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import { TUNINGS } from '../../src/storage/engines/device/tuning.ts'

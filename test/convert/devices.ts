@@ -1,9 +1,9 @@
 /** The devices that conversions are tried on here. */
 
 import { afterAll, beforeAll } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { releaseConversions } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import type { Tuning } from '../../src/storage/engines/device/tuning.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { convert } from '../../src/api/resident/resident.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { releaseConversions, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'

@@ -1,7 +1,7 @@
 /** Explanations of prepared kernels: what the device tells, what is measured, and that nothing is lost by it. */
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { fakeDevice } from '../runtime/cuda-fake.ts'
 
 const program = await load(`

@@ -20,7 +20,7 @@ import type { Dtype } from '../../src/ir/values/dtype.ts'
 import type { MathFn } from '../../src/ir/values/math.ts'
 import type { BinaryOp } from '../../src/ir/values/ops.ts'
 import { rounding } from '../../src/ir/values/rounding.ts'
-import { compileExpr } from '../../src/reference/compile-expressions.ts'
+import { compileExpr } from '../../src/reference/evaluation/compile-expressions.ts'
 import { runs } from '../support/cases.ts'
 import { convert, isWhole, nearest, plain } from '../support/plain-evaluator.ts'
 

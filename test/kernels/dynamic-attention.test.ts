@@ -1,8 +1,8 @@
 /** Attention over blocks and columns that are found in each run: none, all, some, and other ones in each run of a prepared kernel. */
 import { afterAll, expect, test } from 'vitest'
 import { type CompiledKernel, type Device, dense, load } from '../../src/node.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { isTurnOf, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { halves, type KernelCase, kernelSuite, normals } from '../support/kernels.ts'

@@ -1,8 +1,8 @@
 /** Attention over packed sequences: wherever they end, and however many there are. */
 import { expect, test } from 'vitest'
 import { dense, load } from '../../src/node.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { isTurnOf, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { halves, type KernelCase, kernelSuite, normals } from '../support/kernels.ts'

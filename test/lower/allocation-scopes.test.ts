@@ -9,7 +9,7 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 
 const PROGRAM = parseProgram(`

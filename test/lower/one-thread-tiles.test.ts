@@ -1,7 +1,7 @@
 /** Tiles of a declared memory that one thread holds alone: by its map, whatever that is, or refused. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { refusal } from '../support/refusal.ts'
 
 const text = (memory: string, steps: string): string => `

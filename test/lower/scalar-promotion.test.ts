@@ -4,7 +4,7 @@ import type { SptProgram } from '../../src/api/programs/program.ts'
 import { emit } from '../../src/backends/emit.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
 import { coords, dense, type Kernel, load } from '../../src/node.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
 
 const program = (type: string, more: string, body: string): Promise<SptProgram> => {

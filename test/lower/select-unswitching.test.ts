@@ -1,7 +1,7 @@
 /** Selections whose condition no iteration changes become branches around the elements, where one arm asks more than the other. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 
 const text = (condition: string, allowed: string, steps: string): string => `
 kernel k(m: size, n: size, c: i32) {

@@ -1,9 +1,9 @@
 /** Tensors that are entered by coordinates, and those by whose coordinates, in formats: the result is that of the reference, or refused. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { attachedAxes } from '../support/attached-gen.ts'
 import { SEED } from '../support/cases.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'

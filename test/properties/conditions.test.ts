@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { costly, LONG } from '../support/cases.ts'
 import { conditional } from '../support/condition-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'

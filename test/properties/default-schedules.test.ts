@@ -1,7 +1,7 @@
 /** Default schedules: every kernel has one, after any steps, and computes with it what the reference computes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
 

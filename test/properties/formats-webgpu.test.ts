@@ -1,7 +1,7 @@
 /** The property of formats on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
 import { afterAll, beforeAll, test } from 'vitest'
 import type { Device } from '../../src/runtime/device.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { SEED } from '../support/cases.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
 import { agreeInParallel } from './property-cases.ts'

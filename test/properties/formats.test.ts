@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { SEED } from '../support/cases.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { inPlace } from '../support/in-place-gen.ts'
 import { schedule, sharing } from '../support/schedule-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'

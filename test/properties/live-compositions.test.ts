@@ -8,9 +8,9 @@ import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
 import {
   compiled,

@@ -1,7 +1,7 @@
 /** Dense tensors over axes that others are over, in formats, under default schedules on WebGPU. */
 import { afterAll, beforeAll, test } from 'vitest'
 import type { Device } from '../../src/runtime/device.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'
 import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { codeOf, deviceSuite } from '../support/device-suite.ts'
 import { JS_TEXTS } from '../support/js-texts.ts'
 import { workSuite } from './work-suite.ts'

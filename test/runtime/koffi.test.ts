@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { hasDeepStacks, loadKoffi } from '../../src/runtime/koffi.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 
 test('after WebGPU has made calls', async () => {
   const device = await createNodeWebGpu()

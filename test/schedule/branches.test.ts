@@ -1,6 +1,6 @@
 /** Statements in both branches of a condition that write one element: iterations stay apart. */
 import { expect, test } from 'vitest'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../properties/agree.ts'
 import { compilationOf } from './coords/apply.ts'
 import { FORMATS } from './coords/formats.ts'

@@ -6,7 +6,7 @@ import { parseFormatExpression } from '../../src/elaborate/index.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { runs } from '../support/cases.ts'
 
 const program = await load('kernels/attention.spt')

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
-import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 
 const kernel = parseProgram(`
 kernel columns(m: size, n: size, d: size) {

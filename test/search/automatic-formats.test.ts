@@ -12,7 +12,7 @@ import {
   type Tensor,
   Workspace,
 } from '../../src/node.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { runs } from '../support/cases.ts'
 import { asHardware } from '../support/hardware.ts'
 

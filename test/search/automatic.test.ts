@@ -21,7 +21,7 @@ import {
   Workspace,
 } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
-import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { predictor, useCostModel } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'

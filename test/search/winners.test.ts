@@ -1,7 +1,7 @@
 /** What tuning gives is what was measured, when it is compiled and when its text is read back. */
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { Call } from '../../src/cli/command.ts'
+import { Call } from '../../src/cli/arguments/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
 import { coords, load } from '../../src/node.ts'

@@ -5,7 +5,7 @@ import {
   type RefInputs,
   type RefResult,
   type RefTensor,
-} from '../../src/reference/inputs-and-results.ts'
+} from '../../src/reference/tensors/inputs-and-results.ts'
 
 type Dims = readonly Pick<TensorDimension, 'tensor' | 'dimension'>[]
 

@@ -8,7 +8,7 @@ import {
 } from '../../cost-model/learned/trained-models.ts'
 import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.ts'
 import type { Var } from '../../ir/expressions/expr.ts'
-import { CPU_FEATURES } from '../../runtime/cpu.ts'
+import { CPU_FEATURES } from '../../runtime/cpu/device.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'
 import { expectArgument, expectEach, isRecord } from '../inputs/argument-checks.ts'
 

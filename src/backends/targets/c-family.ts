@@ -1,7 +1,7 @@
 /** Spellings shared by C and CUDA C++. */
 import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
 import { decimal } from '../../ir/values/rounding.ts'
-import type { MathCall, Spellings } from '../spellings.ts'
+import type { MathCall, Spellings } from '../print/spellings.ts'
 import { REGISTER } from './cuda/elements.ts'
 
 const suffix = (dtype: Dtype): string => (dtype === 'f64' ? '' : 'f')

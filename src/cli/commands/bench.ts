@@ -1,7 +1,7 @@
 import { folderAt } from '../../io/node-files.ts'
-import type { CommandSpec } from '../command.ts'
-import { EXIT } from '../failure.ts'
-import { rejectUsage } from '../usage.ts'
+import type { CommandSpec } from '../arguments/command.ts'
+import { rejectUsage } from '../arguments/usage.ts'
+import { EXIT } from '../output/failure.ts'
 
 const MAX_MINUTES = 24 * 60
 

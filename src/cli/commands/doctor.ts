@@ -3,8 +3,8 @@ import { version } from '../../io/package/package.ts'
 import { processorName } from '../../io/package/processor-key.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
 import { calibrationOf, readStored } from '../../search/calibrate/stored.ts'
-import type { Call, CommandSpec } from '../command.ts'
-import { EXIT } from '../failure.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { EXIT } from '../output/failure.ts'
 
 export const doctor: CommandSpec = {
   name: 'doctor',
@@ -21,7 +21,7 @@ export const doctor: CommandSpec = {
   async run(call) {
     readStored()
     const [{ reportWebGpu }, { reportCuda }] = await Promise.all([
-      import('../../runtime/webgpu-node.ts'),
+      import('../../runtime/webgpu/node.ts'),
       import('../../runtime/cuda/index.ts'),
     ])
     const reports = [reportCpu(), await reportWebGpu(), await reportCuda()].map((r) =>

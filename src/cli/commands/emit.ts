@@ -15,14 +15,15 @@ import { binary, type Expr } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Clear, Launch, Plan } from '../../ir/statements/loops.ts'
-import type { Call, CommandSpec } from '../command.ts'
-import { EXIT } from '../failure.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
+import { checkSources } from '../arguments/paths.ts'
+import { scheduleCall } from '../arguments/schedule-call.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
-import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../options.ts'
-import { standardStream } from '../outputs.ts'
-import { checkSources } from '../paths.ts'
+import { EXIT } from '../output/failure.ts'
+import { standardStream } from '../output/outputs.ts'
 import { checkNames, declaredFiles, readInputs } from '../run/bind-options.ts'
-import { scheduleCall } from '../schedule-call.ts'
 import {
   applySchedule,
   checkSelectionInputs,
@@ -35,7 +36,6 @@ import {
   selectSchedule,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { rejectUsage } from '../usage.ts'
 
 const TARGET_LIST = orList(TARGET_NAMES)
 

@@ -8,15 +8,16 @@ import { bindInputs } from '../../run/bind/index.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
-import type { Call, CommandSpec } from '../command.ts'
-import { codeIn, explainCode } from '../error-index.ts'
-import { EXIT } from '../failure.ts'
-import { jsonNumber } from '../figures.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { BIND, DEVICE, DEVICE_PROPERTIES, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
+import { scheduleCall } from '../arguments/schedule-call.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
-import { BIND, DEVICE, DEVICE_PROPERTIES, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
+import { codeIn, explainCode } from '../output/error-index.ts'
+import { EXIT } from '../output/failure.ts'
+import { jsonNumber } from '../output/figures.ts'
 import { bindOptions, checkNames, declaredFiles, readInputs, readRemaining } from '../run/bind-options.ts'
 import { explanationText } from '../run/explain-report.ts'
-import { scheduleCall } from '../schedule-call.ts'
 import {
   applySoftwareRule,
   checkSelectionInputs,
@@ -29,7 +30,6 @@ import {
   selectSchedule,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { rejectUsage } from '../usage.ts'
 
 export const explain: CommandSpec = {
   name: 'explain',

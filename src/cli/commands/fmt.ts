@@ -4,8 +4,8 @@ import { print } from '../../ast/print/print.ts'
 import { writeFile } from '../../io/node-files.ts'
 import { readProgramText } from '../../io/package/program-text.ts'
 import { parse } from '../../schedule/steps/language.ts'
-import type { CommandSpec } from '../command.ts'
-import { EXIT, showDiagnostics } from '../failure.ts'
+import type { CommandSpec } from '../arguments/command.ts'
+import { EXIT, showDiagnostics } from '../output/failure.ts'
 
 export const fmt: CommandSpec = {
   name: 'fmt',

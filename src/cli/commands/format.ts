@@ -7,13 +7,13 @@ import { compressedBytes, lengthReport } from '../../pictures/format-figures.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
-import type { Call, CommandSpec } from '../command.ts'
-import { EXIT } from '../failure.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { TRUST } from '../arguments/options.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 import { formatOf, loadFormats, withFormatSources } from '../format/available-formats.ts'
 import { type FormatReport, reportJson, reportText } from '../format/format-report.ts'
-import { TRUST } from '../options.ts'
-import { standardStream } from '../outputs.ts'
-import { rejectUsage } from '../usage.ts'
+import { EXIT } from '../output/failure.ts'
+import { standardStream } from '../output/outputs.ts'
 
 export const format: CommandSpec = {
   name: 'format',

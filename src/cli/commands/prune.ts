@@ -9,9 +9,9 @@ import {
   prune as pruneLayers,
   renderMasks,
 } from '../../prune.ts'
-import type { Call, CommandSpec } from '../command.ts'
-import { EXIT } from '../failure.ts'
-import { jsonNumber, percent } from '../figures.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { EXIT } from '../output/failure.ts'
+import { jsonNumber, percent } from '../output/figures.ts'
 import { checkOutFolder, type OutFolder, writeFolder } from '../prune/folder.ts'
 import { checkMaskOptions, pruneWithMasks } from '../prune/given-masks.ts'
 import {

@@ -4,10 +4,10 @@ import { EXPORT_FORMATS } from '../../search/records/export.ts'
 import type { Records } from '../../search/records/index.ts'
 import { type RecordFilter, STATUSES } from '../../search/records/types.ts'
 
-import { type Call, type CommandSpec, longName } from '../command.ts'
-import { EXIT } from '../failure.ts'
-import { count } from '../figures.ts'
-import { rejectUsage } from '../usage.ts'
+import { type Call, type CommandSpec, longName } from '../arguments/command.ts'
+import { rejectUsage } from '../arguments/usage.ts'
+import { EXIT } from '../output/failure.ts'
+import { count } from '../output/figures.ts'
 
 const MAX_COUNT = 2 ** 31
 const DAY_MS = 24 * 3600 * 1000

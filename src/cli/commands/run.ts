@@ -12,11 +12,12 @@ import { allAxesOf } from '../../run/bind/sources/caller-tensors.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import type { Verification } from '../../run/verify/verify.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
-import type { Call, CommandSpec } from '../command.ts'
-import { EXIT } from '../failure.ts'
-import { size } from '../figures.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
+import { scheduleCall } from '../arguments/schedule-call.ts'
 import { type Form, formsOn } from '../forms.ts'
-import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
+import { EXIT } from '../output/failure.ts'
+import { size } from '../output/figures.ts'
 import {
   bindOptions,
   checkNames,
@@ -32,8 +33,6 @@ import { builtFormats } from '../run/built-at-run-time.ts'
 import { PhaseTimer } from '../run/phase-timer.ts'
 import { type Report, reportJson, reportText } from '../run/run-report.ts'
 import { conversions, duplicatesIn, sparseSizes } from '../run/sparse-sizes.ts'
-import { warmUp } from '../run/warm-up.ts'
-import { scheduleCall } from '../schedule-call.ts'
 import {
   applySoftwareRule,
   fixedSchedule,
@@ -45,6 +44,7 @@ import {
   withFallback,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
+import { warmUp } from '../tune/warm-up.ts'
 
 /** Bytes above which the reference computes a sample of rows, if rows are independent. */
 const SAMPLE_FROM = 2 ** 27

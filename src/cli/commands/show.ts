@@ -7,12 +7,12 @@ import { print3 } from '../../ir/print/print-stage3.ts'
 import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { Call, CommandSpec } from '../command.ts'
-import { EXIT } from '../failure.ts'
-import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../options.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
+import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
+import { argumentsOf, type ScheduleCall, scheduleCall } from '../arguments/schedule-call.ts'
+import { rejectUsage } from '../arguments/usage.ts'
+import { EXIT } from '../output/failure.ts'
 import { bindOptions, checkNames, readInputs } from '../run/bind-options.ts'
-import { DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../run/space-option.ts'
-import { argumentsOf, type ScheduleCall, scheduleCall } from '../schedule-call.ts'
 import {
   applySchedule,
   checkSelectionInputs,
@@ -23,7 +23,7 @@ import {
   selectSchedule,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { rejectUsage } from '../usage.ts'
+import { DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../tune/space-option.ts'
 
 type Stage = 1 | 2 | 3
 
@@ -215,7 +215,7 @@ async function spaceText(
   const sizes = new Map(Object.entries(selection.params ?? {}).map(([name, x]) => [name, Number(x)]))
   const tensors = await readInputs(kernel.source, files, sizes, kernel.formatInputs())
   const space = await spaceOf(call, kernel, device, { ...selection, tensors })
-  const { spaceReport } = await import('../run/space-report.ts')
+  const { spaceReport } = await import('../tune/space-report.ts')
   const label = spaceName(kernel, space)
   return spaceReport(space, label, device, surveySize, (line) => call.io.progress?.(line))
 }

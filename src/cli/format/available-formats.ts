@@ -5,7 +5,7 @@ import { chooseFormat } from '../../api/programs/format-lookup.ts'
 import { type Diagnostic, type Source, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { packagedFormatFiles } from '../../io/package/package-formats.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
-import type { Call } from '../command.ts'
+import type { Call } from '../arguments/command.ts'
 import { loadFile } from '../scheduled-kernel.ts'
 
 export interface AvailableFormats {

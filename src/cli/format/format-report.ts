@@ -3,7 +3,7 @@
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'
 import type { LengthReport, TensorReport } from '../../pictures/format-figures.ts'
-import { count, ms, percent, size } from '../figures.ts'
+import { count, ms, percent, size } from '../output/figures.ts'
 
 /** Figures of an unformatted tensor. */
 export interface PlainReport {

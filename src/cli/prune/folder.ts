@@ -7,9 +7,9 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { onProcessEnd } from '../../cache/replace-file.ts'
 import type { Chunks } from '../../io/byte-source.ts'
 import { withFileErrors, writeFile } from '../../io/node-files.ts'
-import type { PathArgument } from '../command.ts'
-import { checkWritable } from '../paths.ts'
-import { rejectUsage } from '../usage.ts'
+import type { PathArgument } from '../arguments/command.ts'
+import { checkWritable } from '../arguments/paths.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 
 export interface OutFolder {
   /** The path as typed; `resolved` follows links. */

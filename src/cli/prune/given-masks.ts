@@ -1,8 +1,8 @@
 /** Validates masks given by the user (`--masks`), and reports them like computed masks. */
 import { checkMasks } from '../../prune/layers.ts'
 import { type Layers, type Mask, type Pruned, type PruneOptions, prune } from '../../prune.ts'
-import type { Call } from '../command.ts'
-import { rejectUsage } from '../usage.ts'
+import type { Call } from '../arguments/command.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 import { CHECKABLE, type SelectedPattern } from './patterns.ts'
 
 /** Options that select masks, and have no effect on given masks. */

@@ -15,7 +15,7 @@ import { typeNamed } from '../../io/safetensors/safetensors-header.ts'
 import { unknownEnding } from '../../io/unknown-ending.ts'
 import { matches } from '../../prune/globs.ts'
 import { type Layers, type Mask, type Pruned, unionMasks } from '../../prune.ts'
-import type { Call } from '../command.ts'
+import type { Call } from '../arguments/command.ts'
 
 export interface Model {
   readonly weights: Weights

@@ -13,8 +13,8 @@ import {
   tileWise,
   vectorNOfM,
 } from '../../prune.ts'
-import type { Call, OptionSpec } from '../command.ts'
-import { rejectUsage } from '../usage.ts'
+import type { Call, OptionSpec } from '../arguments/command.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 
 const PARAMETERS = {
   granularity: ['G', 'outputs of a tile'],

@@ -17,9 +17,10 @@ import { checkSizesBeside } from '../../run/bind/sizes/bound-sizes.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/ranking/cost-model.ts'
-import type { Call, OptionSpec } from '../command.ts'
-import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
-import { parseScheduleCall, scheduleCall } from '../schedule-call.ts'
+import type { Call, OptionSpec } from '../arguments/command.ts'
+import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../arguments/options.ts'
+import { parseScheduleCall, scheduleCall } from '../arguments/schedule-call.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 import {
   applySchedule,
   fixedSchedule,
@@ -31,7 +32,6 @@ import {
   selectSchedule,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { rejectUsage } from '../usage.ts'
 
 const predictOption = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --predict: ${o.about}` })
 

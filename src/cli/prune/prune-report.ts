@@ -2,7 +2,7 @@
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { globOf } from '../../prune/globs.ts'
 import type { LayerReport, PruneReport } from '../../prune.ts'
-import { count, ms, percent, size, table } from '../figures.ts'
+import { count, ms, percent, size, table } from '../output/figures.ts'
 import type { PredictedReport } from './predict.ts'
 
 /** Maximum number of reasons shown. */

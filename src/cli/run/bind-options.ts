@@ -18,9 +18,9 @@ import { type Binding, bindingIn, bindingOf } from '../../run/bind/binding-names
 import { positionsOf, takesOffsets } from '../../run/bind/sizes/bound-offsets.ts'
 import { callerTensor, callerTensors } from '../../run/bind/sources/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { type Call, NUMBER } from '../command.ts'
-import { checkWritable } from '../paths.ts'
-import { rejectUsage } from '../usage.ts'
+import { type Call, NUMBER } from '../arguments/command.ts'
+import { checkWritable } from '../arguments/paths.ts'
+import { rejectUsage } from '../arguments/usage.ts'
 
 const NUMBER_WORDS: Readonly<Record<string, number>> = {
   inf: Number.POSITIVE_INFINITY,

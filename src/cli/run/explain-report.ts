@@ -11,8 +11,8 @@ import type {
 } from '../../run/explain/explanation.ts'
 import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf } from '../../runtime/ceilings.ts'
-import { count, ms, percent } from '../figures.ts'
 import { costModelText, type Form, formRows, predictedRow, ruleText } from '../forms.ts'
+import { count, ms, percent } from '../output/figures.ts'
 import type { ScheduledKernel } from '../scheduled-kernel.ts'
 import { summationRow } from './summation-row.ts'
 

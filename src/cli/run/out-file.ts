@@ -5,9 +5,9 @@ import { isQuotable, quotedPath } from '../../ast/imports/quoted-path.ts'
 import { inPackage } from '../../ast/imports/resolve-path.ts'
 import type { Decl, Kernel } from '../../ast/nodes/nodes.ts'
 import { locate } from '../../io/package/package.ts'
-import type { Call } from '../command.ts'
-import { standardStream } from '../outputs.ts'
-import { rejectUsage } from '../usage.ts'
+import type { Call } from '../arguments/command.ts'
+import { rejectUsage } from '../arguments/usage.ts'
+import { standardStream } from '../output/outputs.ts'
 
 /** Checks before the search that a file at `out` can import the program's declarations. @throws UsageError */
 export function checkImportable(call: Call, program: Program, out: string): void {

@@ -1,5 +1,5 @@
 /** Measures the phases of a command. Phases do not overlap and have no gaps, so their times add up to the total. */
-import type { Io } from '../io.ts'
+import type { Io } from '../output/io.ts'
 
 /** Progress texts of the phases, for terminals. */
 const PROGRESS_TEXTS = {

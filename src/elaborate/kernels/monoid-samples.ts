@@ -5,7 +5,7 @@
  */
 import { isFloat } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
-import { monoidLaws } from '../../reference/monoid-laws.ts'
+import { monoidLaws } from '../../reference/evaluation/monoid-laws.ts'
 
 const SAMPLES = 24
 

@@ -2,13 +2,13 @@
 
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
 import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { rejectSharedOverflow, sharedArrays } from '../../backends/shared-limit.ts'
-import { allocateShared } from '../../backends/shared-memory-liveness.ts'
+import { rejectSharedOverflow, sharedArrays } from '../../backends/memory/shared-limit.ts'
+import { allocateShared } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
 import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.ts'
 import type { Device } from '../../runtime/device.ts'
-import { storedBytes } from '../../runtime/widened-elements.ts'
+import { storedBytes } from '../../runtime/webgpu/widened-elements.ts'
 
 /** Bytes per element of `b` in device memory. */
 export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)

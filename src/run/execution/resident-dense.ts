@@ -1,7 +1,7 @@
 /** Dense outputs that stay on a device, where the next kernel reads them. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
-import { fromDevice, storedBytes } from '../../runtime/widened-elements.ts'
+import { fromDevice, storedBytes } from '../../runtime/webgpu/widened-elements.ts'
 import { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'

@@ -4,11 +4,11 @@
  */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgValue, Command } from '../device.ts'
-import { roundTo, wordDtype } from '../widened-elements.ts'
 import { Clears } from './clears.ts'
 import { type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
+import { roundTo, wordDtype } from './widened-elements.ts'
 
 /** A command with its bindings. */
 type BoundCommand =

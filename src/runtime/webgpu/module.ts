@@ -6,8 +6,8 @@
 import { type Diagnostic, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
 import { checkEntry, checkTarget } from '../device-checks.ts'
-import { wordDtype } from '../widened-elements.ts'
 import { firstLine, type Session } from './session.ts'
+import { wordDtype } from './widened-elements.ts'
 
 /** `GPUShaderStage.COMPUTE`, which is not a global outside browsers. */
 const COMPUTE = 0x4

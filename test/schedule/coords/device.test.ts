@@ -1,6 +1,6 @@
 /** The same through the whole pipeline: bound in the caller's coordinates, lowered, run, read back. */
 import { describe, expect, test } from 'vitest'
-import { createCpuDevice } from '../../../src/runtime/cpu.ts'
+import { createCpuDevice } from '../../../src/runtime/cpu/device.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../../properties/agree.ts'
 import { sample } from '../../support/cases.ts'
 import { compilationOf, type Data } from './apply.ts'

@@ -1,6 +1,6 @@
 /** Helper functions that C code defines on demand, for operations that the language leaves undefined or lacks. */
 import { INT_RANGE } from '../../../ir/values/dtype.ts'
-import type { Helpers } from '../../spellings.ts'
+import type { Helpers } from '../../print/spellings.ts'
 
 const inline = (text: string): string => `static inline ${text}`
 

@@ -1,5 +1,5 @@
 /** Reserved words of generated C. */
-import { reservedWords } from '../../reserved-words.ts'
+import { reservedWords } from '../../print/reserved-words.ts'
 import { HELPERS } from './helpers.ts'
 import { C } from './spellings.ts'
 

@@ -1,6 +1,6 @@
 /** Scalars and vectors in memory and registers of CUDA. Half types are 16 bits in memory and f32 in registers. */
 import { type Dtype, isHalf } from '../../../ir/values/dtype.ts'
-import type { Helpers } from '../../spellings.ts'
+import type { Helpers } from '../../print/spellings.ts'
 import { addHelper } from './helpers.ts'
 
 /** Element types in memory and in parameter lists. */

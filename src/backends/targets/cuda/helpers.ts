@@ -1,5 +1,5 @@
 /** Helper functions and types that CUDA code defines on demand. */
-import type { Helpers } from '../../spellings.ts'
+import type { Helpers } from '../../print/spellings.ts'
 
 /** Minimum and maximum that propagate NaN, unlike fminf and fmaxf. */
 const minMaxHelper = (name: 'min' | 'max', op: '<' | '>'): string =>

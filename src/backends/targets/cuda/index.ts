@@ -1,7 +1,7 @@
 /** CUDA C++: one module of kernels. */
 import { launchUses } from '../../launch-uses.ts'
 import type { Target } from '../../target.ts'
-import { vectorAccesses } from '../../vectorize-accesses.ts'
+import { vectorAccesses } from '../../vectors/vectorize-accesses.ts'
 import { cudaModule } from './module.ts'
 import { CUDA as SPELLINGS, WARP } from './spellings.ts'
 

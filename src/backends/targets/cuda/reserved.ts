@@ -1,5 +1,5 @@
 /** Reserved words of generated CUDA code. */
-import { reservedWords } from '../../reserved-words.ts'
+import { reservedWords } from '../../print/reserved-words.ts'
 import { HELPERS, MATRIX, OVERLAP } from './helpers.ts'
 import { CUDA } from './spellings.ts'
 

@@ -10,7 +10,7 @@ import {
   isHalf,
   isInt,
 } from '../../../ir/values/dtype.ts'
-import type { MathCall, Spellings } from '../../spellings.ts'
+import type { MathCall, Spellings } from '../../print/spellings.ts'
 import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter } from '../c-family.ts'
 import {
   CUDA_MEMORY,

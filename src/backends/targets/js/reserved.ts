@@ -1,5 +1,5 @@
 /** Reserved words of generated JavaScript. */
-import { reservedWords } from '../../reserved-words.ts'
+import { reservedWords } from '../../print/reserved-words.ts'
 import { HELPERS, JS } from './spellings.ts'
 
 /** Words reserved in any mode, and globals of engines. */

@@ -3,7 +3,7 @@
  * stored; i32 multiplication uses `Math.imul`.
  */
 import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
-import { type Helpers, type MathCall, SERIAL_THREADS, type Spellings } from '../../spellings.ts'
+import { type Helpers, type MathCall, SERIAL_THREADS, type Spellings } from '../../print/spellings.ts'
 
 const ARRAY: Readonly<Record<Dtype, string>> = {
   f64: 'Float64Array',

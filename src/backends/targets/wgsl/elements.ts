@@ -3,7 +3,7 @@
  * when written; f16 is native if the device supports it.
  */
 import { type Dtype, isFloat } from '../../../ir/values/dtype.ts'
-import type { BufferRef, Helpers } from '../../spellings.ts'
+import type { BufferRef, Helpers } from '../../print/spellings.ts'
 import { helperCall } from './helpers.ts'
 
 /** Vector width in elements; arrays with vector accesses are arrays of such vectors. */

@@ -1,6 +1,6 @@
 /** Helper functions that WGSL code defines on demand, for operations that the language leaves undefined or lacks. */
 import { INT_RANGE } from '../../../ir/values/dtype.ts'
-import type { Helpers } from '../../spellings.ts'
+import type { Helpers } from '../../print/spellings.ts'
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
 const saturatingCast = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {

@@ -1,8 +1,9 @@
 /** WGSL: a module for each launch. */
-import { capabilitiesOf } from '../../instr-calls.ts'
+
 import { type LaunchUse, launchUses } from '../../launch-uses.ts'
+import { capabilitiesOf } from '../../print/instr-calls.ts'
 import type { Target } from '../../target.ts'
-import { vectorAccesses } from '../../vectorize-accesses.ts'
+import { vectorAccesses } from '../../vectors/vectorize-accesses.ts'
 import { splitBranches } from './branch-splitting.ts'
 import { rejectDeepNesting, rejectF64 } from './limits.ts'
 import { wgslModules } from './module.ts'

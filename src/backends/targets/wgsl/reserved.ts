@@ -1,5 +1,5 @@
 /** Reserved words of generated WGSL. */
-import { reservedWords } from '../../reserved-words.ts'
+import { reservedWords } from '../../print/reserved-words.ts'
 import { HELPERS } from './helpers.ts'
 import { wgsl } from './spellings.ts'
 

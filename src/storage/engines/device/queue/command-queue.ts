@@ -16,7 +16,7 @@ import {
   isWord,
   storedBytes,
   WORD_BYTES,
-} from '../../../../runtime/widened-elements.ts'
+} from '../../../../runtime/webgpu/widened-elements.ts'
 import { type Coroutine, runAsync, waitFor } from '../../../columns/coroutines.ts'
 import { type Column, type LaunchSpec, write } from '../kernels/column-types.ts'
 import { store } from '../kernels/kernel-builder.ts'

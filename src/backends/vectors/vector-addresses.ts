@@ -1,0 +1,95 @@
+/** Alignment analysis: known divisors of the addresses of a launch. */
+
+import { Facts } from '../../analysis/integers/facts.ts'
+import { type Linear, linear, mapNumbers, sumExpr } from '../../analysis/integers/linear.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { buffersRead, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { Fact } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, walkStmts } from '../../ir/statements/tree.ts'
+
+export class Addresses {
+  #facts: Facts
+  /** Values of `let`s, by name. */
+  readonly #lets = new Map<string, Expr>()
+
+  /** Variables defined as sums whose terms are invariant in their scope. */
+  readonly #sums = new Map<string, Expr>()
+  readonly #expansions = new Map<Expr, Expr>()
+
+  constructor(body: Body, sizes: readonly Fact[] = []) {
+    this.#facts = new Facts({ sizes, defined: (name) => this.#lets.get(name) })
+    const written = writesOf(body)
+    walkStmts(body, (s) => {
+      if (s.kind !== 'let') return
+      this.#lets.set(s.name, s.value)
+      if (isSum(s.value) && ![...buffersRead(s.value)].some((b) => written.has(b)))
+        this.#sums.set(s.name, s.value)
+    })
+  }
+
+  /** Runs `evaluate` with the facts about sizes that the condition implies. */
+  withCondition<T>(cond: Expr, evaluate: () => T): T {
+    const outer = this.#facts
+    this.#facts = outer.where(cond)
+    const result = evaluate()
+    this.#facts = outer
+    return result
+  }
+
+  /** Facts about sizes implied by a condition. */
+  impliedFacts(cond: Expr): readonly Fact[] {
+    return this.#facts.multiples(cond)
+  }
+
+  /** Linear form of an address; names defined as sums, or as multiples of sums, are expanded. */
+  sum(e: Expr): Linear {
+    return linear(this.#expand(e))
+  }
+
+  #expand(e: Expr): Expr {
+    const expandVariable = (x: Expr): Expr | undefined => {
+      const value = x.kind === 'var' ? this.#sums.get(x.name) : undefined
+      return value && this.#expand(value)
+    }
+    return rewriteExpr(e, expandVariable, this.#expansions)
+  }
+
+  /**
+   * Index of the vector of `width` elements at an address, without a division; undefined unless every term is divisible by
+   * `width`.
+   */
+  vectorIndex(e: Expr, width: number): Expr | undefined {
+    const sum = this.sum(e)
+    const isDivisible = (n: number): boolean => n % width === 0
+    if (![sum.constant, ...[...sum.terms.values()].map((t) => t.coefficient)].every(isDivisible))
+      return undefined
+    return sumExpr(mapNumbers(sum, (n) => n / width))
+  }
+
+  /** Largest known divisor of the terms of an address, without its constant; 0 for no terms. */
+  alignment(base: Linear): number {
+    return this.#facts.divisorOfTerms(base)
+  }
+}
+
+/** Width of vectors in elements. */
+const VECTOR = 4
+
+/** Buffers whose elements are stored individually in a version for other sizes, where threads may share a vector. */
+export function elementwiseStored(body: Body, addresses: Addresses, inElse = false): ReadonlySet<string> {
+  const out = new Set<string>()
+  for (const s of body) {
+    if (s.kind === 'store' && inElse && addresses.alignment(addresses.sum(s.index[0]!)) % VECTOR !== 0)
+      out.add(s.buffer)
+    const impliesFacts = s.kind === 'if' && addresses.impliedFacts(s.cond).length > 0
+    for (const [k, b] of bodiesOf(s).entries())
+      for (const name of elementwiseStored(b, addresses, inElse || (impliesFacts && k === 1))) out.add(name)
+  }
+  return out
+}
+
+const isSum = (e: Expr): boolean =>
+  e.kind === 'binary' &&
+  e.dtype === 'i32' &&
+  (e.op === 'add' || e.op === 'sub' || (e.op === 'mul' && (e.a.kind === 'const' || e.b.kind === 'const')))

@@ -1,0 +1,299 @@
+/**
+ * SLP vectorisation of loads and stores (superword-level parallelism; Larsen and Amarasinghe, PLDI 2000). Invariant: accesses of
+ * straight-line code to neighbouring elements of a buffer are one aligned access of up to 16 bytes. It runs just before
+ * printing, for targets with vector accesses. Buffers are aligned to 16 bytes.
+ *
+ * Alignment of an address is derived from its terms: constants, unrolled lanes, and facts about sizes, which schedules require or
+ * enclosing conditions imply.
+ */
+
+import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
+import { type Linear, linearKey } from '../../analysis/integers/linear.ts'
+import { add, type Expr, int, type Load, load, mul, variable } from '../../ir/expressions/expr.ts'
+import { buffersRead, children, isLazy, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { Buffer, Launch, Plan, Stmt, Store } from '../../ir/statements/loops.ts'
+import { define, vectorLoad, vectorStore } from '../../ir/statements/statement-builders.ts'
+import {
+  type Body,
+  bodiesOf,
+  exprsOf,
+  hasBarrier,
+  mapExprs,
+  walkStmts,
+  withBodies,
+} from '../../ir/statements/tree.ts'
+import { type Element, MemoryVersions } from '../memory/memory-versions.ts'
+import { Addresses, elementwiseStored } from './vector-addresses.ts'
+import { type Neighbours, packAtomics } from './vector-atomics.ts'
+
+/** Permitted widths of vector accesses to a buffer in elements, largest first; empty if it must be accessed by element. */
+export interface Widths {
+  readonly widths: (buffer: Buffer) => readonly number[]
+  /** Permitted widths of atomic updates by a reducer. */
+  readonly atomicWidths: (buffer: Buffer, reducer: string) => readonly number[]
+  /**
+   * True if arrays hold vectors, so that a store may write the complete vector (WGSL, "Memory Locations"). Such an array is
+   * not vectorised if a version for other sizes stores single elements of vectors shared between threads.
+   */
+  readonly storesVectors?: boolean | undefined
+  /** Pairs of narrow elements share a register, so two stored elements become one word. */
+  readonly instructions?: object | undefined
+  /** A select evaluates both operands on the target, so its loads do not prevent a vector load. */
+  readonly eagerOps?: object | undefined
+}
+
+export function vectorAccesses(plan: Plan, widths: Widths): Plan {
+  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorizeLaunch(s, plan, widths) : s))
+  return steps.every((s, k) => s === plan.steps[k]) ? plan : { ...plan, steps }
+}
+
+function vectorizeLaunch(launch: Launch, plan: Plan, widths: Widths): Launch {
+  let body = new Vectorizer(launch, plan, widths).body(launch.body)
+  if (widths.storesVectors && body !== launch.body) {
+    const elementwise = elementwiseStored(launch.body, new Addresses(launch.body, plan.facts))
+    const restricted: Widths = { ...widths, widths: (b) => (elementwise.has(b.name) ? [] : widths.widths(b)) }
+    if (elementwise.size > 0) body = new Vectorizer(launch, plan, restricted).body(launch.body)
+  }
+  return body === launch.body ? launch : { ...launch, body }
+}
+
+interface Group {
+  readonly base: Linear
+  readonly elements: Map<number, { readonly load: Load; readonly first: number }>
+}
+
+/**
+ * Loaded elements by `key constant`: the name of the element, and the statement before which it is loaded. Earlier statements,
+ * which read the element only under a condition, keep their own loads.
+ */
+type NamedElements = Map<string, { readonly element: Expr; readonly from: number }>
+
+class Vectorizer {
+  readonly #buffers: Map<string, Buffer>
+  readonly #widths: Widths
+  readonly #addresses: Addresses
+  #count = 0
+  readonly #written: ReadonlySet<string>
+  /** Reducers of atomic updates, by buffer. */
+  readonly #atomic = new Map<string, Set<string>>()
+
+  /** Arrays that instructions access by name, so that they remain arrays of elements. */
+  readonly #instrArrays = new Set<string>()
+
+  constructor(launch: Launch, plan: Plan, widths: Widths) {
+    this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
+    this.#widths = widths
+    this.#addresses = new Addresses(launch.body, plan.facts)
+    this.#written = writesOf(launch.body)
+    walkStmts(launch.body, (s) => {
+      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
+      if (s.kind === 'reduce' && s.atomic)
+        for (const t of s.targets)
+          this.#atomic.set(t.buffer, new Set([...(this.#atomic.get(t.buffer) ?? []), s.reducer.name]))
+      if (s.kind === 'instr')
+        for (const p of s.texts.flatMap((t) => t.pieces))
+          if (typeof p !== 'string' && p.kind === 'name') this.#instrArrays.add(p.buffer)
+    })
+  }
+
+  body(list: Body): Body {
+    const inner = list.map((s) =>
+      withBodies(
+        s,
+        bodiesOf(s).map((b, k) =>
+          s.kind === 'if' && k === 0
+            ? this.#addresses.withCondition(s.cond, () => this.body(b))
+            : this.body(b),
+        ),
+      ),
+    )
+    const withLoads = this.#loads(inner)
+    const withStores = packAtomics(this.#stores(withLoads), this.#neighbours)
+    return withStores.length === list.length && withStores.every((s, k) => s === list[k]) ? list : withStores
+  }
+
+  #vectorWidths(buffer: string): readonly number[] {
+    const b = this.#buffers.get(buffer)
+    if (b?.scope === 'register') return this.#widths.instructions && isPacked(b) ? [2] : []
+    if (!b || this.#instrArrays.has(buffer)) return []
+    // Buffers with scalar atomics are declared as atomic elements, which excludes vectors. Vector atomics need no declaration.
+    const isElementwise = [...(this.#atomic.get(buffer) ?? [])].some(
+      (op) => this.#widths.atomicWidths(b, op).length === 0,
+    )
+    return isElementwise ? [] : this.#widths.widths(b)
+  }
+
+  #element(l: Load | Store): Element | undefined {
+    if (this.#vectorWidths(l.buffer).length === 0) return undefined
+    const sum = this.#addresses.sum(l.index[0]!)
+    const base = { terms: sum.terms, constant: 0 }
+    const elementLoad = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
+    return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: elementLoad }
+  }
+
+  // --- loads ---
+
+  #loads(list: Body): Body {
+    let versions = new MemoryVersions(this.#written)
+    const groups = new Map<string, Group>()
+    list.forEach((s, k) => {
+      if (s.kind !== 'while')
+        for (const e of exprsOf(s))
+          visitLoads(e, this.#widths.eagerOps !== undefined, (l) => {
+            const x = this.#element(l)
+            const state = x && versions.version(x)
+            // Reading a packed element of a register needs no memory access.
+            if (!x || state === undefined || this.#buffers.get(l.buffer)?.scope === 'register') return
+            const key = `${x.key} ${state}`
+            const group = groups.get(key) ?? { base: x.base, elements: new Map() }
+            groups.set(key, group)
+            if (!group.elements.has(x.constant)) group.elements.set(x.constant, { load: x.load, first: k })
+          })
+      this.#recordWrites(s, versions)
+    })
+    const vectors = new Map<number, Stmt[]>()
+    const namedElements: NamedElements = new Map()
+    for (const [key, group] of groups) this.#chunks(key, group, vectors, namedElements)
+    if (namedElements.size === 0) return list
+    versions = new MemoryVersions(this.#written)
+    return list.flatMap((s, k): Body => {
+      const rewritten =
+        s.kind === 'while'
+          ? s
+          : mapExprs(s, (e) =>
+              rewriteExpr(e, (x) => {
+                const el = x.kind === 'load' ? this.#element(x) : undefined
+                const state = el && versions.version(el)
+                const name = el && namedElements.get(`${el.key} ${state} ${el.constant}`)
+                return name && name.from <= k ? name.element : undefined
+              }),
+            )
+      this.#recordWrites(s, versions)
+      return [...(vectors.get(k) ?? []), rewritten]
+    })
+  }
+
+  #recordWrites(s: Stmt, versions: MemoryVersions): void {
+    if (hasBarrier([s])) for (const b of this.#written) versions.writeAny(b)
+    else if (s.kind === 'store') versions.writeElement(s.buffer, this.#element(s))
+    else for (const b of writesOf([s])) versions.writeAny(b)
+  }
+
+  #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, namedElements: NamedElements): void {
+    const { elements, base } = group
+    const anyElement = elements.values().next().value!
+    const alignment = this.#addresses.alignment(base)
+    for (const width of this.#vectorWidths(anyElement.load.buffer)) {
+      if (alignment % width !== 0) continue
+      for (const constant of elements.keys()) {
+        if (constant % width !== 0) continue
+        const members = Array.from({ length: width }, (_, k) => elements.get(constant + k))
+        if (members.some((m, k) => !m || namedElements.has(`${key} ${constant + k}`))) continue
+        const first = Math.min(...members.map((m) => m!.first))
+        const firstMember = members.findIndex((m) => m!.first === first)
+        const memberLoad = members[firstMember]!.load
+        const start = load(
+          memberLoad.buffer,
+          [this.#vectorStart(add(memberLoad.index[0]!, int(-firstMember)), width)],
+          memberLoad.dtype,
+        )
+        // Names of the kernel contain no dot, so these names are unique.
+        const names = members.map(() => `${memberLoad.buffer}.${this.#count++}`)
+        const list = vectors.get(first) ?? []
+        vectors.set(first, list)
+        list.push(vectorLoad(names, start))
+        for (const [k, n] of names.entries())
+          namedElements.set(`${key} ${constant + k}`, { element: variable(n, memberLoad.dtype), from: first })
+      }
+    }
+  }
+
+  /** Start of a vector as vector index times width, if arrays hold vectors: addresses then differ by constants only. */
+  #vectorStart(index: Expr, width: number): Expr {
+    const vectorIndex = this.#widths.storesVectors ? this.#addresses.vectorIndex(index, width) : undefined
+    return vectorIndex ? mul(vectorIndex, int(width)) : index
+  }
+
+  readonly #neighbours: Neighbours = {
+    element: (r) => {
+      const [target] = r.targets
+      if (!r.atomic || !target || r.targets.length > 1) return undefined
+      const sum = this.#addresses.sum(target.index[0]!)
+      const base = linearKey({ terms: sum.terms, constant: 0 })
+      return { key: `${target.buffer} ${base} ${r.reducer.name}`, constant: sum.constant }
+    },
+    widths: (r) => {
+      const target = r.targets[0]!
+      const buffer = this.#buffers.get(target.buffer)
+      const alignment = this.#addresses.alignment({ ...this.#addresses.sum(target.index[0]!), constant: 0 })
+      const widths = buffer ? this.#widths.atomicWidths(buffer, r.reducer.name) : []
+      return widths.filter((w) => alignment % w === 0)
+    },
+  }
+
+  // --- stores ---
+
+  #stores(list: Body): Body {
+    const out: Stmt[] = []
+    let run: { readonly store: Store; readonly element: Element; readonly position: number }[] = []
+    const flush = (): void => {
+      this.#pack(run, out)
+      run = []
+    }
+    for (const s of list) {
+      const element = s.kind === 'store' ? this.#element(s) : undefined
+      if (s.kind === 'store' && element) {
+        const first = run[0]
+        const reads = buffersRead(s.value).has(s.buffer)
+        if (reads || (first && first.element.key !== element.key)) flush()
+        if (!reads) run.push({ store: s, element, position: out.length })
+      } else if (s.kind !== 'let' || run.some((r) => buffersRead(s.value).has(r.store.buffer))) flush()
+      out.push(s)
+    }
+    flush()
+    return out.length === list.length && out.every((s, k) => s === list[k])
+      ? list
+      : out.filter((s) => s !== REMOVED)
+  }
+
+  /** Replaces the last store of each complete vector by a vector store, and removes the others. */
+  #pack(
+    run: readonly { readonly store: Store; readonly element: Element; readonly position: number }[],
+    out: Stmt[],
+  ): void {
+    if (run.length < 2) return
+    const byConstant = new Map(run.map((r) => [r.element.constant, r]))
+    if (byConstant.size < run.length) return
+    const alignment = this.#addresses.alignment(run[0]!.element.base)
+    const packed = new Set<number>()
+    for (const width of this.#vectorWidths(run[0]!.store.buffer)) {
+      if (alignment % width !== 0) continue
+      for (const constant of byConstant.keys()) {
+        if (constant % width !== 0) continue
+        const members = Array.from({ length: width }, (_, k) => byConstant.get(constant + k))
+        if (members.some((m, k) => !m || packed.has(constant + k))) continue
+        const last = Math.max(...members.map((m) => m!.position))
+        const { store } = members[0]!
+        const start = this.#vectorStart(store.index[0]!, width)
+        const target = load(store.buffer, [start], this.#buffers.get(store.buffer)!.dtype)
+        const vector = vectorStore(
+          target,
+          members.map((m) => m!.store.value),
+        )
+        for (const m of members) out[m!.position] = REMOVED
+        out[last] = vector
+        for (let k = 0; k < width; k++) packed.add(constant + k)
+      }
+    }
+  }
+}
+
+/** Placeholder of a removed store. */
+const REMOVED: Stmt = define('', int(0))
+
+/** Visits loads that are executed whenever the expression is. `eager`: the target evaluates all operands of lazy operators. */
+function visitLoads(e: Expr, eager: boolean, visit: (l: Load) => void): void {
+  if (e.kind === 'load') visit(e)
+  for (const c of isLazy(e) && !eager ? children(e).slice(0, 1) : children(e)) visitLoads(c, eager, visit)
+}

@@ -1,0 +1,164 @@
+/**
+ * Construction of axis trees by sorting and merging coordinate columns; deliberately independent of the compiler's
+ * builders.
+ */
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import {
+  type Axis,
+  chainTo,
+  isDense as isDenseAxis,
+  isDenseRoot,
+  isRagged,
+  isStored,
+  parentOf,
+  type StoredAxis,
+} from '../../ir/coordinates/axis.ts'
+import { type EntryNodes, findNode, type Level, type Source } from './axis-trees.ts'
+import { buildNonunique } from './nonunique-levels.ts'
+
+/** Builds the levels of all stored axes; `nodes` has, for every axis, the node of each source's entries. */
+export function buildLevels(
+  axes: readonly Axis[],
+  extentOf: (a: StoredAxis) => number,
+  widthOf: (a: StoredAxis) => number | null,
+  sources: readonly Source[],
+): { levels: ReadonlyMap<string, Level>; nodes: ReadonlyMap<string, EntryNodes> } {
+  const byName = new Map(axes.map((a) => [a.name, a]))
+  const levels = new Map<string, Level>()
+  const nodes = new Map<string, EntryNodes>()
+  const visit = (axis: Axis): void => {
+    if (levels.has(axis.name) || !isStored(axis)) return
+    const parentName = parentOf(axis)
+    const parentAxis = axes.find((a) => a.name === parentName)
+    if (parentAxis) visit(parentAxis)
+    const parent = parentName === null ? null : levels.get(parentName)
+    invariant(parent !== undefined, `axis ${axis.name} has no parent ${parentName}`)
+    const ownSources = sources.filter((s) => s.axes.includes(axis.name))
+    const extent = extentOf(axis)
+    for (const s of ownSources) checkRange(s, axis.name, extent)
+    const entryNodes: EntryNodes = new Map()
+    const parentNodes = parent ? nodes.get(parent.axis.name)! : null
+    const subtree = new Map(
+      axes
+        .filter(isStored)
+        .filter((a) => chainTo(byName, a.name).includes(axis.name))
+        .map((a) => [a.name, a]),
+    )
+    const level = buildLevel(axis, parent, extent, ownSources, subtree, widthOf, parentNodes, entryNodes)
+    const width = widthOf(axis)
+    if (width !== null && level.start)
+      for (let p = 0; p + 1 < level.start.length; p++) {
+        const n = level.start[p + 1]! - level.start[p]!
+        if (n > width)
+          fail({
+            code: 'reference/width',
+            message: `axis ${axis.name} holds at most ${width} coordinates under each parent, but ${n} are stored under one`,
+            expected: `at most ${width}`,
+          })
+      }
+    levels.set(axis.name, level)
+    nodes.set(axis.name, entryNodes)
+  }
+  for (const a of axes) visit(a)
+  return { levels, nodes }
+}
+
+function checkRange(s: Source, axis: string, extent: number): void {
+  const column = s.columns[s.axes.indexOf(axis)]!
+  for (let e = 0; e < s.length; e++) {
+    const c = column[e]!
+    if (c < 0 || c >= extent)
+      fail({
+        code: 'reference/coordinate-range',
+        message: `${s.name} has the coordinate ${c} on axis ${axis}, whose extent is ${extent}`,
+        expected: `a coordinate from 0 to ${extent - 1}`,
+      })
+  }
+}
+
+function buildLevel(
+  axis: StoredAxis,
+  parent: Level | null,
+  extent: number,
+  sources: readonly Source[],
+  subtree: ReadonlyMap<string, StoredAxis>,
+  widthOf: (a: StoredAxis) => number | null,
+  parentNodes: EntryNodes | null,
+  entryNodes: EntryNodes,
+): Level {
+  const columnOf = (s: Source): Int32Array => s.columns[s.axes.indexOf(axis.name)]!
+  const parents = parent ? parent.count : 1
+  if (isDenseRoot(axis)) {
+    for (const s of sources) entryNodes.set(s, Float64Array.from(columnOf(s)))
+    return { axis, parent, extent, count: extent, start: null, coord: null }
+  }
+  const parentNode = (s: Source, e: number): number => (parentNodes ? parentNodes.get(s)![e]! : 0)
+  const start = new Float64Array(parents + 1)
+  const base = { axis, parent, extent }
+  if (isDenseAxis(axis)) {
+    for (let p = 0; p <= parents; p++) start[p] = p * extent
+    for (const s of sources) {
+      const column = columnOf(s)
+      const nodes = new Float64Array(s.length).map((_, e) => parentNode(s, e) * extent + column[e]!)
+      entryNodes.set(s, nodes)
+    }
+    return { ...base, count: parents * extent, start, coord: null }
+  }
+  if (isRagged(axis)) {
+    for (const s of sources) {
+      const column = columnOf(s)
+      for (let e = 0; e < s.length; e++) {
+        const p = parentNode(s, e) + 1
+        start[p] = Math.max(start[p]!, column[e]! + 1)
+      }
+    }
+    for (let p = 0; p < parents; p++) start[p + 1]! += start[p]!
+    for (const s of sources) {
+      const column = columnOf(s)
+      const nodes = new Float64Array(s.length).map((_, e) => start[parentNode(s, e)]! + column[e]!)
+      entryNodes.set(s, nodes)
+    }
+    return { ...base, count: start[parents]!, start, coord: null }
+  }
+  if ('unique' in axis && !axis.unique)
+    return buildNonunique(base, sources, subtree, widthOf, parentNode, start, entryNodes)
+  // key = parent · extent + coordinate, exact in float64 for all sizes that fit memory
+  const keys = new Float64Array(sources.reduce((n, s) => n + s.length, 0))
+  const keysBySource = new Map<Source, Float64Array>()
+  let offset = 0
+  for (const s of sources) {
+    const column = columnOf(s)
+    const entryKeys = keys.subarray(offset, (offset += s.length))
+    for (let e = 0; e < s.length; e++) entryKeys[e] = parentNode(s, e) * extent + column[e]!
+    keysBySource.set(s, entryKeys.slice())
+  }
+  let isAscending = true
+  for (let k = 1; k < keys.length && isAscending; k++) isAscending = keys[k - 1]! <= keys[k]!
+  if (!isAscending) keys.sort()
+  let count = 0
+  for (let k = 0; k < keys.length; k++) if (k === 0 || keys[k] !== keys[k - 1]) keys[count++] = keys[k]!
+  const coord = new Int32Array(count)
+  for (let q = 0; q < count; q++) {
+    const p = Math.floor(keys[q]! / extent)
+    coord[q] = keys[q]! - p * extent
+    start[p + 1]!++
+  }
+  for (let p = 0; p < parents; p++) start[p + 1]! += start[p]!
+  const level: Level = { ...base, count, start, coord }
+  for (const s of sources) {
+    const column = columnOf(s)
+    // The distinct entries, in order, are the nodes.
+    if (isAscending && count === keys.length && s.length === count) {
+      entryNodes.set(
+        s,
+        Float64Array.from({ length: count }, (_, q) => q),
+      )
+      continue
+    }
+    entryNodes.set(
+      s,
+      keysBySource.get(s)!.map((_, e) => findNode(level, parentNode(s, e), column[e]!)),
+    )
+  }
+  return level
+}

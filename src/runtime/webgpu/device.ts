@@ -1,0 +1,292 @@
+/**
+ * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` provides a `GPU`). Elements narrower than
+ * 32 bits are stored as 32-bit words (`widened-elements.ts`), except f16 with `shader-f16`. There is no f64.
+ */
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { checkRepeats, expectCommands, expectLabel, expectModule } from '../check-calls.ts'
+import type {
+  Command,
+  CompiledModule,
+  Device,
+  DeviceBuffer,
+  DeviceEvent,
+  DeviceLimits,
+  Graph,
+  HostArray,
+  ModuleText,
+  Stream,
+} from '../device.ts'
+import { checkCommands, disposedDevices } from '../device-checks.ts'
+import { InOrderEvent, InOrderStream } from '../in-order.ts'
+import { Outcomes } from '../outcomes.ts'
+import { GpuGraph, type GraphHost } from './graph.ts'
+import { lanesOf } from './lanes.ts'
+import { Launcher, type TimestampRange } from './launch.ts'
+import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits } from './limits.ts'
+import { type GpuBuffer, Memory } from './memory.ts'
+import { compileModule, GpuModule } from './module.ts'
+import type { WebGpuOptions } from './options.ts'
+import { firstLine, type GpuFailure, Session, validationError } from './session.ts'
+import { Clock, REPEATS_PER_CLOCK, readDeviceClock } from './timing.ts'
+
+/**
+ * Opens a device on the adapter selected by `gpu`, with all of the adapter's limits, and with `shader-f16`, `subgroups` and
+ * `timestamp-query` if it supports them. `obtained`: an adapter already obtained from `gpu`.
+ * @throws SptError `device/absent` without an adapter
+ */
+export async function createWebGpuDevice(
+  gpu: GPU,
+  options: WebGpuOptions = {},
+  obtained?: GPUAdapter,
+): Promise<Device> {
+  const adapter =
+    obtained ??
+    (await gpu.requestAdapter({
+      powerPreference: options.powerPreference ?? 'high-performance',
+      forceFallbackAdapter: options.forceFallbackAdapter ?? false,
+    }))
+  if (!adapter)
+    throw new SptError({
+      code: 'device/absent',
+      message: 'WebGPU has no adapter here',
+      hint: 'check that the browser has WebGPU enabled and the GPU driver is up to date',
+    })
+  const name = adapterName(adapter.info)
+  let device: GPUDevice
+  try {
+    device = await adapter.requestDevice({
+      label: 'sparsetile',
+      requiredFeatures: adapterFeatures(adapter, options.features ?? []),
+      requiredLimits: adapterLimits(adapter),
+    })
+  } catch (e) {
+    throw new SptError({
+      code: 'device/absent',
+      message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
+      hint: obtained
+        ? 'take a new adapter: each gives one device'
+        : 'check that the GPU driver is up to date',
+    })
+  }
+  return new WebGpuDevice(device, name, adapter.info, await lanesOf(device, adapter.info.subgroupMinSize))
+}
+
+class WebGpuDevice implements Device {
+  readonly kind = 'webgpu'
+  readonly storage = 'words'
+  readonly name: string
+  readonly driver: string
+  readonly isSoftware: boolean
+  readonly limits: DeviceLimits
+  readonly features: ReadonlySet<string>
+  readonly #session: Session
+  readonly #memory: Memory
+  readonly #launcher: Launcher
+  readonly #graphs: GraphHost
+  readonly #outcomes = new Outcomes()
+
+  constructor(device: GPUDevice, name: string, info: GPUAdapterInfo, lanes: number) {
+    this.name = name
+    this.driver = info.description.trim()
+    this.isSoftware = info.isFallbackAdapter
+    this.limits = { ...deviceLimits(device.limits), lanes }
+    this.features = capabilities(device.features, info, lanes)
+    this.#session = new Session(device, name)
+    void device.lost.then(() => disposedDevices.add(this))
+    this.#memory = new Memory(this.#session, this.limits)
+    this.#launcher = new Launcher(this.#session)
+    this.#graphs = {
+      launcher: this.#launcher,
+      order: { now: () => this.#now(), finish: () => this.finish() },
+      check: (commands) => this.#checkNow(commands, describe(commands)),
+      time: (commands, repeats, submit, between) => this.#time(commands, repeats, submit, between),
+    }
+  }
+
+  alloc(bytes: number, label: string): DeviceBuffer {
+    return this.#memory.alloc(bytes, label)
+  }
+
+  async upload(buffer: DeviceBuffer, data: HostArray, byteOffset?: number): Promise<void> {
+    await this.#memory.upload(buffer, data, byteOffset)
+  }
+
+  async download(buffer: DeviceBuffer, bytes?: number): Promise<ArrayBuffer> {
+    return this.#memory.download(buffer, bytes)
+  }
+
+  async compile(module: ModuleText): Promise<CompiledModule> {
+    expectModule(module)
+    return compileModule(this.#session, this.limits, module)
+  }
+
+  async run(commands: readonly Command[]): Promise<void> {
+    expectCommands(commands)
+    const call = describe(commands)
+    // Without a wait, the caller may free buffers right after this call; the queue keeps them until the work is done.
+    const unconfirmed = this.#check(commands, call)
+    if (unconfirmed) await unconfirmed
+    await this.#submitAndWait(commands, call, () => this.#launcher.submit(commands))
+    await this.#outcomes.settleCompleted(commands)
+  }
+
+  async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
+    expectCommands(commands)
+    checkRepeats(repeats, between)
+    await this.#check(commands, describe(commands))
+    const times = await this.#time(
+      commands,
+      repeats,
+      (stamps) => this.#launcher.submit(commands, stamps),
+      between,
+    )
+    await this.#outcomes.settleCompleted(commands)
+    return times
+  }
+
+  async graph(commands: readonly Command[]): Promise<Graph> {
+    expectCommands(commands)
+    const recorded = [...commands]
+    const call = describe(recorded)
+    await this.#check(recorded, call)
+    this.#checkNow(recorded, call)
+    const { value, failure } = this.#session.scoped(() => this.#launcher.record(recorded))
+    const error = await this.#session.wait(failure, call)
+    if (error) throw submissionError(recorded, call, error)
+    return this.#outcomes.graph(new GpuGraph(this.#graphs, recorded, value), recorded)
+  }
+
+  stream(label: string): Stream {
+    expectLabel(label, 'a stream')
+    this.#session.checkAlive(`stream ${label}`)
+    return new InOrderStream(label, this.#graphs.order)
+  }
+
+  event(): DeviceEvent {
+    this.#session.checkAlive('event')
+    return new InOrderEvent(this.#graphs.order)
+  }
+
+  async finish(): Promise<void> {
+    await this.#waitIdle()
+    await this.#outcomes.settle()
+  }
+
+  async #waitIdle(): Promise<void> {
+    this.#session.checkAlive('finish')
+    await this.#session.wait(this.#session.device.queue.onSubmittedWorkDone(), 'finish')
+  }
+
+  async dispose(): Promise<void> {
+    await this.#session.dispose()
+  }
+
+  /** Checks commands as far as possible before submission; afterwards only the driver can reject them. */
+  #check(commands: readonly Command[], call: string): Promise<void> | undefined {
+    this.#checkNow(commands, call)
+    const unconfirmed = new Set<GpuBuffer>()
+    for (const c of commands)
+      for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
+        if (typeof a !== 'number' && !(a as GpuBuffer).isConfirmed) unconfirmed.add(a as GpuBuffer)
+    return unconfirmed.size === 0 ? undefined : this.#confirm([...unconfirmed])
+  }
+
+  async #confirm(buffers: readonly GpuBuffer[]): Promise<void> {
+    for (const b of buffers) await b.ready()
+  }
+
+  #checkNow(commands: readonly Command[], call: string): void {
+    this.#session.checkAlive(call)
+    checkCommands(commands, this.limits, {
+      buffer: (b) => this.#memory.state(b),
+      module: (m) => {
+        if (!(m instanceof GpuModule) || m.session !== this.#session) return 'foreign'
+        return m.released ? 'freed' : 'live'
+      },
+    })
+  }
+
+  /** Nanoseconds on the device's or the host's clock when all submitted work has finished. */
+  async #now(): Promise<bigint> {
+    if (this.features.has('timestamp-query')) return readDeviceClock(this.#session, 'event')
+    await this.#waitIdle()
+    return BigInt(Math.round(performance.now() * 1e6))
+  }
+
+  async #submitAndWait(commands: readonly Command[], call: string, submit: () => void): Promise<void> {
+    // Checked again, because the caller may have freed buffers while the call waited.
+    this.#checkNow(commands, call)
+    const { failure } = this.#session.scoped(submit)
+    const done = this.#session.device.queue.onSubmittedWorkDone()
+    const [error] = await this.#session.wait(Promise.all([failure, done]), call)
+    if (error) throw submissionError(commands, call, error)
+  }
+
+  async #time(
+    commands: readonly Command[],
+    repeats: number,
+    submit: (stamps?: TimestampRange) => void,
+    between?: Graph,
+  ): Promise<number[]> {
+    const times: number[] = []
+    while (times.length < repeats) {
+      const chunk = Math.min(repeats - times.length, REPEATS_PER_CLOCK)
+      times.push(...(await this.#timeChunk(commands, chunk, submit, between)))
+    }
+    return times
+  }
+
+  /** Repeats wait for each other, so that they do not overlap. */
+  async #timeChunk(
+    commands: readonly Command[],
+    repeats: number,
+    submit: (stamps?: TimestampRange) => void,
+    between?: Graph,
+  ): Promise<number[]> {
+    const call = describe(commands)
+    const wallTimes: number[] = []
+    const clock = this.features.has('timestamp-query') ? new Clock(this.#session, repeats) : undefined
+    try {
+      for (let k = 0; k < repeats; k++) {
+        const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
+        if (between) {
+          between.launch(new InOrderStream('of run', this.#graphs.order))
+          await this.#waitIdle()
+        }
+        const start = performance.now()
+        await this.#submitAndWait(commands, call, () => submit(stamps))
+        wallTimes.push(performance.now() - start)
+      }
+      const times = (await clock?.read(call)) ?? wallTimes
+      // Timestamps of a browser may be too coarse for short runs.
+      return times.map((t, k) => (t > 0 ? t : wallTimes[k]!))
+    } finally {
+      clock?.free()
+    }
+  }
+}
+
+function submissionError(commands: readonly Command[], call: string, error: GpuFailure): SptError {
+  if (error.kind === 'validation') return validationError(culprit(commands, error.message), error.message)
+  return new SptError({
+    code: 'device/out-of-memory',
+    message: `${call}: the device ran out of memory: ${firstLine(error.message)}`,
+    hint: 'free buffers that are no longer used, or run on a device with more memory',
+  })
+}
+
+const kernelNames = (commands: readonly Command[]): string[] => [
+  ...new Set(commands.flatMap((c) => (c.kind === 'launch' ? [c.entry] : []))),
+]
+
+/** Describes a submission, for errors that concern all of its commands. */
+function describe(commands: readonly Command[]): string {
+  const names = kernelNames(commands)
+  return names.length > 0 ? `run ${names.join(', ')}` : 'run'
+}
+
+/** Describes the kernel named by a message of WebGPU, or the whole submission. */
+function culprit(commands: readonly Command[], message: string): string {
+  const name = kernelNames(commands).find((k) => message.includes(`"${k}"`) || message.includes(`.${k}"`))
+  return name === undefined ? describe(commands) : `run ${name}`
+}
