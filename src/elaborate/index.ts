@@ -17,6 +17,7 @@ import { elaborateFormat } from './formats/formats.ts'
 import { constantArguments, type Family, familyOf, type Values } from './instructions/instances.ts'
 import { elaborateInstr, type FindMemory } from './instructions/instrs.ts'
 import { elaborateMemory } from './instructions/memories.ts'
+import { instantiateKernels, type TypedKernel } from './kernels/kernel-instances.ts'
 import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
 import type { Resolve } from './schedules/resolve.ts'
@@ -32,6 +33,7 @@ export type { Branch, Choice, Condition, ScheduleCall } from './choices/choice-t
 export { type FormatExpression, parseFormatExpression } from './formats/format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instructions/instances.ts'
 export { EXPERIMENTAL } from './instructions/target-requirements.ts'
+export { instanceName } from './kernels/kernel-instances.ts'
 export type { ScheduleParam } from './schedules/schedule-params.ts'
 export type { AppliedFormat, Schedule } from './schedules/schedule-types.ts'
 export { isEmpty as isEmptySpace } from './spaces/space-emptiness.ts'
@@ -42,6 +44,7 @@ export type { Known, SpacePoint, SpaceUse } from './spaces/space-values.ts'
 /** The declarations that the entry file can name, under their names there. */
 export interface Elaborated {
   readonly kernels: ReadonlyMap<string, Kernel1>
+  readonly typed: ReadonlyMap<string, TypedKernel>
   /** Declarations of names for which several imported files have kernels; `kernels` does not contain them. */
   readonly ambiguous: ReadonlyMap<string, readonly Ast.Decl[]>
   readonly formats: ReadonlyMap<string, AnyFormat>
@@ -96,8 +99,9 @@ const sameEntries = <V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): b
  * Elaborates all kernels, formats, monoids and schedules that the entry file declares or imports. Throws an `SptError`
  * with every error found (`check/…`).
  */
-export function elaborate(program: Program): Elaborated {
+export function elaborate(linked: Program): Elaborated {
   const report = new Report()
+  const { program, typed, ownerOf } = instantiateKernels(linked, report)
   const monoidOf = memo((m: Ast.Monoid) => elaborateMonoid(m, report))
   // Formats that are being elaborated, which a composition must not name.
   const open: Ast.Format[] = []
@@ -121,8 +125,9 @@ export function elaborate(program: Program): Elaborated {
     }
   const kernelNames = new Map([...program.kernels].map(([name, k]) => [k, name]))
   const kernelOf = memo((k: Ast.Kernel) => {
-    const scope = scopeOf(program, k)
     const find = (id: Ast.Ident): Monoid | null => {
+      // A statement may belong to the base of the kernel, in another file.
+      const scope = program.scopes.get(id.span.source) ?? program
       const decl = scope.monoids.get(id.name)
       if (decl) return monoidOf(decl)
       const several = scope.ambiguous.get(id.name)
@@ -193,7 +198,8 @@ export function elaborate(program: Program): Elaborated {
   /** Returns the resolution of names for a schedule, choice or space; null if its kernel is unknown. */
   const around = (s: Ast.KernelSchedule): Resolve | null => {
     const scope = scopeOf(program, s)
-    const decl = scope.kernels.get(s.kernel.name)
+    const owner = ownerOf(s)
+    const decl = owner?.kernel ?? scope.kernels.get(s.kernel.name)
     if (!decl)
       return report.error({
         code: 'check/unknown-kernel',
@@ -203,7 +209,7 @@ export function elaborate(program: Program): Elaborated {
       })
     return {
       report,
-      scope,
+      schedules: owner?.schedules() ?? scope.schedules.get(s.kernel.name),
       kernel: kernelOf(decl),
       format: formatIn(scope),
       schedule: scheduleOf,
@@ -258,5 +264,5 @@ export function elaborate(program: Program): Elaborated {
   const ambiguous = new Map(
     [...program.ambiguous].filter(([, decls]) => decls.some((d) => d.kind === 'kernel')),
   )
-  return { kernels, ambiguous, formats, monoids, memories, instrs, schedules, choices, spaces, named }
+  return { kernels, typed, ambiguous, formats, monoids, memories, instrs, schedules, choices, spaces, named }
 }

@@ -19,7 +19,7 @@ const LANGUAGES: Readonly<Record<Language, Readonly<Record<'keyword' | 'type', R
       reduce where init while format over part map inverse with partition bucket split into by longer rows schedule choose
       when otherwise use each of reorder fuse attach peel tile reverse serpentine bind to unroll vectorize require cache_read
       cache_write at accumulate within pipeline cluster tensorize compute_at fission after rfactor atomic combine merge join
-      as_written instr memory and or not barrier register shared`),
+      as_written instr memory define extends and or not barrier register shared`),
     type: wordSet(`size ${DTYPES.join(' ')} real dense_fixed dense_variable sparse_fixed sparse_variable`),
   },
   js: {

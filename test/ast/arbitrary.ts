@@ -14,7 +14,7 @@ const RESERVED = new Set('let if else iterate as and or not true false inf nan'.
 const WORDS =
   'a b i j A B x1 _ in out size map by at to over fill axis buffer kernel split bind use unordered letter iffy ' +
   'asx andor informal nano notes format from inverse combine identity accumulate local S R after part where ' +
-  'partition bucket sort within length into full compact each merge parts of real list set value count for padded with mask'
+  'partition bucket sort within define extends length into full compact each merge parts of real list set value count for padded with mask'
 const name = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
   { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
@@ -286,12 +286,28 @@ const param: Arb<ast.Param> = fc
   .record({ name: ident, type: fc.constantFrom('size' as const, ...SCALAR_TYPES) })
   .map((p) => ({ name: p.name, type: { name: p.type, span }, span }))
 
+const define: Arb<ast.Define> = fc
+  .record({ name: ident, params: idents(0), value: expr })
+  .map((d) => ({ kind: 'define', ...d, span }))
+/** `f16 or bf16, f32` in the head of a kernel or schedule. */
+const typeChoices: Arb<ast.TypeName[][]> = rarely(
+  fc.array(fc.array(typeName, { minLength: 1, maxLength: 2 }), { minLength: 1, maxLength: 2 }),
+  [],
+)
+const base = rarely<ast.BaseKernel | null>(
+  fc.record({ name: ident, types: fc.array(typeName, { maxLength: 2 }) }).map((b) => ({ ...b, span })),
+  null,
+)
 const kernel: Arb<ast.Kernel> = fc
   .record({
     name: ident,
+    typeParams: typeChoices.chain((lists) =>
+      fc.tuple(...lists.map((types) => ident.map((name): ast.TypeParam => ({ name, types, span })))),
+    ),
     params: fc.array(param, { maxLength: 3 }),
+    base,
     members: fc
-      .array(fc.oneof<Arb<ast.Member>[]>(axis, buffer, iterate), { maxLength: 4 })
+      .array(fc.oneof<Arb<ast.Member>[]>(axis, buffer, define, iterate), { maxLength: 4 })
       .chain((list) => dressed(list, stmtPlace)),
   })
   .map((k) => ({ kind: 'kernel', ...k, span }))
@@ -573,6 +589,7 @@ const scheduleParams: Arb<ast.ScheduleParam[]> = fc.array(
 const schedule: Arb<ast.Schedule> = fc
   .record({
     kernel: ident,
+    types: typeChoices,
     name: ident,
     params: scheduleParams,
     steps: dressedSteps,
@@ -607,8 +624,9 @@ const choice: Arb<ast.Choice> = fc
     scheduleParams,
     fc.array(branch(expr), { maxLength: 3 }),
     fc.option(branch(fc.constant(null))),
+    typeChoices,
   )
-  .chain(([kernel, name, params, when, otherwise]) =>
+  .chain(([kernel, name, params, when, otherwise, types]) =>
     dressed(otherwise ? [...when, otherwise] : when, (b) =>
       b.isFastest ? { blocks: 1, filled: [b.calls.length > 0] } : plain(),
     ).chain((branches) =>
@@ -616,6 +634,7 @@ const choice: Arb<ast.Choice> = fc
         (isExtension): ast.Choice => ({
           kind: 'choice',
           kernel,
+          types,
           name,
           params: isExtension ? [] : params,
           isExtension,
@@ -693,9 +712,10 @@ const space: Arb<ast.Space> = fc
     scheduleParams,
     fc.array(spaceItem, { maxLength: 3 }).chain((list) => dressed(list, spacePlace)),
     spaceSteps,
+    typeChoices,
   )
-  .map(([kernel, name, params, items, steps]) => {
-    return { kind: 'space', kernel, name, params, items: items.length > 0 ? items : steps, span }
+  .map(([kernel, name, params, items, steps, types]) => {
+    return { kind: 'space', kernel, types, name, params, items: items.length > 0 ? items : steps, span }
   })
 
 // Files --------------------------------------------------------------------------------------------------------

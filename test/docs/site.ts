@@ -17,7 +17,14 @@ export const read = (page: string): string => readFileSync(page, 'utf8')
 /** The pages of the language, its formats and its schedules, in the order in which their examples depend on each other. */
 export const languagePages = (): readonly string[] =>
   [
-    ...['language/index', 'language/kernels', 'formats/index', 'formats/queries', 'formats/compositions'],
+    ...[
+      'language/index',
+      'language/kernels',
+      'language/typed-kernels',
+      'formats/index',
+      'formats/queries',
+      'formats/compositions',
+    ],
     ...[
       'steps/index',
       'steps/copies',

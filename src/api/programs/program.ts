@@ -3,7 +3,7 @@ import { fail, type Source, withSources } from '../../ast/diagnostics/diagnostic
 import { rejectInstructionTexts, type Shipped } from '../../ast/imports/instruction-texts.ts'
 import type { Program as Parsed } from '../../ast/imports/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../../ast/imports/resolve-imports.ts'
-import { type Elaborated, elaborate, type Family } from '../../elaborate/index.ts'
+import { type Elaborated, elaborate, type Family, instanceName } from '../../elaborate/index.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
@@ -79,9 +79,12 @@ export class SptProgram extends ErrorSources {
     return new SptFormat(chosen.format, chosen.args, this.sources)
   }
 
-  /** A kernel by name; the name is optional if there is only one kernel. */
-  kernel(name?: string): Kernel {
-    const chosen = name ?? (this.kernels.length === 1 ? this.kernels[0] : undefined)
+  /**
+   * A kernel by name; the name is optional if there is only one kernel. A kernel with type parameters has an instance for
+   * each type: `kernel('mul<f16>')`, or `kernel('mul', { T: 'f16' })`; without types, each parameter has its first.
+   */
+  kernel(name?: string, types: Readonly<Record<string, string>> = {}): Kernel {
+    const chosen = this.#instanceOf(name, types)
     const k = chosen === undefined ? undefined : this.#e.kernels.get(chosen)
     const { ambiguous } = this.#e
     const meant = name ?? (this.kernels.length === 0 ? [...ambiguous.keys()][0] : undefined)
@@ -119,6 +122,33 @@ export class SptProgram extends ErrorSources {
       own: (this.#made.instructions ?? true) ? null : this.#e.named,
       observer: this.#made.observer ?? null,
     })
+  }
+
+  /** Returns the name of the instance that a name and types stand for; other names as they are. */
+  #instanceOf(name: string | undefined, types: Readonly<Record<string, string>>): string | undefined {
+    const declared = this.#e.typed
+    const only = this.kernels.length === 1 ? this.kernels[0] : undefined
+    const [single] = declared.keys()
+    const isSingle =
+      declared.size === 1 && this.kernels.every((k) => k.startsWith(`${single}<`) || k === single)
+    const asked = name ?? only ?? (isSingle ? single : undefined)
+    if (typeof asked !== 'string') return asked
+    const [base = '', list] = asked.split(/[<>]/).map((s) => s.trim())
+    const kernel = declared.get(base)
+    const unknown = Object.keys(types).find((t) => !kernel?.params.some((p) => p.name === t))
+    if (unknown !== undefined)
+      fail({
+        code: 'api/unknown-type-parameter',
+        message: `kernel ${nameText(asked)} has no type parameter ${nameText(unknown)}`,
+        lookup: { name: unknown, candidates: kernel?.params.map((p) => p.name) ?? [] },
+        ...(kernel ? {} : { hint: 'leave out the types' }),
+      })
+    if (!kernel) return asked
+    const given = list === undefined ? [] : list.split(',').map((t) => t.trim())
+    return instanceName(
+      base,
+      kernel.params.map((p, k) => types[p.name] ?? given[k] ?? p.types[0]!),
+    )
   }
 }
 

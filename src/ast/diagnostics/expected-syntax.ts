@@ -74,7 +74,7 @@ export function condenseExpected(failures: readonly string[], steps: readonly st
     remaining = new Set([...remaining].filter((f) => !replaced.includes(f)))
     remaining.add(replacement)
   }
-  for (const token of ['end of input', '"."', '"["']) if (remaining.size > 1) remaining.delete(token)
+  for (const token of ['end of input', '"<"', '"."', '"["']) if (remaining.size > 1) remaining.delete(token)
   const rank = (f: string): number => (!f.startsWith('"') ? 0 : /^"\w/.test(f) ? 1 : 2)
   return [...remaining]
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))

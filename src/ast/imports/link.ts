@@ -185,7 +185,7 @@ function scopeFor(
     const declared = new Map<string, KernelSchedule[]>()
     for (const from of new Set([...visibleFiles(file, path, d), path]))
       for (const s of attached.get(from)?.get(d) ?? [])
-        declared.set(s.name.name, [...(declared.get(s.name.name) ?? []), s])
+        declared.set(scheduleKey(s), [...(declared.get(scheduleKey(s)) ?? []), s])
     const byName = new Map<string, KernelSchedule>()
     for (const [scheduleName, declarations] of declared) {
       const [first, ...duplicates] = extensions.latest(declarations)
@@ -206,6 +206,10 @@ function scopeFor(
     ambiguous: ambiguous as ReadonlyMap<string, readonly Decl[]>,
   }
 }
+
+/** The name of a schedule, with the types that it is for. */
+const scheduleKey = ({ types, name }: KernelSchedule): string =>
+  [...types.map((t) => t.map((x) => x.name).join(' or ')), name.name].join('.')
 
 /** Reports a conflict once: in the file that declares both, or in the one that imports both. */
 function reportConflict(

@@ -16,7 +16,7 @@ import type {
 /**
  * The names visible in one file: its own declarations, its imports, and the schedules of its kernels. Names are local:
  * a renaming import is listed under its new name. Kernels, formats, monoids, memories and instructions share one name
- * space; schedules are keyed by their kernel's local name, then by their own.
+ * space; schedules are keyed by their kernel's local name, then by their own (`gpu`; for some types, `f16.gpu`).
  */
 export interface Scope {
   readonly kernels: ReadonlyMap<string, Kernel>

@@ -1,16 +1,14 @@
 /** Schedules selected when data are bound. */
 import type { Ident, Item, Node } from './nodes-base.ts'
 import type { Expr } from './nodes-exprs.ts'
-import type { ScheduleParam } from './nodes-schedules.ts'
+import type { ScheduleName, ScheduleParam } from './nodes-schedules.ts'
 
 /**
  * `schedule kernel.name(params) choose { … }`: dispatches to the first branch whose condition holds. With `extends { …
  * }`, without parameters, it extends the imported choice of its name, which is evaluated if no branch holds.
  */
-export interface Choice extends Item {
+export interface Choice extends Item, ScheduleName {
   readonly kind: 'choice'
-  readonly kernel: Ident
-  readonly name: Ident
   readonly params: readonly ScheduleParam[]
   readonly isExtension: boolean
   /** In source order, at least one; only the last may have no condition. */

@@ -2,7 +2,7 @@
 
 import type { Span } from '../diagnostics/diagnostic.ts'
 import type { AxisDef } from './axis-kinds.ts'
-import type { Ident, Item, Node, ScalarType, Trivia, TypeName } from './nodes-base.ts'
+import type { Ident, Item, Node, Trivia, TypeName } from './nodes-base.ts'
 import type { Access, Element, Expr, For } from './nodes-exprs.ts'
 
 export type { AxisDef, AxisDefOf } from './axis-kinds.ts'
@@ -13,16 +13,40 @@ export type Role = (typeof ROLES)[number]
 export interface Kernel extends Item {
   readonly kind: 'kernel'
   readonly name: Ident
+  /** `<T: f32 or f16>`; elaboration makes a kernel for each list of types. */
+  readonly typeParams: readonly TypeParam[]
   readonly params: readonly Param[]
+  /** The kernel whose parameters, members and schedules this one has in addition to its own. */
+  readonly base: BaseKernel | null
   /** In source order. */
   readonly members: readonly Member[]
 }
-export type Member = AxisDecl | BufferDecl | Iterate
+export type Member = AxisDecl | BufferDecl | Define | Iterate
 
-/** `type` is `size` or the type of a scalar operand. */
+/** `T: f32 or f16`. */
+export interface TypeParam extends Node {
+  readonly name: Ident
+  readonly types: readonly TypeName[]
+}
+
+/** `scale<f16>`, `scale<T>`; without types, the first of each parameter. */
+export interface BaseKernel extends Node {
+  readonly name: Ident
+  readonly types: readonly Ident[]
+}
+
+/** `type` is `size`, the type of a scalar operand, or the name of a type parameter. */
 export interface Param extends Node {
   readonly name: Ident
-  readonly type: { readonly name: ScalarType | 'size'; readonly span: Span }
+  readonly type: Ident
+}
+
+/** `define mask(q, k) = k <= q`: an expression by name, which elaboration substitutes for each call. */
+export interface Define extends Item {
+  readonly kind: 'define'
+  readonly name: Ident
+  readonly params: readonly Ident[]
+  readonly value: Expr
 }
 
 export const AXIS_CLAIMS = ['full', 'compact'] as const
@@ -50,13 +74,14 @@ export interface AxisDecl extends Item {
 export interface BufferDecl extends Item {
   readonly kind: 'buffer'
   readonly name: Ident
-  readonly type: TypeName
+  /** A scalar type, or the name of a type parameter. */
+  readonly type: Ident
   /** Empty for a scalar buffer. */
   readonly axes: readonly Ident[]
   readonly role: { readonly name: Role; readonly span: Span }
   /** A literal, possibly negated (see `literalValue`); `null` if absent. */
   readonly fill: Expr | null
-  readonly accumulate: TypeName | null
+  readonly accumulate: Ident | null
 }
 
 // Statements ---------------------------------------------------------------------------------------------------

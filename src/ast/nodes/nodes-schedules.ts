@@ -1,16 +1,22 @@
 /** Schedules and their steps: the part of the AST that describes the execution of kernels (`nodes.ts` has the rest). */
-import type { Ident, Item, Node } from './nodes-base.ts'
+import type { Ident, Item, Node, TypeName } from './nodes-base.ts'
 import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Instance } from './nodes-instr.ts'
 
 export const BIND_TARGETS = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
 export type BindTarget = (typeof BIND_TARGETS)[number]
 
-/** `schedule kernel.name(params) { steps }`. */
-export interface Schedule extends Item {
-  readonly kind: 'schedule'
+/** `scale<f16 or bf16>.gpu`: the kernel and the name of a schedule or space. */
+export interface ScheduleName {
   readonly kernel: Ident
+  /** For each type parameter of the kernel, its types here; empty: for all types. */
+  readonly types: readonly (readonly TypeName[])[]
   readonly name: Ident
+}
+
+/** `schedule kernel.name(params) { steps }`. */
+export interface Schedule extends Item, ScheduleName {
+  readonly kind: 'schedule'
   readonly params: readonly ScheduleParam[]
   readonly steps: readonly Step[]
 }

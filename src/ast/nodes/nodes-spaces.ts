@@ -4,13 +4,11 @@
 import type { Ident, Item, Node } from './nodes-base.ts'
 import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Width } from './nodes-formats.ts'
-import type { ScheduleParam, Step, UseStep } from './nodes-schedules.ts'
+import type { ScheduleName, ScheduleParam, Step, UseStep } from './nodes-schedules.ts'
 
 /** `space kernel.name(params) { items }`: the set of schedules obtained from all decisions of its items. */
-export interface Space extends Item {
+export interface Space extends Item, ScheduleName {
   readonly kind: 'space'
-  readonly kernel: Ident
-  readonly name: Ident
   readonly params: readonly ScheduleParam[]
   readonly items: readonly SpaceItem[]
 }

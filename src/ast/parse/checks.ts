@@ -4,7 +4,7 @@ import { nameText } from '../diagnostics/expect-argument.ts'
 import { typeMeant } from '../diagnostics/foreign-names.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
 import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from '../nodes/nodes.ts'
-import { BIND_TARGETS } from '../nodes/nodes.ts'
+import { BIND_TARGETS, SCALAR_TYPES } from '../nodes/nodes.ts'
 import { MAX_HEIGHT, rejectDepth } from './lexical-scan.ts'
 
 /** Computes the height of expression trees, and rejects those that could overflow the stack of recursive passes. */
@@ -50,7 +50,10 @@ export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice
     message: `unknown axis \`${nameText(text)}\``,
     ...(cudaName
       ? { hint: `did you mean \`${cudaName}\`?` }
-      : { lookup: { name: nameText(text), candidates: BIND_TARGETS }, expected: BIND_TARGETS.join(', ') }),
+      : {
+          lookup: { name: nameText(text), candidates: BIND_TARGETS, SCALAR_TYPES },
+          expected: BIND_TARGETS.join(', '),
+        }),
   }
 }
 
@@ -146,7 +149,7 @@ export function option<T>(options: readonly Option[], key: Option['key']): T | n
 }
 
 export function monoidField({ name, type, span }: Param): Monoid['fields'][number] {
-  if (type.name !== 'size') return { name, type: { name: type.name, span: type.span }, span }
+  if (type.name !== 'size') return { name, type: typeName(type, SCALAR_TYPES), span }
   fail({
     code: 'parse/type',
     message: 'a component cannot be a `size`',

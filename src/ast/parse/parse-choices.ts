@@ -13,6 +13,7 @@ import {
   slotsOf,
   spanOf,
 } from './parse-context.ts'
+import type { OfKernel } from './parse-schedules.ts'
 
 /** The schedule calls after a branch's condition. */
 interface BranchCalls {
@@ -50,7 +51,7 @@ export const choices: Actions = {
       list,
       { open, close },
       {
-        kernel: get(kernel),
+        ...get<OfKernel>(kernel),
         name: get(name),
         params: maybeList(params),
         isExtension: false,
@@ -62,7 +63,7 @@ export const choices: Actions = {
     return choiceNode(
       list,
       { open, close },
-      { kernel: get(kernel), name: get(name), params: [], isExtension: true, span: spanOf(this) },
+      { ...get<OfKernel>(kernel), name: get(name), params: [], isExtension: true, span: spanOf(this) },
     )
   },
   Branch: (node, _) => get(node),

@@ -18,6 +18,7 @@ import {
   item,
   list,
   maybe,
+  maybeList,
   register,
   slotsOf,
   spanOf,
@@ -89,17 +90,45 @@ function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null,
 }
 
 export const kernels: Actions = {
-  Kernel(_, name, params, open, members, close) {
+  Kernel(_, name, typeParams, params, base, open, members, close) {
     const body = all<ast.Member>(members)
-    return blockItem<ast.Kernel>(
-      { kind: 'kernel', name: get(name), params: get(params), members: body, span: spanOf(this) },
-      { open, close },
-      slotsOf(body),
-    )
+    const kernel: ast.Kernel = {
+      kind: 'kernel',
+      name: get(name),
+      typeParams: maybeList(typeParams),
+      params: get(params),
+      base: maybe(base),
+      members: body,
+      span: spanOf(this),
+    }
+    const types = [...ast.SCALAR_TYPES, ...kernel.typeParams.map((p) => p.name.name)]
+    for (const p of kernel.params) typeName(p.type, ['size', ...types])
+    for (const t of kernel.base?.types ?? []) typeName(t, types)
+    for (const m of body)
+      if (m.kind === 'buffer') for (const t of [m.type, m.accumulate]) if (t) typeName(t, types)
+    return blockItem(kernel, { open, close }, slotsOf(body))
   },
+  TypeParams: (_, params, _close) => list(params),
+  TypeParam(name, _, types): ast.TypeParam {
+    const listed = list<ast.Ident>(types).map((t) => typeName(t, ast.SCALAR_TYPES))
+    return { name: get(name), types: listed, span: spanOf(this) }
+  },
+  Extends(_, name, types): ast.BaseKernel {
+    return { name: get(name), types: maybeList(types), span: spanOf(this) }
+  },
+  TypeArgs: (_, types, _close) => list(types),
   Params: (_, params, _close) => list(params),
   Param(name, _, type): ast.Param {
-    return { name: get(name), type: typeName(get(type), ['size', ...ast.SCALAR_TYPES]), span: spanOf(this) }
+    return { name: get(name), type: get(type), span: spanOf(this) }
+  },
+  Define(_, name, _open, params, _close, _eq, value) {
+    return item<ast.Define>({
+      kind: 'define',
+      name: get(name),
+      params: list(params),
+      value: get(value),
+      span: spanOf(this),
+    })
   },
   Member(node, _) {
     const member = get<ast.Member>(node)
@@ -140,7 +169,7 @@ export const kernels: Actions = {
     return item<ast.BufferDecl>({
       kind: 'buffer',
       name: get(name),
-      type: typeName(get(type), ast.SCALAR_TYPES),
+      type: get(type),
       axes: list(axes),
       role: { name: role.sourceString as ast.Role, span: spanOf(role) },
       fill: option(opts, 'fill'),
@@ -152,7 +181,7 @@ export const kernels: Actions = {
     return { key: 'fill', value: unaryChain('neg', minus, literal), span: spanOf(this) }
   },
   BufferOption_accumulate(_, type): Option {
-    return { key: 'accumulate', value: typeName(get(type), ast.SCALAR_TYPES), span: spanOf(this) }
+    return { key: 'accumulate', value: get(type), span: spanOf(this) }
   },
 }
 

@@ -1,7 +1,7 @@
 /** Schedules: parse actions for the grammar. */
 
-import type * as ast from '../nodes/nodes.ts'
-import { bindTarget } from './checks.ts'
+import * as ast from '../nodes/nodes.ts'
+import { bindTarget, typeName } from './checks.ts'
 import {
   type Actions,
   all,
@@ -31,13 +31,21 @@ const loopList = (loops: readonly ast.LoopRef[]): ast.StepValue => ({
   items: loops.map(loopValue),
 })
 
+/** A kernel in the head of a schedule or space. */
+export type OfKernel = Pick<ast.ScheduleName, 'kernel' | 'types'>
+
 export const schedules: Actions = {
+  OfKernel: (name, _open, types, _close): OfKernel => ({
+    kernel: get(name),
+    types: types.children[0] ? list(types.children[0]) : [],
+  }),
+  TypeChoice: (types) => list<ast.Ident>(types).map((t) => typeName(t, ast.SCALAR_TYPES)),
   Schedule(_, kernel, _dot, name, params, open, steps, close) {
     const body = all<ast.Step>(steps)
     return blockItem<ast.Schedule>(
       {
         kind: 'schedule',
-        kernel: get(kernel),
+        ...get<OfKernel>(kernel),
         name: get(name),
         params: maybeList(params),
         steps: body,

@@ -15,13 +15,14 @@ import {
   slotsOf,
   spanOf,
 } from './parse-context.ts'
+import type { OfKernel } from './parse-schedules.ts'
 
 export const spaces: Actions = {
   Space(_, kernel, _dot, name, params, open, items, close) {
     const innerNodes = all<ast.SpaceItem>(items)
     const node: ast.Space = {
       kind: 'space',
-      kernel: get(kernel),
+      ...get<OfKernel>(kernel),
       name: get(name),
       params: maybeList(params),
       items: innerNodes,

@@ -20,7 +20,7 @@ import type { Printer } from './print-blocks.ts'
 import { exprDoc } from './print-expr.ts'
 import { exprs, names, optional, tuple } from './print-parts.ts'
 
-const paramText = ({ name, types }: TileParam): string =>
+export const paramText = ({ name, types }: TileParam): string =>
   types ? `${name.name}: ${types.map((t) => t.name).join(' or ')}` : name.name
 
 /** `tile(f16, 64)`. */

@@ -47,10 +47,15 @@ export const elementText = ({ name, index }: Element): string =>
 export const listNames = (list: readonly ListName[]): string[] =>
   list.map((n) => (n.all ? `${n.name}...` : n.name))
 
-/** `schedule kernel.name(params)`, or the same for a space */
-export function scheduleHead({ kind, kernel, name, params }: KernelSchedule): Doc {
+/** `<f16, bf16>`, or nothing for an empty list. */
+export const typeList = (types: readonly string[]): string =>
+  types.length === 0 ? '' : `<${types.join(', ')}>`
+
+/** `schedule kernel<types>.name(params)`, or the same for a space */
+export function scheduleHead({ kind, kernel, types, name, params }: KernelSchedule): Doc {
   const list = params.map((x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name))
-  return [`${kind === 'space' ? 'space' : 'schedule'} ${kernel.name}.${name.name}`, optional(list)]
+  const of = `${kernel.name}${typeList(types.map((t) => names(t).join(' or ')))}`
+  return [`${kind === 'space' ? 'space' : 'schedule'} ${of}.${name.name}`, optional(list)]
 }
 
 export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {

@@ -28,7 +28,7 @@ import { Printer } from './print-blocks.ts'
 import { printChoice } from './print-choices.ts'
 import { exprDoc, partsDoc, primaryDoc } from './print-expr.ts'
 import { printFormat } from './print-format.ts'
-import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
+import { instanceDoc, paramText, printInstr, printMemory } from './print-instr.ts'
 import {
   alignedPeers,
   axisDoc,
@@ -38,6 +38,7 @@ import {
   optional,
   scheduleHead,
   tuple,
+  typeList,
   values,
 } from './print-parts.ts'
 import { groupDoc, printSpace } from './print-spaces.ts'
@@ -95,13 +96,17 @@ function printDeclaration(p: Printer, d: Decl): void {
 
 function printKernel(p: Printer, k: Kernel): void {
   const params = k.params.map((x) => `${x.name.name}: ${x.type.name}`)
-  p.block(k.trivia, true, [`kernel ${k.name.name}`, tuple(params)], () => printMembers(p, k.members))
+  const base = k.base ? ` extends ${k.base.name.name}${typeList(names(k.base.types))}` : ''
+  const head = [`kernel ${k.name.name}${typeList(k.typeParams.map(paramText))}`, tuple(params), base]
+  p.block(k.trivia, true, head, () => printMembers(p, k.members))
 }
 
 /** Consecutive axes and buffers without a gap are aligned. */
 function printMembers(p: Printer, list: readonly Member[]): void {
   list.forEach((m, k) => {
     if (m.kind === 'iterate') printStatement(p, m, k === 0)
+    else if (m.kind === 'define')
+      p.item(m.trivia, k === 0, [`define ${m.name.name}(${names(m.params).join(', ')}) = `, exprDoc(m.value)])
     else if (m.kind === 'axis') p.item(m.trivia, k === 0, axisDoc(m, alignedPeers(list, k)))
     else p.item(m.trivia, k === 0, bufferDoc(m, alignedPeers(list, k)))
   })

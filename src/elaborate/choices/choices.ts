@@ -151,7 +151,7 @@ const conjuncts = (e: Ast.Expr): readonly Ast.Expr[] =>
 function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): Schedule | Choice | null {
   const { name, span } = b.schedule
   if (base && name === c.name.name) return base
-  const known = r.scope.schedules.get(c.kernel.name)
+  const known = r.schedules
   const decl = known?.get(name)
   if (decl?.kind === 'schedule') return r.schedule(decl, [])
   if (decl?.kind === 'choice') {

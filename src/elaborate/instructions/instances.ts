@@ -249,19 +249,23 @@ interface Named extends Ast.Node {
 /** Fields without parameters. Texts stay the same objects, because their parsed parts are cached for all instances. */
 const KEPT: ReadonlySet<string> = new Set(['span', 'params', 'code', 'trivia'])
 
-/** Fields with a type: `S: t[8]`, `t(e)`. */
-const TYPED: ReadonlySet<string> = new Set(['type', 'fn'])
+/** Fields with a type: `S: t[8]`, `accumulate t`, `t(e)`, `extends scale<t>`. */
+export const TYPED: ReadonlySet<string> = new Set(['type', 'accumulate', 'fn', 'types'])
 
-/** Returns a part of a declaration with arguments in place of parameters; `bytes(t)` becomes the size of a type. */
-export function filled<T>(part: T, values: Values): T {
+/**
+ * Returns a part of a declaration with arguments in place of parameters; `bytes(t)` becomes the size of a type. The
+ * arguments of definitions are expressions.
+ */
+export function filled<T>(part: T, values: ReadonlyMap<string, Argument | Ast.Expr>): T {
   if (values.size === 0) return part
   const go = (x: unknown, key: string): unknown => {
     if (Array.isArray(x)) return x.map((y: unknown) => go(y, key))
     if (typeof x !== 'object' || x === null) return x
     const node = x as Partial<Named>
     const value = values.get(String(node.name))
-    if (value !== undefined && (node.kind === 'name' || (TYPED.has(key) && typeof value === 'string')))
-      return typeof value === 'string' ? { ...node, name: value } : number(value, node.span!)
+    if (typeof value === 'object' && node.kind === 'name') return value
+    if (typeof value === 'string' && (node.kind === 'name' || TYPED.has(key))) return { ...node, name: value }
+    if (typeof value === 'number' && node.kind === 'name') return number(value, node.span!)
     const [type] = node.kind === 'call' && node.fn?.name === 'bytes' ? (node.args ?? []) : []
     const named = type?.kind === 'name' ? (values.get(type.name) ?? type.name) : undefined
     if (typeof named === 'string' && isDtype(named)) return number(DTYPE_BYTES[named], node.span!)

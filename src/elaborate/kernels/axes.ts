@@ -18,6 +18,7 @@ import {
 } from '../../ir/coordinates/axis.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { type Names, settled } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
@@ -28,7 +29,7 @@ export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
   for (const p of params) {
     if (!declare(d, p.name, 'parameter')) continue
     const size = p.type.name === 'size'
-    const dtype = p.type.name === 'size' ? 'i32' : p.type.name
+    const dtype = size ? 'i32' : (p.type.name as Dtype)
     d.params.set(p.name.name, { name: p.name.name, kind: size ? 'size' : 'scalar', dtype, span: p.span })
   }
 }

@@ -29,7 +29,7 @@ export function declareBuffers(
     }
     d.buffers.set(name, {
       name,
-      dtype: b.type.name,
+      dtype: b.type.name as Dtype,
       axes,
       role: b.role.name,
       fill,
@@ -98,7 +98,7 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
 function fillOf(d: Declared, b: Ast.BufferDecl): number | null {
   if (!b.fill) return 0
   const value = literalValue(b.fill)
-  const dtype = b.type.name
+  const dtype = b.type.name as Dtype
   if (typeof value === 'boolean' || value === undefined) {
     if (typeof value === 'boolean' && dtype === 'bool') return value ? 1 : 0
     return d.report.error({
@@ -141,8 +141,8 @@ function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>(
  * arithmetic, so that no schedule decides how often a sum is rounded.
  */
 function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | null {
-  const dtype = b.type.name
-  const wide = b.accumulate?.name ?? (summed ? computeType(dtype) : dtype)
+  const dtype = b.type.name as Dtype
+  const wide = (b.accumulate?.name as Dtype | undefined) ?? (summed ? computeType(dtype) : dtype)
   const kind = (isFloat(dtype) && isFloat(wide)) || (isInt(dtype) && isInt(wide))
   if (wide === dtype || (kind && DTYPE_BYTES[wide] > DTYPE_BYTES[dtype])) return wide
   return d.report.error({

@@ -1,5 +1,4 @@
 /** Resolution of names in schedules, choices and spaces. */
-import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
@@ -15,7 +14,8 @@ export type OfSteps = Ast.Schedule | Ast.Space
 
 export interface Resolve {
   readonly report: Report
-  readonly scope: FileScope
+  /** The schedules of the kernel in scope, by name. */
+  readonly schedules: ReadonlyMap<string, Ast.KernelSchedule> | undefined
   /** The kernel; null if it has errors. */
   readonly kernel: Kernel1 | null
   readonly format: FindFormat

@@ -232,7 +232,7 @@ const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =
 
 function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly OfSteps[]): Schedule | null {
   const { name, span } = step.schedule
-  const known = r.scope.schedules.get(s.kernel.name)
+  const known = r.schedules
   const decl = known?.get(name)
   if (!decl)
     return r.report.error({

@@ -201,9 +201,9 @@ class Elaboration {
   }
 
   #used(step: Ast.UseStep): StepOption['body'] {
-    const { scope, report, space: find } = this.#r
+    const { schedules, report, space: find } = this.#r
     const { name, span } = step.schedule
-    const decl = scope.schedules.get(this.#s.kernel.name)?.get(name)
+    const decl = schedules?.get(name)
     const args = step.args.map((e) => this.#numbers.integer(e))
     if (decl?.kind !== 'space') {
       // Arguments may use names that steps cannot use: with the point, they are numbers.

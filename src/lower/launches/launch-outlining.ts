@@ -40,7 +40,7 @@ export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanSt
   const parallel = isParallel(kernel.body)
   const indptr = offsetsIn(kernel.buffers)
   for (const s of kernel.body) {
-    const name = `${kernel.name}_${steps.length}`
+    const name = `${identifierOf(kernel.name)}_${steps.length}`
     if (s.kind === 'fill') {
       if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
       else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr, warp, names))
@@ -48,6 +48,9 @@ export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanSt
   }
   return steps
 }
+
+/** Returns the name of a kernel in the target's language: `scale_f16` for `scale<f16>`. */
+const identifierOf = (name: string): string => name.replace('>', '').replace(/\W+/g, '_')
 
 const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
 

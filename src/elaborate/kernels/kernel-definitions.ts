@@ -1,0 +1,100 @@
+/** Inline expansion of a kernel's definitions: `define mask(q, k) = k <= q` replaces each call of `mask`. */
+
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import type { Report } from '../diagnostics.ts'
+import { FUNCTIONS } from '../expressions/expressions.ts'
+import { filled } from '../instructions/instances.ts'
+
+export const isDefine = (m: Ast.Member): m is Ast.Define => m.kind === 'define'
+
+/** Merges definitions of a base kernel and of a derived kernel, whose definitions replace definitions of the base. */
+export function mergedDefinitions(
+  kernel: Ast.Kernel,
+  base: readonly Ast.Define[] | null,
+  report: Report,
+): readonly Ast.Define[] {
+  const merged = new Map((base ?? []).map((d) => [d.name.name, d]))
+  const own = new Map<string, Ast.Define>()
+  for (const d of kernel.members.filter(isDefine)) {
+    const { name, span } = d.name
+    const first = own.get(name)
+    const inherited = merged.get(name)
+    const wrong = { code: 'check/definition', span }
+    if (first || FUNCTIONS.includes(name))
+      report.error({
+        ...wrong,
+        message: first ? `${name} is defined twice` : `${name} is a function of the language`,
+        ...(first && { labels: [{ span: first.name.span, text: 'first here' }] }),
+        hint: 'choose another name for the definition',
+      })
+    else if (inherited && inherited.params.length !== d.params.length)
+      report.error({
+        ...wrong,
+        message: `${name} of kernel ${kernel.base!.name.name} has ${quantity(inherited.params.length, 'parameter')}`,
+        labels: [{ span: inherited.name.span, text: 'defined here' }],
+        expected: `define ${name}(${inherited.params.map((p) => p.name).join(', ')}) = …`,
+      })
+    // The order of the base is kept, because its definitions may call earlier ones.
+    else merged.set(name, d)
+    own.set(name, d)
+  }
+  return [...merged.values()]
+}
+
+/**
+ * Returns the members with definitions in place of their calls. A definition may use parameters, earlier definitions,
+ * and the kernel's parameters and buffers: names of iterators and `let`s would depend on the place of the call.
+ */
+export function withDefinitions(
+  members: readonly Ast.Member[],
+  definitions: readonly Ast.Define[],
+  params: readonly Ast.Param[],
+  report: Report,
+): readonly Ast.Member[] {
+  if (definitions.length === 0) return members
+  const known = new Map<string, Ast.Define>()
+  const expand = <T>(part: T): T => {
+    if (Array.isArray(part)) return part.map((x: unknown) => expand(x)) as T
+    if (typeof part !== 'object' || part === null) return part
+    const call = part as unknown as Ast.Call
+    const definition = call.kind === 'call' && !call.by ? known.get(call.fn.name) : undefined
+    if (!definition)
+      return Object.fromEntries(
+        Object.entries(part).map(([k, x]) => [k, k === 'span' || k === 'trivia' ? x : expand(x)]),
+      ) as T
+    const args = call.args.map((a) => expand(a))
+    const names = definition.params.map((p) => p.name)
+    if (args.length === names.length)
+      return filled(definition.value, new Map(names.map((n, k) => [n, args[k]!]))) as T
+    report.error({
+      code: 'check/definition',
+      message: `${call.fn.name} needs ${quantity(names.length, 'argument')}, and has ${args.length}`,
+      span: call.span,
+      labels: [{ span: definition.name.span, text: 'defined here' }],
+      expected: `${call.fn.name}(${names.join(', ')})`,
+    })
+    return part
+  }
+  for (const d of definitions) {
+    const visible = [...d.params, ...params.map((p) => p.name)].map((n) => n.name)
+    for (const { name, span } of namesIn(d.value))
+      if (!visible.includes(name))
+        report.error({
+          code: 'check/definition',
+          message: `definition ${d.name.name} cannot use ${name}`,
+          span,
+          expected: `parameters of the definition or of the kernel: ${visible.join(', ')}`,
+          hint: `pass ${name} as an argument`,
+        })
+    known.set(d.name.name, { ...d, value: expand(d.value) })
+  }
+  return members.map(expand)
+}
+
+/** Returns the names in an expression, except for buffers and functions. */
+function namesIn(part: unknown): readonly Ast.Name[] {
+  if (typeof part !== 'object' || part === null) return []
+  if ((part as Ast.Expr).kind === 'name') return [part as Ast.Name]
+  return Object.entries(part).flatMap(([key, x]) => (key === 'span' ? [] : namesIn(x)))
+}

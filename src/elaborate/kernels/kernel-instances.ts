@@ -1,0 +1,328 @@
+/**
+ * Monomorphisation: kernels with type parameters, with definitions, or that extend other kernels are replaced by plain
+ * kernels, with schedules of their own. Later stages receive plain kernels only.
+ */
+
+import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-program.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import { isDtype } from '../../ir/values/dtype.ts'
+import type { Report } from '../diagnostics.ts'
+import { ambiguity } from '../formats/format-uses.ts'
+import { filled, TYPED, type Values } from '../instructions/instances.ts'
+import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
+
+/** A kernel with type parameters, for the entry file. */
+export interface TypedKernel {
+  readonly params: readonly { readonly name: string; readonly types: readonly string[] }[]
+  /** The instance for the first type of each parameter. */
+  readonly first: string
+}
+
+export interface Instances {
+  /** The program with instances in place of their declarations. */
+  readonly program: Program
+  /** The kernels with type parameters that the entry file can name. */
+  readonly typed: ReadonlyMap<string, TypedKernel>
+  /** Returns the kernel of a schedule, and the schedules in scope; null for plain kernels. */
+  readonly ownerOf: (s: Ast.KernelSchedule) => Owner | null
+}
+
+interface Owner {
+  readonly kernel: Ast.Kernel
+  readonly schedules: () => ReadonlyMap<string, Ast.KernelSchedule>
+}
+
+/**
+ * The name of an instance: `scale<f16>`; `scale` if every type is f32, the default type of fractions. The
+ * name does not depend on the other types of the declaration, because stored measurements contain the name.
+ */
+export const instanceName = (kernel: string, types: readonly string[]): string =>
+  types.every((t) => t === 'f32') ? kernel : `${kernel}<${types.join(', ')}>`
+
+/** A list of types of a kernel, or a plain kernel. */
+interface Instance {
+  readonly origin: Ast.Kernel
+  readonly values: Values
+  readonly base: Instance | null
+  readonly members: readonly Ast.Member[]
+  readonly definitions: readonly Ast.Define[]
+  readonly kernel: Ast.Kernel
+}
+
+const isPlain = (k: Ast.Kernel): boolean =>
+  k.typeParams.length === 0 && k.base === null && !k.members.some(isDefine)
+
+/** Returns the instances of a program's kernels. Reports errors in heads of kernels and schedules. */
+export function instantiateKernels(program: Program, report: Report): Instances {
+  const isUntyped = (scope: Scope): boolean =>
+    [...scope.kernels.values()].every(isPlain) &&
+    [...scope.schedules.values()].every((own) => [...own.values()].every((s) => s.types.length === 0))
+  if ([...program.scopes.values()].every(isUntyped)) return { program, typed: new Map(), ownerOf: () => null }
+  return new Instantiation(program, report).run()
+}
+
+class Instantiation {
+  readonly #program: Program
+  readonly #report: Report
+  readonly #made = new Map<Ast.Kernel, Map<string, Instance | null>>()
+  readonly #copies = new Map<Instance, Map<Ast.KernelSchedule, Ast.KernelSchedule>>()
+  readonly #owners = new Map<Ast.KernelSchedule, Owner>()
+  readonly #extended: Map<Ast.Choice, Ast.Choice>
+
+  constructor(program: Program, report: Report) {
+    this.#program = program
+    this.#report = report
+    this.#extended = new Map(program.extended)
+  }
+
+  run(): Instances {
+    const scopes = new Map(
+      [...this.#program.scopes].map(([path, scope]) => [path, this.#scope(path, scope)] as const),
+    )
+    const typed = [...this.#program.kernels].flatMap(([name, k]): [string, TypedKernel][] => {
+      const params = k.typeParams.map((p) => ({ name: p.name.name, types: p.types.map((t) => t.name) }))
+      return params.length > 0 ? [[name, { params, first: instanceName(name, firstTypes(k)) }]] : []
+    })
+    const entry = scopes.get(this.#program.entry)!
+    return {
+      program: { ...this.#program, ...entry, scopes, extended: this.#extended },
+      typed: new Map(typed),
+      ownerOf: (s) => this.#owners.get(s) ?? null,
+    }
+  }
+
+  #scope(path: string, scope: Scope): Scope {
+    const kernels = new Map<string, Ast.Kernel>()
+    const schedules = new Map<string, ReadonlyMap<string, Ast.KernelSchedule>>()
+    for (const [local, decl] of scope.kernels) {
+      const declared = [...(scope.schedules.get(local)?.values() ?? [])]
+      for (const s of declared) if (s.span.source === path) this.#checkList(s.types, decl, s.kernel.span)
+      if (!this.#checkParams(decl)) continue
+      for (const types of allTypes(decl)) {
+        const instance = this.#instance(decl, types, [])
+        if (!instance) continue
+        kernels.set(instanceName(local, types), instance.kernel)
+        schedules.set(instanceName(local, types), this.#schedules(path, instance))
+      }
+    }
+    return { ...scope, kernels, schedules }
+  }
+
+  /** Returns an instance; null after a reported error. @param open kernels whose bases are being resolved */
+  #instance(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
+    const made = this.#made.get(decl) ?? new Map<string, Instance | null>()
+    this.#made.set(decl, made)
+    const key = types.join()
+    if (!made.has(key)) made.set(key, this.#make(decl, types, [...open, decl]))
+    return made.get(key)!
+  }
+
+  #make(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
+    const values = new Map(decl.typeParams.map((p, k) => [p.name.name, types[k]!])) as Values
+    if (isPlain(decl))
+      return { origin: decl, values, base: null, members: decl.members, definitions: [], kernel: decl }
+    const own = filled(decl, values)
+    const base = own.base && this.#base(own, own.base, open)
+    if (own.base && !base) return null
+    const inherited = base?.members ?? []
+    const members = [
+      ...inherited.filter((m) => m.kind !== 'iterate'),
+      ...own.members.filter((m) => !isDefine(m)),
+      ...inherited.filter((m) => m.kind === 'iterate'),
+    ]
+    const before = this.#report.count
+    const definitions = mergedDefinitions(own, base?.definitions ?? null, this.#report)
+    const params = [...(base?.kernel.params ?? []), ...decl.params.map((p) => filled(p, values))]
+    const kernel: Ast.Kernel = {
+      ...own,
+      name: { ...decl.name, name: instanceName(decl.name.name, types) },
+      typeParams: [],
+      params,
+      base: null,
+      members: withDefinitions(members, definitions, params, this.#report),
+    }
+    if (this.#report.count > before) return null
+    return { origin: decl, values, base, members, definitions, kernel }
+  }
+
+  #base(own: Ast.Kernel, base: Ast.BaseKernel, open: readonly Ast.Kernel[]): Instance | null {
+    const scope = scopeOf(this.#program, own)
+    const { name, span } = base.name
+    const decl = scope.kernels.get(name)
+    const several = scope.ambiguous.get(name)
+    if (!decl)
+      return this.#report.error(
+        several
+          ? ambiguity(base.name, several)
+          : {
+              code: 'check/unknown-kernel',
+              message: `there is no kernel ${name}`,
+              span,
+              lookup: { name, candidates: [...scope.kernels.keys()] },
+            },
+      )
+    if (open.includes(decl))
+      return this.#report.error({
+        code: 'check/kernel-cycle',
+        message: `kernel ${name} extends itself`,
+        span,
+        hint: `remove \`extends ${name}\``,
+      })
+    const types = base.types.length === 0 ? firstTypes(decl) : base.types.map((t) => t.name)
+    const fits = this.#checkList(
+      base.types.map((t) => [t]),
+      decl,
+      span,
+    )
+    return fits ? this.#instance(decl, types, open) : null
+  }
+
+  /** Returns whether each type parameter is used, under a name without another meaning. */
+  #checkParams(decl: Ast.Kernel): boolean {
+    const before = this.#report.count
+    const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
+    for (const { name } of decl.typeParams) {
+      if (names.includes(name.name) || isDtype(name.name))
+        this.#report.error({
+          code: 'check/duplicate',
+          message: `${name.name} has another meaning in kernel ${decl.name.name}`,
+          span: name.span,
+          hint: 'choose another name for the type',
+        })
+      else if (!mentions([decl.params.map((p) => p.type), decl.base, decl.members], name.name, 'type'))
+        this.#report.error({
+          code: 'check/unused-type',
+          message: `kernel ${decl.name.name} does not use the type ${name.name}`,
+          span: name.span,
+          expected: `a buffer, a parameter or a conversion of the type: \`buffer A: ${name.name}[i] in\``,
+          hint: `remove ${name.name}`,
+        })
+    }
+    return this.#report.count === before
+  }
+
+  /** Returns whether each list of types names types of the corresponding parameter; an empty list stands for every type. */
+  #checkList(given: readonly (readonly Ast.Ident[])[], decl: Ast.Kernel, span: Ast.Ident['span']): boolean {
+    const kernel = decl.name.name
+    const all = decl.typeParams.map((p) => p.types.map((t) => t.name))
+    const wrong = { code: 'check/kernel-types', span }
+    if (given.length === 0) return true
+    if (given.length !== all.length) {
+      const example = `${kernel}<${firstTypes(decl).join(', ')}>`
+      this.#report.error({
+        ...wrong,
+        message: `kernel ${kernel} has ${quantity(all.length, 'type parameter')}, not ${given.length}`,
+        hint: `write \`${all.length === 0 ? kernel : example}\``,
+      })
+      return false
+    }
+    const odd = given.flatMap((list, k) =>
+      list.flatMap((t) => (all[k]!.some((x) => x === t.name) ? [] : [{ t, types: all[k]! }])),
+    )
+    for (const { t, types } of odd)
+      this.#report.error({
+        ...wrong,
+        span: t.span,
+        message: `kernel ${kernel} has no instance for ${t.name}`,
+        expected: types.join(' or '),
+        hint: `write one of ${types.join(', ')}, or add ${t.name} to the types of kernel ${kernel}`,
+      })
+    return odd.length === 0
+  }
+
+  /** Returns the schedules of an instance that a file can name. */
+  #schedules(path: string, instance: Instance): ReadonlyMap<string, Ast.KernelSchedule> {
+    const out = new Map<string, Ast.KernelSchedule>()
+    for (const [name, { schedule, of }] of this.#visible(path, instance))
+      out.set(name, this.#copy(schedule, of, instance))
+    return out
+  }
+
+  /**
+   * Returns the declared schedules for an instance. A schedule for some types replaces a schedule for every type, and
+   * a schedule of the kernel replaces a schedule of the base.
+   */
+  #visible(path: string, instance: Instance): Map<string, { schedule: Ast.KernelSchedule; of: Instance }> {
+    const { origin, base } = instance
+    const knows = (k: Ast.Kernel): boolean =>
+      [...(this.#program.scopes.get(path)?.kernels.values() ?? [])].includes(k)
+    const out = base ? this.#visible(knows(base.origin) ? path : origin.span.source, base) : new Map()
+    const declared = [...(this.#program.scopes.get(path)?.kernels ?? [])].flatMap(([local, k]) =>
+      k === origin ? [...(this.#program.scopes.get(path)!.schedules.get(local)?.values() ?? [])] : [],
+    )
+    for (const schedule of declared)
+      if (schedule.types.length === 0) out.set(schedule.name.name, { schedule, of: instance })
+    const some = new Map<string, Ast.KernelSchedule>()
+    for (const schedule of declared) {
+      if (schedule.types.length === 0) continue
+      const types = [...instance.values.values()]
+      if (!schedule.types.every((list, k) => list.some((t) => t.name === types[k]))) continue
+      const first = some.get(schedule.name.name)
+      if (first)
+        this.#report.error({
+          code: 'check/duplicate',
+          message: `two schedules are ${instance.kernel.name.name}.${schedule.name.name}`,
+          span: schedule.name.span,
+          labels: [{ span: first.name.span, text: 'first here' }],
+          hint: `remove ${types.join(', ')} from the types of a schedule`,
+        })
+      some.set(schedule.name.name, schedule)
+      out.set(schedule.name.name, { schedule, of: instance })
+    }
+    return out
+  }
+
+  /** Returns the copy of a schedule for an instance; names have the same meaning as for `of`. */
+  #copy<S extends Ast.KernelSchedule>(s: S, of: Instance, instance: Instance): S {
+    if (isPlain(instance.origin)) return s
+    const copies = this.#copies.get(instance) ?? new Map<Ast.KernelSchedule, Ast.KernelSchedule>()
+    this.#copies.set(instance, copies)
+    const before = copies.get(s)
+    if (before) return before as S
+    const copy: S = {
+      ...filled(s, of.values),
+      params: s.params.map((p) => filled(p, of.values)),
+      kernel: { ...s.kernel, name: instance.kernel.name.name },
+      types: [],
+    }
+    copies.set(s, copy)
+    for (const { name } of s.params)
+      if (of.values.has(name.name))
+        this.#report.error({
+          code: 'check/duplicate',
+          message: `${name.name} is a type of kernel ${of.origin.name.name}`,
+          span: name.span,
+          hint: 'rename the parameter',
+        })
+    let schedules: ReadonlyMap<string, Ast.KernelSchedule> | undefined
+    this.#owners.set(copy, {
+      kernel: instance.kernel,
+      schedules: () => {
+        schedules ??= this.#schedules(s.span.source, instance)
+        return schedules
+      },
+    })
+    const extended = s.kind === 'choice' ? this.#program.extended.get(s) : undefined
+    if (extended) this.#extended.set(copy as Ast.Choice, this.#copy(extended, of, instance))
+    return copy
+  }
+}
+
+const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
+
+/** Returns every list of types for the parameters of a kernel. */
+const allTypes = (k: Ast.Kernel): readonly (readonly string[])[] =>
+  k.typeParams.reduce<readonly (readonly string[])[]>(
+    (lists, p) => lists.flatMap((list) => p.types.map((t) => [...list, t.name])),
+    [[]],
+  )
+
+/** Returns whether a part of a declaration uses a type parameter. */
+function mentions(part: unknown, name: string, key: string): boolean {
+  if (Array.isArray(part)) return part.some((x) => mentions(x, name, key))
+  if (typeof part !== 'object' || part === null) return false
+  const node = part as { readonly kind?: string; readonly name?: unknown }
+  if (node.name === name && (node.kind === 'name' || TYPED.has(key))) return true
+  return Object.entries(part).some(([k, x]) => k !== 'span' && k !== 'trivia' && mentions(x, name, k))
+}
