@@ -57,13 +57,15 @@ function shapesOf(declaration) {
 /** The names and parameters of a kernel's schedules, with the file. */
 const schedulesOf = (kernel) =>
   sources.flatMap(({ file, text }) =>
-    [...text.matchAll(new RegExp(`^schedule ${kernel}\\.(\\w+)(\\([^{]*\\))?(?: choose)? \\{`, 'gm'))].map(
-      ([, name, params = '']) => ({
-        file,
-        name,
-        params: params.replace(/\s+/g, ' ').replace(/\( | \)/g, (c) => c.trim()),
-      }),
-    ),
+    [
+      ...text.matchAll(
+        new RegExp(`^schedule ${kernel}\\.(\\w+)(\\([^{"]*?\\))?(?: choose)? (?:\\{|from ")`, 'gm'),
+      ),
+    ].map(([, name, params = '']) => ({
+      file,
+      name,
+      params: params.replace(/\s+/g, ' ').replace(/\( | \)/g, (c) => c.trim()),
+    })),
   )
 
 /** The command of a row, without `spt`. */

@@ -4,6 +4,7 @@
 
 import { nearest } from '../ast/diagnostics/suggest.ts'
 import { type Program, type Scope, scopeOf } from '../ast/imports/linked-program.ts'
+import { resolvePath } from '../ast/imports/resolve-path.ts'
 import type * as Ast from '../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../ir/formats/format.ts'
@@ -216,6 +217,7 @@ export function elaborate(linked: Program): Elaborated {
       space: spaceOf,
       choice: choiceOf,
       extended: (c) => program.extended.get(c),
+      table: (c) => program.files.get(resolvePath(c.span.source, c.table!.value))?.table,
       memory: memoriesIn(scope, report),
       instr: (id) => {
         const found = declared((x) => x.instrs, 'instruction', scope, report)(id)

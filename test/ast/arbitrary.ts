@@ -638,6 +638,7 @@ const choice: Arb<ast.Choice> = fc
           name,
           params: isExtension ? [] : params,
           isExtension,
+          table: null,
           branches,
           span,
         }),

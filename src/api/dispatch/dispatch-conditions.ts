@@ -1,6 +1,7 @@
 /** Evaluation of a dispatch's conditions, with the reason for the selection. */
 
 import { type Diagnostic, fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { ChoiceOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/applied-name.ts'
 import { withoutDivisionByZero } from '../../elaborate/expressions/division-by-zero.ts'
 import {
@@ -40,6 +41,8 @@ export interface Selection {
   readonly reason: string
   /** Dispatch that declares the branch, if the selected dispatch calls or extends it: `kernel.auto`; otherwise `null`. */
   readonly declaredBy: string | null
+  /** Search or commit from which a stored branch comes; `null` for branches in the text. */
+  readonly origin: ChoiceOrigin | null
   /** Predicted times of the legal candidates of `fastest { … }`, the fastest first; empty without a prediction. */
   readonly predictions: readonly PredictedTime[]
   /**
@@ -159,6 +162,7 @@ export function decide(
         text: called,
         reason,
         declaredBy: call.from ?? null,
+        origin: call.origin ?? null,
         predictions: [],
         costModel: null,
         values: Object.fromEntries(seen),

@@ -205,6 +205,7 @@ function withoutSchedule<K extends Schedulable<K>>(
     schedule: null,
     args: [],
     declaredBy: null,
+    origin: null,
     predictions: [],
     costModel: null,
     values: {},

@@ -111,6 +111,11 @@ export class Kernel extends SteppedKernel<Kernel> {
     return [...this.surroundings.choices.keys()]
   }
 
+  /** @internal Its dispatches with their branches. */
+  get choices(): ReadonlyMap<string, Choice> {
+    return this.surroundings.choices
+  }
+
   /** Names of its search spaces in the program. */
   get spaces(): readonly string[] {
     return [...this.surroundings.spaces.keys()]

@@ -9,8 +9,9 @@ import {
 } from '../diagnostics/diagnostic.ts'
 import { nameText } from '../diagnostics/expect-argument.ts'
 import { TextCache } from '../latest.ts'
-import type { File } from '../nodes/nodes.ts'
+import type { File, Path } from '../nodes/nodes.ts'
 import type { Parser } from '../parse/parse.ts'
+import { isTablePath, parseTable } from '../parse/parse-table.ts'
 import { link } from './link.ts'
 import type { Program } from './linked-program.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
@@ -84,7 +85,9 @@ export interface Loader {
 }
 
 export function loaderOf(parser: Parser): Loader {
-  const memory = new TreeCache(parser)
+  const parse = (source: Source): File =>
+    isTablePath(source.name) ? parseTable(source) : parser.parse(source)
+  const memory = new TreeCache({ ...parser, parse })
   const loadFiles: Loader['loadFiles'] = (entry, read, readImport = read, store = undefined) =>
     filesFrom(entry, read, readImport, store, memory)
   return {
@@ -138,12 +141,12 @@ async function filesFrom(
         continue
       }
       files.set(path, file)
-      for (const i of file.imports) {
-        const target = resolvePath(path, i.path.value)
+      for (const named of pathsIn(file)) {
+        const target = resolvePath(path, named.value)
         if (seen.has(target)) continue
-        if (seen.size === MAX_FILES) withSources({ sources }, () => rejectFileCount(i.path))
+        if (seen.size === MAX_FILES) withSources({ sources }, () => rejectFileCount(named))
         seen.add(target)
-        next.push({ path: target, span: i.path.span })
+        next.push({ path: target, span: named.span })
       }
     }
     pending = next
@@ -154,7 +157,13 @@ async function filesFrom(
   })
 }
 
-const rejectFileCount = ({ value, span }: File['imports'][number]['path']): never =>
+/** The other files that a file names: imports and stored choices. */
+const pathsIn = ({ imports, decls }: File): readonly Path[] => [
+  ...imports.map((i) => i.path),
+  ...decls.flatMap((d) => (d.kind === 'choice' && d.table ? [d.table] : [])),
+]
+
+const rejectFileCount = ({ value, span }: Path): never =>
   fail({
     code: 'import/too-many-files',
     message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
@@ -201,8 +210,8 @@ function singleTextProgram(source: Source, memory: TreeCache): Program {
   const sources = new Map([[source.name, source]])
   return withSources({ sources }, () => {
     const file = memory.parse(source)
-    const [first] = file.imports
-    if (first) refuseImport(first.path.value, first.span)
+    const [first] = pathsIn(file)
+    if (first) refuseImport(first.value, first.span)
     return linkProgram(source.name, new Map([[source.name, file]]), sources)
   })
 }

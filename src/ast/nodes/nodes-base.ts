@@ -40,6 +40,10 @@ export interface Item extends Node {
 export interface Ident extends Node {
   readonly name: string
 }
+/** The path of a file, as written. */
+export interface Path extends Node {
+  readonly value: string
+}
 export interface TypeName extends Node {
   readonly name: ScalarType
 }

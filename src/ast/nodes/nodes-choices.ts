@@ -1,17 +1,20 @@
 /** Schedules selected when data are bound. */
-import type { Ident, Item, Node } from './nodes-base.ts'
+import type { Ident, Item, Node, Path } from './nodes-base.ts'
 import type { Expr } from './nodes-exprs.ts'
 import type { ScheduleName, ScheduleParam } from './nodes-schedules.ts'
 
 /**
- * `schedule kernel.name(params) choose { … }`: dispatches to the first branch whose condition holds. With `extends { …
- * }`, without parameters, it extends the imported choice of its name, which is evaluated if no branch holds.
+ * `schedule kernel.name(params) choose { … }`: dispatches to the first branch whose condition holds. With `choose from
+ * "path"`, the branches are stored in a file. With `extends { … }`, without parameters, it extends the imported choice
+ * of its name, which is evaluated if no branch holds.
  */
 export interface Choice extends Item, ScheduleName {
   readonly kind: 'choice'
   readonly params: readonly ScheduleParam[]
   readonly isExtension: boolean
-  /** In source order, at least one; only the last may have no condition. */
+  /** The file of the branches; null if they are in the text. */
+  readonly table: Path | null
+  /** In source order, at least one without `table`; only the last may have no condition. */
   readonly branches: readonly Branch[]
 }
 /** `when (cond) schedule(args)`; without a condition, `otherwise schedule(args)`. */
@@ -23,6 +26,29 @@ export interface Branch extends Item {
   readonly isFastest: boolean
   /** In source order. */
   readonly calls: readonly ScheduleCall[]
+  /** The origin of a stored branch. */
+  readonly origin?: string
+}
+/** The content of a file of stored choices. */
+export interface ChoiceTable {
+  readonly kernel: Ident
+  /** Identity of the kernel for which the choices were found; null if it is unknown. */
+  readonly kernelHash: Ident | null
+  readonly origins: readonly ChoiceOrigin[]
+  readonly branches: readonly Branch[]
+}
+/** Where stored branches come from. `transferred`: there is no record of the search; `note` states what is known. */
+export interface ChoiceOrigin {
+  readonly name: string
+  readonly status: 'measured' | 'transferred'
+  readonly device?: string
+  readonly matrices?: readonly string[]
+  /** `YYYY-MM-DD` */
+  readonly date?: string
+  readonly trials?: number
+  readonly commit?: string
+  readonly command?: string
+  readonly note?: string
 }
 /** `schedule(args)`, of a schedule or a choice. */
 export interface ScheduleCall extends Item {

@@ -7,9 +7,8 @@
  * `neg` of 1). Elaboration resolves names.
  */
 
-import type { Span } from '../diagnostics/diagnostic.ts'
-import type { Ident, Item, Node } from './nodes-base.ts'
-import type { Choice } from './nodes-choices.ts'
+import type { Ident, Item, Node, Path } from './nodes-base.ts'
+import type { Choice, ChoiceTable } from './nodes-choices.ts'
 import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Kernel, Monoid } from './nodes-kernels.ts'
@@ -29,12 +28,14 @@ export interface File extends Item {
   readonly kind: 'file'
   readonly imports: readonly Import[]
   readonly decls: readonly Decl[]
+  /** The content of a file of stored choices, which has no declarations. */
+  readonly table?: ChoiceTable
 }
 
 /** `import "path"` (`names` is null: every name) or `import { a, b as c } from "path"`. */
 export interface Import extends Item {
   readonly kind: 'import'
-  readonly path: { readonly value: string; readonly span: Span }
+  readonly path: Path
   readonly names: readonly ImportName[] | null
 }
 export interface ImportName extends Node {

@@ -10,6 +10,7 @@ import {
   item,
   list,
   maybeList,
+  pathOf,
   slotsOf,
   spanOf,
 } from './parse-context.ts'
@@ -55,15 +56,35 @@ export const choices: Actions = {
         name: get(name),
         params: maybeList(params),
         isExtension: false,
+        table: null,
         span: spanOf(this),
       },
     )
+  },
+  Choice_stored(_, kernel, _dot, name, params, _choose, _from, path) {
+    return item<ast.Choice>({
+      kind: 'choice',
+      ...get<OfKernel>(kernel),
+      name: get(name),
+      params: maybeList(params),
+      isExtension: false,
+      table: pathOf(path),
+      branches: [],
+      span: spanOf(this),
+    })
   },
   Choice_extended(_, kernel, _dot, name, _extends, open, list, close) {
     return choiceNode(
       list,
       { open, close },
-      { ...get<OfKernel>(kernel), name: get(name), params: [], isExtension: true, span: spanOf(this) },
+      {
+        ...get<OfKernel>(kernel),
+        name: get(name),
+        params: [],
+        isExtension: true,
+        table: null,
+        span: spanOf(this),
+      },
     )
   },
   Branch: (node, _) => get(node),

@@ -48,6 +48,8 @@ export const list = <T>(n: Node): T[] => all(n.asIteration())
 export const maybe = <T>(n: IterationNode): T | null => (n.children[0] ? get<T>(n.children[0]) : null)
 export const maybeList = <T>(n: IterationNode): T[] => (n.children[0] ? get<T[]>(n.children[0]) : [])
 export const spanOf = (n: Node): Span => spanIn(cx.source, cx.at(n.source.startIdx), cx.at(n.source.endIdx))
+/** A path in quotes. */
+export const pathOf = (n: Node): ast.Path => ({ value: n.sourceString.slice(1, -1), span: spanOf(n) })
 /** The code between backticks, with its span. */
 export function codeOf(n: Node): ast.Ident {
   const span = spanOf(n)

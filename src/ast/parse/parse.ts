@@ -11,7 +11,18 @@ import { Attacher, type Slot, Writable } from './comments.ts'
 import { rejectDepth, type ScanResult, scan } from './lexical-scan.ts'
 import { choices } from './parse-choices.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
-import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf } from './parse-context.ts'
+import {
+  type Actions,
+  all,
+  get,
+  inContext,
+  item,
+  list,
+  maybe,
+  pathOf,
+  slotsOf,
+  spanOf,
+} from './parse-context.ts'
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
 import { cachedMatcher, type Match } from './parse-once.ts'
@@ -23,10 +34,9 @@ const files: Actions = {
   File: (tops) => all<ast.Import | ast.Decl>(tops),
   Top: (node, _) => get(node),
   Import(_, names, _from, path) {
-    const span = spanOf(path)
     return item<ast.Import>({
       kind: 'import',
-      path: { value: path.sourceString.slice(1, -1), span },
+      path: pathOf(path),
       names: maybe(names),
       span: spanOf(this),
     })
@@ -211,6 +221,11 @@ export function parseFormatParts(source: Source): readonly ast.AsPart[] {
 /** Parses an expression on its own, or the one at `location` in its file. Throws like `parse`. */
 export function parseExpression(source: Source, location?: Span): ast.Expr {
   return parseText(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, location)
+}
+
+/** Parses a call of a schedule with arguments at `location` in its file. Throws like `parse`. */
+export function parseScheduleCall(source: Source, location: Span): ast.ScheduleCall {
+  return parseText(source, 'ScheduleCall', withoutSteps(), ([tree]) => tree as ast.ScheduleCall, location)
 }
 
 /** Runs `parse`, and moves the spans of its errors to `location` in the file. */

@@ -1,5 +1,6 @@
 /** Choices among schedules as text. */
 
+import { quotedPath } from '../imports/quoted-path.ts'
 import type { Branch, Choice, ScheduleCall } from '../nodes/nodes.ts'
 import type { Doc } from './layout-document.ts'
 import type { Printer } from './print-blocks.ts'
@@ -7,6 +8,10 @@ import { exprDoc } from './print-expr.ts'
 import { optional, scheduleHead } from './print-parts.ts'
 
 export function printChoice(p: Printer, c: Choice): void {
+  if (c.table) {
+    p.item(c.trivia, true, [scheduleHead(c), ' choose from ', quotedPath(c.table.value)])
+    return
+  }
   p.block(c.trivia, true, [scheduleHead(c), c.isExtension ? ' extends' : ' choose'], () => {
     c.branches.forEach((b, k) => {
       const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '

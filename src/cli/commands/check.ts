@@ -16,6 +16,7 @@ import type { DeviceKind } from '../../runtime/device.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { TRUST } from '../arguments/options.ts'
+import { constantCalls, warnStale } from '../dispatch-checks.ts'
 import { EXIT, isFailure, showDiagnostics } from '../output/failure.ts'
 import type { Io } from '../output/io.ts'
 import { isVerifying, parseFile, programFrom, withSourcesOf } from '../scheduled-kernel.ts'
@@ -84,7 +85,8 @@ async function checkFile(
     const cached = verifier || verify ? undefined : await results.load()
     const program = cached ? undefined : await programFrom(parsed, call, verify)
     const declared = cached ?? (await checkDeclarations(program!, parsed.entry, io, stages))
-    if (declared && !cached) await results.store(declared)
+    const warnings = program ? await warnStale(program, io) : 0
+    if (declared && !cached && warnings === 0) await results.store(declared)
     const tests = verifier ? await testInstructions(program!, io, verifier) : { lines: [], failures: 0 }
     const { failures } = tests
     if (failures > 0)
@@ -160,6 +162,7 @@ async function checkDeclarations(
           cudaOnly.set(schedule, `${schedule} on cuda alone`)
         stages?.check(label, compilation)
       }).catch(report)
+    for (const call of constantCalls(kernel)) await withSourcesOf(program, call.apply).catch(report)
     const schedules = [...kernel.schedules.map((s) => cudaOnly.get(s) ?? s), ...kernel.dispatches]
     const { spaces } = kernel
     const parts = [

@@ -1,5 +1,6 @@
 /** Types of elaborated choices among schedules: branches with conditions over sizes, statistics and the device. */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { ChoiceOrigin, ChoiceTable } from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { ScheduleParam } from '../schedules/schedule-params.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
@@ -18,6 +19,8 @@ export interface Choice {
   readonly statistics: ReadonlyMap<string, Statistic>
   /** The device queries in the expressions of the branches, by the names of their variables. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
+  /** The file of the branches; null for branches in the text. */
+  readonly table: (ChoiceTable & { readonly path: string }) | null
   readonly span: Span
 }
 
@@ -39,6 +42,8 @@ export interface ScheduleCall {
    * itself.
    */
   readonly from?: string | undefined
+  /** Where the branch comes from, if it is stored in a file. */
+  readonly origin?: ChoiceOrigin | undefined
 }
 
 export interface Condition {

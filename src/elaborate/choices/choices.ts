@@ -1,6 +1,7 @@
 /** Elaboration of choices among schedules: their branches, conditions and arguments. */
 
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { resolvePath } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
@@ -24,6 +25,8 @@ interface Context {
   readonly params: readonly string[]
   /** The choice that the elaborated choice extends; null without `extends`. */
   readonly base: Choice | null
+  /** Where stored branches come from. */
+  readonly origins: readonly Ast.ChoiceOrigin[]
   readonly r: Resolve
 }
 
@@ -36,7 +39,10 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Ch
   const extended = r.extended(c)
   const base = extended && r.choice(extended, inside)
   if (extended && !base) return null
-  if (c.branches.length === 0)
+  const table = c.table && tableOf(c, r)
+  if (c.table && !table) return null
+  const { branches: given } = table ?? c
+  if (given.length === 0)
     report.error({
       code: 'check/empty-choice',
       message: `${c.kernel.name}.${c.name.name} has nothing to choose from`,
@@ -51,9 +57,10 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Ch
     names: new ChoiceNames(kernel, own, r),
     params: own,
     base: base ?? null,
+    origins: table?.origins ?? [],
     r,
   }
-  const written = c.branches.map((b) => branchesOf(b, context))
+  const written = given.map((b) => branchesOf(b, context))
   if (report.count > before || written.some((b) => b === null)) return null
   const branches = written.flatMap((b) => b!)
   if (base && branches.every((b) => b.conditions.length > 0))
@@ -69,8 +76,33 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Ch
     branches,
     statistics,
     device: context.names.device,
+    table: table && { path: resolvePath(c.span.source, c.table!.value), ...table },
     span: c.name.span,
   }
+}
+
+/** Returns the stored choices of the kernel; null after a reported error. */
+function tableOf(c: Ast.Choice, r: Resolve): Ast.ChoiceTable | null {
+  const table = r.table(c)
+  const { value, span } = c.table!
+  const kernel = c.kernel.name
+  if (!table)
+    return r.report.error({
+      code: 'table/program',
+      message: `\`${value}\` is a program`,
+      span,
+      expected: 'a file of stored choices: "choices.json"',
+      hint: `write the file with: spt tune FILE --kernel ${kernel} … --generalise ${kernel}.json`,
+    })
+  if (table.kernel.name === kernel || table.kernel.name === r.kernel!.name) return table
+  return r.report.error({
+    code: 'table/kernel',
+    message: `\`${value}\` holds choices of kernel ${table.kernel.name}`,
+    span,
+    labels: [{ span: table.kernel.span, text: 'stated here' }],
+    expected: `choices of kernel ${kernel}`,
+    hint: `if the kernel was renamed, write "kernel": "${kernel}" in the file`,
+  })
 }
 
 /** Returns the last branch of an extension, for all other cases: the extended choice. */
@@ -101,7 +133,8 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
     })
   // Errors of the only call are reported for the whole branch.
   const called = b.isFastest ? b.calls : b.calls.map((call) => ({ ...call, span: b.span }))
-  const items = called.map((call) => calledWays(call, context))
+  const origin = context.origins.find((o) => o.name === b.origin)
+  const items = called.map((call) => calledWays(call, context, origin))
   if ([...conditions, ...items].some((x) => x === null)) return null
   const ways = items as readonly (readonly Way[])[]
   if (
@@ -132,13 +165,17 @@ function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r 
 }
 
 /** Returns a schedule with arguments, or the branches of a called choice; null after a reported error. */
-function calledWays(call: Ast.ScheduleCall, context: Context): readonly Way[] | null {
+function calledWays(
+  call: Ast.ScheduleCall,
+  context: Context,
+  origin: Ast.ChoiceOrigin | undefined,
+): readonly Way[] | null {
   const { names, params, base, r } = context
   const target = calledBy(call, context)
   const args = target && argumentsOf(call, target, names, base === target ? params : [], r.report)
   if (!args) return null
   if ('branches' in target) return waysOf(target, args, call, names, params, r.report)
-  return [{ conditions: [], calls: [{ schedule: target, args, span: call.span }] }]
+  return [{ conditions: [], calls: [{ schedule: target, args, span: call.span, origin }] }]
 }
 
 const conjuncts = (e: Ast.Expr): readonly Ast.Expr[] =>

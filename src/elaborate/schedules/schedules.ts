@@ -247,7 +247,7 @@ function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly 
       message: `${name} is chosen when data are bound, and has no steps before`,
       span,
       expected: 'a schedule with steps',
-      hint: `use a schedule of the dispatch: ${[...new Set(decl.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+      hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? (r.table(decl)?.branches ?? []) : decl.branches).flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
     })
   if (decl.kind === 'space')
     return r.report.error({

@@ -1,0 +1,192 @@
+/** Stored choices (`choose from "FILE.json"`): the same dispatch as the rules in the text, and errors that name the place. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { load } from '../../src/node.ts'
+import { choicesText, type StoredRule } from '../../src/search/choice/table-text.ts'
+
+const KERNEL = `kernel mul(m: size, n: size, d: size) {
+  axis i  = dense_fixed(m)
+  axis j  = sparse_variable(i, n)
+  axis jd = dense_fixed(n)
+  axis f  = dense_fixed(d)
+  buffer A: f32[i, j]  in
+  buffer B: f32[jd, f] in
+  buffer C: f32[i, f]  out
+  iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
+}
+schedule mul.tiles(rows, each = 4) { split f by each; split i by rows }
+schedule mul.plain { reorder (i, f, j) }
+`
+const ORIGIN = { name: 'h', status: 'transferred', note: 'by hand' } as const
+const stored = (rules: readonly StoredRule[]): string =>
+  choicesText({ kernel: 'mul', origins: [ORIGIN], rules })
+
+const program = (choice: string, table?: string) =>
+  load(KERNEL + choice, {
+    read: async (path) => {
+      if (path !== 'mul.json' || table === undefined) throw new Error('no such file')
+      return table
+    },
+  })
+
+async function problem(table: string, choice = 'schedule mul.auto choose from "mul.json"'): Promise<string> {
+  try {
+    await program(choice, table)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    const [d] = e.diagnostics
+    const text = d!.span!.source === 'mul.json' ? table : KERNEL + choice
+    return `${d!.code}: ${d!.message} [${text.slice(d!.span!.start, d!.span!.end)}]`
+  }
+  return 'none'
+}
+
+const sizes = fc.integer({ min: 0, max: 40 })
+const condition = fc.oneof(
+  fc
+    .tuple(fc.constantFrom('m', 'd', 'n', 'longest(j)', 'nnz(A)'), fc.constantFrom('<', '>=', '=='), sizes)
+    .map((c) => c.join(' ')),
+  fc.constantFrom('cuda', 'cpu', 'not webgpu and d % 4 == 0', 'mean(j) > 2.5 * d'),
+)
+const call = fc.oneof(
+  fc.constant('plain'),
+  fc
+    .tuple(fc.integer({ min: 1, max: 8 }), fc.constantFrom('', ', 8', ', each = min(d, 2)'))
+    .map(([r, e]) => `tiles(${r}${e})`),
+)
+const calls = fc.oneof(call, fc.array(call, { minLength: 1, maxLength: 3 }))
+const rules: fc.Arbitrary<readonly StoredRule[]> = fc
+  .tuple(fc.array(fc.record({ when: condition, calls }), { maxLength: 4 }), calls)
+  .map(([list, last]) => [...list, { calls: last, origin: 'h' }])
+
+const ruleText = ({ when, calls: c }: StoredRule): string =>
+  `${when === undefined ? 'otherwise' : `when (${when})`} ${typeof c === 'string' ? c : `fastest { ${c.join('; ')} }`}`
+
+test('a stored dispatch selects what the same rules in the text select', async () => {
+  let compared = 0
+  await fc.assert(
+    fc.asyncProperty(
+      rules,
+      sizes,
+      sizes,
+      sizes,
+      fc.constantFrom('cpu', 'cuda', 'webgpu'),
+      async (list, m, d, longest, kind) => {
+        const values = { 'longest(j)': longest, 'nnz(A)': m * longest, 'mean(j)': longest / 2 }
+        const isMentioned = ([name]: readonly [string, number]) => list.some((r) => r.when?.includes(name))
+        const statistics = Object.fromEntries(Object.entries(values).filter(isMentioned))
+        const inputs = { params: { m, d, n: 40 }, statistics }
+        const selected = async (choice: string) => {
+          const p = await program(choice, stored(list))
+          const { selection } = await p
+            .kernel()
+            .schedule('auto')
+            .choose(kind as 'cpu', inputs)
+          const { span, origin, ...rest } = selection
+          return { rest, origin }
+        }
+        const text = await selected(`schedule mul.auto choose { ${list.map(ruleText).join('; ')} }`)
+        const table = await selected('schedule mul.auto choose from "mul.json"')
+        expect(table.rest).toEqual(text.rest)
+        expect(text.origin).toBeNull()
+        if (table.rest.reason === 'otherwise') expect(table.origin).toEqual(ORIGIN)
+        compared++
+      },
+    ),
+    { numRuns: 40 },
+  )
+  expect(compared).toBe(40)
+})
+
+describe('a wrong file of stored choices', () => {
+  const rule = (text: string): string =>
+    `{ "version": 1, "kernel": "mul", "origins": {}, "rules": [${text}, { "use": "plain" }] }`
+  test.each([
+    ['not JSON', '{ "version": 1,, }', 'table/syntax: a text in double quotes belongs here [,]'],
+    ['cut off', '{ "version": 1, "kernel": "mul"', 'table/syntax: a comma or `}` is missing []'],
+    ['a comment', '// choices\n{}', 'table/syntax: a value is missing [/]'],
+    ['more than a value', '{} {}', 'table/syntax: nothing may follow the value of the file [{}]'],
+    ['too deep', '['.repeat(1000), 'table/syntax: the values are nested too deeply [[]'],
+    ['a list', '[]', 'table/field: the file of stored choices is a list [[]]'],
+    [
+      'a later version',
+      '{ "version": 2, "laws": [] }',
+      'table/version: the stored choices have version 2 [2]',
+    ],
+    [
+      'an unknown field',
+      rule('{ "wen": "cpu", "use": "plain" }'),
+      'table/field: the rule has no field "wen" ["wen"]',
+    ],
+    [
+      'no schedule',
+      rule('{ "when": "cpu" }'),
+      'table/field: the rule has neither "use" nor "fastest" [{ "when": "cpu" }]',
+    ],
+    [
+      'an early otherwise',
+      rule('{ "use": "plain" }'),
+      'table/field: only the last rule may be without "when" [{ "use": "plain" }]',
+    ],
+    [
+      'an empty list',
+      rule('{ "when": "cpu", "fastest": [] }'),
+      'table/field: fastest is not a list of schedules [[]]',
+    ],
+    [
+      'an escape',
+      rule('{ "when": "c\\u0070u", "use": "plain" }'),
+      'table/field: this is not a text of the language ["c\\u0070u"]',
+    ],
+    [
+      'no such origin',
+      rule('{ "when": "cpu", "use": "plain", "origin": "x" }'),
+      'table/field: there is no origin "x" ["x"]',
+    ],
+    [
+      'an unknown schedule',
+      rule('{ "when": "cpu", "use": "plane" }'),
+      'check/unknown-schedule: kernel mul has no schedule plane [plane]',
+    ],
+    [
+      'an unknown parameter',
+      rule('{ "when": "cpu", "use": "tiles(1, ech = 2)" }'),
+      'check/unknown-parameter: schedule tiles has no parameter ech [ech]',
+    ],
+    [
+      'an unknown size',
+      rule('{ "when": "k > 1", "use": "plain" }'),
+      'check/unknown-name: there is no k here [k]',
+    ],
+    [
+      'a wrong condition',
+      rule('{ "when": "d < ", "use": "plain" }'),
+      'parse/unexpected: the file ends too early []',
+    ],
+    [
+      'steps',
+      rule('{ "when": "cpu", "use": "plain; split i by 2" }'),
+      'parse/unexpected: unexpected `;` [;]',
+    ],
+    [
+      'another kernel',
+      stored([{ calls: 'plain' }]).replace('"mul"', '"add"'),
+      'table/kernel: `mul.json` holds choices of kernel add ["mul.json"]',
+    ],
+    [
+      'a measured origin without a device',
+      stored([{ calls: 'plain' }]).replace('transferred', 'measured'),
+      'table/field: origin "h" is measured and has no field "device" ["h"]',
+    ],
+  ])('%s', async (_, table, expected) => {
+    expect(await problem(table)).toBe(expected)
+  })
+
+  test('a program, a missing file, a text without a reader', async () => {
+    expect(await problem('', 'schedule mul.auto choose from "text.spt"')).toBe(
+      'table/program: `text.spt` is a program ["text.spt"]',
+    )
+    await expect(program('schedule mul.auto choose from "mul.json"')).rejects.toThrow('mul.json')
+  })
+})
