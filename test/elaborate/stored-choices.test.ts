@@ -52,7 +52,7 @@ const condition = fc.oneof(
 const call = fc.oneof(
   fc.constant('plain'),
   fc
-    .tuple(fc.integer({ min: 1, max: 8 }), fc.constantFrom('', ', 8', ', each = min(d, 2)'))
+    .tuple(fc.integer({ min: 1, max: 8 }), fc.constantFrom('', ', 8', ', each = min(d + 1, 2)'))
     .map(([r, e]) => `tiles(${r}${e})`),
 )
 const calls = fc.oneof(call, fc.array(call, { minLength: 1, maxLength: 3 }))
