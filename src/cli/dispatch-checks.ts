@@ -5,8 +5,8 @@ import type { Kernel } from '../api/kernels/kernel.ts'
 import type { SptProgram } from '../api/programs/program.ts'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
-import { showDiagnostics } from './failure.ts'
-import type { Io } from './io.ts'
+import { showDiagnostics } from './output/failure.ts'
+import type { Io } from './output/io.ts'
 
 /** The distinct calls in a kernel's dispatches whose arguments are constants. `apply` throws SptError if a step is illegal. */
 export function constantCalls(kernel: Kernel): readonly { readonly apply: () => void }[] {
