@@ -81,7 +81,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Ch
   }
 }
 
-/** Returns the stored choices of the kernel; null after a reported error. */
+/** Returns the stored rules of the kernel; null after a reported error. */
 function tableOf(c: Ast.Choice, r: Resolve): Ast.ChoiceTable | null {
   const table = r.table(c)
   const { value, span } = c.table!
