@@ -72,7 +72,7 @@ export {
 } from './api/resident/resident.ts'
 export { Workspace, type WorkspaceOptions } from './api/resident/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
-export type { ChoiceOrigin } from './ast/nodes/nodes.ts'
+export type { RuleOrigin } from './ast/nodes/nodes.ts'
 export type { ModuleText } from './backends/emit.ts'
 export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
 export type { Provenance } from './formats/proof/provenance.ts'

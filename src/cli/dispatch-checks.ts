@@ -1,4 +1,4 @@
-/** Checks of dispatches without data: calls with constant arguments, and stored choices that are out of date. */
+/** Checks of dispatches without data: calls with constant arguments, and outdated dispatch tables. */
 import { constantValue } from '../api/dispatch/dispatch-conditions.ts'
 import { withPlace } from '../api/dispatch/schedule-selection.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
@@ -28,7 +28,7 @@ export function constantCalls(kernel: Kernel): readonly { readonly apply: () => 
   }))
 }
 
-/** Shows a warning for each table of stored choices that is out of date. Returns the number of warnings. */
+/** Shows a warning for each outdated dispatch table. Returns the number of warnings. */
 export async function warnStale(program: SptProgram, io: Io): Promise<number> {
   const named = program.kernels.map((name) => program.kernel(name))
   const stored = named.filter((k) => [...k.choices.values()].some((c) => c.table))

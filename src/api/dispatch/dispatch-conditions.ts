@@ -1,7 +1,7 @@
 /** Evaluation of a dispatch's conditions, with the reason for the selection. */
 
 import { type Diagnostic, fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { ChoiceOrigin } from '../../ast/nodes/nodes.ts'
+import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/applied-name.ts'
 import { withoutDivisionByZero } from '../../elaborate/expressions/division-by-zero.ts'
 import {
@@ -42,7 +42,7 @@ export interface Selection {
   /** Dispatch that declares the branch, if the selected dispatch calls or extends it: `kernel.auto`; otherwise `null`. */
   readonly declaredBy: string | null
   /** Search or commit from which a stored branch comes; `null` for branches in the text. */
-  readonly origin: ChoiceOrigin | null
+  readonly origin: RuleOrigin | null
   /** Predicted times of the legal candidates of `fastest { … }`, the fastest first; empty without a prediction. */
   readonly predictions: readonly PredictedTime[]
   /**

@@ -157,7 +157,7 @@ async function filesFrom(
   })
 }
 
-/** The other files that a file names: imports and stored choices. */
+/** The other files that a file names: imports and dispatch tables. */
 const pathsIn = ({ imports, decls }: File): readonly Path[] => [
   ...imports.map((i) => i.path),
   ...decls.flatMap((d) => (d.kind === 'choice' && d.table ? [d.table] : [])),

@@ -5,7 +5,7 @@ import type { ScheduleName, ScheduleParam } from './nodes-schedules.ts'
 
 /**
  * `schedule kernel.name(params) choose { … }`: dispatches to the first branch whose condition holds. With `choose from
- * "path"`, the branches are stored in a file. With `extends { … }`, without parameters, it extends the imported choice
+ * "path"`, a dispatch table has the branches. With `extends { … }`, without parameters, it extends the imported choice
  * of its name, which is evaluated if no branch holds.
  */
 export interface Choice extends Item, ScheduleName {
@@ -29,16 +29,16 @@ export interface Branch extends Item {
   /** The origin of a stored branch. */
   readonly origin?: string
 }
-/** The content of a file of stored choices. */
-export interface ChoiceTable {
+/** The content of a dispatch table. */
+export interface DispatchTable {
   readonly kernel: Ident
-  /** Identity of the kernel for which the choices were found; null if it is unknown. */
+  /** Identity of the kernel for which the rules were found; null if it is unknown. */
   readonly kernelHash: Ident | null
-  readonly origins: readonly ChoiceOrigin[]
+  readonly origins: readonly RuleOrigin[]
   readonly branches: readonly Branch[]
 }
-/** Where stored branches come from. `transferred`: there is no record of the search; `note` states what is known. */
-export interface ChoiceOrigin {
+/** The search or commit that a stored branch comes from. `transferred`: a search has no record, and `note` describes the source. */
+export interface RuleOrigin {
   readonly name: string
   readonly status: 'measured' | 'transferred'
   readonly device?: string

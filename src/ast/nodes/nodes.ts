@@ -8,7 +8,7 @@
  */
 
 import type { Ident, Item, Node, Path } from './nodes-base.ts'
-import type { Choice, ChoiceTable } from './nodes-choices.ts'
+import type { Choice, DispatchTable } from './nodes-choices.ts'
 import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Kernel, Monoid } from './nodes-kernels.ts'
@@ -28,8 +28,8 @@ export interface File extends Item {
   readonly kind: 'file'
   readonly imports: readonly Import[]
   readonly decls: readonly Decl[]
-  /** The content of a file of stored choices, which has no declarations. */
-  readonly table?: ChoiceTable
+  /** The content of a dispatch table, which has no declarations. */
+  readonly table?: DispatchTable
 }
 
 /** `import "path"` (`names` is null: every name) or `import { a, b as c } from "path"`. */

@@ -19,7 +19,7 @@ export type LocatedJson =
   | { readonly kind: 'list'; readonly items: readonly LocatedJson[]; readonly span: Span }
   | { readonly kind: 'record'; readonly entries: readonly LocatedEntry[]; readonly span: Span }
 
-/** Maximum nesting, far below what exhausts the stack. */
+/** Maximum nesting, far below the limit of the stack. */
 const MAX_DEPTH = 32
 
 const TOKENS = {

@@ -1,4 +1,4 @@
-/** Stored choices: a JSON file whose rules a dispatch evaluates, with the searches that found them (`data/choices/`). */
+/** Dispatch tables: a JSON file whose rules a dispatch evaluates, with the searches that found them (`data/choices/`). */
 import { fail } from '../diagnostics/diagnostic.ts'
 import { type Source, type Span, spanAt, spanIn } from '../diagnostics/span.ts'
 import type * as ast from '../nodes/nodes.ts'
@@ -8,7 +8,7 @@ import { parseExpression, parseScheduleCall } from './parse.ts'
 /** The version of the file format. */
 export const TABLE_VERSION = 1
 
-/** True for paths of stored choices; other files are programs. */
+/** True for paths of dispatch tables; other files are programs. */
 export const isTablePath = (path: string): boolean => path.endsWith('.json')
 
 type Shape = (value: LocatedJson, key: string) => unknown
@@ -38,7 +38,7 @@ const STATUS = shape(
 )
 
 /** Fields of an origin; a measured one needs all that end in `true`. */
-const ORIGIN: Readonly<Record<keyof Omit<ast.ChoiceOrigin, 'name'>, readonly [Shape, boolean]>> = {
+const ORIGIN: Readonly<Record<keyof Omit<ast.RuleOrigin, 'name'>, readonly [Shape, boolean]>> = {
   status: [STATUS, true],
   device: [TEXT, true],
   matrices: [TEXTS, true],
@@ -81,7 +81,7 @@ function fieldsOf(
   return fields
 }
 
-/** Reads stored choices as a file without declarations. @throws SptError `table/…`, `parse/…` */
+/** Reads a dispatch table as a file without declarations. @throws SptError `table/…`, `parse/…` */
 export function parseTable(source: Source): ast.File {
   const span = spanIn(source, 0, source.text.length)
   const root = parseLocatedJson(source)
@@ -89,13 +89,13 @@ export function parseTable(source: Source): ast.File {
   if (version && version.kind === 'number' && version.value !== TABLE_VERSION)
     fail({
       code: 'table/version',
-      message: `the stored choices have version ${version.value}`,
+      message: `the dispatch table has version ${version.value}`,
       span: version.span,
       expected: `"version": ${TABLE_VERSION}`,
       hint: 'update sparsetile, or write the file again: spt tune FILE … --generalise TABLE.json',
     })
   const keys = ['version', 'kernel', 'kernelHash', 'origins', 'rules']
-  const fields = fieldsOf(root, 'the file of stored choices', keys, ['version', 'kernel', 'origins', 'rules'])
+  const fields = fieldsOf(root, 'the dispatch table', keys, ['version', 'kernel', 'origins', 'rules'])
   shape(String(TABLE_VERSION), (x) => x.kind === 'number')(fields.get('version')!.value, 'version')
   const { value: kernel } = fields.get('kernel')!
   const hash = fields.get('kernelHash')
@@ -111,7 +111,7 @@ export function parseTable(source: Source): ast.File {
       origins.map((o) => o.name),
     ),
   )
-  const table: ast.ChoiceTable = {
+  const table: ast.DispatchTable = {
     kernel: { name: TEXT(kernel, 'kernel') as string, span: kernel.span },
     kernelHash: hash ? { name: TEXT(hash.value, 'kernelHash') as string, span: hash.value.span } : null,
     origins,
@@ -120,10 +120,10 @@ export function parseTable(source: Source): ast.File {
   return { kind: 'file', imports: [], decls: [], table, span }
 }
 
-function originsOf(x: LocatedJson): readonly ast.ChoiceOrigin[] {
+function originsOf(x: LocatedJson): readonly ast.RuleOrigin[] {
   if (x.kind !== 'record')
     return wrong(`origins is ${KINDS[x.kind]}`, x.span, '{ "NAME": { "status": "measured", … } }')
-  return x.entries.map(({ key, value }): ast.ChoiceOrigin => {
+  return x.entries.map(({ key, value }): ast.RuleOrigin => {
     const names = Object.keys(ORIGIN) as (keyof typeof ORIGIN)[]
     const what = `origin "${key.value}"`
     const given = fieldsOf(value, what, names, ['status'])
@@ -142,7 +142,7 @@ function originsOf(x: LocatedJson): readonly ast.ChoiceOrigin[] {
         needs.map((n) => `"${n}"`).join(', '),
         fields.status === 'measured' ? 'without a record of the search: "status": "transferred"' : undefined,
       )
-    return { name: key.value, ...fields } as ast.ChoiceOrigin
+    return { name: key.value, ...fields } as ast.RuleOrigin
   })
 }
 

@@ -1,6 +1,6 @@
 /** Types of elaborated choices among schedules: branches with conditions over sizes, statistics and the device. */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
-import type { ChoiceOrigin, ChoiceTable } from '../../ast/nodes/nodes.ts'
+import type { DispatchTable, RuleOrigin } from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { ScheduleParam } from '../schedules/schedule-params.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
@@ -20,7 +20,7 @@ export interface Choice {
   /** The device queries in the expressions of the branches, by the names of their variables. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
   /** The file of the branches; null for branches in the text. */
-  readonly table: (ChoiceTable & { readonly path: string }) | null
+  readonly table: (DispatchTable & { readonly path: string }) | null
   readonly span: Span
 }
 
@@ -43,7 +43,7 @@ export interface ScheduleCall {
    */
   readonly from?: string | undefined
   /** Where the branch comes from, if it is stored in a file. */
-  readonly origin?: ChoiceOrigin | undefined
+  readonly origin?: RuleOrigin | undefined
 }
 
 export interface Condition {

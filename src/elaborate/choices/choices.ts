@@ -26,7 +26,7 @@ interface Context {
   /** The choice that the elaborated choice extends; null without `extends`. */
   readonly base: Choice | null
   /** Where stored branches come from. */
-  readonly origins: readonly Ast.ChoiceOrigin[]
+  readonly origins: readonly Ast.RuleOrigin[]
   readonly r: Resolve
 }
 
@@ -82,7 +82,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Ch
 }
 
 /** Returns the stored rules of the kernel; null after a reported error. */
-function tableOf(c: Ast.Choice, r: Resolve): Ast.ChoiceTable | null {
+function tableOf(c: Ast.Choice, r: Resolve): Ast.DispatchTable | null {
   const table = r.table(c)
   const { value, span } = c.table!
   const kernel = c.kernel.name
@@ -91,16 +91,16 @@ function tableOf(c: Ast.Choice, r: Resolve): Ast.ChoiceTable | null {
       code: 'table/program',
       message: `\`${value}\` is a program`,
       span,
-      expected: 'a file of stored choices: "choices.json"',
+      expected: 'a dispatch table: "choices.json"',
       hint: `write the file with: spt tune FILE --kernel ${kernel} … --generalise ${kernel}.json`,
     })
   if (table.kernel.name === kernel || table.kernel.name === r.kernel!.name) return table
   return r.report.error({
     code: 'table/kernel',
-    message: `\`${value}\` holds choices of kernel ${table.kernel.name}`,
+    message: `\`${value}\` holds a dispatch of kernel ${table.kernel.name}`,
     span,
     labels: [{ span: table.kernel.span, text: 'stated here' }],
-    expected: `choices of kernel ${kernel}`,
+    expected: `a dispatch of kernel ${kernel}`,
     hint: `if the kernel was renamed, write "kernel": "${kernel}" in the file`,
   })
 }
@@ -168,7 +168,7 @@ function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r 
 function calledWays(
   call: Ast.ScheduleCall,
   context: Context,
-  origin: Ast.ChoiceOrigin | undefined,
+  origin: Ast.RuleOrigin | undefined,
 ): readonly Way[] | null {
   const { names, params, base, r } = context
   const target = calledBy(call, context)

@@ -28,7 +28,7 @@ export interface Resolve {
   /** Returns the imported choice that a choice with `extends` extends; undefined for other choices. */
   readonly extended: (c: Ast.Choice) => Ast.Choice | undefined
   /** Returns the rules in the file that a dispatch names; undefined if the file is a program. */
-  readonly table: (c: Ast.Choice) => Ast.ChoiceTable | undefined
+  readonly table: (c: Ast.Choice) => Ast.DispatchTable | undefined
   /** Returns a space of the same kernel; null if it has errors or is being resolved. */
   readonly space: (s: Ast.Space, path: readonly Ast.Space[]) => Space | null
 }

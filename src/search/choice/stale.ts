@@ -1,9 +1,9 @@
-/** Stored choices that were found for another version of their kernel. */
+/** Dispatch tables that was found for another version of their kernel. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelHash } from '../records/identity.ts'
 
-/** A warning for each dispatch of a kernel whose stored choices were found before the kernel changed. */
+/** A warning for each dispatch of a kernel whose table was found before the kernel changed. */
 export function staleChoices(kernel: Kernel): readonly Diagnostic[] {
   const now = kernelHash(kernel)
   return [...kernel.choices.values()].flatMap(({ name, table }): Diagnostic[] => {
@@ -12,7 +12,7 @@ export function staleChoices(kernel: Kernel): readonly Diagnostic[] {
       {
         code: 'table/stale',
         severity: 'warning',
-        message: `the stored choices of ${kernel.name}.${name} were found for another version of the kernel`,
+        message: `the dispatch table of ${kernel.name}.${name} was found for another version of the kernel`,
         span: table.kernelHash.span,
         hint: `search again: spt tune FILE --kernel ${kernel.name} --bind … --generalise ${table.path}; if the kernel computes the same as before: "kernelHash": "${now}"`,
       },

@@ -1,8 +1,8 @@
-/** Stored choices as text: a JSON file with one rule per line, so that differences between versions are readable. */
-import type { ChoiceOrigin } from '../../ast/nodes/nodes.ts'
+/** Dispatch tables as text: a JSON file with one rule per line, so that differences between versions are readable. */
+import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { TABLE_VERSION } from '../../ast/parse/parse-table.ts'
 
-/** A rule of stored choices, in the syntax of the language. */
+/** A rule of a dispatch table, in the syntax of the language. */
 export interface StoredRule {
   /** The condition; absent for all other cases. */
   readonly when?: string
@@ -15,7 +15,7 @@ export interface StoredRule {
 export interface StoredChoices {
   readonly kernel: string
   readonly kernelHash?: string
-  readonly origins: readonly ChoiceOrigin[]
+  readonly origins: readonly RuleOrigin[]
   readonly rules: readonly StoredRule[]
 }
 

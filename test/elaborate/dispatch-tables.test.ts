@@ -1,4 +1,4 @@
-/** Stored choices (`choose from "FILE.json"`): the same dispatch as the rules in the text, and errors that name the place. */
+/** Dispatch tables (`choose from "FILE.json"`): the same dispatch as the rules in the text, and errors that name the place. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
@@ -99,7 +99,7 @@ test('a stored dispatch selects what the same rules in the text select', async (
   expect(compared).toBe(40)
 })
 
-describe('a wrong file of stored choices', () => {
+describe('a wrong dispatch table', () => {
   const rule = (text: string): string =>
     `{ "version": 1, "kernel": "mul", "origins": {}, "rules": [${text}, { "use": "plain" }] }`
   test.each([
@@ -108,11 +108,11 @@ describe('a wrong file of stored choices', () => {
     ['a comment', '// choices\n{}', 'table/syntax: a value is missing [/]'],
     ['more than a value', '{} {}', 'table/syntax: nothing may follow the value of the file [{}]'],
     ['too deep', '['.repeat(1000), 'table/syntax: the values are nested too deeply [[]'],
-    ['a list', '[]', 'table/field: the file of stored choices is a list [[]]'],
+    ['a list', '[]', 'table/field: the dispatch table is a list [[]]'],
     [
       'a later version',
       '{ "version": 2, "laws": [] }',
-      'table/version: the stored choices have version 2 [2]',
+      'table/version: the dispatch table has version 2 [2]',
     ],
     [
       'an unknown field',
@@ -172,7 +172,7 @@ describe('a wrong file of stored choices', () => {
     [
       'another kernel',
       stored([{ calls: 'plain' }]).replace('"mul"', '"add"'),
-      'table/kernel: `mul.json` holds choices of kernel add ["mul.json"]',
+      'table/kernel: `mul.json` holds a dispatch of kernel add ["mul.json"]',
     ],
     [
       'a measured origin without a device',
