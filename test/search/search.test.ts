@@ -194,7 +194,8 @@ describe('ends of a search', () => {
       graceSeconds: 0.01,
     })
     expect(stopReason).toBe('seconds')
-  })
+    // Less than the default period of grace, 30 s.
+  }, 20_000)
 
   test('without improvement', async () => {
     const result = await search({ ...usual(grid(5, 9)), patience: 7, seed: 5 })

@@ -1,14 +1,10 @@
 /** When a search is to end: its caller's signal, and the clock. */
 
-export interface Limits {
-  readonly signal?: AbortSignal | undefined
-  readonly seconds?: number | undefined
-  /** Seconds that work has to end once the signal aborted, after which it is left alone; 30. */
-  readonly grace?: number | undefined
-}
+import type { SearchOptions } from './search-options.ts'
 
-/** Seconds. */
-const GRACE = 30
+export type Limits = Pick<SearchOptions, 'signal' | 'seconds' | 'graceSeconds'>
+
+const GRACE_SECONDS = 30
 /** The longest that timers of JavaScript can be set to. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
@@ -21,13 +17,16 @@ export class Ending {
   readonly #graceEnd: Promise<undefined>
   #graceTimer: ReturnType<typeof setTimeout> | undefined
 
-  constructor({ signal, seconds, grace = GRACE }: Limits) {
+  constructor({ signal, seconds, graceSeconds = GRACE_SECONDS }: Limits) {
     this.#graceEnd = new Promise((resolve) => {
       this.signal.addEventListener(
         'abort',
         () => {
-          if (Number.isFinite(grace))
-            this.#graceTimer = setTimeout(() => resolve(undefined), Math.min(grace * 1000, LONGEST_TIMER))
+          if (Number.isFinite(graceSeconds))
+            this.#graceTimer = setTimeout(
+              () => resolve(undefined),
+              Math.min(graceSeconds * 1000, LONGEST_TIMER),
+            )
         },
         { once: true },
       )

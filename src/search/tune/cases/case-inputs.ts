@@ -21,7 +21,7 @@ export async function inputsOf(
   { signal, seconds }: Pick<Limits, 'signal' | 'seconds'>,
 ): Promise<RunInputs> {
   if (typeof inputs !== 'function') return inputs
-  const ending = new Ending({ signal, seconds, grace: 0 })
+  const ending = new Ending({ signal, seconds, graceSeconds: 0 })
   try {
     const result = await ending.unlessAborted(async () => inputs())
     signal?.throwIfAborted()
