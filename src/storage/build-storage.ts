@@ -1,21 +1,22 @@
 /** Construction of a buffer's storage from coordinates, on the host. */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { Frame } from '../columns/column-engine.ts'
+import { runSync } from '../columns/coroutines.ts'
 import { withScratchPool } from '../columns/scratch-buffers.ts'
+import type { Level } from '../columns/stored-level.ts'
 import { hasWidth, isDense, paddingOf, type StoredAxis } from '../ir/coordinates/axis.ts'
 import { type Expr, variable } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
 import { checkFields } from '../ir/values/packed-fields.ts'
-import type { Dimension } from './assembly/levels.ts'
+import type { Dimension } from '../levels/assembly.ts'
 import { assembleTreesOfDimensions } from './assembly/tree-assembly.ts'
-import { Frame } from './columns/column-engine.ts'
-import { runSync } from './columns/coroutines.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { HOST } from './engines/host/engine.ts'
 import { placedEntries } from './engines/host/scatter.ts'
 import { missingValue } from './missing-size.ts'
-import { extentOf, type Level, makeStorage, type Storage, treesOf } from './storage.ts'
+import { extentOf, makeStorage, type Storage, treesOf } from './storage.ts'
 
 export interface BuildInput {
   /** Axes of one buffer in its order; children after their parents. */

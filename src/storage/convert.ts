@@ -7,6 +7,9 @@
  * expressions, scans, sorts, gathers, scatters and reductions, on the host or on a device.
  */
 import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { type Column, type Engine, Frame } from '../columns/column-engine.ts'
+import type { Coroutine } from '../columns/coroutines.ts'
+import type { Level } from '../columns/stored-level.ts'
 import type { Proved } from '../formats/proof/proved.ts'
 import { isNonunique, type StoredAxis, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'
@@ -15,14 +18,11 @@ import { childrenOf, type PartTree } from '../ir/formats/part-tree.ts'
 import { declarationOf, type Query } from '../ir/formats/queries.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import { assemblePart } from './assembly/part-arrays.ts'
-import { type Column, type Engine, Frame } from './columns/column-engine.ts'
-import type { Coroutine } from './columns/coroutines.ts'
 import { entriesOf, isExact } from './entries/entry-enumeration.ts'
 import { entriesOfPart, levelChains } from './entries/part-entries.ts'
 import { type FormatOperands, givenList, operandsUsedBy, withSegments } from './format-operands.ts'
 import type { Context, Part } from './remapping/part-assembly.ts'
 import { partitionByPart } from './remapping/partition-by-part.ts'
-import type { Level } from './storage.ts'
 
 /** The input of a conversion. */
 export type Source<C> = Shaped & (CoordSource<C> | LevelSource<C> | PartsSource<C>)

@@ -1,8 +1,9 @@
 /** Coordinates of entries as text, for messages. */
+
+import type { Column, Frame } from '../columns/column-engine.ts'
+import type { Coroutine } from '../columns/coroutines.ts'
 import { type StoredAxis, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'
-import type { Column, Frame } from './columns/column-engine.ts'
-import type { Coroutine } from './columns/coroutines.ts'
 
 /** `(i, j) = (3, 5)` */
 export const pointOf = (names: readonly string[], values: readonly number[]): string =>

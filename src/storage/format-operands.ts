@@ -1,5 +1,7 @@
 /** Operands of formats: the sizes, lists and sets that are given with a tensor in addition to its coordinates. */
+
 import { invariant } from '../ast/diagnostics/diagnostic.ts'
+import type { GivenList } from '../columns/frame-knowledge.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { segmentsOf } from '../ir/formats/format-tables.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
@@ -14,12 +16,6 @@ export interface FormatOperands {
   readonly lists: ReadonlyMap<string, Int32Array>
   /** One coordinate array for each replaced axis, by name of the set. */
   readonly sets: ReadonlyMap<string, readonly Int32Array[]>
-}
-
-/** A list given with the data: its name there, and its ascending boundaries. */
-export interface GivenList {
-  readonly name: string
-  readonly values: Int32Array
 }
 
 /** Values of entries, in their storage representation. */

@@ -1,9 +1,10 @@
 /** A report of a structure's cost: positions, padding, bytes. */
 
+import { type Level, segment } from '../columns/stored-level.ts'
 import { parentOf } from '../ir/coordinates/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
 import { chainOf, paddedPositions } from './assembly/padding-positions.ts'
-import { type Level, type Storage, segment } from './storage.ts'
+import type { Storage } from './storage.ts'
 
 export interface LevelReport {
   readonly axis: string

@@ -8,59 +8,22 @@
  * with the trees in order of their roots' first appearance. Lowering computes the same address
  * (`lower/positions/level-positions.ts`).
  */
+
 import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { LEVEL_ARRAYS } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
+import type { Level, PlacedEntries } from '../columns/stored-level.ts'
 import { isNonunique, parentOf, type StoredAxis } from '../ir/coordinates/axis.ts'
-import { unpackFields } from '../ir/values/packed-fields.ts'
 import type { StoredTensor } from './tensor.ts'
-
-/** One stored axis with its arrays, on the host or in other memory. */
-export interface Level<C = Int32Array> {
-  readonly axis: StoredAxis
-  readonly extent: number
-  /** Positions under one parent position; sparse_fixed only. */
-  readonly width: number | null
-  /** Positions in total. */
-  readonly positions: number
-  readonly indptr: C | null
-  readonly indices: C | null
-  /** Bits of each index, packed as fields of words; 32 if absent. */
-  readonly bits?: number | undefined
-  /** bitmap only: `wordsOf(extent)` words for each parent position, lowest bit first. */
-  readonly mask: C | null
-}
-
-/** Bounds of the segment under parent position p. */
-export function segment(level: Level, p: number): readonly [number, number] {
-  if (level.indptr) return [level.indptr[p]!, level.indptr[p + 1]!]
-  const width = level.width ?? level.extent
-  return [p * width, (p + 1) * width]
-}
-
-/** The stored coordinate at each position; `null` if the level stores none. */
-export const coordinatesOf = ({ indices, bits, positions }: Level): Int32Array | null =>
-  indices && bits !== undefined ? unpackFields(indices, bits, positions) : indices
 
 /** The arrays of levels by axis, including axes without arrays: the keys are the axes of the tensor. */
 export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arrays'] =>
   Object.fromEntries(
-    [...levels].map(([name, { indptr, indices, mask }]) => [
+    [...levels].map(([name, level]) => [
       name,
-      { ...(indptr && { indptr }), ...(indices && { indices }), ...(mask && { mask }) },
+      Object.fromEntries(LEVEL_ARRAYS.flatMap((a) => (level[a] ? [[a, level[a]]] : []))),
     ]),
   )
-
-/** Mask words of one bitmap segment. */
-export const wordsOf = (extent: number): number => Math.ceil(extent / 32)
-
-/** The value position of each entry that a structure was built from, so that values are scattered without a search. */
-export interface PlacedEntries<C = Int32Array> {
-  readonly count: number
-  /** `null`: entry e has position e. */
-  readonly positions: C | null
-  /** No two entries are known to have the same position. */
-  readonly distinct: boolean
-}
 
 export interface Entries extends PlacedEntries {
   /** One column for each axis. */

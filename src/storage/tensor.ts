@@ -1,4 +1,5 @@
 /** Tensors as inputs: coordinates, dense arrays, or arrays that are already in storage order. */
+import type { LevelArray } from '../ast/nodes/axis-kinds.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 
@@ -30,18 +31,13 @@ export interface DenseTensor {
 }
 
 /**
- * Ready-made arrays of an axis tree, used directly after validation: for each axis its `indptr`, `indices` and `mask`,
- * as its kind requires, and the values in position order.
+ * Ready-made arrays of an axis tree, used directly after validation: for each axis the index arrays that its
+ * kind requires, and the values in position order.
  */
 export interface StoredTensor {
   readonly kind: 'stored'
   readonly shape: readonly number[]
-  readonly arrays: Readonly<
-    Record<
-      string,
-      { readonly indptr?: Int32Array; readonly indices?: Int32Array; readonly mask?: Int32Array }
-    >
-  >
+  readonly arrays: Readonly<Record<string, { readonly [A in LevelArray]?: Int32Array }>>
   readonly values: ValueArray | null
   readonly dtype: Dtype
   /** Defects of the indices that binding repairs in a copy. */

@@ -7,10 +7,9 @@ import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import { unreachable } from '../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
-  hasMask,
-  hasMaskSize,
+  isInvalidExtent,
   isStored,
-  MAX_BITMAP,
+  maxExtentOf,
   parentOf,
   sizesOfAxis,
 } from '../ir/coordinates/axis.ts'
@@ -71,8 +70,8 @@ function verifyAxis(
     const parent = parentOf(a)
     if (parent !== null) findStored(parent)
     check(
-      !hasMask(a) || hasMaskSize(a),
-      `the extent of the bitmap ${a.name} is no constant up to ${MAX_BITMAP}`,
+      !isInvalidExtent(a),
+      `the extent of the ${a.kind} ${a.name} is not a constant up to ${maxExtentOf(a)}`,
     )
     for (const e of sizesOfAxis(a))
       walkExpr(e, (x) => {

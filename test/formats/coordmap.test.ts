@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
+import { Frame } from '../../src/columns/column-engine.ts'
 import { applyMap } from '../../src/columns/coordmap.ts'
+import { runSync } from '../../src/columns/coroutines.ts'
 import { compile } from '../../src/columns/expression-program.ts'
 import {
   add,
@@ -19,8 +21,6 @@ import {
 import { keyOf } from '../../src/ir/expressions/structural-equality.ts'
 import type { TypedArray } from '../../src/ir/values/arrays.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
-import { Frame } from '../../src/storage/columns/column-engine.ts'
-import { runSync } from '../../src/storage/columns/coroutines.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { runs } from '../support/cases.ts'
 import { mapped } from '../support/host-frame.ts'

@@ -1,12 +1,12 @@
 /** Entries on the host, and what queries are asked of. */
 
+import { Frame } from '../../src/columns/column-engine.ts'
+import { runSync } from '../../src/columns/coroutines.ts'
+import type { Scope } from '../../src/columns/engine-operands.ts'
 import type { MapTable } from '../../src/columns/expression-program.ts'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { type Expr, int } from '../../src/ir/expressions/expr.ts'
 import type { TypedArray } from '../../src/ir/values/arrays.ts'
-import { Frame } from '../../src/storage/columns/column-engine.ts'
-import { runSync } from '../../src/storage/columns/coroutines.ts'
-import type { Scope } from '../../src/storage/columns/engine-operands.ts'
 import { loadEntries } from '../../src/storage/convert.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { setTrees } from '../../src/storage/engines/host/set-trees.ts'

@@ -1,4 +1,5 @@
 /** Cache of facts about tensors, valid while the same arrays are bound. Computing them takes milliseconds. */
+import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
 interface Entry<T> {
@@ -35,7 +36,5 @@ function indexArrays(t: Tensor): readonly object[] {
   if (t.kind === 'dense') return [t.values]
   if (t.kind === 'coords') return t.coords
   // Levels may have further fields, because matrices of other libraries are bound unchanged.
-  return Object.values(t.arrays).flatMap(({ indptr, indices, mask }) =>
-    [indptr, indices, mask].filter((a) => a !== undefined),
-  )
+  return Object.values(t.arrays).flatMap((own) => LEVEL_ARRAYS.flatMap((a) => own[a] ?? []))
 }

@@ -1,7 +1,8 @@
 /** Binding of tensors that are resident in a kernel's formats, and of other inputs from the host. */
 import { byName } from '../../ast/by-name.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { indicesOf, indptrOf, maskOf } from '../../ir/coordinates/axis.ts'
+import { arraysOfLevel } from '../../columns/stored-level.ts'
+import { arrayName } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import type { Residents } from '../../run/execution/external-memory.ts'
@@ -76,9 +77,7 @@ const emptyTensor = (t: ResidentParts): CoordTensor => ({
 function arraysOf(part: DevicePart): [name: string, memory: DeviceBuffer][] {
   const out: [string, DeviceBuffer][] = []
   for (const [axis, level] of part.levels) {
-    if (level.indptr) out.push([indptrOf(axis), level.indptr.memory])
-    if (level.indices) out.push([indicesOf(axis), level.indices.memory])
-    if (level.mask) out.push([maskOf(axis), level.mask.memory])
+    for (const [array, column] of arraysOfLevel(level)) out.push([arrayName(axis, array), column.memory])
   }
   for (const [name, table] of part.tables) out.push([name, table.memory])
   return out

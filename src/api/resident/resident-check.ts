@@ -1,6 +1,9 @@
 /** Checks of resident tensors that are bound to a kernel. */
+
 import { byName } from '../../ast/by-name.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type { Level } from '../../columns/stored-level.ts'
+import { arraysOfLevel, withArrays } from '../../columns/stored-level.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
@@ -16,7 +19,6 @@ import {
   type ResidentTensor,
 } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
-import type { Level } from '../../storage/storage.ts'
 import { listTensor, type Tensor } from '../../storage/tensor.ts'
 import type { CompiledKernel } from '../compiled/compiled.ts'
 import {
@@ -241,7 +243,7 @@ export function agreedLevels(placed: readonly Placed[]): ReadonlyMap<string, Lev
       const same =
         known?.positions === level.positions && known.extent === level.extent && known.width === level.width
       if (known && !same) otherStructure(from.get(name)!, tensor)
-      levels.set(name, { ...level, indptr: null, indices: null, mask: null })
+      levels.set(name, withArrays(level))
       from.set(name, tensor)
     }
   return levels
@@ -281,10 +283,7 @@ export async function checkAgree(
 function columnsOf({ levels, tables }: DevicePart): [name: string, column: Column][] {
   const out: [string, Column][] = []
   for (const [axis, level] of levels)
-    for (const kind of ['indptr', 'indices', 'mask'] as const) {
-      const column = level[kind]
-      if (column) out.push([`${kind} of ${axis}`, column])
-    }
+    for (const [array, column] of arraysOfLevel(level)) out.push([`${array} of ${axis}`, column])
   for (const [name, column] of tables) out.push([name, column])
   return out
 }

@@ -1,4 +1,7 @@
 /** Structure of device-resident tensors, downloaded for predictions before a schedule is selected. */
+
+import type { LevelArray } from '../../ast/nodes/axis-kinds.ts'
+import { arraysOfLevel } from '../../columns/stored-level.ts'
 import type { Column, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
 import { partsToCoords } from '../../storage/entries/stored-parts.ts'
 import type { Tensor } from '../../storage/tensor.ts'
@@ -29,13 +32,11 @@ async function coordinates(t: Extract<ResidentTensor, { kind: 'coords' }>): Prom
 
 async function arrays(t: Extract<ResidentTensor, { kind: 'stored' }>): Promise<Tensor> {
   const { shape, dtype } = t
-  const out: Record<string, { indptr?: Int32Array; indices?: Int32Array; mask?: Int32Array }> = {}
-  for (const [axis, { indptr, indices, mask }] of t.levels)
-    out[axis] = {
-      ...(indptr ? { indptr: await download(t, indptr) } : {}),
-      ...(indices ? { indices: await download(t, indices) } : {}),
-      ...(mask ? { mask: await download(t, mask) } : {}),
-    }
+  const out: Record<string, { [A in LevelArray]?: Int32Array }> = {}
+  for (const [axis, level] of t.levels) {
+    out[axis] = {}
+    for (const [array, column] of arraysOfLevel(level)) out[axis][array] = await download(t, column)
+  }
   return { kind: 'stored', shape, arrays: out, values: null, dtype }
 }
 

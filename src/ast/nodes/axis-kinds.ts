@@ -16,15 +16,29 @@ interface Operands {
 }
 export type OperandKind = keyof Operands
 
+/** Index arrays of levels, in the order in which they are listed. Their names are `AXIS_indptr` and so on. */
+export const LEVEL_ARRAYS = ['indptr', 'indices', 'mask', 'starts'] as const
+export type LevelArray = (typeof LEVEL_ARRAYS)[number]
+
 /**
- * Storage of a level, as properties of its format (Chou et al., OOPSLA 2018). Number of positions under one parent
- * position p: `extent`, `width`, or `indptr[p+1] - indptr[p]`. The coordinate at position q: `implicit`, its distance
- * from the first; `indices[q]`; or the index of a set bit in the `mask` of p.
+ * Properties of a level format (Chou et al., OOPSLA 2018). `levels/` defines the functions of each format; all other
+ * modules depend on these properties only.
  */
-export type LevelFormat =
-  | { readonly positions: 'extent'; readonly coordinates: 'implicit' }
-  | { readonly positions: 'width'; readonly coordinates: 'indices' }
-  | { readonly positions: 'indptr'; readonly coordinates: 'implicit' | 'indices' | 'mask' }
+export interface LevelProperties {
+  /**
+   * Number of positions under one parent position p: the extent; `width`, equal for all; or `indptr[p+1] - indptr[p]`.
+   * Positions under successive parent positions are contiguous.
+   */
+  readonly positions: 'extent' | 'width' | 'indptr'
+  /**
+   * Coordinates of a segment, given those of its elements: all up to the extent; 0 up to the largest; the smallest up
+   * to the largest; or the elements' own.
+   */
+  readonly stores: 'all' | 'prefix' | 'interval' | 'elements'
+  readonly arrays: readonly LevelArray[]
+  /** The extent is a constant, and at most this. */
+  readonly maxExtent?: number
+}
 
 interface AxisKind {
   /** The syntax, for messages. */
@@ -32,7 +46,7 @@ interface AxisKind {
   /** Fields of the node, in source order. */
   readonly takes: Readonly<Record<string, OperandKind>>
   /** Storage of the level; absent for views of other axes, which own no storage. */
-  readonly level?: LevelFormat
+  readonly level?: LevelProperties
   /** The modifiers `unordered` and `nonunique` are allowed. */
   readonly sparse?: true
 }
@@ -42,37 +56,37 @@ export const AXES = {
   dense_fixed: {
     form: 'dense_fixed(extent)` or, under a parent, `dense_fixed(parent, extent)',
     takes: { parent: 'root?', extent: 'size' },
-    level: { positions: 'extent', coordinates: 'implicit' },
+    level: { positions: 'extent', stores: 'all', arrays: [] },
   },
   /** Ragged: coordinates 0 … length(p)-1 under parent position p; `extent` bounds the lengths. */
   dense_variable: {
     form: 'dense_variable(parent, max)',
     takes: { parent: 'parent', extent: 'size' },
-    level: { positions: 'indptr', coordinates: 'implicit' },
+    level: { positions: 'indptr', stores: 'prefix', arrays: ['indptr'] },
   },
   /** Exactly `width` positions under each parent position; empty ones come last and store the coordinate `extent`. */
   sparse_fixed: {
     form: 'sparse_fixed(parent, extent, width)',
     takes: { parent: 'parent', extent: 'size', width: 'size' },
-    level: { positions: 'width', coordinates: 'indices' },
+    level: { positions: 'width', stores: 'elements', arrays: ['indices'] },
     sparse: true,
   },
   /** A compressed level. Without a parent it is one segment (its indptr is `[0, n]`). */
   sparse_variable: {
     form: 'sparse_variable(parent, extent)` or, as a root, `sparse_variable(extent)',
     takes: { parent: 'root?', extent: 'size' },
-    level: { positions: 'indptr', coordinates: 'indices' },
+    level: { positions: 'indptr', stores: 'elements', arrays: ['indptr', 'indices'] },
     sparse: true,
   },
   /**
    * Coordinates under a parent position as bits of a mask of `ceildiv(extent, 32)` words, lowest bit first; positions
-   * exist for set bits only and are contiguous. Ordered and unique; `extent` is a constant up to `MAX_BITMAP`
-   * (`ir/coordinates/axis.ts`).
+   * exist for set bits only and are contiguous. Ordered and unique. Masks have at most 1024 bits, because loops count
+   * their words one by one.
    */
   bitmap: {
     form: 'bitmap(parent, extent)',
     takes: { parent: 'parent', extent: 'size' },
-    level: { positions: 'indptr', coordinates: 'mask' },
+    level: { positions: 'indptr', stores: 'elements', arrays: ['indptr', 'mask'], maxExtent: 1024 },
   },
   /**
    * One loop over all positions of the last member. `members`, at least two, form a parent → child chain from a root.
@@ -91,11 +105,15 @@ export type AxisWord = keyof typeof AXES
 /** Axis kinds with a given property, of the level or of the declaration. */
 type KindsWith<P> = { [K in AxisWord]: (typeof AXES)[K] extends P ? K : never }[AxisWord]
 export type LevelKind<P = unknown> = KindsWith<{ readonly level: P }>
+/** Kinds of levels that own an array. */
+export type KindOwning<A extends LevelArray> = {
+  [K in LevelKind]: A extends (typeof AXES)[K]['level']['arrays'][number] ? K : never
+}[LevelKind]
 export type SparseKind = KindsWith<{ readonly sparse: true }>
 export type ViewKind = Exclude<AxisWord, LevelKind>
 
-/** The storage of levels of a kind; `undefined` for views. */
-export const levelFormat = (kind: AxisWord): LevelFormat | undefined => {
+/** The properties of levels of a kind; `undefined` for views. */
+export const levelProperties = (kind: AxisWord): LevelProperties | undefined => {
   const declared: AxisKind = AXES[kind]
   return declared.level
 }

@@ -2,7 +2,7 @@
 
 import { fail } from '../diagnostics/diagnostic.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
-import { levelFormat } from '../nodes/axis-kinds.ts'
+import { levelProperties } from '../nodes/axis-kinds.ts'
 import type {
   AxisClaim,
   AxisDecl,
@@ -149,7 +149,7 @@ export function requireRules(rules: readonly Rule[], what: string, span: Span): 
 
 /** Checks that an axis with `padded with` has positions of fixed width. @throws SptError `parse/padding` */
 export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Span): void {
-  if (levelFormat(def.kind)?.positions !== 'width')
+  if (levelProperties(def.kind)?.positions !== 'width')
     fail({
       code: 'parse/padding',
       message: `a \`${def.kind}\` axis has no padding`,
@@ -169,7 +169,7 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
 
 /** Checks that an axis with `packed` stores coordinates. @throws SptError `parse/packed` */
 export function checkPacked(def: AxisDef, span: Span): void {
-  if (levelFormat(def.kind)?.coordinates === 'indices') return
+  if (levelProperties(def.kind)?.arrays.includes('indices')) return
   fail({
     code: 'parse/packed',
     message: `a \`${def.kind}\` axis stores no coordinates to pack`,

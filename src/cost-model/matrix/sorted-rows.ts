@@ -2,11 +2,12 @@
  * Sampling for formats that sort rows. Sorting brings distant rows together, so samples are windows of rows that are adjacent
  * after the sort.
  */
+
+import { runSync } from '../../columns/coroutines.ts'
 import { withScratchPool } from '../../columns/scratch-buffers.ts'
 import type { Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
 import type { Sort } from '../../ir/formats/format.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
-import { runSync } from '../../storage/columns/coroutines.ts'
 import { evaluateSort } from '../../storage/columns/sort-permutations.ts'
 import { dependsOnValues, loadEntries } from '../../storage/convert.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'

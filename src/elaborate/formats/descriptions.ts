@@ -1,6 +1,6 @@
 /** Elaboration of formats that describe storage: axes, sorts and coordinate maps. */
 
-import { levelFormat } from '../../ast/nodes/axis-kinds.ts'
+import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { isDense, isPadded, isStored, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -102,7 +102,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
   declareAxes(d, b.axes, namesAt(extents))
   declareLists(b, head, d)
   for (const a of b.axes)
-    if (!levelFormat(a.def.kind))
+    if (!levelProperties(a.def.kind))
       d.report.error({
         code: 'check/format-view',
         message: `axis ${a.name.name} of format ${head.name} is ${a.def.kind}: a view that stores nothing`,

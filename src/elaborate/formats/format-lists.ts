@@ -2,7 +2,7 @@
  * Lists of formats: axes that hold coordinates and no values (`ir/coordinates/coordinate-lists.ts`). Checks of their kinds, widths
  * in the extents of axes over their positions, and unsupported uses.
  */
-import { levelFormat } from '../../ast/nodes/axis-kinds.ts'
+import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
   hasWidth,
@@ -69,7 +69,7 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
 function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declared): Expr | null {
   const { report } = d
   const name = decl.name.name
-  if (levelFormat(decl.def.kind)?.positions !== 'width')
+  if (levelProperties(decl.def.kind)?.positions !== 'width')
     return report.error({
       code: 'check/list-kind',
       message: `the list ${name} is ${decl.def.kind}`,

@@ -1,18 +1,17 @@
 /** Declaration of parameters and axes of a kernel, and of the axes of a format, which have the same syntax. */
 
-import { levelFormat, operandsOf } from '../../ast/nodes/axis-kinds.ts'
+import { levelProperties, operandsOf } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
   type Axis,
   FIELD_WIDTHS,
   hasIndices,
-  hasMask,
-  hasMaskSize,
   hasWidth,
   isFused,
+  isInvalidExtent,
   isInvalidPacking,
   isStored,
-  MAX_BITMAP,
+  maxExtentOf,
   parentOf,
   type StoredAxis,
 } from '../../ir/coordinates/axis.ts'
@@ -106,7 +105,7 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
     if (axis) d.axes.set(name, axis)
     else d.broken.add(name)
   }
-  const isView = (a: Ast.AxisDecl): boolean => !levelFormat(a.def.kind)
+  const isView = (a: Ast.AxisDecl): boolean => !levelProperties(a.def.kind)
   for (const a of pending.values()) if (!isView(a)) visit(a, [])
   for (const a of pending.values()) if (isView(a)) visit(a, [])
 }
@@ -268,16 +267,19 @@ export function checkPackings(d: Declared): void {
   }
 }
 
-/** Reports invalid extents of bitmaps in a kernel; in a format, extents are constant only after arguments are given. */
-export function checkBitmaps(d: Declared): void {
+/**
+ * Reports extents that are not constants although the kind of the axis requires it; in a format, extents are constant
+ * only after arguments are given.
+ */
+export function checkConstantExtents(d: Declared): void {
   for (const a of d.axes.values()) {
-    if (!hasMask(a) || hasMaskSize(a)) continue
+    if (!isStored(a) || !isInvalidExtent(a)) continue
     const span = a.extent.span ?? a.span
     d.report.error({
       code: 'check/bitmap-extent',
-      message: `the bitmap ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
+      message: `the ${a.kind} ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
       ...(span ? { span } : {}),
-      expected: `a constant up to ${MAX_BITMAP}`,
+      expected: `a constant up to ${maxExtentOf(a)}`,
       hint: 'use sparse_variable',
     })
   }

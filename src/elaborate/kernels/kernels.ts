@@ -5,7 +5,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'
-import { checkBitmaps, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
+import { checkConstantExtents, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkDataflow } from './definite-assignment.ts'
 import { checkOwnedNames, nothingDeclared } from './kernel-names.ts'
@@ -35,7 +35,7 @@ export function elaborateKernel(
   const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
   const axes = k.members.filter(isAxis)
   declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel', report))
-  checkBitmaps(d)
+  checkConstantExtents(d)
   checkPackings(d)
   for (const { claims, name } of axes)
     for (const claim of claims)

@@ -4,12 +4,11 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import {
   FIELD_WIDTHS,
   hasIndices,
-  hasMask,
-  hasMaskSize,
   hasWidth,
+  isInvalidExtent,
   isInvalidPacking,
-  MAX_BITMAP,
   mapAxis,
+  maxExtentOf,
   type PaddedAxis,
   type StoredAxis,
 } from '../../ir/coordinates/axis.ts'
@@ -251,10 +250,10 @@ function checkAxis(axis: StoredAxis, declared: StoredAxis, args: Arguments, site
   const extent = constantOf(axis.extent)
   if (extent !== undefined && extent < 0)
     reject(`the extent ${declaredWithValue(declared.extent, extent)}`, '0 or more coordinates')
-  if (hasMask(axis) && !hasMaskSize(axis)) {
+  if (isInvalidExtent(axis)) {
     const bits = constantText(axis.extent)
     if (bits === null) reject('an extent that is not a constant', 'a constant: masks are of one size')
-    else reject(`masks of ${bits} bits`, `at most ${MAX_BITMAP}`)
+    else reject(`masks of ${bits} bits`, `at most ${maxExtentOf(axis)}`)
   }
   const packed = hasIndices(axis) ? axis.packed : undefined
   if (hasIndices(axis) && isInvalidPacking(axis))

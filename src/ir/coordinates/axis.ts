@@ -9,9 +9,12 @@ import {
   AXES,
   type AxisWord,
   type Flags,
-  type LevelFormat,
+  type KindOwning,
+  LEVEL_ARRAYS,
+  type LevelArray,
   type LevelKind,
-  levelFormat,
+  type LevelProperties,
+  levelProperties,
   type OperandKind,
   type SparseKind,
   type ViewKind,
@@ -73,7 +76,7 @@ interface Packing {
    */
   readonly packed?: Expr | undefined
 }
-type IndexedKind = LevelKind<{ readonly coordinates: 'indices' }>
+type IndexedKind = KindOwning<'indices'>
 
 type AxisOf<K extends AxisWord> = AxisBase & { readonly kind: K } & {
   readonly [F in keyof (typeof AXES)[K]['takes']]: Operands[(typeof AXES)[K]['takes'][F] & OperandKind]
@@ -92,33 +95,31 @@ export type Axis = StoredAxis | DerivedAxis
 export type DenseAxis = AxesOf<LevelKind<{ readonly positions: 'extent' }>>
 export type PaddedAxis = AxesOf<WidthKind>
 export type IndexedAxis = AxesOf<IndexedKind>
-export type SegmentedAxis = AxesOf<LevelKind<{ readonly positions: 'indptr' }>>
-export type MaskedAxis = AxesOf<LevelKind<{ readonly coordinates: 'mask' }>>
+export type SegmentedAxis = AxesOf<KindOwning<'indptr'>>
+export type AxisOfKind<K extends LevelKind> = Extract<StoredAxis, { readonly kind: K }>
 export type FusedAxis = AxisOf<'fused'>
 export type AttachedAxis = AxisOf<'attached'>
 export type GatheredAxis = AxisOf<'gathered'>
 
-const hasProperty = <F extends keyof LevelFormat>(
-  a: Axis | null | undefined,
-  field: F,
-  value: LevelFormat[F],
-): boolean => !!a && levelFormat(a.kind)?.[field] === value
+const propertiesOf = (a: Axis | null | undefined): LevelProperties | undefined =>
+  a ? levelProperties(a.kind) : undefined
+/** The index arrays of an axis. */
+export const arraysOfAxis = (a: Axis): readonly LevelArray[] => propertiesOf(a)?.arrays ?? []
+const owns = (a: Axis | null | undefined, array: LevelArray): boolean =>
+  !!a && arraysOfAxis(a).includes(array)
 
-export const isStored = (a: Axis): a is StoredAxis => levelFormat(a.kind) !== undefined
+export const isStored = (a: Axis): a is StoredAxis => propertiesOf(a) !== undefined
 /** True if every coordinate is present: positions are computed arithmetically and need no arrays. */
-export const isDense = (a: Axis | null | undefined): a is DenseAxis => hasProperty(a, 'positions', 'extent')
+export const isDense = (a: Axis | null | undefined): a is DenseAxis => propertiesOf(a)?.stores === 'all'
 /** True if every parent position has the same number of positions, padding included. */
-export const hasWidth = (a: Axis | null | undefined): a is PaddedAxis => hasProperty(a, 'positions', 'width')
-export const hasIndptr = (a: Axis | null | undefined): a is SegmentedAxis =>
-  hasProperty(a, 'positions', 'indptr')
-export const hasIndices = (a: Axis | null | undefined): a is IndexedAxis =>
-  hasProperty(a, 'coordinates', 'indices')
-export const hasMask = (a: Axis | null | undefined): a is MaskedAxis => hasProperty(a, 'coordinates', 'mask')
-/** True if coordinates are stored, one for each position. */
-export const isSparse = (a: Axis | null | undefined): boolean => hasIndices(a) || hasMask(a)
+export const hasWidth = (a: Axis | null | undefined): a is PaddedAxis =>
+  propertiesOf(a)?.positions === 'width'
+export const hasIndptr = (a: Axis | null | undefined): a is SegmentedAxis => owns(a, 'indptr')
+export const hasIndices = (a: Axis | null | undefined): a is IndexedAxis => owns(a, 'indices')
+/** True if the coordinates of elements are stored, and no others. */
+export const isSparse = (a: Axis | null | undefined): boolean => propertiesOf(a)?.stores === 'elements'
 /** True for segments that contain all coordinates up to a stored length. */
-export const isRagged = (a: Axis | null | undefined): boolean =>
-  hasIndptr(a) && hasProperty(a, 'coordinates', 'implicit')
+export const isRagged = (a: Axis | null | undefined): boolean => propertiesOf(a)?.stores === 'prefix'
 
 /** Axes whose coordinates determine the end of loops over a counted axis; empty for other axes. */
 export const countedBy = (a: Axis | null | undefined): readonly string[] =>
@@ -186,8 +187,17 @@ export const operandsOfAxis = (a: Axis): readonly (readonly [string, OperandKind
   ])
 
 /** The number of positions under each parent position if it is uniform, otherwise `null`. */
-export const segmentSize = (a: StoredAxis): Expr | null =>
-  hasWidth(a) ? a.width : isDense(a) ? a.extent : null
+export function segmentSize(a: StoredAxis): Expr | null {
+  const { positions }: LevelProperties = AXES[a.kind].level
+  switch (positions) {
+    case 'extent':
+      return a.extent
+    case 'width':
+      return (a as PaddedAxis).width
+    case 'indptr':
+      return null
+  }
+}
 /** All expressions of an axis. */
 export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => {
   const padding = paddingOf(a)
@@ -217,11 +227,13 @@ export const indexBits = (a: Axis): number =>
 /** The number of distinct values in the index array: the coordinates, and one code for empty positions. */
 export const codesOf = (a: Axis, extent: number): number => extent + (hasHoles(a) ? 1 : 0)
 
-/** Largest extent of a mask, in bits: its words are counted one by one. */
-export const MAX_BITMAP = 1024
-/** True if the mask's extent is a constant of at most `MAX_BITMAP`. */
-export const hasMaskSize = ({ extent }: MaskedAxis): boolean =>
-  extent.kind === 'const' && extent.value <= MAX_BITMAP
+/** The largest extent of an axis whose kind requires a constant one; otherwise undefined. */
+export const maxExtentOf = (a: Axis): number | undefined => propertiesOf(a)?.maxExtent
+/** True if the extent is not a constant within the limit of the axis' kind. */
+export const isInvalidExtent = (a: StoredAxis): boolean => {
+  const limit = maxExtentOf(a)
+  return limit !== undefined && !(a.extent.kind === 'const' && a.extent.value <= limit)
+}
 
 /** The names from the root down to a stored axis. */
 export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly string[] {
@@ -251,14 +263,16 @@ export const isNonunique = (a: Axis): boolean => 'unique' in a && !a.unique
 /** True if a loop over a segment can visit a coordinate twice. */
 export const repeatsCoordinates = (a: Axis): boolean => isNonunique(a) || isPadded(a)
 
-/** Names of the arrays an axis owns, as buffers of Stages II and III and as keys of bound arrays. */
-export const indptrOf = (axis: string): string => `${axis}_indptr`
-export const indicesOf = (axis: string): string => `${axis}_indices`
-export const maskOf = (axis: string): string => `${axis}_mask`
+/** Name of an array that an axis owns, as a buffer of Stages II and III and as a key of bound arrays. */
+export const arrayName = (axis: string, array: LevelArray): string => `${axis}_${array}`
+export const indptrOf = (axis: string): string => arrayName(axis, 'indptr')
+export const indicesOf = (axis: string): string => arrayName(axis, 'indices')
 /** Name of the derived size parameter that counts all positions of a variable axis. */
 export const countOf = (axis: string): string => `${axis}_count`
 /** Names reserved for the arrays and the count of an axis, whichever of them it has. */
-export const ownedNames = (axis: string): string[] =>
-  [indptrOf, indicesOf, maskOf, countOf].map((of) => of(axis))
+export const ownedNames = (axis: string): string[] => [
+  ...LEVEL_ARRAYS.map((array) => arrayName(axis, array)),
+  countOf(axis),
+]
 /** All names that an axis reserves: its own, and those of its arrays and count. */
 export const namesOfAxis = (axis: string): string[] => [axis, ...ownedNames(axis)]

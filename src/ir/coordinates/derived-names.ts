@@ -2,7 +2,8 @@
  * Names of the buffers that steps derive from a tensor or an axis. Schedules may name these buffers before they exist,
  * so their check must recognise the names.
  */
-import { indicesOf, indptrOf, maskOf } from './axis.ts'
+import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
+import { arrayName } from './axis.ts'
 
 const BUILDER_ARRAYS = ['marks', 'sizes', 'counts', 'bases', 'starts'] as const
 /**
@@ -34,9 +35,7 @@ export function mayDeriveFrom(name: string, tensor: string): boolean {
 }
 
 const AXIS = [
-  indptrOf,
-  indicesOf,
-  maskOf,
+  ...LEVEL_ARRAYS.map((array) => (axis: string) => arrayName(axis, array)),
   ...OFFSET_ARRAYS.map((array) => (axis: string) => offsetArrayName(array, axis)),
 ]
 

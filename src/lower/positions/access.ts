@@ -4,32 +4,12 @@
  * sparse coordinate is searched.
  */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  hasIndices,
-  hasMask,
-  hasWidth,
-  indicesOf,
-  isDense,
-  isPadded,
-  repeatsCoordinates,
-  type StoredAxis,
-} from '../../ir/coordinates/axis.ts'
-import {
-  add,
-  all,
-  and,
-  type Expr,
-  eq,
-  ge,
-  int,
-  load,
-  lt,
-  max,
-  search,
-  select,
-} from '../../ir/expressions/expr.ts'
+import { isPadded, repeatsCoordinates, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import { all, and, type Expr, select } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import { isSet, rankOf, wordsOf } from './bitmap.ts'
+import { formatOf } from '../../levels/index.ts'
+import { segmentIf } from '../../levels/segments.ts'
+import type { Position, Segment } from '../../levels/types.ts'
 import type { Levels } from './level-positions.ts'
 import type { OpenAxis, Scope } from './nest-scope.ts'
 
@@ -52,14 +32,14 @@ export function locate(
 ): ElementPosition {
   invariant(axes.length === coords.length, 'one coordinate an axis')
   const present: Expr[] = []
-  const offsets = new Map<string, Found>()
+  const offsets = new Map<string, Position>()
   const loose = looseAxes(levels, scope, axes, coords)
   axes.forEach((name, k) => {
     const axis = levels.stored(name)
     const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
-    // If a coordinate has several positions, each may contain the element. Only axes with indices can be searched in all of them.
-    if (parent?.apart || (parent?.end && !hasIndices(axis))) rejectAmbiguousAccess(axis)
+    // If a coordinate has several positions, each may contain the element.
+    if (parent?.apart || (parent?.end && !formatOf(axis).searchable)) rejectAmbiguousAccess(axis)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
   const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!.at)
@@ -127,62 +107,22 @@ const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Ex
         (o.parent === null ? parent === null : parent !== null && sameExpr(o.parent, parent)),
     )
 
-/** A position. `end`: end of the range of positions with the same coordinate on a nonunique axis; null for a single position. */
-interface Found {
-  readonly at: Expr
-  readonly end: Expr | null
-  /**
-   * True if the position was searched under the first of several parent positions. The other parents may have the same coordinate and
-   * other children.
-   */
-  readonly apart?: boolean
-}
-
 /** Translates the coordinate of one axis. Appends the conditions under which the position exists to `present`. */
 function step(
   levels: Levels,
   scope: Scope,
   axis: StoredAxis,
-  above: Found | null,
-  coord: Expr,
+  above: Position | null,
+  coordinate: Expr,
   present: Expr[],
   loose: boolean,
-): Found {
-  const parent = above?.at ?? null
-  const opened = loose ? undefined : openedAt(scope, axis, parent, coord)
+): Position {
+  const opened = loose ? undefined : openedAt(scope, axis, above?.at ?? null, coordinate)
   if (opened) return { at: opened.offset, end: null }
-  if (isDense(axis)) {
-    present.push(...rangeChecks(scope, coord, axis.extent))
-    return { at: add(levels.segment(axis, parent).base, coord), end: null }
-  }
-  if (hasMask(axis)) {
-    invariant(parent, `axis ${axis.name} is looked up under its parent`)
-    // Nonnegative after the range checks; `max` keeps flooring out of the index of the word, because LLVM of CUDA 13.0 does not
-    // terminate on it in loops.
-    const at = wordsOf(axis) === 1 || scope.facts.nonNegative(coord) ? coord : max(coord, int(0))
-    present.push(...rangeChecks(scope, coord, axis.extent), isSet(axis, parent, at))
-    return { at: add(levels.segment(axis, parent).base, rankOf(axis, parent, at)), end: null }
-  }
-  // The segment of an absent parent is empty, so its bounds are not loaded.
-  const certain = all(present)
-  const segment = levels.segment(axis, parent, above?.end ?? null)
-  const lo = select(certain, segment.base, int(0))
-  const length = select(certain, segment.length, int(0))
-  if (!hasIndices(axis)) {
-    present.push(...rangeChecks(scope, coord, length))
-    return { at: add(lo, coord), end: null }
-  }
-  const hi = add(lo, length)
-  // The concatenated segments of several parents are not sorted as a whole.
-  const ordered = axis.ordered && !isPadded(axis) && !above?.end
-  const find = (method: 'lower' | 'upper' | 'linear'): Expr =>
-    search(method, indicesOf(axis.name), lo, hi, coord)
-  const found = find(ordered ? 'lower' : 'linear')
-  present.push(lt(found, hi))
-  if (ordered) present.push(eq(load(indicesOf(axis.name), [found], 'i32'), coord))
-  // Padding has the extent as its coordinate, and must not match a search.
-  if (hasWidth(axis) && !scope.facts.below(coord, axis.extent)) present.push(lt(coord, axis.extent))
-  return { at: found, end: ordered && !axis.unique ? find('upper') : null, apart: above?.end != null }
+  const lookup = { coordinate, above, certain: all(present), facts: scope.facts, levels }
+  const located = formatOf(axis).locate(axis, lookup)
+  present.push(...located.present)
+  return located.position
 }
 
 /**
@@ -195,26 +135,13 @@ export function segmentAt(
   axis: StoredAxis,
   root: StoredAxis,
   coord: Expr,
-): { readonly parent: Expr; readonly certain: Expr; readonly base: Expr; readonly length: Expr } {
+): { readonly segment: Segment; readonly certain: Expr } {
   checkTogether(root)
   const present: Expr[] = []
   const found = step(levels, scope, root, null, coord, present, repeatsCoordinates(root))
-  if (found.end && !hasIndices(axis)) rejectAmbiguousAccess(axis)
+  if (found.end && !formatOf(axis).searchable) rejectAmbiguousAccess(axis)
   const certain = all(present)
-  const { base, length } = levels.segment(axis, found.at, found.end)
-  return {
-    parent: found.at,
-    certain,
-    base: select(certain, base, int(0)),
-    length: select(certain, length, int(0)),
-  }
-}
-
-function rangeChecks(scope: Scope, e: Expr, extent: Expr): Expr[] {
-  const checks: Expr[] = []
-  if (!scope.facts.nonNegative(e)) checks.push(ge(e, int(0)))
-  if (!scope.facts.below(e, extent)) checks.push(lt(e, extent))
-  return checks
+  return { segment: segmentIf(certain, levels.segment(axis, found.at, found.end)), certain }
 }
 
 /** Returns `value` if the element exists, and `otherwise` if not. */

@@ -11,9 +11,8 @@ import {
   hasIndices,
   hasIndptr,
   indicesOf,
-  indptrOf,
   isStored,
-  maskOf,
+  ownedNames,
   repeatsCoordinates,
 } from '../../ir/coordinates/axis.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/coordinates/stage1.ts'
@@ -60,7 +59,7 @@ class PositionLowering {
     this.#names = new Names([
       ...kernel.params.map((p) => p.name),
       ...kernel.buffers.map((b) => b.name),
-      ...kernel.axes.flatMap((a) => [indptrOf, indicesOf, maskOf, countOf].map((of) => of(a.name))),
+      ...kernel.axes.flatMap((a) => ownedNames(a.name)),
     ])
     this.#copies = new Copies(this.#names)
   }

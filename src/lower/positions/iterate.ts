@@ -2,7 +2,6 @@
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
-  hasMask,
   isAttached,
   isDense,
   isStored,
@@ -23,6 +22,8 @@ import {
   sub,
   variable,
 } from '../../ir/expressions/expr.ts'
+import { formatOf } from '../../levels/index.ts'
+import type { Segment } from '../../levels/types.ts'
 import { segmentAt } from './access.ts'
 import type { Levels } from './level-positions.ts'
 import { type Scope, withAxis, withFacts, withValue } from './nest-scope.ts'
@@ -50,7 +51,7 @@ export function openIterator(
   const inner = withFacts(scope)
   if (isStored(axis)) {
     const parent = axis.parent === null ? null : innermost(inner, levels, axis.parent).offset
-    const opened = openSegment(levels, inner, axis, { parent, ...levels.segment(axis, parent) }, name, v)
+    const opened = openSegment(inner, axis, levels.segment(axis, parent), name, v)
     const end = levels.end(axis.name)
     if (!end) return opened
     const extent = inPositions(end, inner)
@@ -78,26 +79,18 @@ export function openIterator(
       const parent = innermost(inner, levels, axis.parent)
       invariant(base.parent !== null, `axis ${base.name} has a parent`)
       const root = levels.stored(base.parent)
-      const segment = segmentAt(levels, inner, base, root, parent.coordinate)
-      const opened = openSegment(levels, inner, base, segment, name, v)
-      // The mask is read at the parent position before the empty extent takes effect, so the guard tests that the parent exists.
-      if (!hasMask(base)) return opened
-      return { ...opened, guards: opened.guards.map((g) => and(segment.certain, g)) }
+      const { segment, certain } = segmentAt(levels, inner, base, root, parent.coordinate)
+      const opened = openSegment(inner, base, segment, name, v)
+      // The segment of an absent parent has slots, too, so guards test that the parent exists.
+      if (!formatOf(base).slots(base)) return opened
+      return { ...opened, guards: opened.guards.map((g) => and(certain, g)) }
     }
   }
 }
 
-function openSegment(
-  levels: Levels,
-  scope: Scope,
-  axis: StoredAxis,
-  segment: { readonly parent: Expr | null; readonly base: Expr; readonly length: Expr },
-  name: string,
-  v: Expr,
-): Opened {
-  const { parent, base, length } = segment
-  const entry = levels.entry(axis, parent, base, v)
-  const { offset, coordinate, guards } = entry
+function openSegment(scope: Scope, axis: StoredAxis, segment: Segment, name: string, v: Expr): Opened {
+  const { parent, length } = segment
+  const { offset, coordinate, guards } = formatOf(axis).entry(axis, segment, v)
   scope.facts.coordinate(v, length)
   const opened = withAxis(bound(scope, name, coordinate, axis.extent), axis.name, {
     parent,
@@ -107,8 +100,8 @@ function openSegment(
   return { extent: length, guards, scope: opened }
 }
 
-/** The number of slots per parent position; null if it varies. */
-const placesOf = (axis: StoredAxis): Expr | null => (hasMask(axis) ? axis.extent : segmentSize(axis))
+/** The number of iterations per parent position; null if it varies. */
+const slotsOf = (axis: StoredAxis): Expr | null => formatOf(axis).slots(axis) ?? segmentSize(axis)
 
 /**
  * Opens a fused iterator: one loop over the positions of the last member. The position of each outer member is the segment that contains
@@ -123,13 +116,13 @@ function openFused(
   inPositions: (e: Expr, scope: Scope) => Expr,
 ): Opened {
   const chain = members.map((m) => levels.stored(m))
-  const mask = chain.findIndex((a) => hasMask(a))
+  const mask = chain.findIndex((a) => formatOf(a).slots(a) !== null)
   const exact = mask < 0 ? chain.length : mask
   const places: Expr[] = [variable(loopVar)]
   for (let k = chain.length - 1; k > 0; k--) {
     const axis = chain[k]!
     const place = places[0]!
-    const each = placesOf(axis)
+    const each = slotsOf(axis)
     if (each) places.unshift(div(place, each))
     else {
       if (k > exact) rejectUnderMask(axis, chain[exact]!)
@@ -143,10 +136,10 @@ function openFused(
   const implied: Expr[] = []
   chain.forEach((axis, k) => {
     const place = places[k]!
-    const { base } = levels.segment(axis, parent)
-    const each = k >= exact || isDense(axis) ? placesOf(axis) : null
-    const relative = each && parent !== null ? mod(place, each) : sub(place, base)
-    const entry = levels.entry(axis, parent, base, relative)
+    const segment = levels.segment(axis, parent)
+    const each = k >= exact || isDense(axis) ? slotsOf(axis) : null
+    const relative = each && parent !== null ? mod(place, each) : sub(place, segment.base)
+    const entry = formatOf(axis).entry(axis, segment, relative)
     const { coordinate } = entry
     const offset = k < exact ? place : entry.offset
     out.facts.coordinate(offset, levels.positions(axis.name))
@@ -157,7 +150,7 @@ function openFused(
     parent = offset
   })
   const above = levels.count(chain[exact - 1]!.name)
-  const extent = chain.slice(exact).reduce((n, axis) => mul(n, placesOf(axis) ?? int(1)), above)
+  const extent = chain.slice(exact).reduce((n, axis) => mul(n, slotsOf(axis) ?? int(1)), above)
   return { extent, guards, implied, scope: out }
 }
 

@@ -1,24 +1,11 @@
 /** The buffers of a kernel over positions: declared buffers, tables and masks of formats, and index arrays of axes. */
-import {
-  countOf,
-  hasHoles,
-  hasIndices,
-  hasIndptr,
-  hasMask,
-  hasWidth,
-  indexBits,
-  indicesOf,
-  indptrOf,
-  isStored,
-  maskOf,
-  repeatsCoordinates,
-} from '../../ir/coordinates/axis.ts'
+import { arrayName, isStored } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn } from '../../ir/coordinates/stage1-tree.ts'
-import { add, type Expr, int, mul, variable } from '../../ir/expressions/expr.ts'
+import { type Expr, int } from '../../ir/expressions/expr.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { MASK_BITS } from '../../ir/values/packed-fields.ts'
-import { wordsOf } from './bitmap.ts'
+import { formatOf } from '../../levels/index.ts'
 import type { Levels } from './level-positions.ts'
 
 /** The length of a table: the extent of its dimension other than 1. */
@@ -44,36 +31,19 @@ export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
       return { name, dtype, scope: 'global', role, shape, fill, accumulate, span, ...known }
     },
   )
-  const index = (
-    name: string,
-    length: Expr,
-    values: Pick<Buffer, 'below' | 'ascending' | 'packed' | 'positions'> = {},
-  ): Buffer => ({
-    ...values,
-    name,
-    dtype: 'i32',
-    scope: 'global',
-    role: 'index',
-    shape: [length],
-    fill: 0,
-    accumulate: 'i32',
-  })
   for (const a of kernel.axes) {
     if (!isStored(a)) continue
-    if (hasIndptr(a))
-      out.push(
-        index(indptrOf(a.name), add(a.parent === null ? int(1) : levels.positions(a.parent), int(1)), {
-          positions: variable(countOf(a.name)),
-        }),
-      )
-    if (hasMask(a)) out.push(index(maskOf(a.name), mul(levels.positions(a.parent), int(wordsOf(a)))))
-    if (hasIndices(a)) {
-      const below = hasHoles(a) ? {} : { below: a.extent }
-      const packed = a.packed ? { packed: indexBits(a) } : {}
-      const width = hasWidth(a) && !hasHoles(a) && !repeatsCoordinates(a) && a.ordered ? a.width : undefined
-      const ascending = width?.kind === 'const' ? { ascending: width.value } : {}
-      out.push(index(indicesOf(a.name), levels.positions(a.name), { ...below, ...ascending, ...packed }))
-    }
+    for (const { array, length, values } of formatOf(a).indexArrays(a, levels))
+      out.push({
+        ...values,
+        name: arrayName(a.name, array),
+        dtype: 'i32',
+        scope: 'global',
+        role: 'index',
+        shape: [length],
+        fill: 0,
+        accumulate: 'i32',
+      })
   }
   return out
 }

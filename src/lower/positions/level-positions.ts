@@ -1,15 +1,8 @@
-/**
- * Positions of axes: the address arithmetic of level formats (`ast/nodes/axis-kinds.ts`), as expressions. Iteration and access both use this
- * module, the only one that depends on storage layouts.
- */
+/** The levels of a kernel: numbers of positions, segments, and trees of axes, with the segment sizes that the kernel itself computes. */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   countOf,
-  hasHoles,
-  hasIndices,
-  hasMask,
-  indicesOf,
   indptrOf,
   isDense,
   isStored,
@@ -17,14 +10,15 @@ import {
   type StoredAxis,
   segmentSize,
 } from '../../ir/coordinates/axis.ts'
-import { add, type Expr, int, load, lt, min, mul, sub, variable } from '../../ir/expressions/expr.ts'
-import { isSet, rankOf } from './bitmap.ts'
+import { type Expr, load, min, mul, variable } from '../../ir/expressions/expr.ts'
+import { formatOf } from '../../levels/index.ts'
+import type { KernelLevels, Segment } from '../../levels/types.ts'
 
 /** Treats a dense axis with run-time offsets as a ragged axis. */
 const withOffsets = (a: Axis): Axis =>
   isDense(a) && a.offsets && a.parent !== null ? raggedAxis(a.name, a.parent, a.extent) : a
 
-export class Levels {
+export class Levels implements KernelLevels {
   readonly #axes: ReadonlyMap<string, Axis>
   /** Offset arrays that the kernel computes, by axis, with the capacity in positions; undefined if there is no limit. */
   readonly #offsets: ReadonlyMap<string, { readonly array: string; readonly room: Expr | undefined }>
@@ -87,43 +81,10 @@ export class Levels {
     return counted?.room ? min(all, counted.room) : all
   }
 
-  /**
-   * The first position and the number of positions under parent position `parent`, or under the range up to `end`. For a bitmap, the
-   * number of slots. A root has one segment.
-   */
-  segment(
-    a: StoredAxis,
-    parent: Expr | null,
-    end: Expr | null = null,
-  ): { readonly base: Expr; readonly length: Expr } {
-    const each = segmentSize(a)
+  /** The segment under parent position `parent`, or under the range up to `end`. A root has one segment. */
+  segment(a: StoredAxis, parent: Expr | null, end: Expr | null = null): Segment {
     invariant(parent || a.parent === null, `axis ${a.name} entered without its parent`)
-    if (parent === null) return { base: int(0), length: each ?? variable(countOf(a.name)) }
-    if (each) return { base: mul(parent, each), length: end ? mul(sub(end, parent), each) : each }
-    const at = (p: Expr): Expr => load(this.offsets(a.name), [p], 'i32')
-    const base = at(parent)
-    return { base, length: hasMask(a) ? a.extent : sub(at(end ?? add(parent, int(1))), base) }
-  }
-
-  /**
-   * Returns the position and coordinate of slot `relative` in the segment that begins at `base`. `guards`: conditions under which the slot
-   * is occupied (no padding, bit set).
-   */
-  entry(
-    a: StoredAxis,
-    parent: Expr | null,
-    base: Expr,
-    relative: Expr,
-  ): { readonly offset: Expr; readonly coordinate: Expr; readonly guards: readonly Expr[] } {
-    if (hasMask(a)) {
-      invariant(parent, `axis ${a.name} entered without its parent`)
-      const offset = add(base, rankOf(a, parent, relative))
-      return { offset, coordinate: relative, guards: [isSet(a, parent, relative)] }
-    }
-    const offset = add(base, relative)
-    if (!hasIndices(a)) return { offset, coordinate: relative, guards: [] }
-    const coordinate = load(indicesOf(a.name), [offset], 'i32')
-    return { offset, coordinate, guards: hasHoles(a) ? [lt(coordinate, a.extent)] : [] }
+    return formatOf(a).segment(a, parent, end, this)
   }
 
   /** Groups axes into trees, in the order of their roots. */

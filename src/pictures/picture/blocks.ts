@@ -1,19 +1,20 @@
 /** Block boxes of a stored part, and the cuts of its tensor between parts, derived from axes, index maps and conditions. */
 
 import { allocate, gather } from '../../columns/allocate.ts'
+import { Frame } from '../../columns/column-engine.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, isRagged, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import type { PartTree } from '../../ir/formats/part-tree.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
-import { Frame } from '../../storage/columns/column-engine.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import { expandTree, toCoords } from '../../storage/entries/stored-coords.ts'
 import { originalCoords, type StoredPart, type StoredParts } from '../../storage/entries/stored-parts.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { withSegments } from '../../storage/format-operands.ts'
-import type { Level, Storage } from '../../storage/storage.ts'
+import type { Storage } from '../../storage/storage.ts'
 
 /** Blocks as half-open boxes over two dimensions of the tensor; boxes may extend beyond the tensor. */
 export interface Boxes {

@@ -1,5 +1,5 @@
 /** Draws the index arrays of small tensors: the name of each array, and a cell for each number. */
-import { coordinatesOf } from '../../storage/storage.ts'
+import { arraysOfLevel, coordinatesOf } from '../../columns/stored-level.ts'
 import type { StoragePart } from './storage-panel.ts'
 import { element, NEUTRAL, text } from './svg.ts'
 
@@ -14,11 +14,9 @@ interface IndexArray {
 
 function arraysOf({ part }: StoragePart): readonly IndexArray[] {
   return [...part.storage.levels].flatMap(([axis, level]) => {
-    const indices = coordinatesOf(level)
-    return [
-      ...(level.indptr ? [{ name: `${axis} indptr`, numbers: level.indptr }] : []),
-      ...(indices ? [{ name: `${axis} indices`, numbers: indices }] : []),
-    ]
+    // Bits of masks are not readable as numbers.
+    const readable = { ...level, indices: coordinatesOf(level), mask: null }
+    return arraysOfLevel(readable).map(([array, numbers]) => ({ name: `${axis} ${array}`, numbers }))
   })
 }
 

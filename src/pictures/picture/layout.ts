@@ -2,10 +2,12 @@
  * Two-dimensional layout of the slots of a part: each level places the segments of its positions side by side or one below the
  * other. Rows of equal width form a rectangle, slices form rows of unequal boxes, blocks form small boxes.
  */
-import { hasMask } from '../../ir/coordinates/axis.ts'
+
+import type { Level } from '../../columns/stored-level.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { formatOf } from '../../levels/index.ts'
 import type { StoredPart } from '../../storage/entries/stored-parts.ts'
-import type { Level, Storage } from '../../storage/storage.ts'
+import type { Storage } from '../../storage/storage.ts'
 
 interface View {
   readonly level: Level
@@ -48,7 +50,8 @@ export interface Layout {
 export function layoutOf({ part, storage }: StoredPart): Layout {
   const { inverse } = part.instance
   const vertical = (axis: string): boolean =>
-    inverse.slice(0, -1).some((e) => freeVars(e).has(axis)) && !hasMask(storage.levels.get(axis)!.axis)
+    inverse.slice(0, -1).some((e) => freeVars(e).has(axis)) &&
+    !formatOf(storage.levels.get(axis)!.axis).inline
   const views = viewsOf(storage, vertical)
   const sizes: Sizes[] = []
   for (let d = views.length - 1; d >= 0; d--)

@@ -2,17 +2,10 @@
  * Binding: from values by name to the arrays of a plan. All errors in the data are detected here, before device memory is allocated. The
  * caller's arrays are not modified.
  */
+
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  countOf,
-  hasIndices,
-  hasIndptr,
-  hasMask,
-  indicesOf,
-  indptrOf,
-  isStored,
-  maskOf,
-} from '../../ir/coordinates/axis.ts'
+import { arraysOfLevel } from '../../columns/stored-level.ts'
+import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
 import { DenseOnDevice } from '../../storage/dense-on-device.ts'
@@ -247,9 +240,7 @@ function indexArrays(
     const level = isStored(a) ? levels.get(a.name) : undefined
     if (!level || !isStored(a)) continue
     if (hasIndptr(a)) params.set(countOf(a.name), level.positions)
-    if (hasIndptr(a) && level.indptr) arrays.set(indptrOf(a.name), level.indptr)
-    if (hasIndices(a) && level.indices) arrays.set(indicesOf(a.name), level.indices)
-    if (hasMask(a) && level.mask) arrays.set(maskOf(a.name), level.mask)
+    for (const [array, column] of arraysOfLevel(level)) arrays.set(arrayName(a.name, array), column)
   }
   return arrays
 }

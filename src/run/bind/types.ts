@@ -1,7 +1,8 @@
 /** Types of bound inputs, and of the result of binding. */
 
+import type { Level } from '../../columns/stored-level.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { Level, Storage } from '../../storage/storage.ts'
+import type { Storage } from '../../storage/storage.ts'
 import type { StorageReport } from '../../storage/storage-report.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 

@@ -1,5 +1,7 @@
 /** Fingerprint of data by the properties that times depend on: shapes, types and coordinates, without values. */
+
 import { createHash, type Hash } from 'node:crypto'
+import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
 /** Bytes that are hashed at once: OpenSSL takes no more than 2³¹. */
@@ -24,7 +26,7 @@ function tensorFingerprint(tensor: Tensor): string {
   if (tensor.kind === 'coords') for (const column of tensor.coords) update(hash, column)
   if (tensor.kind === 'stored')
     for (const axis of Object.keys(tensor.arrays).sort())
-      for (const array of ['indptr', 'indices', 'mask'] as const) {
+      for (const array of LEVEL_ARRAYS) {
         const data = tensor.arrays[axis]![array]
         if (!data) continue
         hash.update(`${JSON.stringify(axis)} ${array}\n`)

@@ -2,10 +2,11 @@
  * Masks of formats: one bit per position of a part's values, set if the tensor stores an element there. Construction
  * from the entries' positions, and tests of a position.
  */
+
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import { add, type Expr, eq, int, load, mul } from '../../ir/expressions/expr.ts'
 import { fieldAt, MASK_BITS } from '../../ir/values/packed-fields.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Level } from '../storage.ts'
 import { packColumn } from './packed-indices.ts'
 
 /** The mask of a part of `size` values whose entries are at positions `position`. */

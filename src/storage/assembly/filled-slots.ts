@@ -3,12 +3,12 @@
  * Coordinates outside the tensor, in blocks at its edges, are exempt.
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { type Column, ENTRY, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import { all, type Expr, eq, ge, int, load, lt, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { type FormatInstance, fullAxes } from '../../ir/formats/format.ts'
-import { type Column, ENTRY, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import { pointOf } from '../coordinate-text.ts'
 import { computeAncestorCoordinates } from '../entries/ancestor-coordinates.ts'
 import { bindTables, guardLoads, type Tables } from '../remapping/inverse-remapping.ts'

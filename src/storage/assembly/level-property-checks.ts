@@ -4,6 +4,10 @@
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
+import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import { coordinateAt, coordinateColumn } from '../../columns/stored-coordinates.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import { hasWidth, isDense, isPadded } from '../../ir/coordinates/axis.ts'
 import {
   add,
@@ -23,12 +27,8 @@ import {
   sub,
   variable,
 } from '../../ir/expressions/expr.ts'
-import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import { pointOf } from '../coordinate-text.ts'
 import { computeAncestorCoordinates } from '../entries/ancestor-coordinates.ts'
-import { coordinateAt, coordinateColumn } from '../entries/stored-coordinates.ts'
-import type { Level } from '../storage.ts'
 import { isRepeating } from './nonunique-positions.ts'
 
 /** `full`: no coordinate is absent. `compact`: there is no padding. */

@@ -3,6 +3,9 @@
  * its indices become a table of the part. Expressions load it by coordinates on those axes, whereas the arrays are
  * indexed by positions.
  */
+
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
   type CoordinateList,
@@ -12,8 +15,6 @@ import {
 import { add, and, type Expr, ge, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 import { assembleTrees, type TreePrefix } from './tree-assembly.ts'
 

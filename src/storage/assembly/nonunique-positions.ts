@@ -1,9 +1,10 @@
 /** Positions of nonunique levels: new positions within runs of equal coordinates. */
+
+import { type Column, ENTRY, type Frame } from '../../columns/column-engine.ts'
+import type { Starts } from '../../columns/engine-operands.ts'
 import { hasIndices, hasWidth, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
-import { type Column, ENTRY, type Frame } from '../columns/column-engine.ts'
-import type { Starts } from '../columns/engine-operands.ts'
-import type { Dimension } from './levels.ts'
+import type { Dimension } from '../../levels/assembly.ts'
 
 export const isRepeating = (axis: StoredAxis): boolean => hasIndices(axis) && !axis.unique
 

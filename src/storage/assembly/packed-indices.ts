@@ -1,10 +1,11 @@
 /** Packed arrays: indices of levels are packed after assembly; other columns on request. */
+
+import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, hasWidth, indexBits } from '../../ir/coordinates/axis.ts'
 import { add, call, type Expr, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
 import { wordsFor } from '../../ir/values/packed-fields.ts'
-import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
-import type { Level } from '../storage.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 
 /**

@@ -1,6 +1,8 @@
 /** Padding positions of a tree: those without a coordinate, and their descendants. */
+
+import { coordinatesOf, type Level } from '../../columns/stored-level.ts'
 import { hasWidth, isPadded } from '../../ir/coordinates/axis.ts'
-import { coordinatesOf, type Level, type Storage } from '../storage.ts'
+import type { Storage } from '../storage.ts'
 
 /** For each level of a chain, 1 at padding positions; `null` if there is none. O(positions). */
 export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array | null)[] {

@@ -1,9 +1,10 @@
 /** Assembly of one part of a tensor: its arrays, or their sizes only. */
+
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Proved } from '../../formats/proof/proved.ts'
 import { chainTo } from '../../ir/coordinates/axis.ts'
 import type { PartInstance } from '../../ir/formats/format.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import { type Context, type Part, remapCoordinates } from '../remapping/part-assembly.ts'
 import { maskOf } from './element-masks.ts'
 import { checkLevelProperty } from './level-property-checks.ts'

@@ -2,26 +2,29 @@
  * Assembly of axis trees: from coordinates to the arrays of levels (Chou, Kjolstad and Amarasinghe, PLDI 2020). A scan
  * numbers runs of equal coordinates, segments end where the parent changes, dense levels are computed arithmetically.
  */
+
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { SortKey, Starts } from '../../columns/engine-operands.ts'
+import type { Level } from '../../columns/stored-level.ts'
+import { arraysOfLevel } from '../../columns/stored-level.ts'
 import {
   hasIndices,
-  hasMask,
   hasWidth,
   isDense,
+  isSparse,
   paddingOf,
   type StoredAxis,
 } from '../../ir/coordinates/axis.ts'
-import { add, type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import { add, type Expr, int, mul, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { checkFields } from '../../ir/values/packed-fields.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
-import type { Starts } from '../columns/engine-operands.ts'
+import type { AssembledLevel, Dimension, ParentPosition } from '../../levels/assembly.ts'
+import { formatOf } from '../../levels/index.ts'
 import { missingValue } from '../missing-size.ts'
-import { type Level, treesOf } from '../storage.ts'
-import { assembleByRanking, assembleFromRanks, assembleLevel, hasSingleUnitWidth } from './level-assembly.ts'
-import type { AssembledLevel, Dimension, ParentPosition } from './levels.ts'
+import { treesOf } from '../storage.ts'
 import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
 import { packChain } from './packed-indices.ts'
 
@@ -68,7 +71,7 @@ export function* assembleTrees<C extends Column>(
   // A width that several axes share is that of the widest level.
   const prefixLevels = [...(options.prefixes?.values() ?? [])].flatMap((b) => b.levels)
   for (const l of built.levels.values())
-    if (!prefixLevels.includes(l)) frame.engine.release(l.indptr, l.indices, l.mask)
+    if (!prefixLevels.includes(l)) frame.engine.release(...arraysOfLevel(l).map(([, column]) => column))
   for (const a of axes) frame.drop(`@rank ${a.name}`)
   return yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
 }
@@ -156,8 +159,10 @@ function* buildTree<C extends Column>(
   const { engine } = frame
   const repeating = tree.some(({ axis }) => isRepeating(axis))
   const ranks: ReadonlyMap<string, Expr> = repeating ? new Map() : knownRanks
-  const isOrdered = ({ axis }: Dimension): boolean =>
-    (hasIndices(axis) && !ranks.has(axis.name)) || (hasMask(axis) && !engine.rankInSegments)
+  const isOrdered = ({ axis }: Dimension): boolean => {
+    const { order } = formatOf(axis)
+    return order === 'entries' ? !ranks.has(axis.name) : order === 'unless ranked' && !engine.rankInSegments
+  }
   // Below the last level that needs an order, positions are computed arithmetically.
   const inAnyOrder = hasSingleUnitWidth(tree)
   const last = inAnyOrder ? -1 : tree.findLastIndex(isOrdered)
@@ -214,8 +219,16 @@ function* buildTree<C extends Column>(
         ),
       }
     const rank = ordered ? undefined : ranks.get(axis.name)
-    if (rank) assembled ??= yield* assembleFromRanks(frame, d, parent, rank)
-    assembled ??= yield* assembleLevel(ordered ?? frame, d, parent, starts[k] ?? null, inAnyOrder)
+    const format = formatOf(axis)
+    if (rank && format.assembleRanked)
+      assembled ??= yield* format.assembleRanked({ frame, d, parent }, rank, null)
+    assembled ??= yield* format.assemble({
+      frame: ordered ?? frame,
+      d,
+      parent,
+      starts: starts[k] ?? null,
+      inAnyOrder,
+    })
     levels.push(assembled.level)
     // Drop the columns that only the parent's position used.
     const laterKeys = starts.slice(k + 1).flatMap((s) => s?.keys ?? [])
@@ -230,4 +243,33 @@ function* buildTree<C extends Column>(
     ? engine.restore(frame, ordered, `@at ${tree.at(-1)!.axis.name}`, parent.position)
     : parent.position
   return { levels, position, positions: parent.positions }
+}
+
+/**
+ * True if positions of a tree are computed arithmetically: its only level that stores single coordinates has width 1,
+ * so entries need no order.
+ */
+function hasSingleUnitWidth(tree: readonly Dimension[]): boolean {
+  const [first, second] = tree.filter(({ axis }) => isSparse(axis))
+  return first !== undefined && !second && hasWidth(first.axis) && first.axis.unique && first.width === 1
+}
+
+/**
+ * Assembles a level from entries in any order, by ranking coordinates within their segments; `null` if sorting is
+ * cheaper.
+ */
+function* assembleByRanking<C extends Column>(
+  frame: Frame<C>,
+  d: Dimension,
+  parent: ParentPosition,
+  keys: readonly SortKey[],
+): Coroutine<AssembledLevel<C> | null> {
+  const { axis, coordinate, extent } = d
+  const { engine } = frame
+  const { assembleRanked } = formatOf(axis)
+  if (!engine.rankInSegments || !assembleRanked || !hasIndices(axis) || !axis.unique) return null
+  const name = `@rank ${axis.name}`
+  const segments = { parent: parent.position, parents: parent.positions, coordinate, extent }
+  const lengths = engine.rankInSegments(frame, name, segments, keys)
+  return lengths && (yield* assembleRanked({ frame, d, parent }, variable(name), lengths))
 }

@@ -6,6 +6,9 @@
 import { rankFrom } from '../../analysis/dependence/derived-ranks.ts'
 import type { Interval } from '../../analysis/integers/interval.ts'
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Scope } from '../../columns/engine-operands.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import {
   asFields,
@@ -17,9 +20,6 @@ import {
   type Tables,
 } from '../../ir/formats/queries.ts'
 import { printWithQueries } from '../../ir/print/print-queries.ts'
-import type { Column, Frame } from './column-engine.ts'
-import type { Coroutine } from './coroutines.ts'
-import type { Scope } from './engine-operands.ts'
 import { boundsIn } from './expression-bounds.ts'
 import { checkExpressions } from './table-reads.ts'
 

@@ -4,8 +4,8 @@
 import { HIGHEST, type Interval, interval, type NamedRange } from '../../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../../analysis/integers/ranges.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
-import type { Column, Frame } from './column-engine.ts'
 
 type RangeSource = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills' | 'rangeChecked'>
 

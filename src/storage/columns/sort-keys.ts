@@ -1,9 +1,9 @@
 /** Sort keys from expressions, with their ranges. */
 import { HIGHEST } from '../../analysis/integers/interval.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { OpenSortKey, SortKey } from '../../columns/engine-operands.ts'
 import { add, call, type Expr, int, lt, select } from '../../ir/expressions/expr.ts'
-import type { Column, Frame } from './column-engine.ts'
-import type { Coroutine } from './coroutines.ts'
-import type { OpenSortKey, SortKey } from './engine-operands.ts'
 import { boundsIn } from './expression-bounds.ts'
 
 /** Expressions as non-negative keys, one or two for each; unknown ranges are measured. */

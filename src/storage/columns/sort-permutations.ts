@@ -1,13 +1,13 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
 import { decidedBy, neededBy } from '../../analysis/dependence/query-dependence.ts'
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { type Column, ENTRY, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Scope } from '../../columns/engine-operands.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../../ir/expressions/expr.ts'
 import type { Sort } from '../../ir/formats/format.ts'
 import { declarationOf, determiningExprs, type Query } from '../../ir/formats/queries.ts'
 import { evaluateQueries } from './attribute-queries.ts'
-import { type Column, ENTRY, Frame } from './column-engine.ts'
-import type { Coroutine } from './coroutines.ts'
-import type { Scope } from './engine-operands.ts'
 import { keysOf } from './sort-keys.ts'
 import { checkExpressions, measure } from './table-reads.ts'
 

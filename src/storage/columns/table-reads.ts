@@ -6,14 +6,14 @@
  */
 import { HIGHEST, type Interval, LOWEST, type NamedRange } from '../../analysis/integers/interval.ts'
 import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { type Column, ENTRY, type Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
 import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/formats/queries.ts'
 import { printWithQueries } from '../../ir/print/print-queries.ts'
 import { pointOf } from '../coordinate-text.ts'
-import { type Column, ENTRY, type Frame } from './column-engine.ts'
-import type { Coroutine } from './coroutines.ts'
 import { boundsIn, overflowOf, rejectOverflow } from './expression-bounds.ts'
 
 interface ReadError {

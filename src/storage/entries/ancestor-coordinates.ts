@@ -4,12 +4,11 @@
  * they are ragged, compressed or masked.
  */
 
-import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { segmentSize } from '../../ir/coordinates/axis.ts'
-import { div, type Expr, load, mul, sub } from '../../ir/expressions/expr.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Level } from '../storage.ts'
-import { coordinateAt } from './stored-coordinates.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import { coordinateAt } from '../../columns/stored-coordinates.ts'
+import type { Level } from '../../columns/stored-level.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { formatOf } from '../../levels/index.ts'
 
 /**
  * Computes coordinates by axis, and optionally positions, on each level above position `leafPosition` of a
@@ -26,40 +25,15 @@ export function computeAncestorCoordinates<C extends Column>(
   let position = leafPosition
   for (let k = tree.length - 1; k >= 0; k--) {
     const level = tree[k]!
-    const parentLevel = tree[k - 1]
-    const { axis, indptr, indices } = level
-    const bindTable = (kind: string, column: C): string => {
-      const name = `@${kind} ${axis.name}`
-      frame.tables.set(name, column)
-      return name
-    }
-    const levelPosition = position
-    positions?.set(axis.name, levelPosition)
-    if (!parentLevel) {
-      coordinates.set(axis.name, indices ? coordinateAt(frame, level, levelPosition) : levelPosition)
+    const { axis, indices } = level
+    const parents = tree[k - 1]?.positions
+    positions?.set(axis.name, position)
+    if (parents === undefined) {
+      coordinates.set(axis.name, indices ? coordinateAt(frame, level, position) : position)
       return
     }
-    if (segmentSize(axis)) {
-      const width = frame.bindSize(level.width ?? level.extent)
-      position = div(levelPosition, width)
-      coordinates.set(
-        axis.name,
-        indices ? coordinateAt(frame, level, levelPosition) : sub(levelPosition, mul(position, width)),
-      )
-      continue
-    }
-    invariant(indptr, `${axis.name} has segments`)
-    const bits = level.mask ? frame.engine.bitsOf(level, parentLevel.positions) : null
-    const parent = bits?.parents ?? frame.engine.parentsOf(indptr, parentLevel.positions, level.positions)
-    allocated.push(parent, ...(bits ? [bits.coordinates] : []))
-    position = load(bindTable('parents', parent), [levelPosition], 'i32')
-    coordinates.set(
-      axis.name,
-      indices
-        ? coordinateAt(frame, level, levelPosition)
-        : bits
-          ? load(bindTable('indices', bits.coordinates), [levelPosition], 'i32')
-          : sub(levelPosition, load(bindTable('indptr', indptr), [position], 'i32')),
-    )
+    const { parent, coordinate } = formatOf(axis).ancestor(frame, level, position, parents, allocated)
+    coordinates.set(axis.name, coordinate)
+    position = parent
   }
 }

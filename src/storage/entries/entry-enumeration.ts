@@ -3,6 +3,11 @@
  * expression over the position, evaluated on use. Only parents in ragged and compressed levels are materialised as
  * columns.
  */
+
+import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Order } from '../../columns/sort-elision.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../ir/coordinates/coordinate-lists.ts'
 import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '../../ir/expressions/expr.ts'
@@ -10,12 +15,8 @@ import { substitute } from '../../ir/expressions/expr-tree.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { type ElementMask, isElement } from '../assembly/element-masks.ts'
 import { listConditions, rewriteListLoads } from '../assembly/list-tables.ts'
-import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
-import type { Order } from '../columns/sort-elision.ts'
 import { checkInverseWords, checkReads, uncheckedReads } from '../columns/table-reads.ts'
 import { bindTables, guardLoads, type Inverse } from '../remapping/inverse-remapping.ts'
-import type { Level } from '../storage.ts'
 import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 
 /** A tensor stored over axes. */

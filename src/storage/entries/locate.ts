@@ -8,10 +8,11 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, gather } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { repetitions } from '../../columns/repetitions.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import { isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import { chainOf, paddedPositions } from '../assembly/padding-positions.ts'
 import { checkCoords } from '../coordinate-checks.ts'
-import type { Level, Storage } from '../storage.ts'
+import type { Storage } from '../storage.ts'
 import { type Expanded, expandTree } from './stored-coords.ts'
 
 /**

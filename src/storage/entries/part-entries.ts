@@ -1,13 +1,15 @@
 /** The entries of one part of a tensor in a format. */
+
+import type { Column, Engine, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { fullAxes } from '../../ir/formats/format.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import type { Column, Engine, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
 import { type FormatOperands, withSegments } from '../format-operands.ts'
 import { type Inverse, inverseTables } from '../remapping/inverse-remapping.ts'
 import type { Context, Part } from '../remapping/part-assembly.ts'
-import { type Level, treesOf } from '../storage.ts'
+import { treesOf } from '../storage.ts'
 import { entriesOf, isExact, type StoredLevels } from './entry-enumeration.ts'
 
 /** Properties of a part that its tensor determines. */

@@ -1,9 +1,11 @@
 /** Elements of ready-made arrays over a tensor's own axes: no two have equal coordinates, unless they stay apart. */
+
+import type { Level } from '../../columns/stored-level.ts'
 import { hasWidth, isNonunique, isSparse, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { chainOf } from '../assembly/padding-positions.ts'
 import { differing, expandTree, toCoords } from '../entries/stored-coords.ts'
-import { type Level, type Storage, separatesDuplicates } from '../storage.ts'
+import { type Storage, separatesDuplicates } from '../storage.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../tensor.ts'
 import { checkDisjoint } from './disjoint.ts'
 

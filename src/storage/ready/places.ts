@@ -5,15 +5,15 @@
  */
 import { neededBy } from '../../analysis/dependence/query-dependence.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Scope } from '../../columns/engine-operands.ts'
 import { binary, type Expr, not, variable } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import type { Condition } from '../../ir/formats/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/formats/queries.ts'
 import { evaluateQueries } from '../columns/attribute-queries.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
-import type { Scope } from '../columns/engine-operands.ts'
 import { checkExpressions } from '../columns/table-reads.ts'
 import { pointAt, pointOf } from '../coordinate-text.ts'
 

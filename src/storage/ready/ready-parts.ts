@@ -1,12 +1,12 @@
 /** Ready-made arrays of all parts as a tensor in a format: validated as kernel inputs are, and not copied. */
 
+import { runSync } from '../../columns/coroutines.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import { fullAxes, type Instance, type PartInstance } from '../../ir/formats/format.ts'
 import { type Condition, conditionsOf } from '../../ir/formats/part-tree.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
-import { runSync } from '../columns/coroutines.ts'
 import { bindLists } from '../convert.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { entriesOf } from '../entries/entry-enumeration.ts'

@@ -1,19 +1,19 @@
 /** Tables given with ready-made arrays: permutations and lists that inverse maps load, and masks. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type { Frame } from '../../columns/column-engine.ts'
+import { runSync } from '../../columns/coroutines.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { FormatInstance, Table } from '../../ir/formats/format.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { MASK_BITS, wordsFor } from '../../ir/values/packed-fields.ts'
+import { bindLevel } from '../../levels/index.ts'
 import { checkLevelProperty } from '../assembly/level-property-checks.ts'
 import { paddedPositions } from '../assembly/padding-positions.ts'
-import type { Frame } from '../columns/column-engine.ts'
-import { runSync } from '../columns/coroutines.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { entriesOf, isExact, type StoredLevels } from '../entries/entry-enumeration.ts'
 import type { Inverse } from '../remapping/inverse-remapping.ts'
 import type { Storage } from '../storage.ts'
-import { bindLevel } from './validate-level.ts'
 
 /**
  * Validates the permutation of a sort: each coordinate once, then fill values. @throws SptError `bind/missing-table`,

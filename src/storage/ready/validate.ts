@@ -1,20 +1,16 @@
 /** Ready-made arrays: used without a copy, after every property that kernels rely on has been checked. */
+
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  hasIndices,
-  hasIndptr,
-  hasMask,
-  isPadded,
-  parentOf,
-  type StoredAxis,
-} from '../../ir/coordinates/axis.ts'
+import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
+import type { Level } from '../../columns/stored-level.ts'
+import { arraysOfAxis, hasIndptr, isPadded, parentOf, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
+import { bindLevel } from '../../levels/index.ts'
 import { chainOf, markPadding, paddedPositions } from '../assembly/padding-positions.ts'
-import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
+import { extentOf, makeStorage, type Storage, treesOf } from '../storage.ts'
 import type { StoredTensor, ValueArray } from '../tensor.ts'
 import { checkValueArray, filledArray } from '../values.ts'
 import { checkElements } from './elements.ts'
-import { bindLevel, type IndexArrays } from './validate-level.ts'
 
 export interface ValidateOptions {
   /** The name of the input, for messages about its values. */
@@ -127,21 +123,13 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
         expected: `arrays for some of ${axes.map((a) => a.name).join(', ')}`,
         hint: 'name the arrays by the axis they belong to',
       })
-    const extra: (keyof IndexArrays)[] = []
-    if (axisArrays.indptr && !hasIndptr(axis)) extra.push('indptr')
-    if (axisArrays.indices && !hasIndices(axis)) extra.push('indices')
-    if (axisArrays.mask && !hasMask(axis)) extra.push('mask')
+    const own = arraysOfAxis(axis)
+    const extra = LEVEL_ARRAYS.filter((a) => axisArrays[a] && !own.includes(a))
     if (extra.length > 0)
       fail({
         code: 'bind/extra-array',
         message: `axis ${name} is ${axis.kind} and has no ${extra.join(' and no ')}`,
-        expected: hasMask(axis)
-          ? 'indptr and mask'
-          : hasIndptr(axis)
-            ? 'indptr'
-            : hasIndices(axis)
-              ? 'indices'
-              : 'no arrays',
+        expected: own.length > 0 ? own.join(' and ') : 'no arrays',
         hint: 'leave the array out, or declare the axis with the kind that the arrays have',
       })
   }

@@ -3,13 +3,14 @@
  * load.
  */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { GivenList } from '../../columns/frame-knowledge.ts'
 import type { CoordinateList } from '../../ir/coordinates/coordinate-lists.ts'
 import { all, type Expr, ge, int, lt, select, variable } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import { type FormatOperands, type GivenList, givenList } from '../format-operands.ts'
+import { type FormatOperands, givenList } from '../format-operands.ts'
 
 /** An array that expressions load, and its value for out-of-range indices. */
 export interface FilledTable<C> {

@@ -2,6 +2,10 @@
 
 import { rankFrom } from '../../analysis/dependence/derived-ranks.ts'
 import { neededBy } from '../../analysis/dependence/query-dependence.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Scope } from '../../columns/engine-operands.ts'
+import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import type { Proved } from '../../formats/proof/proved.ts'
 import { chainTo, hasIndices } from '../../ir/coordinates/axis.ts'
 import { add, binary, type Expr, ge, int, not, variable } from '../../ir/expressions/expr.ts'
@@ -12,9 +16,6 @@ import { checkFilled } from '../assembly/filled-slots.ts'
 import { assembleLists, listConditions, listPosition, rewriteListLoads } from '../assembly/list-tables.ts'
 import type { TreePrefix } from '../assembly/tree-assembly.ts'
 import { evaluateQueries, positiveIn } from '../columns/attribute-queries.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
-import type { Scope } from '../columns/engine-operands.ts'
 import { evaluateSort } from '../columns/sort-permutations.ts'
 import {
   checkExpressions,
@@ -24,7 +25,6 @@ import {
   uncheckedReads,
 } from '../columns/table-reads.ts'
 import { type FormatOperands, givenList } from '../format-operands.ts'
-import type { Level, PlacedEntries } from '../storage.ts'
 import { bindTables, guardLoads, inverseTables } from './inverse-remapping.ts'
 import { rejectNotInverse, rejectOutOfExtent } from './remapping-refusals.ts'
 

@@ -3,13 +3,13 @@
  * number of the child.
  */
 import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Scope } from '../../columns/engine-operands.ts'
 import { add, binary, type Expr, eq, ge, int, lt, select } from '../../ir/expressions/expr.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { childrenOf, type PartTree, selectorsOf } from '../../ir/formats/part-tree.ts'
 import { evaluateQueries } from '../columns/attribute-queries.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
-import type { Scope } from '../columns/engine-operands.ts'
 import { checkExpressions } from '../columns/table-reads.ts'
 import { pointAt } from '../coordinate-text.ts'
 

@@ -2,11 +2,12 @@
  * Coordinate remapping alone, on the host: the coordinates of entries in a format or composition, without building
  * arrays.
  */
+
+import { runSync } from '../../columns/coroutines.ts'
 import { withScratchPool } from '../../columns/scratch-buffers.ts'
 import { provedOf } from '../../formats/proof/proved.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
-import { runSync } from '../columns/coroutines.ts'
 import { forEachPart } from '../convert.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { valuesOf } from '../engines/host/map-reduce.ts'

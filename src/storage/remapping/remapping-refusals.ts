@@ -1,11 +1,11 @@
 /** Diagnostics for a coordinate that a part's map puts outside its axes, or that its inverse does not map back. */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import type { Column, Frame } from '../../columns/column-engine.ts'
+import type { Coroutine } from '../../columns/coroutines.ts'
+import type { Scope } from '../../columns/engine-operands.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { PartInstance } from '../../ir/formats/format.ts'
 import { queriesIn } from '../../ir/print/print-queries.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Coroutine } from '../columns/coroutines.ts'
-import type { Scope } from '../columns/engine-operands.ts'
 import { pointOf } from '../coordinate-text.ts'
 
 /**

@@ -1,8 +1,9 @@
 /** Checks of the properties that formats claim for their axes, on the built structure. */
+
+import { runSync } from '../../../columns/coroutines.ts'
 import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { checkLevelProperty } from '../../../storage/assembly/level-property-checks.ts'
-import { runSync } from '../../../storage/columns/coroutines.ts'
 import { HOST } from '../../../storage/engines/host/engine.ts'
 import { allAxesOf } from '../sources/caller-tensors.ts'
 import type { Structure } from '../sources/structure-assembly.ts'

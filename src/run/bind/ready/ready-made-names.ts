@@ -3,7 +3,7 @@
  * from the format's source are mapped to the kernel's names.
  */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
-import { hasIndices, hasIndptr, hasMask, parentOf } from '../../../ir/coordinates/axis.ts'
+import { arraysOfAxis, parentOf } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { labelled } from '../../../ir/formats/format-tables.ts'
@@ -78,7 +78,9 @@ export function isOfFormat(kernel: Kernel1, t: CallerTensor, tensor: StoredTenso
   const lacks = (over: readonly string[], nameOf: (axis: string) => string): boolean =>
     over.some((a) => {
       const axis = storedAxis(axes, a)
-      const wants = hasIndices(axis) || hasMask(axis) || (hasIndptr(axis) && parentOf(axis) !== null)
+      const own = arraysOfAxis(axis)
+      // The offsets of a root may be left out.
+      const wants = own.some((array) => array !== 'indptr') || (own.length > 0 && parentOf(axis) !== null)
       return wants && Object.keys(tensor.arrays[nameOf(a)] ?? {}).length === 0
     })
   const inFormat = !lacks(first.axes, (a) => names.find((n) => own.get(n) === a) ?? a)

@@ -4,6 +4,7 @@
  */
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { largest } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
@@ -162,7 +163,7 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
 function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
   const names = new Set([...Object.keys(arrays), ...Object.keys(was.arrays)])
   return [...names].every((axis) =>
-    (['indptr', 'indices', 'mask'] as const).every((kind) => {
+    LEVEL_ARRAYS.every((kind) => {
       const [x, y] = [arrays[axis]?.[kind], was.arrays[axis]?.[kind]]
       return x === y || (x !== undefined && y !== undefined && equal(x, y))
     }),

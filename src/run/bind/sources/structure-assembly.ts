@@ -1,6 +1,9 @@
 /** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
+
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { concat } from '../../../columns/allocate.ts'
+import type { Level } from '../../../columns/stored-level.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { MASK_BITS, packFields } from '../../../ir/values/packed-fields.ts'
@@ -14,7 +17,6 @@ import {
 import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/scatter-values.ts'
 import { validateStored } from '../../../storage/ready/validate.ts'
 import {
-  type Level,
   makeLazyStorage,
   makeStorage,
   type Storage,
@@ -55,10 +57,7 @@ const sameArray = (x: Int32Array | null, y: Int32Array | null): boolean =>
   x === y || (x !== null && y !== null && x.length === y.length && x.every((v, k) => v === y[k]))
 
 const sameLevel = (x: Level, y: Level): boolean =>
-  x.positions === y.positions &&
-  sameArray(x.indptr, y.indptr) &&
-  sameArray(x.indices, y.indices) &&
-  sameArray(x.mask, y.mask)
+  x.positions === y.positions && LEVEL_ARRAYS.every((array) => sameArray(x[array], y[array]))
 
 /** Builds the levels of all axes and the storage of all buffers. Existing structure is reused. */
 export function buildStructure(

@@ -1,16 +1,20 @@
 /** Tensors in device memory, uploaded or converted there. */
+
 import { fail, invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import type { LevelArray } from '../../../ast/nodes/axis-kinds.ts'
+import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
+import type { Level } from '../../../columns/stored-level.ts'
+import { arraysOfLevel, withArrays } from '../../../columns/stored-level.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { Device } from '../../../runtime/device.ts'
-import { type Coroutine, waitFor } from '../../columns/coroutines.ts'
 import { checkCoords } from '../../coordinate-checks.ts'
 import type { StoredParts } from '../../entries/stored-parts.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 import { storedValues, validateStored } from '../../ready/validate.ts'
 import type { Part } from '../../remapping/part-assembly.ts'
-import { type Level, makeStorage, type Storage, treesOf } from '../../storage.ts'
+import { makeStorage, type Storage, treesOf } from '../../storage.ts'
 import type { CoordTensor, StoredTensor } from '../../tensor.ts'
 import type { Column } from './kernels/column-types.ts'
 import { Queue } from './queue/command-queue.ts'
@@ -130,16 +134,11 @@ function* uploadStorage(
   tensor: Pick<StoredTensor, 'shape' | 'dtype' | 'values'>,
 ): Coroutine<ResidentStored> {
   const levels = new Map<string, Level<Column>>()
-  const index = function* (a: Int32Array | null): Coroutine<Column | null> {
-    return a ? yield* upload(queue, a, 'i32', 'index') : null
+  for (const [name, level] of storage.levels) {
+    const arrays = new Map<LevelArray, Column>()
+    for (const [array, a] of arraysOfLevel(level)) arrays.set(array, yield* upload(queue, a, 'i32', 'index'))
+    levels.set(name, withArrays(level, arrays))
   }
-  for (const [name, level] of storage.levels)
-    levels.set(name, {
-      ...level,
-      indptr: yield* index(level.indptr),
-      indices: yield* index(level.indices),
-      mask: yield* index(level.mask),
-    })
   const values = tensor.values ? yield* upload(queue, tensor.values, tensor.dtype, 'values') : null
   const { shape, dtype } = tensor
   const { size, axes } = storage
@@ -202,24 +201,22 @@ export class ResidentParts implements Base {
   async download(): Promise<StoredParts> {
     checkNotFreed(this)
     const { queue: q, dtype } = this
-    const downloadIndex = async (c: Column | null): Promise<Int32Array | null> => {
-      const a = c ? await q.download(c) : null
-      invariant(a === null || a instanceof Int32Array, 'index arrays are of i32')
+    const downloadIndex = async (c: Column): Promise<Int32Array> => {
+      const a = await q.download(c)
+      invariant(a instanceof Int32Array, 'index arrays are of i32')
       return a
     }
     const parts: StoredParts['parts'][number][] = []
     for (const p of this.parts) {
       const { axes } = p.part.instance
       const levels = new Map<string, Level>()
-      for (const [name, l] of p.levels)
-        levels.set(name, {
-          ...l,
-          indptr: await downloadIndex(l.indptr),
-          indices: await downloadIndex(l.indices),
-          mask: await downloadIndex(l.mask),
-        })
+      for (const [name, level] of p.levels) {
+        const arrays = new Map<LevelArray, Int32Array>()
+        for (const [array, c] of arraysOfLevel(level)) arrays.set(array, await downloadIndex(c))
+        levels.set(name, withArrays(level, arrays))
+      }
       const tables = new Map<string, Int32Array>()
-      for (const [name, c] of p.tables) tables.set(name, (await downloadIndex(c)) ?? new Int32Array(0))
+      for (const [name, c] of p.tables) tables.set(name, await downloadIndex(c))
       parts.push({
         part: p.part,
         storage: makeStorage(axes, treesOf(axes), levels, null),

@@ -1,8 +1,8 @@
 /** Conditions decided by the minimum and maximum of columns, which are far cheaper than an evaluation. */
 
+import type { Frame } from '../../../columns/column-engine.ts'
 import { type Expr, int, isZero } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
-import type { Frame } from '../../columns/column-engine.ts'
 
 /** The condition without the alternatives that are false for every entry; `0` if all of them are. */
 export function dropFalse(

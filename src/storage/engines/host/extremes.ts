@@ -1,9 +1,9 @@
 /** Ranges of columns and tables, and of expressions over them. */
 import { type Interval, interval, intervalOf } from '../../../analysis/integers/interval.ts'
+import type { Frame } from '../../../columns/column-engine.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { children } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
-import type { Frame } from '../../columns/column-engine.ts'
 
 /** Minimum and maximum of a range; the result always includes 0. */
 export function extremes(x: Int32Array | Float64Array, from: number, to: number): readonly [number, number] {

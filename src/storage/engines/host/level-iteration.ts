@@ -3,12 +3,13 @@
  * positions.
  */
 import { allocate } from '../../../columns/allocate.ts'
+import { ENTRY, Frame } from '../../../columns/column-engine.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
+import type { Level } from '../../../columns/stored-level.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
-import { ENTRY, Frame } from '../../columns/column-engine.ts'
-import { type Level, wordsOf } from '../../storage.ts'
+import { MASK_BITS, wordsFor } from '../../../ir/values/packed-fields.ts'
 import { type F, forEachChunk, newValues } from './map-reduce.ts'
 
 /** The parent position of each position. */
@@ -23,7 +24,7 @@ export function parentsOf(indptr: Int32Array, parents: number, positions: number
 
 /** Parents and coordinates of the set bits of a mask. */
 export function bitsOf({ mask, positions, extent }: Level, parents: number) {
-  const words = wordsOf(extent)
+  const words = wordsFor(extent, MASK_BITS)
   const out = {
     parents: borrowExact(positions, 'positions'),
     coordinates: borrowExact(positions, 'positions'),

@@ -1,9 +1,8 @@
 /** The level function `locate`: positions of coordinates in an existing level. */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
-import { bitsBelow } from '../../../columns/bits.ts'
-import { isDense, isPadded } from '../../../ir/coordinates/axis.ts'
-import { coordinatesOf, type Level, wordsOf } from '../../storage.ts'
+import { coordinatesOf, type Level } from '../../../columns/stored-level.ts'
+import { formatOf } from '../../../levels/index.ts'
 
 /**
  * The position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by
@@ -13,10 +12,11 @@ export function locateInLevel(level: Level, parents: Int32Array | null, column: 
   const n = column.length
   const out = allocate(n, 'entries')
   const coordinates = coordinatesOf(level)
+  const format = formatOf(level.axis)
   for (let s = 0; s < n; s++) {
     const p = parents ? parents[s]! : 0
     const c = column[s]!
-    const q = findPosition(level, coordinates, p, c)
+    const q = format.find(level, coordinates, p, c)
     if (q < 0)
       fail({
         code: 'bind/absent-coordinate',
@@ -27,28 +27,4 @@ export function locateInLevel(level: Level, parents: Int32Array | null, column: 
     out[s] = q
   }
   return out
-}
-
-/** The position of coordinate c under parent position p, or −1. */
-function findPosition(level: Level, indices: Int32Array | null, p: number, c: number): number {
-  const { axis, extent, indptr, mask, width } = level
-  if (isDense(axis)) return c < extent ? p * extent + c : -1
-  if (mask) {
-    const firstWord = p * wordsOf(extent)
-    if (((mask[firstWord + (c >>> 5)]! >>> (c & 31)) & 1) === 0) return -1
-    return indptr![p]! + bitsBelow(mask, firstWord, c)
-  }
-  const lo = indptr ? indptr[p]! : p * (width ?? 0)
-  const hi = indptr ? indptr[p + 1]! : lo + (width ?? 0)
-  if (!indices) return lo + c < hi ? lo + c : -1
-  let q = lo
-  if ('ordered' in axis && axis.ordered && !isPadded(axis)) {
-    let end = hi
-    while (q < end) {
-      const middle = (q + end) >>> 1
-      if (indices[middle]! < c) q = middle + 1
-      else end = middle
-    }
-  } else while (q < hi && indices[q] !== c) q++
-  return q < hi && indices[q] === c ? q : -1
 }

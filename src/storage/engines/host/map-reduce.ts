@@ -1,6 +1,7 @@
 /** Maps and reductions over the entries of a frame: expressions in chunks, and frequent patterns in a single pass. */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../../columns/allocate.ts'
+import { ENTRY, type Frame } from '../../../columns/column-engine.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
 import { digitOf, writeDigit } from '../../../columns/div-mod-columns.ts'
 import {
@@ -15,7 +16,6 @@ import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import { type Expr, int, isZero, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
-import { ENTRY, type Frame } from '../../columns/column-engine.ts'
 import { pointOf } from '../../coordinate-text.ts'
 import { dropFalse } from './decided-conditions.ts'
 import { extremes } from './extremes.ts'

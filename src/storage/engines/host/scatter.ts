@@ -1,11 +1,11 @@
 /** Scatter of values to the positions of their entries, with a reduction at equal positions. */
 
+import type { StoredValues } from '../../../columns/engine-operands.ts'
+import type { PlacedEntries } from '../../../columns/stored-level.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { BuiltinReducer } from '../../../ir/values/monoid.ts'
-import type { StoredValues } from '../../columns/engine-operands.ts'
-import type { PlacedEntries } from '../../storage.ts'
 import type { CoordTensor, ValueArray } from '../../tensor.ts'
 import { decoder, encoder, filledArray, rejectMisfit, newValues as zeroed } from '../../values.ts'
 import { columnOf, type F, newValues } from './map-reduce.ts'

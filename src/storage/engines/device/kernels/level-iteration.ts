@@ -3,6 +3,9 @@
  * positions.
  */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
+import { Frame } from '../../../../columns/column-engine.ts'
+import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { Level } from '../../../../columns/stored-level.ts'
 import {
   add,
   binary,
@@ -18,9 +21,6 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import { Frame } from '../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../columns/coroutines.ts'
-import type { Level } from '../../../storage.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
 import { flag, get, loop, next, scalar, store } from './kernel-builder.ts'

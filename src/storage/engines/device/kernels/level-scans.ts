@@ -1,5 +1,8 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks with atomic updates. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
+import type { Frame } from '../../../../columns/column-engine.ts'
+import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { BitmapOptions, CutOptions, Starts } from '../../../../columns/engine-operands.ts'
 import {
   add,
   binary,
@@ -14,9 +17,6 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import type { Frame } from '../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../columns/coroutines.ts'
-import type { BitmapOptions, CutOptions, Starts } from '../../../columns/engine-operands.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
 import { differs } from '../sorting/lexicographic-order.ts'

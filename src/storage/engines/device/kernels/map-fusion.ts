@@ -3,14 +3,14 @@
  * inputs itself.
  */
 
+import { ENTRY, type Frame } from '../../../../columns/column-engine.ts'
+import { unknownName } from '../../../../columns/unknown-name.ts'
 import { cast, constant, type Expr, int, load, variable } from '../../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../../../../ir/expressions/expr-tree.ts'
 import { structureText } from '../../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../../ir/print/print-stage2.ts'
 import type { Dtype } from '../../../../ir/values/dtype.ts'
-import { ENTRY, type Frame } from '../../../columns/column-engine.ts'
 import { overflowOf, rejectOverflow } from '../../../columns/expression-bounds.ts'
-import { unknownName } from '../../../columns/unknown-name.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { type Column, type LaunchSpec, natural, read, type Use } from './column-types.ts'
 

@@ -1,4 +1,7 @@
 /** Maps and reductions over the entries of a frame, as launches. */
+
+import { ENTRY, type Frame } from '../../../../columns/column-engine.ts'
+import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
 import {
   add,
   binary,
@@ -10,8 +13,6 @@ import {
   sub,
   variable,
 } from '../../../../ir/expressions/expr.ts'
-import { ENTRY, type Frame } from '../../../columns/column-engine.ts'
-import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
 import { type Column, write } from './column-types.ts'

@@ -1,4 +1,8 @@
 /** Padding of segments with their last elements: binary search for the first empty slot. */
+
+import { ENTRY, type Engine, Frame } from '../../../../columns/column-engine.ts'
+import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { PaddedSegments } from '../../../../columns/engine-operands.ts'
 import {
   add,
   div,
@@ -11,9 +15,6 @@ import {
   select,
   variable,
 } from '../../../../ir/expressions/expr.ts'
-import { ENTRY, type Engine, Frame } from '../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../columns/coroutines.ts'
-import type { PaddedSegments } from '../../../columns/engine-operands.ts'
 import type { Column } from './column-types.ts'
 
 const HELD = '@held'

@@ -1,5 +1,8 @@
 /** Values of entries: as columns, ordered by magnitude, and stored at their positions. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
+import { ENTRY, type Frame } from '../../../../columns/column-engine.ts'
+import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { GroupQuery, Scope, SortKey, StoredValues } from '../../../../columns/engine-operands.ts'
 import {
   add,
   binary,
@@ -16,9 +19,6 @@ import {
   sub,
   variable,
 } from '../../../../ir/expressions/expr.ts'
-import { ENTRY, type Frame } from '../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../columns/coroutines.ts'
-import type { GroupQuery, Scope, SortKey, StoredValues } from '../../../columns/engine-operands.ts'
 import { keysOf } from '../../../columns/sort-keys.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { orderBy } from '../sorting/lexicographic-order.ts'

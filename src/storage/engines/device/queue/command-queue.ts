@@ -6,6 +6,7 @@
 import { countText } from '../../../../ast/diagnostics/count-text.ts'
 import { fail } from '../../../../ast/diagnostics/diagnostic.ts'
 import { FEWER_POSITIONS } from '../../../../columns/allocate.ts'
+import { type Coroutine, runAsync, waitFor } from '../../../../columns/coroutines.ts'
 import { int } from '../../../../ir/expressions/expr.ts'
 import { arrayClass } from '../../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../../ir/values/dtype.ts'
@@ -17,7 +18,6 @@ import {
   storedBytes,
   WORD_BYTES,
 } from '../../../../runtime/webgpu/widened-elements.ts'
-import { type Coroutine, runAsync, waitFor } from '../../../columns/coroutines.ts'
 import { type Column, type LaunchSpec, write } from '../kernels/column-types.ts'
 import { store } from '../kernels/kernel-builder.ts'
 import { TUNINGS, type Tuning } from '../tuning.ts'

@@ -1,6 +1,7 @@
 /** Gather: columns permuted or selected by `order`. */
+
+import type { Frame } from '../../../../columns/column-engine.ts'
 import { add, load, variable } from '../../../../ir/expressions/expr.ts'
-import type { Frame } from '../../../columns/column-engine.ts'
 import { type Column, natural, read, write } from '../kernels/column-types.ts'
 import { get, store } from '../kernels/kernel-builder.ts'
 import type { Queue } from '../queue/command-queue.ts'

@@ -3,11 +3,11 @@
  * entries stay sorted, because the next step often needs the same order.
  */
 
+import type { Frame } from '../../../../columns/column-engine.ts'
+import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { CountQuery, MinimumQuery } from '../../../../columns/engine-operands.ts'
 import { binary, type Expr, int, sub } from '../../../../ir/expressions/expr.ts'
 import { INT_RANGE } from '../../../../ir/values/dtype.ts'
-import type { Frame } from '../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../columns/coroutines.ts'
-import type { CountQuery, MinimumQuery } from '../../../columns/engine-operands.ts'
 import { keysOf } from '../../../columns/sort-keys.ts'
 import { combine } from '../kernels/block-scan.ts'
 import { type Column, natural, write } from '../kernels/column-types.ts'

@@ -4,6 +4,10 @@
  * runs need no pass, because passes are stable.
  */
 
+import type { Frame } from '../../../../columns/column-engine.ts'
+import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { SortKey } from '../../../../columns/engine-operands.ts'
+import { sortedPrefix } from '../../../../columns/sort-elision.ts'
 import {
   add,
   and,
@@ -18,10 +22,6 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import type { Frame } from '../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../columns/coroutines.ts'
-import type { SortKey } from '../../../columns/engine-operands.ts'
-import { sortedPrefix } from '../../../columns/sort-elision.ts'
 import { type Column, write } from '../kernels/column-types.ts'
 import { before, flag, isFirst, next, store } from '../kernels/kernel-builder.ts'
 import { termsOf } from '../kernels/map-fusion.ts'

@@ -1,9 +1,9 @@
 /** Partition of entries by a small number: sorts by it and splits the result into one frame per value. */
 
+import type { Frame } from '../../../../columns/column-engine.ts'
+import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
 import { binary, type Expr, variable } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import type { Frame } from '../../../columns/column-engine.ts'
-import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
 import { type Column, natural, update, write } from '../kernels/column-types.ts'
 import { before, get, isFirst, store } from '../kernels/kernel-builder.ts'
 import { termsOf } from '../kernels/map-fusion.ts'

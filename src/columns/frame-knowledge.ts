@@ -1,11 +1,16 @@
 /** Known properties of the columns, sizes and tables of a frame, independent of their location. */
 
-import { type Expr, variable } from '../../ir/expressions/expr.ts'
-import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { evaluate } from '../../ir/values/evaluate.ts'
-import type { GivenList } from '../format-operands.ts'
+import { type Expr, variable } from '../ir/expressions/expr.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 import type { Monotone } from './sort-elision.ts'
 import { unknownName } from './unknown-name.ts'
+
+/** A list given with the data: its name there, and its ascending boundaries. */
+export interface GivenList {
+  readonly name: string
+  readonly values: Int32Array
+}
 
 export class FrameKnowledge {
   /** Columns and tables whose elements are not all non-negative i32. */

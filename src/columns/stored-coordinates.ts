@@ -1,8 +1,8 @@
 /** Stored coordinates of a level as expressions and columns, packed or not. */
-import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
-import { fieldAt } from '../../ir/values/packed-fields.ts'
-import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
-import type { Level } from '../storage.ts'
+import { type Expr, load, variable } from '../ir/expressions/expr.ts'
+import { fieldAt } from '../ir/values/packed-fields.ts'
+import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
+import type { Level } from './stored-level.ts'
 
 /** The stored coordinate at a position. */
 export function coordinateAt<C extends Column>(frame: Frame<C>, level: Level<C>, position: Expr): Expr {

@@ -3,10 +3,9 @@
  * reduce, sort, gather, scatter, scan. An engine defines the location of columns and the execution: typed arrays on the
  * host, or kernels on a device.
  */
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
-import type { Expr } from '../../ir/expressions/expr.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
-import type { Level, PlacedEntries } from '../storage.ts'
+import type { Span } from '../ast/diagnostics/diagnostic.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 import type { Coroutine } from './coroutines.ts'
 import type {
   BitmapOptions,
@@ -24,6 +23,7 @@ import type {
 } from './engine-operands.ts'
 import { FrameKnowledge } from './frame-knowledge.ts'
 import type { Order } from './sort-elision.ts'
+import type { Level, PlacedEntries } from './stored-level.ts'
 
 export interface Column {
   readonly length: number

@@ -1,7 +1,7 @@
 /** Validation of one level's coordinates; each failure names the axis, the position and the value. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { hasWidth, type IndexedAxis, isPadded, padsWithLast } from '../../ir/coordinates/axis.ts'
-import { coordinatesOf, type Level, segment } from '../storage.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
+import { hasWidth, type IndexedAxis, isPadded, padsWithLast } from '../ir/coordinates/axis.ts'
 
 /**
  * Checks range, order and uniqueness; padding is allowed on levels of fixed width only, at the end. @throws SptError

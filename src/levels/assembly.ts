@@ -1,9 +1,11 @@
 /** Inputs and results of the assembly of one level. */
-import { MAX_POSITIONS } from '../../columns/allocate.ts'
-import type { StoredAxis } from '../../ir/coordinates/axis.ts'
-import type { Expr } from '../../ir/expressions/expr.ts'
+import { MAX_POSITIONS } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
-import type { Level } from '../storage.ts'
+import type { Starts } from '../columns/engine-operands.ts'
+import type { Level } from '../columns/stored-level.ts'
+import type { StoredAxis } from '../ir/coordinates/axis.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
 
 /** An axis, the coordinate of each entry on it, and its sizes; a `null` width is measured. */
 export interface Dimension {
@@ -27,7 +29,7 @@ export interface AssembledLevel<C> {
   readonly position: Expr
 }
 
-export const noArrays = { width: null, indptr: null, indices: null, mask: null }
+export const noArrays = { width: null, indptr: null, indices: null, mask: null, starts: null }
 
 /** Checks that the number of positions fits memory and index types. */
 export function checkPositions<C extends Column>(
@@ -38,4 +40,17 @@ export function checkPositions<C extends Column>(
   if (positions > MAX_POSITIONS)
     frame.engine.rejectCount(positions, `positions of axis ${axis.name}`, axis.span)
   return positions
+}
+
+/**
+ * Entries that start a new position on a level: those where the parent or the coordinate changes, and those
+ * in `starts`.
+ */
+export function runStarts(d: Dimension, { position }: ParentPosition, starts: Starts | null): Starts {
+  const keys = [...(position ? [position] : []), d.coordinate]
+  const seen = new Set(keys.map(keyOf))
+  return {
+    keys: [...keys, ...(starts?.keys ?? []).filter((k) => !seen.has(keyOf(k)))],
+    cut: starts?.cut ?? null,
+  }
 }

@@ -3,8 +3,8 @@
  * Expressions are over the names of a frame.
  */
 
-import type { Expr } from '../../ir/expressions/expr.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
 
 /** A sort key whose values are from 0 to `extent` - 1. */
 export interface SortKey {

@@ -2,7 +2,7 @@
  * Coroutines: work that may wait for numbers computed by a device which decide its next steps. Each is a generator that
  * yields promises; on the host it never waits and runs to its end.
  */
-import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
 
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>
 

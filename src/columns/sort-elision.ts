@@ -1,6 +1,6 @@
 /** Sort elision: orders that the known order of the entries implies, so that no column needs to be read. */
-import type { Expr } from '../../ir/expressions/expr.ts'
-import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
 
 /** An order of entries: lexicographic in these expressions. */
 export type Order = readonly Expr[]

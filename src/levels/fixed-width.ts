@@ -1,26 +1,73 @@
 /** Levels with segments of fixed width: padding follows the elements of a segment. */
-import { boundsOf } from '../../analysis/integers/ranges.ts'
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { hasWidth, type PaddedAxis, paddingOf, padsWithLast, parentOf } from '../../ir/coordinates/axis.ts'
-import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../../ir/expressions/expr.ts'
+import { boundsOf } from '../analysis/integers/ranges.ts'
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
-import type { Starts } from '../columns/engine-operands.ts'
+import { coordinateAt } from '../columns/stored-coordinates.ts'
+import {
+  hasHoles,
+  hasWidth,
+  type PaddedAxis,
+  paddingOf,
+  padsWithLast,
+  parentOf,
+  repeatsCoordinates,
+} from '../ir/coordinates/axis.ts'
+import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expressions/expr.ts'
 import {
   type AssembledLevel,
   checkPositions,
   type Dimension,
   noArrays,
   type ParentPosition,
-} from './levels.ts'
+  runStarts,
+} from './assembly.ts'
+import { type BoundLevel, checkWords, required } from './bind.ts'
+import { checkIndices } from './coordinate-checks.ts'
+import { findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
+import { uniformParent, uniformSegment } from './segments.ts'
+import type { AssemblyInput, LevelFormat } from './types.ts'
+
+export const FIXED_WIDTH: LevelFormat<PaddedAxis> = {
+  searchable: true,
+  order: 'entries',
+  indexArrays(axis, levels) {
+    const isAscending =
+      !hasHoles(axis) && !repeatsCoordinates(axis) && axis.ordered && axis.width.kind === 'const'
+    const ascending = isAscending && axis.width.kind === 'const' ? { ascending: axis.width.value } : {}
+    return [indicesArray(axis, levels, ascending)]
+  },
+  slots: () => null,
+  segment: ({ width }, parent, end) => uniformSegment(width, parent, end),
+  entry: indexedEntry,
+  locate: (axis, lookup) =>
+    searchIndices(axis, lookup, (parent, end) => uniformSegment(axis.width, parent, end)),
+  assemble: (input) => (input.inAnyOrder ? assembleWidthOne(input) : assembleFixedWidth(input)),
+  assembleRanked: ({ frame, d, parent }, rank) => assembleFixedWidthFromRanks(frame, d, parent, rank),
+  ancestor: (frame, level, position) => ({
+    parent: uniformParent(frame, level, position).parent,
+    coordinate: coordinateAt(frame, level, position),
+  }),
+  bind(axis, input) {
+    const { parents, fixed } = input
+    const indices = required(axis, 'indices', input.arrays.indices)
+    const level = input.bits < 32 ? bindPacked(axis, input, indices) : bindUnpacked(axis, input, indices)
+    checkIndices(axis, level, parents, fixed.padding)
+    return level
+  },
+  find({ width, ...level }, coordinates, p, c) {
+    const w = width ?? 0
+    return findIndex({ ...level, width }, coordinates!, p * w, (p + 1) * w, c)
+  },
+}
 
 /** Assembles a level of fixed width from entries in order. */
-export function* assembleFixedWidth<C extends Column>(
-  frame: Frame<C>,
-  d: Dimension,
-  parent: ParentPosition,
-  starts: Starts,
-): Coroutine<AssembledLevel<C>> {
+function* assembleFixedWidth<C extends Column>({
+  frame,
+  d,
+  parent,
+  starts,
+}: AssemblyInput<C>): Coroutine<AssembledLevel<C>> {
   invariant(parent.position, `${d.axis.name} has a parent`)
   const name = `@rank ${d.axis.name}`
   // If the parent level starts a new position whenever the width is reached, ranks have been computed already
@@ -28,12 +75,12 @@ export function* assembleFixedWidth<C extends Column>(
   const rank = variable(name)
   if (d.width !== null && d.width > 0 && frame.names().includes(name))
     return yield* assembleWithWidth(frame, d, parent, rank, d.width)
-  frame.engine.ranks(frame, name, starts, 1)
+  frame.engine.ranks(frame, name, runStarts(d, parent, starts), 1)
   return yield* assembleFixedWidthFromRanks(frame, d, parent, rank)
 }
 
 /** As `assembleFixedWidth`, from the rank of each entry in its segment. */
-export function* assembleFixedWidthFromRanks<C extends Column>(
+function* assembleFixedWidthFromRanks<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
   parent: ParentPosition,
@@ -73,11 +120,11 @@ function* assembleWithWidth<C extends Column>(
 }
 
 /** Width 1, for positions with one coordinate each: verified by reading the written coordinates back. */
-export function* assembleWidthOne<C extends Column>(
-  frame: Frame<C>,
-  d: Dimension,
-  parent: ParentPosition,
-): Coroutine<AssembledLevel<C>> {
+function* assembleWidthOne<C extends Column>({
+  frame,
+  d,
+  parent,
+}: AssemblyInput<C>): Coroutine<AssembledLevel<C>> {
   invariant(parent.position, `${d.axis.name} has a parent`)
   const assembled = yield* writeSegments(frame, d, 1, parent.position, parent.positions)
   const name = `@indices ${d.axis.name}`
@@ -157,5 +204,43 @@ function* rejectNarrowWidth<C extends Column>(
     ...(axis.span ? { span: axis.span } : {}),
     expected: `an integer width of at least ${requiredWidth.split(' ')[0]}`,
     hint: 'give a greater width, let the width be measured (`w: size`), or choose a format for the remaining elements; zeros of a dense tensor are not stored: if positions count them, bind coordinates (of spt prune: report.json#layer)',
+  })
+}
+
+function bindUnpacked(axis: PaddedAxis, { parents, fixed, make }: BoundLevel, indices: Int32Array) {
+  return make(indices.length, { width: checkWidth(axis, indices.length, parents, fixed.width) })
+}
+
+function bindPacked(axis: PaddedAxis, { parents, fixed, make }: BoundLevel, indices: Int32Array) {
+  const width = packedWidth(axis, parents, fixed.width)
+  checkWords(axis, indices, parents * width)
+  return make(parents * width, { width })
+}
+
+function checkWidth(axis: PaddedAxis, count: number, parents: number, declared: number | undefined): number {
+  const width = declared ?? (parents === 0 ? 0 : count / parents)
+  if (Number.isInteger(width) && width >= 0 && width * parents === count) return width
+  return fail({
+    code: declared === undefined ? 'bind/indices-length' : 'bind/width',
+    message: `axis ${axis.name} has ${count} indices for ${parents} positions of ${axis.parent}`,
+    expected:
+      declared === undefined
+        ? `a multiple of ${parents}`
+        : `${declared * parents}: the width ${declared} each`,
+    hint: 'every segment has the same width; fill short ones with the extent',
+  })
+}
+
+/**
+ * The width of a packed level, which must be given: the number of words only bounds it. @throws SptError `bind/width`
+ */
+function packedWidth(axis: PaddedAxis, parents: number, declared: number | undefined): number {
+  if (declared !== undefined && Number.isInteger(declared) && declared >= 0) return declared
+  if (parents === 0) return 0
+  return fail({
+    code: 'bind/width',
+    message: `axis ${axis.name} is packed, and the width is not known`,
+    expected: 'a value for the width',
+    hint: 'bind the size that the width is declared with declared with',
   })
 }

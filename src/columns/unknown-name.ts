@@ -1,5 +1,5 @@
 /** The error for unknown names in expressions over a frame. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 
 /** Reports an unknown name. @throws SptError `format/unknown-name` */
 export function unknownName(name: string, candidates: readonly string[]): never {

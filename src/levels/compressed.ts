@@ -1,0 +1,71 @@
+/** Compressed levels: segments of the coordinates that occur, between stored offsets. */
+import type { Column } from '../columns/column-engine.ts'
+import type { Coroutine } from '../columns/coroutines.ts'
+import { coordinateAt } from '../columns/stored-coordinates.ts'
+import type { AxisOfKind } from '../ir/coordinates/axis.ts'
+import { add, type Expr, int, variable } from '../ir/expressions/expr.ts'
+import { type AssembledLevel, noArrays, runStarts } from './assembly.ts'
+import { checkIndptr, checkWords, required } from './bind.ts'
+import { checkIndices } from './coordinate-checks.ts'
+import { findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
+import { offsetParent, offsetSegment, offsetsArray, segmentStart } from './segments.ts'
+import type { LevelFormat, RankedInput } from './types.ts'
+
+export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
+  searchable: true,
+  order: 'entries',
+  indexArrays: (axis, levels) => [offsetsArray(axis, levels), indicesArray(axis, levels)],
+  slots: () => null,
+  segment: offsetSegment,
+  entry: indexedEntry,
+  locate: (axis, lookup) =>
+    searchIndices(axis, lookup, (p, end) => offsetSegment(axis, p, end, lookup.levels)),
+  *assemble({ frame, d, parent, starts }) {
+    const { axis, coordinate, extent } = d
+    const { engine } = frame
+    const name = `@at ${axis.name}`
+    const positions = yield* engine.runs(frame, name, runStarts(d, parent, starts))
+    const position = variable(name)
+    const label = `${axis.name}_indptr`
+    const indptr = parent.position
+      ? engine.segmentEnds(frame, position, parent.position, parent.positions, label)
+      : engine.segment(positions, label)
+    const indices = engine.empty(positions, `${axis.name}_indices`)
+    engine.scatterFirsts(frame, indices, position, coordinate)
+    return { level: { ...noArrays, axis, extent, positions, indptr, indices }, position }
+  },
+  assembleRanked: function* <C extends Column>(
+    { frame, d, parent }: RankedInput<C>,
+    rank: Expr,
+    known: C | null,
+  ): Coroutine<AssembledLevel<C>> {
+    const { axis, coordinate, extent } = d
+    const { engine } = frame
+    const segments = parent.position ?? int(0)
+    const lengths =
+      known ?? engine.lengths(frame, segments, rank, parent.positions, `lengths of ${axis.name}`)
+    const { indptr, total } = yield* engine.offsets(lengths, frame.n, `${axis.name}_indptr`)
+    const start = segmentStart(frame, axis, indptr, segments)
+    const position = engine.materialize(frame, `@at ${axis.name}`, add(start, rank))
+    const indices = engine.empty(total, `${axis.name}_indices`)
+    engine.scatter(frame, indices, position, coordinate)
+    if (!known) engine.release(lengths)
+    return { level: { ...noArrays, axis, extent, positions: total, indptr, indices }, position }
+  },
+  ancestor: (frame, level, position, parents, allocated) => ({
+    parent: offsetParent(frame, level, position, parents, allocated),
+    coordinate: coordinateAt(frame, level, position),
+  }),
+  bind(axis, { parents, arrays, bits, fixed, make }) {
+    const indices = required(axis, 'indices', arrays.indices)
+    const isList = bits === 32 && axis.parent === null && arrays.indptr === undefined
+    const indptr = isList ? Int32Array.of(0, indices.length) : required(axis, 'indptr', arrays.indptr)
+    checkIndptr(axis, indptr, parents, bits < 32 ? null : indices.length)
+    if (bits < 32) checkWords(axis, indices, indptr[parents]!)
+    const level = make(indptr[parents]!, { indptr })
+    checkIndices(axis, level, parents, fixed.padding)
+    return level
+  },
+  find: (level, coordinates, p, c) =>
+    findIndex(level, coordinates!, level.indptr![p]!, level.indptr![p + 1]!, c),
+}

@@ -1,0 +1,86 @@
+/** The level formats by axis kind, and the functions that are common to all. */
+
+import { fail } from '../ast/diagnostics/diagnostic.ts'
+import type { LevelKind } from '../ast/nodes/axis-kinds.ts'
+import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
+import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
+import {
+  type AxisOfKind,
+  arraysOfAxis,
+  indexBits,
+  isDense,
+  parentOf,
+  type StoredAxis,
+} from '../ir/coordinates/axis.ts'
+import { checkFields } from '../ir/values/packed-fields.ts'
+import { noArrays } from './assembly.ts'
+import type { FixedLevel, IndexArrays } from './bind.ts'
+import { BITMAP } from './bitmap.ts'
+import { COMPRESSED } from './compressed.ts'
+import { DENSE } from './dense.ts'
+import { FIXED_WIDTH } from './fixed-width.ts'
+import { RAGGED } from './ragged.ts'
+import type { LevelFormat } from './types.ts'
+
+const FORMATS: { readonly [K in LevelKind]: LevelFormat<AxisOfKind<K>> } = {
+  dense_fixed: DENSE,
+  dense_variable: RAGGED,
+  sparse_fixed: FIXED_WIDTH,
+  sparse_variable: COMPRESSED,
+  bitmap: BITMAP,
+}
+
+/** The format of a stored axis. */
+export const formatOf = (axis: StoredAxis): LevelFormat => FORMATS[axis.kind] as LevelFormat
+
+/**
+ * A level over validated arrays. `parent` is `null` for a root; `parentPadding` marks the parent's padding
+ * positions.
+ */
+export function bindLevel(
+  axis: StoredAxis,
+  extent: number,
+  parent: Level | null,
+  arrays: IndexArrays,
+  fixed: FixedLevel,
+  parentPadding: Uint8Array | null,
+): Level {
+  const bits = indexBits(axis)
+  checkFields(axis, extent)
+  const level = formatOf(axis).bind(axis, {
+    extent,
+    parents: parent?.positions ?? 1,
+    arrays,
+    fixed,
+    bits,
+    make: (positions, own = {}) => {
+      if (positions > MAX_POSITIONS) rejectCount(positions, `positions of axis ${axis.name}`)
+      const given = Object.fromEntries(arraysOfAxis(axis).map((array) => [array, arrays[array] ?? null]))
+      return { ...noArrays, ...given, axis, extent, positions, ...own, ...(bits < 32 && { bits }) }
+    },
+  })
+  // Dense levels have positions under padding, too.
+  if (!isDense(axis)) checkUnderPadding(level, parentPadding)
+  return level
+}
+
+/**
+ * Checks that descendants of padding are padding: their values would belong to no coordinate. @throws SptError
+ * `bind/padding`
+ */
+function checkUnderPadding(level: Level, parentPadding: Uint8Array | null): void {
+  if (!parentPadding) return
+  const coordinates = coordinatesOf(level)
+  for (let p = 0; p < parentPadding.length; p++) {
+    if (parentPadding[p] === 0) continue
+    const [lo, hi] = segment(level, p)
+    for (let q = lo; q < hi; q++)
+      if (coordinates?.[q] !== level.extent || level.width === null)
+        fail({
+          code: 'bind/padding',
+          message: `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parentOf(level.axis)}`,
+          expected: 'an empty segment, or padding',
+          hint: 'a padded position has no children',
+        })
+  }
+}

@@ -1,0 +1,89 @@
+/** Segments of equal size, and segments with stored offsets (`indptr`). */
+import { invariant } from '../ast/diagnostics/diagnostic.ts'
+import type { Column, Frame } from '../columns/column-engine.ts'
+import type { Level } from '../columns/stored-level.ts'
+import { countOf, type StoredAxis } from '../ir/coordinates/axis.ts'
+import { add, div, type Expr, int, load, mul, select, sub, variable } from '../ir/expressions/expr.ts'
+import type { IndexArray, KernelLevels, Lookup, Segment } from './types.ts'
+
+/** A segment of `size` positions under each parent position. */
+export const uniformSegment = (size: Expr, parent: Expr | null, end: Expr | null): Segment =>
+  parent === null
+    ? { parent, base: int(0), length: size, start: int(0) }
+    : { parent, base: mul(parent, size), length: end ? mul(sub(end, parent), size) : size, start: int(0) }
+
+/** A segment between two offsets; a root has one segment. */
+export function offsetSegment(
+  axis: StoredAxis,
+  parent: Expr | null,
+  end: Expr | null,
+  levels: KernelLevels,
+): Segment {
+  if (parent === null) return { parent, base: int(0), length: variable(countOf(axis.name)), start: int(0) }
+  const at = (p: Expr): Expr => load(levels.offsets(axis.name), [p], 'i32')
+  const base = at(parent)
+  return { parent, base, length: sub(at(end ?? add(parent, int(1))), base), start: int(0) }
+}
+
+/** Loads of a segment depend on the parent position, so an absent parent has an empty one. */
+export const segmentIf = (certain: Expr, { parent, base, length, start }: Segment): Segment => ({
+  parent,
+  base: select(certain, base, int(0)),
+  length: select(certain, length, int(0)),
+  start: select(certain, start, int(0)),
+})
+
+/** The segment under the located parent position, empty if there is none. */
+export const segmentOf = (
+  segment: (parent: Expr | null, end: Expr | null) => Segment,
+  { above, certain }: Lookup,
+): Segment => segmentIf(certain, segment(above?.at ?? null, above?.end ?? null))
+
+/** The array of offsets. */
+export const offsetsArray = (axis: StoredAxis, levels: KernelLevels): IndexArray => ({
+  array: 'indptr',
+  length: add(axis.parent === null ? int(1) : levels.positions(axis.parent), int(1)),
+  values: { positions: variable(countOf(axis.name)) },
+})
+
+/** Binds an array to a name that expressions load it by. */
+export function bindTable<C extends Column>(frame: Frame<C>, name: string, column: C): string {
+  frame.tables.set(name, column)
+  return name
+}
+
+/** The parent of a position, for segments of equal size. */
+export const uniformParent = <C extends Column>(frame: Frame<C>, level: Level<C>, position: Expr) => {
+  const size = frame.bindSize(level.width ?? level.extent)
+  return { parent: div(position, size), size }
+}
+
+/** The parent of a position, by a column that the offsets yield. */
+export function offsetParent<C extends Column>(
+  frame: Frame<C>,
+  { axis, indptr, positions }: Level<C>,
+  position: Expr,
+  parents: number,
+  allocated: C[],
+): Expr {
+  invariant(indptr, `${axis.name} has segments`)
+  const column = frame.engine.parentsOf(indptr, parents, positions)
+  allocated.push(column)
+  return load(bindTable(frame, `@parents ${axis.name}`, column), [position], 'i32')
+}
+
+/** The distance of a position from the first of its segment. */
+export const distance = <C extends Column>(
+  frame: Frame<C>,
+  { axis, indptr }: Level<C>,
+  position: Expr,
+  parent: Expr,
+): Expr => sub(position, load(bindTable(frame, `@indptr ${axis.name}`, indptr!), [parent], 'i32'))
+
+/** The start of each entry's segment. */
+export const segmentStart = <C extends Column>(
+  frame: Frame<C>,
+  axis: StoredAxis,
+  indptr: C,
+  parent: Expr,
+): Expr => load(bindTable(frame, `@indptr ${axis.name}`, indptr), [parent], 'i32')
