@@ -554,3 +554,52 @@ test('prints the command of the `choose` schedule, not of its first variant', ()
   ).toBe('tuned')
   expect(lastSchedule('// nothing')).toBeUndefined()
 })
+
+test('--generalise takes the name of a table and several cases, before anything is measured', async () => {
+  const told = async (...argv: string[]) =>
+    (await spt(['tune', program, ...several, '--trials', '1', ...argv])).err
+  const two = ['--bind', `A=${folder.at('graphs/*.mtx')}`, '--size', 'd=4']
+  expect(await told(...two, '--generalise', 'x.spt')).toContain('is not the name of a dispatch table')
+  expect(
+    await told('--bind', `A=${folder.at('a.mtx')}`, '--size', 'd=4', '--generalise', folder.at('x.json')),
+  ).toContain('needs several matrices or sizes')
+  const other = folder.file(
+    'other.json',
+    '{ "version": 1, "kernel": "add", "origins": {}, "rules": [{ "use": "a" }] }',
+  )
+  expect(await told(...two, '--generalise', other)).toContain('table/kernel')
+  expect(await told(...two, '--generalise', folder.file('cut.json', '{ "version"'))).toContain('table/syntax')
+})
+
+test('--generalise writes a table, and a program with the dispatch that reads it', async () => {
+  const [table, out] = [folder.at('found.json'), folder.at('found.spt')]
+  const slow = folder.file(
+    'slow.spt',
+    `${PROGRAM}\nspace mul.cpu_space { by in 1, 2; split f by by -> (fo, fi) }\n`,
+  )
+  const argv = [
+    'tune',
+    slow,
+    '--bind',
+    `A=${folder.at('graphs/*.mtx')}`,
+    '--size',
+    'd=4',
+    '--size',
+    'd=8',
+    ...several,
+  ]
+  const { code, out: report } = await spt([...argv, '--generalise', table, '--out', out])
+  expect(code).toBe(0)
+  if (report.includes('is unchanged')) expect(existsSync(table)).toBe(false)
+  else {
+    const kernel = (await load(out)).kernel()
+    const [name] = kernel.dispatches.slice(-1)
+    const { origin } = (
+      await kernel.schedule(name!).choose('cpu', { params: { m: 4, n: 4, d: 4, alpha: 2 } })
+    ).selection
+    expect(origin).toMatchObject({
+      status: 'measured',
+      matrices: expect.arrayContaining(['one.mtx', 'two.mtx']),
+    })
+  }
+})

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { load } from '../../src/node.ts'
-import { choicesText, type StoredRule } from '../../src/search/choice/table-text.ts'
+import { dispatchTableText, type StoredRule } from '../../src/search/choice/table-text.ts'
 
 const KERNEL = `kernel mul(m: size, n: size, d: size) {
   axis i  = dense_fixed(m)
@@ -20,7 +20,7 @@ schedule mul.plain { reorder (i, f, j) }
 `
 const ORIGIN = { name: 'h', status: 'transferred', note: 'by hand' } as const
 const stored = (rules: readonly StoredRule[]): string =>
-  choicesText({ kernel: 'mul', origins: [ORIGIN], rules })
+  dispatchTableText({ kernel: 'mul', origins: [ORIGIN], rules })
 
 const program = (choice: string, table?: string) =>
   load(KERNEL + choice, {

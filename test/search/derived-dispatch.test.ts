@@ -5,10 +5,12 @@ import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { appliedName } from '../../src/ast/print/applied-name.ts'
+import { load } from '../../src/node.ts'
 import { conditionText, questionsOf, type Values } from '../../src/search/choice/conditions.ts'
 import { type Evidence, type EvidenceCandidate, lossesOf, whole } from '../../src/search/choice/evidence.ts'
 import { type Generalisation, generalise, type Loss } from '../../src/search/choice/generalise.ts'
 import { decided } from '../../src/search/choice/rules.ts'
+import { dispatchTableText } from '../../src/search/choice/table-text.ts'
 import { type Choosable, choiceText } from '../../src/search/choice/text.ts'
 import { between, grow } from '../../src/search/choice/tree.ts'
 import { runs } from '../support/cases.ts'
@@ -107,18 +109,23 @@ describe('a dispatch derived from measurements', () => {
   property('round-trips as text, and selects by its rules on each case and on others', 60, async (c) => {
     const evidence = drawnEvidence(c)
     const { dispatch } = generalise(evidence, { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) })
-    const { name, text } = choiceText(kernel, dispatch.rules, evidence.known)
+    const { name, text, declarations, rules } = choiceText(kernel, dispatch.rules, evidence.known)
     const again = parseProgram(`${PROGRAM}\n${text}`, 'product.spt').kernel('product')
     if (dispatch.rules.length === 1) {
       const own = evidence.known[dispatch.rules[0]!.candidate]!.kernel
       expect(again.schedule(name).toJSON()).toEqual(own.toJSON())
       return
     }
+    const table = dispatchTableText({ kernel: 'product', origins: [], rules })
+    const stored = `${PROGRAM}\n${declarations}schedule product.${name} choose from "t.json"`
+    const read = (await load(stored, { name: 'product.spt', read: async () => table })).kernel('product')
     for (const values of [...evidence.cases.map((e) => e.values), drawnValues(c), drawnValues(c)]) {
       const k = decided(dispatch.rules, evidence.candidates, values)!
       const { m, n, d } = Object.fromEntries(values) as Record<string, number>
       const statistics = Object.fromEntries([...values].filter(([s]) => s.includes('(') && text.includes(s)))
-      const chosen = await again.schedule(name).choose('cpu', { params: { m: m!, n: n!, d: d! }, statistics })
+      const inputs = { params: { m: m!, n: n!, d: d! }, statistics }
+      const chosen = await again.schedule(name).choose('cpu', inputs)
+      expect((await read.schedule(name).choose('cpu', inputs)).selection.text).toBe(chosen.selection.text)
       expect(chosen.kernel.toJSON()).toEqual(evidence.known[k]!.kernel.toJSON())
       const { call } = evidence.known[k]!
       if (call) expect(chosen.selection.text).toBe(appliedName(call.name, call.args))

@@ -9,6 +9,7 @@ import { rejectUsage } from '../arguments/usage.ts'
 import { checkNames } from '../run/bind-options.ts'
 import { checkImportable, checkSelfContained } from '../run/out-file.ts'
 import { parseFile, programFrom, selectKernel, withSourcesOf } from '../scheduled-kernel.ts'
+import { checkGeneralise } from '../tune/generalise-option.ts'
 import { SPACE } from '../tune/space-option.ts'
 import { casesOf } from '../tune/tune-cases.ts'
 import { tuneOne } from '../tune/tune-one.ts'
@@ -66,6 +67,12 @@ export const tune: CommandSpec = {
       about: 'Write the fastest schedule or the dispatch rule as a program (.spt) that imports the kernel',
       file: 'write',
     },
+    {
+      flags: '--generalise <FILE>',
+      about:
+        'With several matrices or sizes: write the rules to this dispatch table (.json), for `choose from`; rules for other devices are kept',
+      file: 'update',
+    },
     { flags: '--whole', about: 'With --out: write a self-contained file that includes the source of FILE' },
     {
       flags: '--html <FILE>',
@@ -118,10 +125,11 @@ export const tune: CommandSpec = {
     if (out !== undefined && call.flag('whole')) checkSelfContained(call, parsed)
     else if (out !== undefined) checkImportable(call, parsed, out)
     const program = await programFrom(parsed, call)
-    return withSourcesOf(program, () => {
+    return withSourcesOf(program, async () => {
       const kernel = selectKernel(program, call)
       for (const { files, params } of cases)
         checkNames(kernel.source, files.keys(), params.keys(), kernel.formatInputs())
+      await checkGeneralise(call, kernel.name, cases)
       return withTuning({ call, parsed, program, kernel, kind, budget }, (t) =>
         cases.length === 1 ? tuneOne(t, cases[0]!) : tuneSeveral(t, cases),
       )

@@ -91,7 +91,7 @@ function scheduleFiles(
 }
 
 /** Path by which one file imports another. */
-function importPath(from: string, file: string): string {
+export function importPath(from: string, file: string): string {
   if (inPackage(file)) return file
   // Output to a standard stream is assumed to be saved in the current folder.
   const folder = standardStream(from) === null ? dirname(resolve(from)) : resolve('.')

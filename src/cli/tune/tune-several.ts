@@ -3,6 +3,7 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { TuneProgress } from '../../search/tune/index.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import { EXIT } from '../output/failure.ts'
+import { writeTable } from './generalise-option.ts'
 import { spaceOf } from './space-option.ts'
 import { defaultKeptText, tuneAllJson, tuneAllReport } from './tune-all-report.ts'
 import type { TuneFiles } from './tune-cases.ts'
@@ -57,9 +58,10 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
   // Printed before files are written, because writing may fail.
   call.io.out((call.flag('json') ? tuneAllJson : tuneAllReport)(kernel, device.name, result))
   await writeWrongResults(tuning, result.wrong)
+  const stored = await writeTable(tuning, cases, result)
   await writeOutFile(
     tuning,
-    result.verdict === 'default' ? defaultKeptText(kernel, result) : result.schedule?.text,
+    result.verdict === 'default' ? defaultKeptText(kernel, result) : (stored ?? result.schedule?.text),
   )
   return result.verdict ? EXIT.ok : EXIT.failed
 }

@@ -12,7 +12,7 @@ export interface StoredRule {
   readonly note?: string
 }
 
-export interface StoredChoices {
+export interface StoredDispatch {
   readonly kernel: string
   readonly kernelHash?: string
   readonly origins: readonly RuleOrigin[]
@@ -39,7 +39,7 @@ function ruleText({ when, calls, origin, note }: StoredRule): string {
   return `    {\n${fieldLines(fields, '      ')}\n    }`
 }
 
-export function choicesText({ kernel, kernelHash, origins, rules }: StoredChoices): string {
+export function dispatchTableText({ kernel, kernelHash, origins, rules }: StoredDispatch): string {
   const head = [`"version": ${TABLE_VERSION}`, `"kernel": ${JSON.stringify(kernel)}`]
   if (kernelHash !== undefined) head.push(`"kernelHash": ${JSON.stringify(kernelHash)}`)
   const stated = origins.map(({ name, ...fields }) => {

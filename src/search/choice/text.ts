@@ -8,6 +8,7 @@ import type { ScheduleCall } from '../types.ts'
 import { conditionText } from './conditions.ts'
 import type { EvidenceCandidate } from './evidence.ts'
 import type { Rule } from './rules.ts'
+import type { StoredRule } from './table-text.ts'
 
 /** A schedule that can be chosen. */
 export interface Choosable extends Pick<EvidenceCandidate, 'requires'> {
@@ -16,15 +17,22 @@ export interface Choosable extends Pick<EvidenceCandidate, 'requires'> {
   readonly call: ScheduleCall | null
 }
 
-/**
- * Text that reads back in the program of the kernel: schedules that it has no name for, written out, and the choice
- * `kernel.name`. One rule without conditions is a schedule alone.
- */
+/** A dispatch in the syntax of the language. */
+export interface DispatchText {
+  readonly name: string
+  /** The whole text; for a single rule, that schedule called `name`. */
+  readonly text: string
+  /** The schedules that have no name in the program, which the rules call. */
+  readonly declarations: string
+  readonly rules: readonly StoredRule[]
+}
+
+/** Rules as a dispatch `kernel.name`. Its text reads back in the program of the kernel. */
 export function choiceText(
   kernel: Kernel,
   rules: readonly Rule[],
   candidates: readonly Choosable[],
-): { readonly name: string; readonly text: string } {
+): DispatchText {
   const taken = new Set([...kernel.schedules, ...kernel.dispatches, ...kernel.spaces])
   const fresh = (base: string): string => {
     let name = base
@@ -33,7 +41,7 @@ export function choiceText(
     return name
   }
   const name = fresh('tuned')
-  if (rules.length === 1) return { name, text: scheduleText(candidates[rules[0]!.candidate]!.kernel, name) }
+  const isSingle = rules.length === 1
   const called = new Map<number, string>()
   const written: string[] = []
   for (const { candidate } of rules) {
@@ -41,21 +49,25 @@ export function choiceText(
     const { call, kernel: own } = candidates[candidate]!
     if (call) called.set(candidate, appliedName(call.name, call.args))
     else {
-      const of = fresh(`${name}_${written.length + 1}`)
+      const of = isSingle ? name : fresh(`${name}_${written.length + 1}`)
       written.push(scheduleText(own, of))
       called.set(candidate, of)
     }
   }
-  const branches = rules.map(({ conditions, candidate }, k) => {
+  const stored = rules.map(({ conditions, candidate }, k): StoredRule => {
     const all = [
       ...conditions.map(conditionText),
       ...candidates[candidate]!.requires.map(factText).filter((t, n, list) => list.indexOf(t) === n),
     ]
     const isLast = k === rules.length - 1 && all.length === 0
-    return `  ${isLast ? 'otherwise' : `when (${all.join(' and ')})`} ${called.get(candidate)}\n`
+    return { ...(!isLast && { when: all.join(' and ') }), calls: called.get(candidate)! }
   })
-  return {
-    name,
-    text: `${written.join('\n')}${written.length > 0 ? '\n' : ''}schedule ${kernel.name}.${name} choose {\n${branches.join('')}}\n`,
-  }
+  const declarations = written.map((text) => `${text}\n`).join('')
+  const branches = stored.map(
+    ({ when, calls }) => `  ${when === undefined ? 'otherwise' : `when (${when})`} ${calls}\n`,
+  )
+  const text = isSingle
+    ? scheduleText(candidates[rules[0]!.candidate]!.kernel, name)
+    : `${declarations}schedule ${kernel.name}.${name} choose {\n${branches.join('')}}\n`
+  return { name, text, declarations, rules: stored }
 }

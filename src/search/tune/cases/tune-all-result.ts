@@ -12,7 +12,7 @@ import {
   type Verdict,
 } from '../../choice/generalise.ts'
 import { decided } from '../../choice/rules.ts'
-import { choiceText } from '../../choice/text.ts'
+import { choiceText, type DispatchText } from '../../choice/text.ts'
 import type { WrongResult } from '../../loop/tally.ts'
 import { summarizeSamples } from '../../measuring/median-interval.ts'
 import type { ScheduleCall, Timing } from '../../types.ts'
@@ -65,7 +65,7 @@ export interface TuneAllResult {
    * Source of the choice (`schedule k.tuned choose { … }`) or of the single schedule; `null` also if the default schedule is
    * the best.
    */
-  readonly schedule: { readonly name: string; readonly text: string } | null
+  readonly schedule: DispatchText | null
   /** Wrong results, which are bugs of the compiler. */
   readonly wrong: readonly (WrongResult & { readonly case: string })[]
   readonly seconds: number

@@ -1,0 +1,87 @@
+/** `spt tune --generalise`: writes the rules that a search found to a dispatch table. */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { quotedPath } from '../../ast/imports/quoted-path.ts'
+import { inPackage } from '../../ast/imports/resolve-path.ts'
+import { isTablePath } from '../../ast/parse/parse-table.ts'
+import { locate } from '../../io/package/package.ts'
+import type { TuneAllResult } from '../../search/tune/cases/tune-all-result.ts'
+import type { Call } from '../arguments/command.ts'
+import { checkWritable } from '../arguments/paths.ts'
+import { rejectUsage } from '../arguments/usage.ts'
+import { importPath } from '../run/out-file.ts'
+import type { TuneFiles } from './tune-cases.ts'
+import type { Tuning } from './tuning.ts'
+
+/** The path of the table; undefined without the option. */
+export const tablePath = (call: Call): string | undefined => {
+  const path = call.one('generalise')
+  return path === undefined ? undefined : locate(path)
+}
+
+/** Checks before the search that a table can be written. @throws UsageError, SptError `table/…`, `io/…` */
+export async function checkGeneralise(
+  call: Call,
+  kernel: string,
+  cases: readonly TuneFiles[],
+): Promise<void> {
+  const path = tablePath(call)
+  if (path === undefined) return
+  if (!isTablePath(path))
+    rejectUsage({
+      command: call.command,
+      message: `--generalise ${path} is not the name of a dispatch table`,
+      expected: 'a name that ends with .json',
+    })
+  if (cases.length < 2)
+    rejectUsage({
+      command: call.command,
+      message: '--generalise needs several matrices or sizes',
+      expected: "--bind 'A=graphs/*.mtx', or --size d=32 --size d=128",
+      hint: 'one matrix gives one schedule: --out FILE.spt',
+    })
+  await checkWritable(path)
+  const { checkTable } = await import('../../search/choice/merge-table.ts')
+  if (existsSync(path)) checkTable(await readFile(path, 'utf8'), path, kernel)
+}
+
+/** Writes the table, and returns the declaration of the dispatch that reads it, with the schedules that it calls. */
+export async function writeTable(
+  { call, kernel, kind, device }: Tuning,
+  cases: readonly TuneFiles[],
+  { schedule, cases: results }: TuneAllResult,
+): Promise<string | undefined> {
+  const path = tablePath(call)
+  if (path === undefined || !schedule) return undefined
+  const { dispatchTable } = await import('../../search/choice/merge-table.ts')
+  const date = new Date().toISOString().slice(0, 10)
+  const names = cases.flatMap(({ files }) => [...files.values()].map((f) => basename(f)))
+  const origin = {
+    name: `${kind}-${date}`,
+    status: 'measured',
+    device: device.name,
+    matrices: [...new Set(names.length > 0 ? names : cases.map((c) => c.name))],
+    date,
+    trials: results.reduce((n, c) => n + (c.search?.trials.length ?? 0), 0),
+    command: commandText(call, kernel.name),
+  } as const
+  const before = existsSync(path) ? await readFile(path, 'utf8') : undefined
+  await call.write(path, dispatchTable({ kernel, rules: schedule.rules, device: kind, origin }, before))
+  const from = quotedPath(importPath(call.one('out') ?? '-', path))
+  const name =
+    schedule.rules.length === 1 && schedule.declarations !== '' ? `${schedule.name}_dispatch` : schedule.name
+  const text = `${schedule.declarations}schedule ${kernel.name}.${name} choose from ${from}\n`
+  if (!call.flag('json')) call.io.out(`\n// Written to ${path}. The dispatch that reads it:\n${text}`)
+  return text
+}
+
+/** The call again, without options that do not change its result. */
+function commandText(call: Call, kernel: string): string {
+  const options = ['bind', 'size', 'device', 'space', 'trials', 'minutes', 'strategy', 'seed'].flatMap(
+    (name) =>
+      call.many(name).map((value) => `--${name} ${/^[\w.=/:-]+$/.test(value) ? value : `'${value}'`}`),
+  )
+  const file = call.args[0]!
+  return ['spt tune', inPackage(file) ? file : basename(file), `--kernel ${kernel}`, ...options].join(' ')
+}

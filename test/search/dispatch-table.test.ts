@@ -1,0 +1,81 @@
+/** Dispatch tables that searches write: new rules come first, for their kind of device, and rules for other devices stay. */
+import { describe, expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
+import { load, SptError } from '../../src/node.ts'
+import { checkTable, dispatchTable } from '../../src/search/choice/merge-table.ts'
+import { staleChoices } from '../../src/search/choice/stale.ts'
+import { PRODUCT } from '../support/product.ts'
+
+const PROGRAM = `${PRODUCT}schedule product.tiled(rows = 8) { split i by rows -> (io, ii) }
+schedule product.auto choose from "product.json"
+`
+const kernel = parseProgram(PRODUCT, 'product.spt').kernel('product')
+const origin = {
+  name: 'cuda-2026-11-29',
+  status: 'measured',
+  device: 'NVIDIA H200',
+  matrices: ['cora'],
+  date: '2026-11-29',
+  trials: 64,
+} as const
+const program = (table: string, text = PROGRAM) =>
+  load(text, { name: 'product.spt', read: async () => table }).then((p) => p.kernel())
+const by = { ...origin, name: 'hand', status: 'transferred', note: 'by hand' } as const
+const first = dispatchTable({
+  kernel,
+  rules: [
+    { when: 'cuda or d > 4', calls: 'tiled(2)' },
+    { when: 'cuda and d > 2', calls: 'tiled(3)' },
+    { calls: 'tiled' },
+  ],
+  device: 'cpu',
+  origin: by,
+})
+const searched = (rules: Parameters<typeof dispatchTable>[0]['rules'], before = first): string =>
+  dispatchTable({ kernel, rules, device: 'cuda', origin }, before)
+const chosen = async (table: string, kind: 'cpu' | 'cuda', d: number) => {
+  const { selection } = await (await program(table))
+    .schedule('auto')
+    .choose(kind, { params: { m: 8, n: 8, d } })
+  return [selection.text, selection.origin?.name]
+}
+
+describe('a table that a search writes', () => {
+  test('has the rules as found, and the search', async () => {
+    expect(await chosen(first, 'cpu', 2)).toEqual(['tiled', 'hand'])
+    expect(await chosen(first, 'cuda', 2)).toEqual(['tiled(2)', 'hand'])
+    expect(staleChoices(await program(first))).toEqual([])
+  })
+
+  test('keeps rules for other devices, and replaces rules for its own device that can no longer hold', async () => {
+    const table = searched([
+      { when: 'd > 2 or m > 9', calls: ['tiled(4)', 'tiled(5)'] },
+      { calls: 'tiled(6)' },
+    ])
+    expect(await chosen(table, 'cuda', 4)).toEqual(['tiled(4)', origin.name])
+    expect(await chosen(table, 'cuda', 1)).toEqual(['tiled(6)', origin.name])
+    expect(await chosen(table, 'cpu', 5)).toEqual(['tiled(2)', 'hand'])
+    expect(table).toContain('"when": "cuda and (d > 2 or m > 9)"')
+    expect(table).not.toContain('tiled(3)')
+    // Written again, it has each rule and each search once.
+    expect(searched([{ calls: 'tiled(6)' }], table).match(/tiled\(6\)/g)).toHaveLength(1)
+    expect(searched([{ calls: 'tiled(6)' }], table)).not.toContain('tiled(4)')
+    // Rules that hold for some data only do not replace others.
+    expect(searched([{ when: 'd > 99', calls: 'tiled(6)' }])).toContain('tiled(3)')
+  })
+
+  test('is rejected if it belongs to another kernel', () => {
+    expect(() => checkTable(first, 'a.json', 'product')).not.toThrow()
+    expect(() => checkTable(first, 'a.json', 'sum')).toThrow('`a.json` holds a dispatch of kernel product')
+    expect(() => checkTable('{', 'a.json', 'product')).toThrow(SptError)
+  })
+
+  test('is out of date after a change of the kernel, and not after a change of its text', async () => {
+    const changed = PROGRAM.replace('A[i, j] *', '2 * A[i, j] *')
+    expect(changed).not.toBe(PROGRAM)
+    const [warning] = staleChoices(await program(first, changed))
+    expect([warning!.code, warning!.severity]).toEqual(['table/stale', 'warning'])
+    expect(warning!.hint).toContain('--generalise product.json')
+    expect(staleChoices(await program(first, `// a remark\n${PROGRAM}`))).toEqual([])
+  })
+})
