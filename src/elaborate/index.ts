@@ -22,8 +22,8 @@ import { instantiateKernels, type TypedKernel } from './kernels/kernel-instances
 import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
 import type { Resolve } from './schedules/resolve.ts'
+import { elaborateSchedule } from './schedules/schedule-declarations.ts'
 import type { Schedule } from './schedules/schedule-types.ts'
-import { elaborateSchedule } from './schedules/schedules.ts'
 import type { Space } from './spaces/space-types.ts'
 import { elaborateSpace } from './spaces/spaces.ts'
 
@@ -196,12 +196,12 @@ export function elaborate(linked: Program): Elaborated {
     if (family && report.count === errors) instrFamilies.set(s, { memories, family })
     return family
   }, named.instrs)
-  /** Returns the resolution of names for a schedule, choice or space; null if its kernel is unknown. */
-  const around = (s: Ast.KernelSchedule): Resolve | null => {
+  /** Returns the resolution of names for a schedule, function, dispatch or space; null if its kernel is unknown. */
+  const around = (s: Ast.KernelSchedule | Ast.ScheduleFunction): Resolve | null => {
     const scope = scopeOf(program, s)
-    const owner = ownerOf(s)
-    const decl = owner?.kernel ?? scope.kernels.get(s.kernel.name)
-    if (!decl)
+    const owner = s.kind === 'function' ? undefined : ownerOf(s)
+    const decl = owner?.kernel ?? (s.kind === 'function' ? undefined : scope.kernels.get(s.kernel.name))
+    if (s.kind !== 'function' && !decl)
       return report.error({
         code: 'check/unknown-kernel',
         message: `there is no kernel ${s.kernel.name}`,
@@ -210,8 +210,11 @@ export function elaborate(linked: Program): Elaborated {
       })
     return {
       report,
-      schedules: owner?.schedules() ?? scope.schedules.get(s.kernel.name),
-      kernel: kernelOf(decl),
+      schedules:
+        s.kind === 'function' ? undefined : (owner?.schedules() ?? scope.schedules.get(s.kernel.name)),
+      functions: scope.functions,
+      ambiguous: scope.ambiguous,
+      kernel: decl ? kernelOf(decl) : null,
       format: formatIn(scope),
       schedule: scheduleOf,
       space: spaceOf,
@@ -226,7 +229,9 @@ export function elaborate(linked: Program): Elaborated {
     }
   }
   /** Elaborates each declaration once for all of its users. Cycles are reported by the callers. */
-  const once = <D extends Ast.KernelSchedule, P, V>(make: (d: D, r: Resolve, path: P) => V | null) => {
+  const once = <D extends Ast.KernelSchedule | Ast.ScheduleFunction, P, V>(
+    make: (d: D, r: Resolve, path: P) => V | null,
+  ) => {
     const known = new Map<D, V | null>()
     return (d: D, path: P): V | null => {
       const before = known.get(d)
@@ -253,6 +258,7 @@ export function elaborate(linked: Program): Elaborated {
   const instrs = all(program.instrs, instrOf)
   const formats = all(program.formats, formatOf)
   const kernels = all(program.kernels, kernelOf)
+  for (const f of program.functions.values()) scheduleOf(f, [])
   const schedules = all(program.schedules, (own) =>
     all(own, (s) => (s.kind === 'schedule' ? scheduleOf(s, []) : null)),
   )

@@ -517,6 +517,34 @@ function stepValue(v: ValueSyntax, n: Lengths): Arb<ast.StepValue> {
   }
 }
 
+const field: Arb<ast.Expr> = fc
+  .record({ object: ident, field: ident })
+  .map((f) => ({ kind: 'field', ...f, span }))
+const zero: ast.Expr = { kind: 'number', value: 0, float: false, span }
+const useGroup = (length: number): Arb<ast.UseArgument> => {
+  const items = fc.array(
+    fc.oneof(
+      field,
+      ident.map((n): ast.Expr => ({ kind: 'name', name: n.name, span })),
+    ),
+    {
+      minLength: length,
+      maxLength: length,
+    },
+  )
+  return items.map((list) => ({ kind: 'group', items: list, span }))
+}
+/** A call of a schedule or a schedule function. */
+const useCall = fc.integer({ min: 2, max: 3 }).chain((length) =>
+  fc.record({
+    schedule: ident,
+    args: fc.array(fc.oneof<Arb<ast.UseArgument>[]>(expr, field, rarely(useGroup(length), zero)), {
+      maxLength: 3,
+    }),
+    results: rarely(idents(1), []),
+  }),
+)
+
 /** One generator for each step, by its word or kind; those with a word follow from their syntax. */
 const words = Object.values(STEP_SYNTAX).map(({ word, forms }): [string, Arb<ast.Step>] => [
   word,
@@ -553,7 +581,7 @@ const others: { readonly [K in Exclude<ast.Step['kind'], 'each' | 'step'>]: Arb<
     })
     .map((s) => ({ kind: 'as', ...s, span })),
   merge_parts: ident.map((b) => ({ kind: 'merge_parts', buffer: b, span })),
-  use: fc.record({ schedule: ident, args }).map((s) => ({ kind: 'use', ...s, span })),
+  use: useCall.map((s) => ({ kind: 'use', ...s, span })),
 }
 export const STEPS: ReadonlyMap<string, Arb<ast.Step>> = new Map([...words, ...Object.entries(others)])
 const plainStep = fc.oneof(...STEPS.values())
@@ -583,7 +611,12 @@ const dressedSteps = fc
   )
   .chain((list) => dressed(list, stepPlace))
 const scheduleParams: Arb<ast.ScheduleParam[]> = fc.array(
-  fc.record({ name: ident, default: fc.option(expr), span: fc.constant(span) }),
+  fc.record({
+    name: ident,
+    kind: rarely(fc.constantFrom(...ast.PARAM_KINDS), 'size' as const),
+    default: fc.option(expr),
+    span: fc.constant(span),
+  }),
   { maxLength: 2 },
 )
 const schedule: Arb<ast.Schedule> = fc
@@ -595,6 +628,10 @@ const schedule: Arb<ast.Schedule> = fc
     steps: dressedSteps,
   })
   .map((s) => ({ kind: 'schedule', ...s, span }))
+
+const scheduleFunction: Arb<ast.ScheduleFunction> = fc
+  .record({ name: ident, params: scheduleParams, results: rarely(idents(1), []), steps: dressedSteps })
+  .map((f) => ({ kind: 'function', ...f, span }))
 
 // Choices ------------------------------------------------------------------------------------------------------
 
@@ -654,8 +691,8 @@ const spaceStep = plainStep.filter(
   (s) => s.kind !== 'use' && !/^(\w+ (in|from)|only where)\b/.test(printStep(s)),
 )
 const useOption: Arb<ast.UseOption> = fc
-  .record({ schedule: spaceIdent, args, where: fc.option(expr) })
-  .map((o) => ({ ...o, span }))
+  .tuple(useCall, spaceIdent, fc.option(expr))
+  .map(([call, schedule, where]) => ({ ...call, schedule, where, span }))
 const widths: Arb<ast.Width[]> = fc
   .array(width, { minLength: 1, maxLength: 3 })
   .map((list) => list.map((w, k) => (k === 0 ? { ...w, doubling: false } : w)))
@@ -832,6 +869,7 @@ export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(
   monoid,
   format,
   schedule,
+  scheduleFunction,
   choice,
   space,
   memory,
@@ -843,6 +881,7 @@ function inside(d: ast.Decl): number {
     case 'kernel':
       return d.members.length
     case 'schedule':
+    case 'function':
       return d.steps.length
     case 'choice':
       return d.branches.length

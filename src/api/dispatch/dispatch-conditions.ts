@@ -16,7 +16,7 @@ import {
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { children, freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
-import { valuesOf } from '../../schedule/steps/resolve.ts'
+import { valuesOf } from '../../schedule/steps/schedule-values.ts'
 
 /** A dispatch with arguments. */
 export interface DispatchCall {

@@ -208,8 +208,8 @@ const HINTS: readonly Hint[] = [
     text: 'statements stand in an iteration: `iterate NAME [i, j] as SR { … }`',
   },
   {
-    when: (p) => p.expected.includes('`.`') && /\bschedule\s+\w+$/.test(p.before),
-    text: 'the name of a schedule begins with its kernel: `schedule k.gpu`',
+    when: (p) => p.expected.includes('`(`') && /\bschedule\s+\w+$/.test(p.before),
+    text: 'the name of a schedule begins with its kernel: `schedule k.gpu`; a function has parameters: `schedule threads(i: loop)`',
   },
   {
     when: (p) => p.found === '"' && p.expected.includes('a path in quotes'),

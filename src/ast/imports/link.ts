@@ -11,13 +11,14 @@ import type {
   KernelSchedule,
   Memory,
   Monoid,
+  ScheduleFunction,
 } from '../nodes/nodes.ts'
 import { Extensions, visibleFiles } from './extensions.ts'
 import type { Program, Scope } from './linked-program.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** Declarations that a file can import by name. */
-type Named = Kernel | Format | Monoid | Memory | Instr
+type Named = Kernel | Format | Monoid | Memory | Instr | ScheduleFunction
 
 interface Linking {
   readonly files: ReadonlyMap<string, File>
@@ -202,6 +203,7 @@ function scopeFor(
     monoids: declarationsOf<Monoid>('monoid'),
     memories: declarationsOf<Memory>('memory'),
     instrs: declarationsOf<Instr>('instr'),
+    functions: declarationsOf<ScheduleFunction>('function'),
     schedules,
     ambiguous: ambiguous as ReadonlyMap<string, readonly Decl[]>,
   }

@@ -11,12 +11,13 @@ import type {
   KernelSchedule,
   Memory,
   Monoid,
+  ScheduleFunction,
 } from '../nodes/nodes.ts'
 
 /**
- * The names visible in one file: its own declarations, its imports, and the schedules of its kernels. Names are local:
- * a renaming import is listed under its new name. Kernels, formats, monoids, memories and instructions share one name
- * space; schedules are keyed by their kernel's local name, then by their own (`gpu`; for some types, `f16.gpu`).
+ * The names visible in a file: declarations, imports, and the schedules of the kernels. Names are local:
+ * a renaming import is listed under its new name. Kernels, formats, monoids, memories, instructions and schedule functions
+ * share a name space; schedules are keyed by their kernel's local name, then by their own (`gpu`; for some types, `f16.gpu`).
  */
 export interface Scope {
   readonly kernels: ReadonlyMap<string, Kernel>
@@ -24,6 +25,8 @@ export interface Scope {
   readonly monoids: ReadonlyMap<string, Monoid>
   readonly memories: ReadonlyMap<string, Memory>
   readonly instrs: ReadonlyMap<string, Instr>
+  /** Schedule functions. */
+  readonly functions: ReadonlyMap<string, ScheduleFunction>
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, KernelSchedule>>
   /** Names that several imported files declare; they are in none of the maps above, and using one is an error. */
   readonly ambiguous: ReadonlyMap<string, readonly Decl[]>

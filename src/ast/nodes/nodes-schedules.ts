@@ -20,9 +20,27 @@ export interface Schedule extends Item, ScheduleName {
   readonly params: readonly ScheduleParam[]
   readonly steps: readonly Step[]
 }
+/** Kinds of parameters. A size is an integer. Other kinds are for functions. */
+export const PARAM_KINDS = ['size', 'loop', 'nest', 'buffer', 'memory', 'instr', 'type'] as const
+export type ParamKind = (typeof PARAM_KINDS)[number]
+/** `rows`, `rows = 8`, `i: loop`. */
 export interface ScheduleParam extends Node {
   readonly name: Ident
+  readonly kind: ParamKind
+  /** Only for sizes. */
   readonly default: Expr | null
+}
+/**
+ * `schedule threads(i: loop, rows) -> (io, ii) { steps }`: a schedule function. The steps apply to the loops, loop
+ * nests and buffers that `use` passes.
+ */
+export interface ScheduleFunction extends Item {
+  readonly kind: 'function'
+  readonly name: Ident
+  readonly params: readonly ScheduleParam[]
+  /** New names of steps, which `use` may replace. */
+  readonly results: readonly Ident[]
+  readonly steps: readonly Step[]
 }
 
 /** A loop or iterator by name; `produce.i` if several iterations have an `i`. */
@@ -97,10 +115,19 @@ export interface StepValues extends Node {
 }
 /** The kind of a name in a step: an existing object, or one that the step creates. */
 export type StepName = 'buffer' | 'nest' | 'size' | 'new loop' | 'new buffer'
-/** `use rowwise(8)`. */
+/** `use rowwise(8)`, `use threads(sum.i, 8) -> (block, row)`. */
 export interface UseStep extends Item {
   readonly kind: 'use'
   readonly schedule: Ident
-  readonly args: readonly Expr[]
+  /** A loop is a name or a field. */
+  readonly args: readonly UseArgument[]
+  /** Names of the results; empty if they are not named. */
+  readonly results: readonly Ident[]
+}
+export type UseArgument = Expr | UseGroup
+/** Two or more loops or names: the function applies to each, in order. */
+export interface UseGroup extends Node {
+  readonly kind: 'group'
+  readonly items: readonly Expr[]
 }
 export type Step = AsStep | EachStep | MergePartsStep | UseStep | WordStep

@@ -4,7 +4,7 @@
 import type { Ident, Item, Node } from './nodes-base.ts'
 import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Width } from './nodes-formats.ts'
-import type { ScheduleName, ScheduleParam, Step, UseStep } from './nodes-schedules.ts'
+import type { ScheduleName, ScheduleParam, Step, UseArgument, UseStep } from './nodes-schedules.ts'
 
 /** `space kernel.name(params) { items }`: the set of schedules obtained from all decisions of its items. */
 export interface Space extends Item, ScheduleName {
@@ -51,7 +51,8 @@ export interface UseAlternatives extends Item {
 }
 export interface UseOption extends Node {
   readonly schedule: Ident
-  readonly args: readonly Expr[]
+  readonly args: readonly UseArgument[]
+  readonly results: readonly Ident[]
   readonly where: Expr | null
 }
 /** `either { steps } or { steps } where (cond)`; at least one group. */

@@ -12,7 +12,7 @@ import type { Choice, DispatchTable } from './nodes-choices.ts'
 import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Kernel, Monoid } from './nodes-kernels.ts'
-import type { Schedule } from './nodes-schedules.ts'
+import type { Schedule, ScheduleFunction } from './nodes-schedules.ts'
 import type { Space } from './nodes-spaces.ts'
 
 export * from './nodes-base.ts'
@@ -46,4 +46,4 @@ export interface ImportName extends Node {
 
 /** Declarations that belong to a kernel. */
 export type KernelSchedule = Schedule | Choice | Space
-export type Decl = Kernel | Monoid | Format | KernelSchedule | Memory | Instr
+export type Decl = Kernel | Monoid | Format | ScheduleFunction | KernelSchedule | Memory | Instr

@@ -14,8 +14,9 @@ import {
   maybeList,
   slotsOf,
   spanOf,
+  word,
 } from './parse-context.ts'
-import { groupOf, mapGroup } from './step-groups.ts'
+import { checkGroups, groupOf, mapGroup } from './step-groups.ts'
 
 type LoopValue = Extract<ast.StepValue, { kind: 'loop' }>
 
@@ -56,9 +57,24 @@ export const schedules: Actions = {
     )
   },
   ScheduleParams: (_, params, _close) => list(params),
-  ScheduleParam(name, _, value): ast.ScheduleParam {
-    return { name: get(name), default: maybe(value), span: spanOf(this) }
+  ScheduleParam(name, _, kind, _eq, value): ast.ScheduleParam {
+    const [given] = kind.children
+    const paramKind = given ? typeName(word(given), ast.PARAM_KINDS).name : 'size'
+    return { name: get(name), kind: paramKind, default: maybe(value), span: spanOf(this) }
   },
+  Function(_, name, params, results, open, steps, close) {
+    const body = all<ast.Step>(steps)
+    const node: ast.ScheduleFunction = {
+      kind: 'function',
+      name: get(name),
+      params: get(params),
+      results: maybeList(results),
+      steps: body,
+      span: spanOf(this),
+    }
+    return blockItem(node, { open, close }, slotsOf(body))
+  },
+  Results: (_, names) => get(names),
   Steps: (steps) => all(steps),
   Step(node, _) {
     const step = get<ast.Step>(node)
@@ -94,7 +110,29 @@ export const schedules: Actions = {
     return blockItem(node, { open, close }, slotsOf(stepNodes))
   },
   StepMerge: (_, _parts, _of, buffer) => ({ kind: 'merge_parts', buffer: get(buffer) }),
-  StepUse: (_, schedule, args) => ({ kind: 'use', schedule: get(schedule), args: maybeList(args) }),
+  StepUse: (_, schedule, args, results) => ({
+    kind: 'use',
+    schedule: get(schedule),
+    args: checkGroups(maybeList<ast.UseArgument>(args)),
+    results: maybeList(results),
+  }),
+  UseArgs: (_, args, _close) => list(args),
+  UseArg_nests(nests, _, name): ast.UseArgument {
+    const field = get<ast.Ident>(name)
+    const items = get<ast.Ident[]>(nests).map((object): ast.Field => {
+      return { kind: 'field', object, field, span: between(object.span, field.span) }
+    })
+    return { kind: 'group', items, span: spanOf(this) }
+  },
+  UseArg_loops(loops): ast.UseArgument {
+    const items = get<ast.LoopRef[]>(loops).map(({ nest, name, span }): ast.Expr => {
+      return nest
+        ? { kind: 'field', object: nest, field: name, span }
+        : { kind: 'name', name: name.name, span }
+    })
+    return { kind: 'group', items, span: spanOf(this) }
+  },
+  UseArg_one: (e) => get(e),
   Loop(first, _, second): ast.LoopRef {
     const name = maybe<ast.Ident>(second)
     const id = get<ast.Ident>(first)

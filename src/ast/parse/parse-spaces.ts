@@ -16,6 +16,7 @@ import {
   spanOf,
 } from './parse-context.ts'
 import type { OfKernel } from './parse-schedules.ts'
+import { checkGroups } from './step-groups.ts'
 
 export const spaces: Actions = {
   Space(_, kernel, _dot, name, params, open, items, close) {
@@ -77,8 +78,14 @@ export const spaces: Actions = {
     return step.kind === 'each' || step.kind === 'either' ? step : item({ ...step, span: spanOf(node) })
   },
   UseAlternatives: (_, options) => ({ kind: 'uses', options: list(options) }),
-  UseOption(schedule, args, where): ast.UseOption {
-    return { schedule: get(schedule), args: maybeList(args), where: maybe(where), span: spanOf(this) }
+  UseOption(schedule, args, results, where): ast.UseOption {
+    return {
+      schedule: get(schedule),
+      args: checkGroups(maybeList<ast.UseArgument>(args)),
+      results: maybeList(results),
+      where: maybe(where),
+      span: spanOf(this),
+    }
   },
   Either(_, options) {
     const groups = list<ast.StepGroup>(options)

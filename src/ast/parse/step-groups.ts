@@ -1,7 +1,6 @@
 /** Steps over several loop nests: groups of loops or names, and the equivalent single steps. */
-
 import type { Span } from '../diagnostics/span.ts'
-import type { Step, StepArgument, StepValue, StepValues, WordStep } from '../nodes/nodes.ts'
+import type { Expr, Step, StepArgument, StepValue, UseArgument, UseStep, WordStep } from '../nodes/nodes.ts'
 import { checkSameLength } from './checks.ts'
 
 /** Returns a group of values, or a single value itself. */
@@ -12,21 +11,24 @@ export const groupOf = (items: readonly StepValue[], span: Span): StepValue =>
 export const mapGroup = (v: StepValue, f: (v: StepValue) => StepValue): StepValue =>
   v.kind === 'group' ? { ...v, items: v.items.map(f) } : f(v)
 
-/** Returns the groups in the arguments of a step, in source order. */
-export const groupsIn = (args: readonly StepArgument[]): readonly StepValues[] =>
-  args.flatMap((a) => (typeof a === 'string' ? [] : groupsOf(a.value)))
+type Group = Extract<StepValue | UseArgument, { kind: 'group' }>
 
-const groupsOf = (v: StepValue): readonly StepValues[] =>
+/** Returns the groups in an argument of a step or of `use`, in source order. */
+function groupsIn(a: StepArgument | UseArgument): readonly Group[] {
+  if (typeof a === 'string') return []
+  if ('field' in a && 'value' in a) return groupsOf(a.value)
+  return a.kind === 'group' ? [a] : []
+}
+
+const groupsOf = (v: StepValue): readonly Group[] =>
   v.kind === 'group' ? [v] : v.kind === 'list' ? v.items.flatMap(groupsOf) : []
 
-/** Checks that the groups of a step have the same length. @throws SptError `parse/arity` */
-export function checkGroups(args: readonly StepArgument[]): void {
-  const [first, ...others] = groupsIn(args).map((g) => ({
-    what: 'name',
-    length: g.items.length,
-    span: g.span,
-  }))
+/** Returns the arguments, whose groups have the same length. @throws SptError `parse/arity` */
+export function checkGroups<A extends StepArgument | UseArgument>(args: readonly A[]): readonly A[] {
+  const groups = args.flatMap(groupsIn)
+  const [first, ...others] = groups.map((g) => ({ what: 'name', length: g.items.length, span: g.span }))
   for (const other of others) checkSameLength(first!, other)
+  return args
 }
 
 /**
@@ -36,11 +38,12 @@ export function checkGroups(args: readonly StepArgument[]): void {
 export const writtenOut = (steps: readonly Step[]): readonly Step[] =>
   steps.flatMap((s): readonly Step[] => {
     if (s.kind === 'step') return singleSteps(s)
+    if (s.kind === 'use') return singleUses(s)
     return [s.kind === 'each' ? { ...s, steps: writtenOut(s.steps) } : s]
   })
 
 function singleSteps(step: WordStep): readonly WordStep[] {
-  const [first] = groupsIn(step.args)
+  const [first] = step.args.flatMap(groupsIn)
   if (!first) return [step]
   return first.items.map((item, k) => ({
     ...step,
@@ -49,14 +52,26 @@ function singleSteps(step: WordStep): readonly WordStep[] {
   }))
 }
 
-/** Returns the span of a value of a group: of its loop nest, if the value names a loop nest. */
-function placeIn(v: StepValue): Span | undefined {
-  if (v.kind === 'loop' || v.kind === 'binding') return v.loop.nest?.span ?? v.loop.span
-  if (v.kind === 'name') return v.name.span
-  return v.kind === 'list' && v.items[0] ? placeIn(v.items[0]) : undefined
-}
-
 function single(v: StepValue, k: number): StepValue {
   if (v.kind === 'group') return v.items[k]!
   return v.kind === 'list' ? { ...v, items: v.items.map((x) => single(x, k)) } : v
+}
+
+/** Returns the equivalent uses without groups. */
+export function singleUses(step: UseStep): readonly UseStep[] {
+  const [first] = step.args.flatMap(groupsIn)
+  if (!first) return [step]
+  return first.items.map((item, k) => ({
+    ...step,
+    args: step.args.map((a) => (a.kind === 'group' ? a.items[k]! : a)),
+    span: placeIn(item) ?? step.span,
+  }))
+}
+
+/** Returns the span of a value of a group: of its loop nest, if the value names a loop nest. */
+function placeIn(v: StepValue | Expr): Span | undefined {
+  if (v.kind === 'loop' || v.kind === 'binding') return v.loop.nest?.span ?? v.loop.span
+  if (v.kind === 'field') return v.object.span
+  if (v.kind === 'name') return 'of' in v ? v.name.span : v.span
+  return v.kind === 'list' && v.items[0] ? placeIn(v.items[0]) : undefined
 }

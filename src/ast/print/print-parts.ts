@@ -9,7 +9,10 @@ import type {
   Ident,
   KernelSchedule,
   ListName,
+  ScheduleFunction,
+  ScheduleParam,
   Trivia,
+  UseStep,
 } from '../nodes/nodes.ts'
 import { bracketList, type Doc, layout } from './layout-document.ts'
 import { exprDoc, forDoc } from './print-expr.ts'
@@ -53,9 +56,37 @@ export const typeList = (types: readonly string[]): string =>
 
 /** `schedule kernel<types>.name(params)`, or the same for a space */
 export function scheduleHead({ kind, kernel, types, name, params }: KernelSchedule): Doc {
-  const list = params.map((x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name))
   const of = `${kernel.name}${typeList(types.map((t) => names(t).join(' or ')))}`
-  return [`${kind === 'space' ? 'space' : 'schedule'} ${of}.${name.name}`, optional(list)]
+  return [`${kind === 'space' ? 'space' : 'schedule'} ${of}.${name.name}`, optional(params.map(paramDoc))]
+}
+
+/** `schedule name(params) -> (results)` */
+export const functionHead = ({ name, params, results }: ScheduleFunction): Doc => [
+  `schedule ${name.name}`,
+  tuple(params.map(paramDoc)),
+  resultsDoc(results),
+]
+
+const paramDoc = ({ name, kind, default: value }: ScheduleParam): Doc => [
+  kind === 'size' ? name.name : `${name.name}: ${kind}`,
+  value ? [' = ', exprDoc(value)] : '',
+]
+const resultsDoc = (results: readonly Ident[]): Doc =>
+  results.length === 0 ? '' : [' -> ', tuple(names(results))]
+
+/** `name(args) -> (results)`, after `use` */
+export const callDoc = ({ schedule, args, results }: Pick<UseStep, 'schedule' | 'args' | 'results'>): Doc => [
+  schedule.name,
+  optional(args.map((a) => (a.kind === 'group' ? useGroupDoc(a.items) : exprDoc(a)))),
+  resultsDoc(results),
+]
+
+/** `(a, b).i`, or `(a.i, b.j)` */
+function useGroupDoc(items: readonly Expr[]): Doc {
+  const fields = items.flatMap((e) => (e.kind === 'field' ? [e] : []))
+  const name = fields[0]?.field.name
+  const inNests = fields.length === items.length && fields.every((f) => f.field.name === name)
+  return inNests ? [tuple(fields.map((f) => f.object.name)), `.${name}`] : tuple(exprs(items))
 }
 
 export function axisDoc(a: AxisDecl, peers: readonly AxisDecl[]): Doc {

@@ -16,7 +16,7 @@ import { type Doc, group, line, nest } from './layout-document.ts'
 import type { PrintedGroup, Printer } from './print-blocks.ts'
 import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
 import { widthsDoc } from './print-format.ts'
-import { exprs, optional, scheduleHead } from './print-parts.ts'
+import { callDoc, scheduleHead } from './print-parts.ts'
 
 /** Printers of the steps that are not specific to spaces. */
 export interface StepPrinter {
@@ -77,11 +77,7 @@ const formatOption = ({ parts, where }: FormatOption): Doc => {
   return [isBareUse ? partsDoc(parts) : ['(', partsDoc(parts), ')'], whereDoc(where)]
 }
 
-const useOption = ({ schedule, args, where }: UseOption): Doc => [
-  schedule.name,
-  optional(exprs(args)),
-  whereDoc(where),
-]
+const useOption = (o: UseOption): Doc => [callDoc(o), whereDoc(o.where)]
 
 function numbersDoc(values: NumberList): Doc {
   if (values.kind === 'list') return ['in ', widthsDoc(values.widths)]

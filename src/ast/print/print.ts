@@ -17,7 +17,6 @@ import type {
   LoopRef,
   Member,
   Monoid,
-  Schedule,
   Step,
   StepGroup,
   StepValue,
@@ -32,10 +31,10 @@ import { instanceDoc, paramText, printInstr, printMemory } from './print-instr.t
 import {
   alignedPeers,
   axisDoc,
-  exprs,
+  callDoc,
+  functionHead,
   maxLength,
   names,
-  optional,
   scheduleHead,
   tuple,
   typeList,
@@ -91,7 +90,10 @@ function printDeclaration(p: Printer, d: Decl): void {
   else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
   else if (d.kind === 'choice') printChoice(p, d)
   else if (d.kind === 'space') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })
-  else printSchedule(p, d)
+  else
+    p.block(d.trivia, true, d.kind === 'function' ? functionHead(d) : scheduleHead(d), () =>
+      printSteps(p, d.steps),
+    )
 }
 
 function printKernel(p: Printer, k: Kernel): void {
@@ -162,12 +164,6 @@ function iterateHead(s: Iterate): Doc {
 
 // Schedules ----------------------------------------------------------------------------------------------------
 
-function printSchedule(p: Printer, s: Schedule): void {
-  p.block(s.trivia, true, scheduleHead(s), () => {
-    printSteps(p, s.steps)
-  })
-}
-
 function printSteps(p: Printer, list: readonly Step[]): void {
   list.forEach((step, k) => {
     printStepItem(p, step, k === 0)
@@ -200,7 +196,7 @@ function stepDoc(s: Step): Doc {
     case 'merge_parts':
       return `merge parts of ${s.buffer.name}`
     case 'use':
-      return [`use ${s.schedule.name}`, optional(exprs(s.args))]
+      return ['use ', callDoc(s)]
     case 'step':
       return [s.word, s.args.map((a) => [' ', typeof a === 'string' ? a : valueDoc(a.value)])]
   }

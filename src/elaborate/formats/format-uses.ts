@@ -60,7 +60,7 @@ interface Taken {
   readonly name: string | { readonly name: string }
   readonly default: unknown
   readonly measured?: boolean
-  readonly kind?: FormatParam['kind']
+  readonly kind?: FormatParam['kind'] | Ast.ParamKind
 }
 
 const optional = (p: Taken): boolean =>

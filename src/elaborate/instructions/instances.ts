@@ -156,13 +156,15 @@ function around(list: readonly Ast.Expr[]): Span | undefined {
 }
 
 /**
- * Returns the arguments of a use; null after a reported error. An argument is null if `integer` returns null for it.
+ * Returns the arguments of a use; null after a reported error. An argument is null if `integer` returns null for it, or
+ * if it is a type that `isOpenType` does not know yet.
  */
 export function instanceArguments(
   use: Ast.Instance,
   family: Pick<Family<unknown>, 'name' | 'params'>,
   integer: (e: Ast.Expr) => number | null,
   report: Report,
+  isOpenType: (name: string) => boolean = () => false,
 ): readonly (Argument | null)[] | null {
   const { name, params } = family
   const taken = params.map((p) => ({ name: p.name, default: null }))
@@ -171,6 +173,7 @@ export function instanceArguments(
   const args = use.args.map((e, k): Argument | null => {
     const { types, name: param } = params[k]!
     if (!types) return integer(e)
+    if (e.kind === 'name' && isOpenType(e.name)) return null
     const found = e.kind === 'name' ? types.find((t) => t === e.name) : undefined
     return (
       found ??

@@ -1,4 +1,5 @@
 /** Resolution of names in schedules, choices and spaces. */
+import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
@@ -10,19 +11,22 @@ import type { Space } from '../spaces/space-types.ts'
 import type { Schedule } from './schedule-types.ts'
 
 /** A declaration with steps, in which names have the same meaning. */
-export type OfSteps = Ast.Schedule | Ast.Space
+export type OfSteps = Ast.Schedule | Ast.ScheduleFunction | Ast.Space
 
 export interface Resolve {
   readonly report: Report
-  /** The schedules of the kernel in scope, by name. */
+  /** The schedules of the kernel in scope, by name; undefined for a function. */
   readonly schedules: ReadonlyMap<string, Ast.KernelSchedule> | undefined
-  /** The kernel; null if it has errors. */
+  /** The schedule functions in scope, and the names that several imported files declare. */
+  readonly functions: FileScope['functions']
+  readonly ambiguous: FileScope['ambiguous']
+  /** The kernel; null if it has errors, and for a schedule function. */
   readonly kernel: Kernel1 | null
   readonly format: FindFormat
   readonly memory: (name: Ast.Ident, plain: readonly string[]) => Family<Memory> | null
   readonly instr: (name: Ast.Ident) => Family<Instr> | null
-  /** Returns a schedule of the same kernel; null if it has errors or is being resolved. */
-  readonly schedule: (s: Ast.Schedule, path: readonly OfSteps[]) => Schedule | null
+  /** Returns a schedule of the same kernel or a function; null if it has errors or is being resolved. */
+  readonly schedule: (s: Ast.Schedule | Ast.ScheduleFunction, path: readonly OfSteps[]) => Schedule | null
   /** Returns a choice of the same kernel; null if it has errors or is being resolved. */
   readonly choice: (c: Ast.Choice, path: readonly Ast.Choice[]) => Choice | null
   /** Returns the imported choice that a choice with `extends` extends; undefined for other choices. */

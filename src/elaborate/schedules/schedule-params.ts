@@ -1,4 +1,4 @@
-/** Parameters of schedules and choices: integers, whose defaults may name earlier parameters. */
+/** Parameters of schedules and dispatches (integers, whose defaults may name earlier parameters), and of functions. */
 import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
@@ -9,15 +9,20 @@ import { integersOver, plain } from '../expressions/type-conversion.ts'
 
 export interface ScheduleParam {
   readonly name: string
+  readonly kind: Ast.ParamKind
   /** An integer expression over earlier parameters; null if an argument is required. */
   readonly default: Expr | null
 }
 
-export function scheduleParams(s: Ast.KernelSchedule, report: Report): readonly ScheduleParam[] {
+export function scheduleParams(
+  s: Ast.KernelSchedule | Ast.ScheduleFunction,
+  report: Report,
+): readonly ScheduleParam[] {
   const params: ScheduleParam[] = []
   for (const p of s.params) {
-    const known = params.map((q) => q.name)
-    if (known.includes(p.name.name))
+    if (p.kind !== 'size') checkKind(s, p, report)
+    const known = params.flatMap((q) => (q.kind === 'size' ? [q.name] : []))
+    if (params.some((q) => q.name === p.name.name))
       report.error({
         code: 'check/duplicate',
         message: `${s.kind === 'space' ? 'space' : 'schedule'} ${s.name.name} has two parameters ${p.name.name}`,
@@ -26,9 +31,32 @@ export function scheduleParams(s: Ast.KernelSchedule, report: Report): readonly 
       })
     const fallback =
       p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
-    params.push({ name: p.name.name, default: fallback })
+    params.push({ name: p.name.name, kind: p.kind, default: fallback })
   }
   return params
+}
+
+/** Reports a loop, buffer or memory as a parameter of a schedule that callers run, and a default of another kind. */
+function checkKind(
+  s: Ast.KernelSchedule | Ast.ScheduleFunction,
+  { name, kind, default: value }: Ast.ScheduleParam,
+  report: Report,
+): void {
+  if (s.kind !== 'function')
+    report.error({
+      code: 'check/parameter-kind',
+      message: `${s.kernel.name}.${s.name.name} has a parameter of kind ${kind}`,
+      span: name.span,
+      expected: 'sizes; only schedule functions have parameters of other kinds',
+      hint: `to declare a function, omit the kernel: schedule ${s.name.name}(…)`,
+    })
+  else if (value)
+    report.error({
+      code: 'check/parameter-kind',
+      message: `${name.name} of kind ${kind} has a default`,
+      span: value.span,
+      hint: `write ${name.name}: ${kind}`,
+    })
 }
 
 /** Returns the diagnostic for an argument of another type than `what`. */

@@ -6,11 +6,16 @@ import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { Family } from '../instructions/instances.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 
-/** A schedule whose names are resolved; its steps stay AST. */
+/** A schedule or a schedule function, whose names are resolved; its steps stay AST. */
 export interface Schedule {
-  readonly kernel: string
+  /** Null for a schedule function. */
+  readonly kernel: string | null
   readonly name: string
   readonly params: readonly ScheduleParam[]
+  /** New names of a function's steps, which `use` may replace. */
+  readonly results: readonly string[]
+  /** The new names of the steps, including those of used schedules. */
+  readonly made: ReadonlySet<string>
   readonly steps: readonly Ast.Step[]
   /** The format of each `as` step, also in blocks. */
   readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>

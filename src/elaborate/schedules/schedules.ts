@@ -1,5 +1,4 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { writtenOut } from '../../ast/parse/step-groups.ts'
 import { mayDeriveFrom, mayNameAxisArray } from '../../ir/coordinates/derived-names.ts'
 import type { AnyFormat, FormatParam } from '../../ir/formats/format.ts'
 import { tablesOf } from '../../ir/formats/format-tables.ts'
@@ -8,30 +7,9 @@ import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
 import { checkArguments, formatArguments } from '../formats/format-uses.ts'
 import { type Family, instanceArguments } from '../instructions/instances.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
-import { argumentOver, parameters, scheduleParams } from './schedule-params.ts'
+import { argumentOver, parameters, type ScheduleParam } from './schedule-params.ts'
 import type { AppliedFormat, Schedule } from './schedule-types.ts'
-
-export function elaborateSchedule(s: Ast.Schedule, r: Resolve, path: readonly OfSteps[]): Schedule | null {
-  const { report } = r
-  const before = report.count
-  const params = scheduleParams(s, report)
-  const walk = new StepWalk(s, r, path, new Set(params.map((p) => p.name)))
-  const steps = writtenOut(s.steps)
-  walk.steps(steps, [])
-  if (report.count > before) return null
-  const { formats, uses, memories, instrs } = walk
-  return {
-    kernel: s.kernel.name,
-    name: s.name.name,
-    params,
-    steps,
-    formats,
-    uses,
-    memories,
-    instrs,
-    span: s.span,
-  }
-}
+import { argumentValue, findSchedule } from './uses.ts'
 
 /** Memories that need no declaration. */
 const PLAIN = ['shared', 'register']
@@ -42,18 +20,28 @@ export class StepWalk {
   readonly uses = new Map<string, Schedule>()
   readonly memories = new Map<string, Family<Memory>>()
   readonly instrs = new Map<string, Family<Instr>>()
-  readonly #made = new Set<string>()
+  /** New names of the steps. */
+  readonly made = new Set<string>()
+  /** New buffers, and results of functions, which may be buffers. */
+  readonly #buffers = new Set<string>()
   readonly #tables = new Set<string>()
   readonly #s: OfSteps
   readonly #r: Resolve
   readonly #path: readonly OfSteps[]
   readonly #params: ReadonlySet<string>
+  readonly #kinds: ReadonlyMap<string, Ast.ParamKind>
 
-  constructor(s: OfSteps, r: Resolve, path: readonly OfSteps[], params: ReadonlySet<string>) {
+  constructor(
+    s: OfSteps,
+    r: Resolve,
+    path: readonly OfSteps[],
+    params: readonly Pick<ScheduleParam, 'name' | 'kind'>[],
+  ) {
     this.#s = s
     this.#r = r
     this.#path = path
-    this.#params = params
+    this.#params = new Set(params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
+    this.#kinds = new Map(params.map((p) => [p.name, p.kind]))
   }
 
   /** Resolves a list of steps. `parts` has the names that enclosing `each part` steps give. */
@@ -69,9 +57,7 @@ export class StepWalk {
       return
     }
     if (step.kind === 'use') {
-      for (const e of step.args) this.#number(e, 'integer', parts)
-      const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
-      if (used) this.uses.set(step.schedule.name, used)
+      this.#use(step, parts)
       return
     }
     this.#checkBuffer(step.buffer, parts)
@@ -80,13 +66,37 @@ export class StepWalk {
     if (step.kind === 'each') this.#each(step, parts)
   }
 
-  /** Resolves the name in a value. Loops and loop nests are resolved when the steps are applied. */
+  /** Resolves a use of a schedule or function, and its arguments. */
+  #use(step: Ast.UseStep, parts: readonly string[]): void {
+    const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
+    if (!used) return
+    this.uses.set(step.schedule.name, used)
+    used.params.forEach((p, k) => {
+      const value = step.args[k] && argumentValue(step.args[k], p, used.name, this.#kinds, this.#r.report)
+      if (value) this.#value(value, parts)
+      if (value?.kind === 'integer') this.#number(value.value, 'integer', parts)
+    })
+    for (const { name } of step.results) {
+      this.made.add(name)
+      this.#buffers.add(name)
+    }
+  }
+
+  /** Resolves the name in a value. Loops and loop nests of kernels are resolved when the steps are applied. */
   #value(v: Ast.StepValue, parts: readonly string[]): void {
+    if (v.kind === 'loop' || v.kind === 'binding') this.#checkLoop(v.loop, parts)
+    if (v.kind === 'name' && v.of === 'nest' && this.#s.kind === 'function')
+      this.#checkOwn(v.name, 'nest', parts)
     if (v.kind === 'name' && v.of === 'buffer') this.#checkBuffer(v.name, parts)
-    if (v.kind === 'name' && v.of === 'new buffer') this.#made.add(v.name.name)
+    if (v.kind === 'name' && v.of === 'new buffer') this.#buffers.add(v.name.name)
+    if (v.kind === 'name' && v.of.startsWith('new ')) this.made.add(v.name.name)
     if (v.kind === 'name' && v.of === 'size') this.#checkSize(v.name)
     if (v.kind !== 'instance') return
     const { name, args, span } = v.use
+    if (this.#kinds.get(name.name) === v.of) {
+      checkArguments(`parameter ${name.name}`, args.length, [], span, this.#r.report)
+      return
+    }
     if (v.of === 'instr') {
       const instr = this.#r.instr(name)
       if (instr && this.#instance(v.use, instr, parts)) this.instrs.set(name.name, instr)
@@ -96,6 +106,30 @@ export class StepWalk {
     if (plain) checkArguments(name.name, args.length, [], span, this.#r.report)
     const memory = plain ? null : this.#r.memory(name, PLAIN)
     if (memory && this.#instance(v.use, memory, parts)) this.memories.set(name.name, memory)
+  }
+
+  /** Reports a loop in a function that is neither a parameter nor made by a step, and whose loop nest is neither. */
+  #checkLoop(loop: Ast.LoopRef, parts: readonly string[]): void {
+    if (this.#s.kind !== 'function') return
+    if (loop.nest) this.#checkOwn(loop.nest, 'nest', parts)
+    else this.#checkOwn(loop.name, 'loop', parts)
+  }
+
+  /** Reports a name in a function that is neither a parameter of a kind nor made by a step. */
+  #checkOwn({ name, span }: Ast.Ident, kind: 'loop' | 'nest' | 'buffer', parts: readonly string[]): void {
+    const given = this.#kinds.get(name)
+    // A copy is a buffer and a loop nest of the same name.
+    const fits = given === kind || (kind !== 'loop' && (given === 'nest' || given === 'buffer'))
+    if (fits || this.made.has(name) || parts.includes(name)) return
+    const own = [...this.#kinds].flatMap(([n, k]) => (k === kind ? [n] : []))
+    this.#r.report.error({
+      code: 'check/unknown-name',
+      message: `function ${this.#s.name.name} has no ${kind} ${name}`,
+      span,
+      expected: `a parameter of kind ${kind}, or a new name of an earlier step`,
+      lookup: { name, candidates: [...own, ...this.made] },
+      hint: `declare the parameter \`${name}: ${kind}\``,
+    })
   }
 
   /** Returns the value of a numeric argument; null if the value depends on parameters, and after a reported error. */
@@ -116,7 +150,8 @@ export class StepWalk {
   /** Returns whether the arguments are valid. Constant arguments are checked by creating the instance. */
   #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
     const { report } = this.#r
-    const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report)
+    const isType = (name: string): boolean => this.#kinds.get(name) === 'type'
+    const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report, isType)
     if (!args?.every((a) => a !== null)) return args !== null
     return family.tryInstantiate(args, report, use.span) !== null
   }
@@ -125,6 +160,13 @@ export class StepWalk {
    * Reports a parameter in place of a size of the kernel: in all other places, the name means the parameter's value.
    */
   #checkSize(name: Ast.Ident): void {
+    if (this.#s.kind === 'function')
+      this.#r.report.error({
+        code: 'check/unknown-name',
+        message: `function ${this.#s.name.name} cannot require ${name.name}, a size of a kernel`,
+        span: name.span,
+        hint: 'move `require` to the schedule that uses the function',
+      })
     if (!this.#params.has(name.name)) return
     this.#r.report.error({
       code: 'check/duplicate',
@@ -137,8 +179,9 @@ export class StepWalk {
 
   #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
     const { kernel, report } = this.#r
-    if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
-    const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
+    if (this.#s.kind === 'function') this.#checkOwn(name, 'buffer', parts)
+    if (!kernel || this.#buffers.has(name.name) || parts.includes(name.name)) return
+    const candidates = [...kernel.buffers.map((b) => b.name), ...this.#buffers, ...this.#tables]
     // Other schedules and callers may have stored the tensor before: in parts, over axes of a format, or in a format
     // built at run time.
     const isMade = [...kernel.buffers.map((b) => b.name), ...this.#tables].some((of) =>
@@ -163,7 +206,7 @@ export class StepWalk {
 
   #each(step: Ast.EachStep, parts: readonly string[]): void {
     const { name } = step.as
-    if (this.#params.has(name) || parts.includes(name))
+    if (this.#kinds.has(name) || parts.includes(name))
       this.#r.report.error({
         code: 'check/duplicate',
         message: `${name} has another meaning in schedule ${this.#s.name.name}`,
@@ -229,41 +272,3 @@ export class StepWalk {
 /** Returns the values in the arguments of a step, including values in lists. */
 const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =>
   args.flatMap((a) => (typeof a === 'string' ? [] : a.value.kind === 'list' ? a.value.items : [a.value]))
-
-function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly OfSteps[]): Schedule | null {
-  const { name, span } = step.schedule
-  const known = r.schedules
-  const decl = known?.get(name)
-  if (!decl)
-    return r.report.error({
-      code: 'check/unknown-schedule',
-      message: `kernel ${s.kernel.name} has no schedule ${name}`,
-      span,
-      lookup: { name, candidates: [...(known?.keys() ?? [])] },
-    })
-  if (decl.kind === 'choice')
-    return r.report.error({
-      code: 'check/choice-used',
-      message: `${name} is chosen when data are bound, and has no steps before`,
-      span,
-      expected: 'a schedule with steps',
-      hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? (r.table(decl)?.branches ?? []) : decl.branches).flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
-    })
-  if (decl.kind === 'space')
-    return r.report.error({
-      code: 'check/space-used',
-      message: `${name} is a space, whose steps are not decided`,
-      span,
-      expected: 'a schedule with steps',
-      hint: `move \`use ${name}\` into a space`,
-    })
-  if (path.includes(decl))
-    return r.report.error({
-      code: 'check/schedule-cycle',
-      message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
-      span,
-      hint: 'remove this `use`, or another `use` of the cycle',
-    })
-  if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
-  return r.schedule(decl, path)
-}

@@ -2,10 +2,14 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
+import type { Use } from './space-leaves.ts'
 import { type Known, partialValue } from './space-values.ts'
 
-/** Returns the argument as a literal. @throws SptError `space/argument` if it is not an integer */
-export function argumentOf(e: Expr, { schedule, span }: Ast.UseStep, known: Known): Ast.Expr {
+/** Returns the arguments with numbers as literals. @throws SptError `space/argument` if one is not an integer */
+export const argumentsOf = ({ step, args }: Use, known: Known): readonly Ast.UseArgument[] =>
+  step.args.map((written, k) => (args[k] ? argumentOf(args[k], step, known) : written))
+
+function argumentOf(e: Expr, { schedule, span }: Ast.UseStep, known: Known): Ast.Expr {
   const value = partialValue(e, known)
   if (value !== undefined && Number.isSafeInteger(value)) return literal(value, span)
   return fail({

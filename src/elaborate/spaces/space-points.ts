@@ -50,7 +50,7 @@ export function soleUse(
   return args.every((a) => a !== null) ? { name, args } : null
 }
 
-function literalValue(e: Ast.Expr): number | null {
+function literalValue(e: Ast.UseArgument): number | null {
   if (e.kind === 'number') return e.value
   const inner = e.kind === 'unary' && e.op === 'neg' ? literalValue(e.x) : null
   return inner === null ? null : -inner

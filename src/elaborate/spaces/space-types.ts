@@ -18,7 +18,7 @@ export interface Space {
   readonly conditions: readonly SpaceCondition[]
   readonly body: readonly SpaceStep[]
   /** The formats, schedules, memories and instructions that the steps name, as for schedules. */
-  readonly names: Pick<Schedule, 'formats' | 'uses' | 'memories' | 'instrs'>
+  readonly names: Pick<Schedule, 'formats' | 'uses' | 'memories' | 'instrs' | 'made'>
   /** The statistics in conditions of the space and its nested spaces, by the names of their variables. */
   readonly statistics: ReadonlyMap<string, Statistic>
   /** The device queries in conditions, by the names of their variables. */
@@ -75,11 +75,11 @@ export type NumberList =
 
 export type SpaceStep =
   | { readonly kind: 'step'; readonly step: Ast.Step; readonly numbers: ReadonlySet<string> }
-  /** A use of a schedule, whose arguments are known with the point. */
+  /** A use of a schedule or function. Its sizes, the values of `args`, are known with the point; null: as written. */
   | {
       readonly kind: 'use'
       readonly step: Ast.UseStep
-      readonly args: readonly Expr[]
+      readonly args: readonly (Expr | null)[]
       readonly numbers: ReadonlySet<string>
     }
   /** A step `A as F`, with one step for each option of the format. */

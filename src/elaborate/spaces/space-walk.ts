@@ -6,7 +6,7 @@ import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
-import { argumentOf, literal } from './space-arguments.ts'
+import { argumentsOf, literal } from './space-arguments.ts'
 import { isUse, notAmong, type Use } from './space-leaves.ts'
 import {
   type FormatDecision,
@@ -271,14 +271,14 @@ export class Walk {
     const { space, params } = this.#use
     const uses = new Map(space.names.uses)
     const steps = this.#leaves.map((leaf): Ast.Step => {
-      if (isUse(leaf))
-        return { ...leaf.step, args: leaf.args.map((a) => argumentOf(a, leaf.step, this.#known)) }
+      if (isUse(leaf)) return { ...leaf.step, args: argumentsOf(leaf, this.#known) }
       if (leaf.kind !== 'nested') return leaf
       const { span, prefix } = leaf.at
       const { schedule, args } = leaf.walk().schedule()
       // Names of schedules contain no dot, so the prefix is unused.
       uses.set(prefix, schedule)
-      return { kind: 'use', schedule: { name: prefix, span }, args: args.map((a) => literal(a, span)), span }
+      const numbers = args.map((a) => literal(a, span))
+      return { kind: 'use', schedule: { name: prefix, span }, args: numbers, results: [], span }
     })
     const values = [...params, ...this.#numbers].map(([name, value]) => {
       invariant(value !== undefined, 'a value for each name')
@@ -287,7 +287,9 @@ export class Walk {
     const schedule: Schedule = {
       kernel: space.kernel,
       name: space.name,
-      params: values.map(({ name }) => ({ name, default: null })),
+      params: values.map(({ name }) => ({ name, kind: 'size', default: null })),
+      results: [],
+      made: space.names.made,
       steps,
       formats: space.names.formats,
       uses,

@@ -1,13 +1,14 @@
 /** Elaboration of search spaces: their decisions, conditions and steps. */
 
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { writtenOut } from '../../ast/parse/step-groups.ts'
+import { singleUses, writtenOut } from '../../ast/parse/step-groups.ts'
 import { print, printGroup, printParts, printStep } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
 import { knownStatistics } from '../choices/live-coverage.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
+import { namesAround } from '../schedules/schedule-declarations.ts'
 import { StepWalk } from '../schedules/schedules.ts'
 import { isEmpty } from './space-emptiness.ts'
 import { refuseUnused } from './space-mentions.ts'
@@ -62,7 +63,12 @@ class Elaboration {
     const constants = { names: [], what: 'constants, as numbers of a space are decided later' }
     this.#names = new ChoiceNames(kernel, names, r, constants)
     this.#numbers = new SpaceNumbers(this.#decisions, this.#names, report)
-    this.#walk = new StepWalk(s, r, [], new Set(names))
+    this.#walk = new StepWalk(
+      s,
+      r,
+      [],
+      names.map((name) => ({ name, kind: 'size' })),
+    )
   }
 
   #take(name: Ast.Ident): void {
@@ -96,6 +102,7 @@ class Elaboration {
     const steps = items.filter((x) => x.kind !== 'numbers' && x.kind !== 'formats' && x.kind !== 'only')
     const body = this.#steps(steps)
     const { formats: applied, uses, memories, instrs } = this.#walk
+    const made = namesAround(this.#walk.made, this.#r.kernel, uses)
     return {
       kernel: kernel.name,
       name: name.name,
@@ -104,7 +111,7 @@ class Elaboration {
       numbers: numbers.filter((n) => n !== null),
       conditions: this.#numbers.conditions,
       body,
-      names: { formats: applied, uses, memories, instrs },
+      names: { formats: applied, uses, memories, instrs, made },
       statistics: knownStatistics(this.#names.statistics, [], this.#r.kernel, this.#r.report),
       device: this.#names.device,
       text: print({ kind: 'file', imports: [], decls: [this.#s], span: name.span }),
@@ -186,8 +193,8 @@ class Elaboration {
   #uses(s: Ast.UseAlternatives): SpaceStep {
     const name = this.#unnamed('use')
     const options = s.options.map((o): StepOption => {
-      const { schedule, args, span } = o
-      const step: Ast.UseStep = { kind: 'use', schedule, args, span }
+      const { schedule, args, results, span } = o
+      const step: Ast.UseStep = { kind: 'use', schedule, args, results, span }
       const text = printStep(step).slice('use '.length)
       return {
         text,
@@ -200,18 +207,29 @@ class Elaboration {
     return { kind: 'options', name, options }
   }
 
+  /** Returns a use of a schedule or function, with numbers in place of sizes that the point decides. */
+  #plainUse(step: Ast.UseStep, params: readonly Ast.ScheduleParam[]): SpaceStep {
+    const sizeOf = (e: Ast.UseArgument, k: number): Ast.Expr | null =>
+      e.kind === 'group' || (params[k] && params[k].kind !== 'size') ? null : e
+    const args = step.args.map((e, k) => {
+      const size = sizeOf(e, k)
+      return size && this.#numbers.integer(size)
+    })
+    // Arguments may use names that steps cannot use: with the point, they are numbers.
+    const number = (e: Ast.Expr): Ast.Expr => ({ kind: 'number', value: 1, float: false, span: e.span })
+    const walked = step.args.map((e, k) => {
+      const size = sizeOf(e, k)
+      return size ? number(size) : e
+    })
+    this.#walk.steps([{ ...step, args: walked }], [])
+    return { kind: 'use', step, args, numbers: this.#numbers.mentionedIn(step.args) }
+  }
+
   #used(step: Ast.UseStep): StepOption['body'] {
-    const { schedules, report, space: find } = this.#r
+    const { schedules, functions, report, space: find } = this.#r
     const { name, span } = step.schedule
-    const decl = schedules?.get(name)
-    const args = step.args.map((e) => this.#numbers.integer(e))
-    if (decl?.kind !== 'space') {
-      // Arguments may use names that steps cannot use: with the point, they are numbers.
-      const number = (e: Ast.Expr): Ast.Expr => ({ kind: 'number', value: 1, float: false, span: e.span })
-      this.#walk.steps([{ ...step, args: step.args.map(number) }], [])
-      const known = args.filter((a) => a !== null)
-      return [{ kind: 'use', step, args: known, numbers: this.#numbers.mentionedIn(step.args) }]
-    }
+    const decl = schedules?.get(name) ?? functions.get(name)
+    if (decl?.kind !== 'space') return singleUses(step).map((s) => this.#plainUse(s, decl?.params ?? []))
     if (this.#path.includes(decl)) {
       report.error({
         code: 'check/space-cycle',
@@ -221,6 +239,7 @@ class Elaboration {
       })
       return []
     }
+    const args = step.args.map((e) => (e.kind === 'group' ? null : this.#numbers.integer(e)))
     const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span, report)
     const nested = find(decl, this.#path)
     if (!nested || !fits) return []

@@ -4,24 +4,24 @@
  */
 
 import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
-import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { quantity } from '../../ast/parse/checks.ts'
 import { printStep } from '../../ast/print/print.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
-import { evaluate } from '../../ir/values/evaluate.ts'
 import { COORD_STEPS } from '../coordinates/primitives.ts'
 import type { CoordStep } from '../coordinates/steps.ts'
+import { NewNames } from '../names/function-names.ts'
 import { NestNames, nestsWriting } from '../names/nest-names.ts'
 import { PartNames, type Program, plainNames } from '../names/part-names.ts'
 import { partsOf } from '../names/parts.ts'
 import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
+import { callEnv } from './function-calls.ts'
 import { mergeParts } from './merge-parts.ts'
+import { valuesOf } from './schedule-values.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
 import { checkCount, countOf, tooManySteps, usedBy } from './step-counts.ts'
 import { type Env, fieldsOf } from './step-fields.ts'
-import { parametersOf, withParameters } from './step-parameters.ts'
+import { parametersOf, type Where, withParameters } from './step-parameters.ts'
 import type { LoopStep } from './steps.ts'
 
 /** The program that steps are applied to. */
@@ -31,8 +31,8 @@ export interface Now extends Program {
 }
 
 export type Step =
-  | (Where & { readonly stage: 1; readonly step: CoordStep })
-  | (Where & { readonly stage: 2; readonly step: LoopStep })
+  | (Placed & { readonly stage: 1; readonly step: CoordStep })
+  | (Placed & { readonly stage: 2; readonly step: LoopStep })
   /** Steps that depend on the parts of a buffer. */
   | {
       readonly stage: 'parts'
@@ -42,62 +42,27 @@ export type Step =
       readonly steps: (now: Now) => readonly Step[]
     }
 
-interface Where {
-  /** Returns the parameters of the step's schedule, such as `t = 2`; for errors. */
-  readonly where?: (() => readonly string[]) | undefined
+interface Placed {
+  readonly where?: Where | undefined
 }
 
 /** Returns the steps of a schedule with the given arguments; missing arguments have their default values. */
 export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[] = []): Step[] {
-  return stepsIn(schedule, args, { onLoops: false })
+  return stepsIn(schedule, args, { onLoops: false, newNames: new NewNames(schedule.made) })
 }
 
-/** True if an earlier step on loops excludes steps on coordinates. */
 interface Progress {
+  /** True if an earlier step on loops excludes steps on coordinates. */
   onLoops: boolean
+  readonly newNames: NewNames
 }
 
 function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], progress: Progress): Step[] {
   checkCount(schedule)
+  const { constant } = plainNames
   const values = valuesOf(schedule, args)
-  const env: Env = { schedule, values, names: plainNames, constant: plainNames.constant }
+  const env: Env = { schedule, values, passed: new Map(), names: plainNames, constant, path: '', calls: [] }
   return schedule.steps.flatMap((s) => convert(s, env, progress))
-}
-
-/** Returns the value of each parameter, in order. Throws `schedule/arguments` or `schedule/argument`. */
-export function valuesOf(
-  schedule: Pick<Schedule, 'name' | 'params'>,
-  args: readonly (number | undefined)[],
-  what: 'schedule' | 'space' = 'schedule',
-): ReadonlyMap<string, number> {
-  const values = new Map<string, number>()
-  if (args.length > schedule.params.length)
-    fail({
-      code: 'schedule/arguments',
-      message: `${what} ${schedule.name} is given ${quantity(args.length, 'argument')}`,
-      expected: `at most ${schedule.params.length}: (${schedule.params.map((p) => p.name).join(', ')})`,
-      hint: 'leave out the other arguments',
-    })
-  schedule.params.forEach((p, k) => {
-    const given = args[k]
-    if (given !== undefined) {
-      if (!Number.isSafeInteger(given))
-        fail({
-          code: 'schedule/argument',
-          message: `an argument is not an integer: ${p.name} of ${what} ${schedule.name} is ${nameText(given)}`,
-          expected: 'an integer',
-        })
-      values.set(p.name, given)
-    } else if (p.default) values.set(p.name, evaluate(p.default, values))
-    else
-      fail({
-        code: 'schedule/arguments',
-        message: `${what} ${schedule.name} needs a value for ${p.name}`,
-        expected: `(${schedule.params.map((q) => q.name).join(', ')})`,
-        hint: `give ${p.name} a value`,
-      })
-  })
-  return values
 }
 
 /**
@@ -132,10 +97,10 @@ const isOnCoords = (word: string, onLoops: boolean): boolean =>
   Object.hasOwn(COORD_STEPS, word) && !(onLoops && Object.hasOwn(LOOP_STEPS, word))
 
 /** Returns the steps of the block for each part: first the steps on coordinates, for all parts. */
-function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Step[] {
+function eachPart(step: Ast.EachStep, env: Env, { onLoops, newNames }: Progress, now: Now): Step[] {
   const first = step.steps.findIndex((s) => isOnLoops(s, env.schedule, onLoops))
   const split = first < 0 ? step.steps.length : first
-  const progress: Progress = { onLoops }
+  const progress: Progress = { onLoops, newNames }
   const inParts = (steps: readonly Ast.Step[], at: Now, made: Iterable<string>) => {
     const parts = partsOf(at.kernel, step.buffer)
     const count = steps.reduce((n, s) => n + (s.kind === 'use' ? countOf(usedBy(s, env.schedule)) : 1), 0)
@@ -160,7 +125,7 @@ function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Ste
 }
 
 /** Returns the steps of the block for each loop nest that writes the buffer. Roles name the loops before each step. */
-function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
+function eachNest(step: Ast.EachStep, env: Env, { newNames }: Progress, { loops }: Now): Step[] {
   const nests = nestsWriting(loops, step.buffer)
   const count = nests.length * step.steps.length
   if (count > MAX_STEPS)
@@ -174,7 +139,7 @@ function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
     return step.steps.map((s): Step => {
       const steps = (now: Now): Step[] => {
         const names = new NestNames(step.as.name, nest, now.loops, env.names, made, nests.length > 1)
-        return convert(s, { ...env, names }, { onLoops: true })
+        return convert(s, { ...env, names }, { onLoops: true, newNames })
       }
       return { stage: 'parts', text: printStep(s), span: s.span, steps }
     })
@@ -185,9 +150,9 @@ function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
 function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
   // Steps that consist of other steps have the parameters of those steps.
   if (step.kind !== 'as' && step.kind !== 'step') return converted(step, env, progress)
-  const where = () => parametersOf(step, env)
+  const where: Where = { parameters: () => parametersOf(step, env), calls: env.calls }
   const made = withParameters(where, () => converted(step, env, progress))
-  return env.values.size === 0 ? made : made.map((s) => ({ ...s, where }))
+  return env.values.size === 0 && env.calls.length === 0 ? made : made.map((s) => ({ ...s, where }))
 }
 
 function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
@@ -234,18 +199,23 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
         },
       ]
     }
-    case 'use':
-      return stepsIn(
-        usedBy(step, env.schedule),
-        step.args.map((a) => integer(a, env)),
-        progress,
-      )
+    case 'use': {
+      const used = usedBy(step, env.schedule)
+      if (used.kernel !== null)
+        return stepsIn(
+          used,
+          step.args.map((a) => (a.kind === 'group' ? undefined : integer(a, env))),
+          progress,
+        )
+      const inside = callEnv(step, used, env, progress.newNames)
+      return used.steps.flatMap((s) => convert(s, inside, progress))
+    }
     case 'each': {
-      const { onLoops } = progress
-      progress.onLoops ||= isOnLoops(step, env.schedule, onLoops)
+      const before = { ...progress }
+      progress.onLoops ||= isOnLoops(step, env.schedule, before.onLoops)
       const of = { ...step, buffer: ofPart(step.buffer) }
       const steps = (now: Now): Step[] =>
-        step.what === 'nest' ? eachNest(of, env, now) : eachPart(of, env, onLoops, now)
+        step.what === 'nest' ? eachNest(of, env, before, now) : eachPart(of, env, before, now)
       return [{ stage: 'parts', text: printStep(step), span, steps }]
     }
     case 'merge_parts':

@@ -1,7 +1,8 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Argument, Family, Schedule } from '../../elaborate/index.ts'
-import type { Memory } from '../../ir/instructions/instr.ts'
+import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { Names } from '../names/part-names.ts'
 import { integer, type Known } from './step-arguments.ts'
 
@@ -9,6 +10,23 @@ import { integer, type Known } from './step-arguments.ts'
 export interface Env extends Known {
   readonly schedule: Schedule
   readonly names: Names
+  /** The memories, instructions and types that a call passes to a function. */
+  readonly passed: ReadonlyMap<string, Passed>
+  /** Identifies the call of a function, and its callers; empty outside of functions. */
+  readonly path: string
+  /** The places of the calls, the innermost first. */
+  readonly calls: readonly Span[]
+}
+
+export type Passed =
+  | { readonly kind: 'memory'; readonly fields: object }
+  | { readonly kind: 'instr'; readonly instr: Instr }
+  | { readonly kind: 'type'; readonly name: string }
+
+/** Returns the type that a name in a function stands for; other names themselves. */
+export function typeNamed(name: string, { passed }: Env): string {
+  const type = passed.get(name)
+  return type?.kind === 'type' ? type.name : name
 }
 
 /** Returns the fields of a step, in the order of its text. */
@@ -29,7 +47,7 @@ function dataOf(v: Ast.StepValue, env: Env): unknown {
     case 'word':
       return v.means
     case 'instance':
-      return instanceOf(env.schedule.instrs.get(v.use.name.name)!, v.use, env)
+      return instructionOf(v.use, env)
     case 'list':
       return v.items.flatMap((x): readonly unknown[] =>
         x.kind === 'loop' ? env.names.loops(x.loop) : [dataOf(x, env)],
@@ -53,8 +71,17 @@ function nameOf(of: Ast.StepName, name: Ast.Ident, names: Names): string {
   }
 }
 
-function memoryOf(use: Ast.Instance, env: Env): object {
+/** Returns the instruction of a step or an argument. */
+export function instructionOf(use: Ast.Instance, env: Env): Instr {
+  const given = env.passed.get(use.name.name)
+  return given?.kind === 'instr' ? given.instr : instanceOf(env.schedule.instrs.get(use.name.name)!, use, env)
+}
+
+/** Returns the fields of a step for its memory. */
+export function memoryOf(use: Ast.Instance, env: Env): object {
   const { name } = use.name
+  const given = env.passed.get(name)
+  if (given?.kind === 'memory') return given.fields
   if (name === 'shared' || name === 'register') return { scope: name }
   const declared: Memory = instanceOf(env.schedule.memories.get(name)!, use, env)
   return { scope: declared.scope, memory: declared }
@@ -63,9 +90,17 @@ function memoryOf(use: Ast.Instance, env: Env): object {
 /** Returns the memory or instruction that a step names. Its arguments have been checked, except for integer values. */
 function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
   const args = use.args.map((e, k): Argument => {
-    const types = family.params[k]!.types
-    const type = types?.find((t) => e.kind === 'name' && e.name === t)
-    return type ?? integer(e, env)
+    const { name, types } = family.params[k]!
+    if (!types) return integer(e, env)
+    const given = e.kind === 'name' ? typeNamed(e.name, env) : ''
+    const type = types.find((t) => t === given)
+    if (type) return type
+    return fail({
+      code: 'schedule/argument',
+      message: `${name} of ${family.name} is a type, and cannot be ${given}`,
+      span: e.span,
+      expected: types.join(' or '),
+    })
   })
   return family.instantiate(args, use.span)
 }

@@ -1,5 +1,5 @@
 /** Parameters in the errors of steps: callers who set the parameters of a schedule may not know its text. */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Env } from './step-fields.ts'
 
@@ -20,15 +20,29 @@ export function parametersOf(step: Ast.Step, { values }: Pick<Env, 'values'>): r
   return told.map(([name, value]) => `${name} = ${value}`)
 }
 
-/** Returns the result of `work`, and adds the parameters to the messages of its errors. */
-export function withParameters<T>(where: (() => readonly string[]) | undefined, work: () => T): T {
+/** The place of a step in schedules, for its errors. */
+export interface Where {
+  /** Returns the parameters of the step's schedule, such as `t = 2`. */
+  readonly parameters: () => readonly string[]
+  /** The places of the calls of functions, the innermost first. */
+  readonly calls: readonly Span[]
+}
+
+/** Returns the result of `work`, and adds the parameters and the calls of functions to its errors. */
+export function withParameters<T>(where: Where | undefined, work: () => T): T {
   try {
     return work()
   } catch (e) {
-    const told = e instanceof SptError && where ? where() : []
-    if (!(e instanceof SptError) || told.length === 0) throw e
+    if (!(e instanceof SptError) || !where) throw e
+    const told = where.parameters()
+    const suffix = told.length > 0 ? `, where ${told.join(', ')}` : ''
+    const calls = where.calls.map((span) => ({ span, text: 'used here' }))
     const made = new SptError(
-      e.diagnostics.map((d) => ({ ...d, message: `${d.message}, where ${told.join(', ')}` })),
+      e.diagnostics.map((d) => ({
+        ...d,
+        message: `${d.message}${suffix}`,
+        ...(calls.length > 0 && { labels: [...(d.labels ?? []), ...calls] }),
+      })),
     )
     made.sources = e.sources
     throw made

@@ -1,0 +1,123 @@
+/** Uses of schedules and schedule functions: their declarations, and the kinds of their arguments. */
+
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { SCALAR_TYPES } from '../../ast/nodes/nodes.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import type { Report } from '../diagnostics.ts'
+import { ambiguity, checkArguments } from '../formats/format-uses.ts'
+import type { OfSteps, Resolve } from './resolve.ts'
+import type { ScheduleParam } from './schedule-params.ts'
+import type { Schedule } from './schedule-types.ts'
+
+const FORMS: Readonly<Record<Ast.ParamKind, string>> = {
+  size: 'an integer',
+  loop: 'a loop: NAME or NEST.NAME',
+  nest: 'the name of a loop nest',
+  buffer: 'the name of a buffer',
+  memory: '`shared`, `register` or a declared memory with its arguments',
+  instr: 'an instruction with its arguments',
+  type: SCALAR_TYPES.join(', '),
+}
+
+/** Returns an argument as a value of the parameter's kind; null for a type and after a reported error. */
+export function argumentValue(
+  e: Ast.UseArgument,
+  { name, kind }: Pick<ScheduleParam, 'name' | 'kind'>,
+  schedule: string,
+  kinds: ReadonlyMap<string, Ast.ParamKind>,
+  report: Report,
+): Ast.StepValue | null {
+  const value = valueIn(e, kind)
+  if (value) return value
+  const isType = e.kind === 'name' && (SCALAR_TYPES.some((t) => t === e.name) || kinds.get(e.name) === 'type')
+  if (kind === 'type' && isType) return null
+  return report.error({
+    code: 'check/argument-type',
+    message: `parameter ${name} of schedule ${schedule} is of kind ${kind}`,
+    span: e.span,
+    expected: FORMS[kind],
+  })
+}
+
+/** Returns an argument as a value of a kind; null for another kind of expression, and for types. */
+export function valueIn(e: Ast.UseArgument, kind: Ast.ParamKind): Ast.StepValue | null {
+  if (e.kind === 'group') return null
+  if (kind === 'size') return { kind: 'integer', value: e, operand: false }
+  if (kind === 'type') return null
+  if (kind === 'loop') {
+    const loop = loopIn(e)
+    return loop && { kind: 'loop', loop }
+  }
+  if (kind === 'nest' || kind === 'buffer')
+    return e.kind === 'name' ? { kind: 'name', of: kind, name: { name: e.name, span: e.span } } : null
+  const use = instanceIn(e)
+  return use && { kind: 'instance', of: kind, use }
+}
+
+/** Returns an argument as a loop; null for another expression. */
+export function loopIn(e: Ast.Expr): Ast.LoopRef | null {
+  if (e.kind === 'name') return { nest: null, name: { name: e.name, span: e.span }, span: e.span }
+  return e.kind === 'field' ? { nest: e.object, name: e.field, span: e.span } : null
+}
+
+function instanceIn(e: Ast.Expr): Ast.Instance | null {
+  if (e.kind === 'name') return { name: { name: e.name, span: e.span }, args: [], span: e.span }
+  return e.kind === 'call' ? { name: e.fn, args: e.args, span: e.span } : null
+}
+
+/** Returns the schedule of the kernel with this name, otherwise the function; null after a reported error. */
+export function findSchedule(
+  s: OfSteps,
+  step: Ast.UseStep,
+  r: Resolve,
+  path: readonly OfSteps[],
+): Schedule | null {
+  const { name, span } = step.schedule
+  const known = r.schedules
+  const decl = known?.get(name) ?? r.functions.get(name)
+  const several = r.ambiguous.get(name)
+  if (!decl && several) return r.report.error(ambiguity(step.schedule, several))
+  if (!decl)
+    return r.report.error({
+      code: 'check/unknown-schedule',
+      message:
+        s.kind === 'function'
+          ? `there is no schedule function ${name}`
+          : `kernel ${s.kernel.name} has no schedule ${name}`,
+      span,
+      lookup: { name, candidates: [...(known?.keys() ?? []), ...r.functions.keys()] },
+    })
+  if (decl.kind === 'choice')
+    return r.report.error({
+      code: 'check/choice-used',
+      message: `${name} is chosen when data are bound, and has no steps before`,
+      span,
+      expected: 'a schedule with steps',
+      hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? (r.table(decl)?.branches ?? []) : decl.branches).flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+    })
+  if (decl.kind === 'space')
+    return r.report.error({
+      code: 'check/space-used',
+      message: `${name} is a space, whose steps are not decided`,
+      span,
+      expected: 'a schedule with steps',
+      hint: `move \`use ${name}\` into a space`,
+    })
+  if (path.includes(decl))
+    return r.report.error({
+      code: 'check/schedule-cycle',
+      message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
+      span,
+      hint: 'remove this `use`, or another `use` of the cycle',
+    })
+  if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
+  const results = decl.kind === 'function' ? decl.results : []
+  if (step.results.length > 0 && step.results.length !== results.length)
+    return r.report.error({
+      code: 'check/arguments',
+      message: `schedule ${name} has ${quantity(results.length, 'result')}, and ${step.results.length} are named`,
+      span: step.span,
+      expected: results.length === 0 ? 'no `->`' : `-> (${results.map((n) => n.name).join(', ')})`,
+    })
+  return r.schedule(decl, path)
+}
