@@ -5,6 +5,7 @@
  *   npm run texts -- --base DIR [kernels/spmm.spt …]   compares with another built checkout instead of the table
  *   npm run texts -- --base DIR --show KERNEL.SCHEDULE TARGET   prints the differences of a text; without --base, the text
  *   npm run texts -- --nvcc [--to FOLDER]              compiles CUDA texts with nvcc (scripts/texts/nvcc.mjs)
+ * `--sample 4`, as in `.ci/run`, also compiles 4 of the CUDA texts that nvcc has not compiled. `--jobs`: processes.
  * Needs `dist/`, which the npm script builds.
  */
 import { spawnSync } from 'node:child_process'
@@ -13,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { emitAll } from './texts/emit-all.mjs'
-import { compileTexts, uncompiled } from './texts/nvcc.mjs'
+import { compileSample, compileTexts, uncompiled } from './texts/nvcc.mjs'
 import { differences, readTable, TABLE, writeTable } from './texts/table.mjs'
 
 const { values, positionals } = parseArgs({
@@ -24,6 +25,7 @@ const { values, positionals } = parseArgs({
     show: { type: 'boolean' },
     nvcc: { type: 'boolean' },
     to: { type: 'string' },
+    sample: { type: 'string' },
     all: { type: 'boolean' },
     jobs: { type: 'string' },
   },
@@ -70,7 +72,7 @@ async function compare() {
   const files = positionals.map((f) => relative('.', f))
   const isCompared = ({ key }) => files.length === 0 || files.includes(`kernels/${key.split(' ')[0]}`)
   const chosen = (root) => kernelFiles(root).filter((f) => files.length === 0 || files.includes(f))
-  const after = byKey(await emitAll(chosen(), { jobs }))
+  const after = byKey(await emitAll(chosen(), { jobs, ...(values.sample ? { wanted: ['cuda'] } : {}) }))
   const stored = existsSync(TABLE) ? readTable() : { codes: new Map(), rows: new Map(), repeated: new Set() }
   const base = values.base
     ? byKey(await emitAll(chosen(values.base), { root: values.base, jobs }))
@@ -83,6 +85,11 @@ async function compare() {
     `${after.size - rejected} texts, and ${rejected} rejected${lines.length > 0 ? '' : ': as stored'}`,
   )
   console.log(uncompiled([...after.values()]))
+  if (
+    values.sample &&
+    !(await compileSample([...after.values()], Number(values.sample), process.env.SPT_SEED))
+  )
+    process.exitCode = 1
   if (values.record) {
     const others = [...stored.rows.values()].filter((r) => !isCompared(r))
     return writeTable(byKey([...others, ...after.values()]), stored.codes)
@@ -95,5 +102,5 @@ async function compare() {
 }
 
 if (values.show) await show(positionals)
-else if (values.nvcc) await compileTexts(await emitAll(kernelFiles(), { wanted: 'all', jobs }), values.to)
+else if (values.nvcc) await compileTexts(await emitAll(kernelFiles(), { wanted: ['cuda'], jobs }), values.to)
 else await compare()

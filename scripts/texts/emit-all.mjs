@@ -13,7 +13,7 @@ const FLAGS = [
 
 /**
  * Rows of all files, in no particular order.
- * @param options - `root`: a built checkout; `wanted`: keys `KERNEL.SCHEDULE TARGET` whose text is returned, or 'all'
+ * @param options - `root`: a built checkout; `wanted`: `KERNEL.SCHEDULE TARGET`, or `TARGET`, of texts that are returned
  */
 export async function emitAll(files, { root = '.', wanted, jobs = availableParallelism() } = {}) {
   const queue = [...files]

@@ -63,7 +63,7 @@ function orRejection(compute) {
   }
 }
 
-/** Rows `{ key, hash, lines, passes, text }` or `{ key, rejected }`; `text` only for those keys that `wanted` names. */
+/** Rows `{ key, hash, lines, passes, text }` or `{ key, rejected }`; `text` only where the key ends with one of `wanted`. */
 async function rowsOf(file, wanted) {
   const program = await load(join(root, file))
   const rows = []
@@ -77,7 +77,7 @@ async function rowsOf(file, wanted) {
           ? scheduled
           : orRejection(() => emitted(scheduled, target))
         const key = `${file.replace(/^kernels\//, '')} ${schedule ? `${name}.${schedule}` : name} ${target}`
-        const isWanted = wanted === 'all' || wanted?.some((w) => key.endsWith(` ${w}`))
+        const isWanted = wanted?.some((w) => key.endsWith(` ${w}`))
         rows.push({ key, ...row, ...(isWanted ? { text } : {}) })
       }
     }

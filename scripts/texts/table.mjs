@@ -57,6 +57,7 @@ function abbreviations(name) {
   return [first(1), words[0].slice(0, 2) + first(1).slice(1), first(2), first(3), name]
 }
 
+const FIELDS = ['rejected', 'hash', 'lines', 'passes']
 const spread = (before, after) => (before === after ? `${after}` : `${before} -> ${after}`)
 
 /** What differs between two maps of rows, as lines to print; none if nothing does. */
@@ -77,7 +78,7 @@ export function differences(before, after) {
     if (!was || !now) {
       count(sums, target, was ? 'gone' : 'new')
       out.push(`${was ? 'gone   ' : 'new    '} ${key}: ${described(was ?? now)}`)
-    } else if (JSON.stringify(was) !== JSON.stringify(now)) {
+    } else if (FIELDS.some((f) => `${was[f]}` !== `${now[f]}`)) {
       count(sums, target, was.hash === now.hash && !was.rejected ? 'passes only' : 'changed')
       out.push(`changed ${key}: ${change(was, now)}`)
     }
