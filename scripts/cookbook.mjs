@@ -14,12 +14,22 @@ const sources = readdirSync('kernels')
 /** By kernel: the file, the text of its declaration, the names of its sizes, axes and buffers. */
 export const kernels = new Map(
   sources.flatMap(({ file, text }) =>
-    [...text.matchAll(/^kernel (\w+)\(([^)]*)\) \{\n[\s\S]*?^\}\n/gm)].map(([declaration, name, list]) => [
-      name,
-      { file, declaration, params: [...list.matchAll(/(\w+):/g)].map((m) => m[1]), ...shapesOf(declaration) },
-    ]),
+    [...text.matchAll(/^kernel (\w+)(?:<(\w+): ([\w ]+)>)?\(([^)]*)\) \{\n[\s\S]*?^\}\n/gm)].flatMap(
+      ([declaration, name, param, types = 'f32', list]) =>
+        types.split(' or ').map((type) => {
+          const params = [...list.matchAll(/(\w+):/g)].map((m) => m[1])
+          const typed = param ? declaration.replaceAll(`: ${param}[`, `: ${type}[`) : declaration
+          return [
+            type === 'f32' ? name : `${name}<${type}>`,
+            { file, declaration, params, ...shapesOf(typed) },
+          ]
+        }),
+    ),
   ),
 )
+
+/** The name of a page: `gemm_f16` for `gemm<f16>`. */
+export const fileNameOf = (kernel) => kernel.replace('<', '_').replace('>', '')
 
 /** The rows of all kernels, each with the group of its operator. */
 export const rows = new Map()
@@ -55,11 +65,15 @@ function shapesOf(declaration) {
 }
 
 /** The names and parameters of a kernel's schedules, with the file. */
-const schedulesOf = (kernel) =>
-  sources.flatMap(({ file, text }) =>
+const schedulesOf = (kernel) => {
+  const [name, type = 'f32'] = kernel.split(/[<>]/)
+  const { file: own } = kernels.get(kernel)
+  const files = sources.filter(({ file, text }) => file === own || text.includes(`"./${own}"`))
+  const pattern = `${name}(?:<(?:\\w+ or )*${type}(?: or \\w+)*>)?`
+  return files.flatMap(({ file, text }) =>
     [
       ...text.matchAll(
-        new RegExp(`^schedule ${kernel}\\.(\\w+)(\\([^{"]*?\\))?(?: choose)? (?:\\{|from ")`, 'gm'),
+        new RegExp(`^schedule ${pattern}\\.(\\w+)(\\([^{"]*?\\))?(?: choose)? (?:\\{|from ")`, 'gm'),
       ),
     ].map(([, name, params = '']) => ({
       file,
@@ -67,6 +81,7 @@ const schedulesOf = (kernel) =>
       params: params.replace(/\s+/g, ' ').replace(/\( | \)/g, (c) => c.trim()),
     })),
   )
+}
 
 /** The command of a row, without `spt`. */
 export const commandOf = (kernel) => {
@@ -111,7 +126,7 @@ ${row.printed}
     ([name, text]) => `\`\`\`text file=${name}\n${text}\`\`\`\n`,
   )
   return `${files.join('')}\`\`\`sh
-npx spt ${commandOf(kernel)}
+npx spt ${commandOf(kernel).replace(/\w+<\w+>/, "'$&'")}
 \`\`\`
 
 Inputs that you do not bind get random values, and sparse inputs also get random positions of their nonzeros. To use your own
@@ -199,7 +214,7 @@ const indexOf = (to) => {
         .filter(([, row]) => row.group === name)
         .map(
           ([kernel, row]) =>
-            `- [${row.operator}](${to}${kernel}.md): \`${kernel}\` in \`${kernels.get(kernel).file}\``,
+            `- [${row.operator}](${to}${fileNameOf(kernel)}.md): \`${kernel}\` in \`${kernels.get(kernel).file}\``,
         )
       return `## ${name}\n${lines.join('\n')}\n`
     })
@@ -209,7 +224,7 @@ const indexOf = (to) => {
 /** The pages by path. */
 export const cookbookPages = () =>
   new Map([
-    ...[...rows.keys()].map((kernel) => [`docs/cookbook/${kernel}.md`, pageOf(kernel)]),
+    ...[...rows.keys()].map((kernel) => [`docs/cookbook/${fileNameOf(kernel)}.md`, pageOf(kernel)]),
     [
       'docs/cookbook/index.md',
       `# Cookbook: the operators of \`kernels/\`

@@ -43,7 +43,7 @@ const kernelFiles = (root = '.') =>
 /** Prints a text, or its differences to that of another checkout. */
 async function show([name = '', target = '']) {
   const wanted = [`${name} ${target}`]
-  const declares = new RegExp(`^kernel ${name.split('.')[0]}\\b`, 'm')
+  const declares = new RegExp(`^kernel ${name.split(/[.<]/)[0]}\\b`, 'm')
   const textIn = async (root) => {
     const files = kernelFiles(root).filter((f) => declares.test(readFileSync(join(root, f), 'utf8')))
     const rows = await emitAll(files, { root, wanted, jobs })

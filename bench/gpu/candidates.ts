@@ -29,7 +29,7 @@ export interface Field {
 export function parseCandidate(text: string, values: Readonly<Record<string, number>> = {}): Candidate {
   const filled = text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole))
   const match =
-    /^\s*([^:]+\.spt)(?::(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)?\s*(?:\(\s*(\d+(?:\s*,\s*\d+)*)?\s*\))?)?\s*$/.exec(
+    /^\s*([^:]+\.spt)(?::(?:([A-Za-z_]\w*(?:<[\w, ]+>)?)\.)?([A-Za-z_]\w*)?\s*(?:\(\s*(\d+(?:\s*,\s*\d+)*)?\s*\))?)?\s*$/.exec(
       filled,
     )
   if (!match) throw new Error(`'${text}' is not of the form FILE.spt:kernel.schedule(1, 2)`)
@@ -79,7 +79,8 @@ export function fieldOf(
 }
 
 /** `spmm_long` takes the place of `spmm`: kernels go by the first word of their names. */
-const sameUse = (a: Candidate, b: Candidate): boolean => a.kernel.split('_')[0] === b.kernel.split('_')[0]
+const sameUse = (a: Candidate, b: Candidate): boolean =>
+  a.kernel.split(/[_<]/)[0] === b.kernel.split(/[_<]/)[0]
 
 /** The fields in which a candidate may take the place of the usual ones. */
 export const fieldsFor = (c: Candidate): readonly string[] =>

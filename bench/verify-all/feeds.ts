@@ -202,8 +202,8 @@ const tripleKernels: Readonly<Record<string, (t: Triples) => Feed>> = {
   rgcn_transform: relational('A', (_, t) => Math.min(16, root(t.tensor.shape[0]! * t.tensor.shape[1]!))),
   rgcn_aggregate: relational('A', (n) => Math.min(16, root(n))),
   gather_gemm_scatter: channeled,
-  gather_gemm_scatter_f16: channeled,
-  gather_gemm_scatter_bf16: channeled,
+  'gather_gemm_scatter<f16>': channeled,
+  'gather_gemm_scatter<bf16>': channeled,
   mttkrp: (t) => feed(t.name, elements(t) * width(elements(t)), { A: fibres(t) }, { d: width(elements(t)) }),
   ttm: (t) => feed(t.name, elements(t) * width(elements(t)), { A: fibres(t) }, { d: width(elements(t)) }),
 }
@@ -265,7 +265,7 @@ const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, numb
     { m: 128, n: 128, k: 128, alpha: 2 },
     { m: 131, n: 67, k: 200, alpha: -1 },
   ],
-  gemm_f16: [
+  'gemm<f16>': [
     { m: 128, n: 256, k: 192 },
     { m: 131, n: 67, k: 100 },
   ],

@@ -137,7 +137,7 @@ export const dynamicAndDense = {
     run: `${SQUARE} --size alpha=1`,
     page: ['dense-gemm', 'Dense GEMM'],
   },
-  gemm_f16: {
+  'gemm<f16>': {
     operator: 'Dense GEMM on tensor cores, f16',
     formula: 'C[i, j] = Σ_p A[i, p] · B[p, j], summed in f32',
     torch: 'C = A @ B',
@@ -145,7 +145,7 @@ export const dynamicAndDense = {
     measured: ['dense GEMM, f16'],
     page: ['dense-gemm', 'Dense GEMM'],
   },
-  gemm_bf16: {
+  'gemm<bf16>': {
     operator: 'Dense GEMM on tensor cores, bf16',
     formula: 'C[i, j] = Σ_p A[i, p] · B[p, j], summed in f32',
     torch: 'C = A @ B',

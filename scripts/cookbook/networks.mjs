@@ -100,14 +100,14 @@ export const networks = {
     measured: ['RGCN layer', 'sparse convolution'],
     page: ['gathered-tiles', 'RGCN and sparse convolution'],
   },
-  gather_gemm_scatter_f16: {
+  'gather_gemm_scatter<f16>': {
     operator: 'Gather, GEMM, scatter in f16',
     formula: 'Y[i, o] = Σ_g Σ_j Σ_c A[g, i, j] · X[j, c] · W[g, c, o], summed in f32',
     torch: GROUPS,
     run: GGS,
     measured: ['RGCN layer'],
   },
-  gather_gemm_scatter_bf16: {
+  'gather_gemm_scatter<bf16>': {
     operator: 'Gather, GEMM, scatter in bf16',
     formula: 'Y[i, o] = Σ_g Σ_j Σ_c A[g, i, j] · X[j, c] · W[g, c, o], summed in f32',
     torch: GROUPS,

@@ -60,7 +60,7 @@ const CASES: readonly Case[] = [
     kernel: 'block_spmm_f16',
     inputs: { tensors: { A: short, B: integers(300 * 20, 3) }, params: { d: 20 } },
   },
-  { kernel: 'gemm_f16', inputs: { params: { m: 64, n: 64, k: 32 }, seed: 1 } },
+  { kernel: 'gemm<f16>', inputs: { params: { m: 64, n: 64, k: 32 }, seed: 1 } },
 ]
 const NAMES = [...new Set(CASES.map((c) => c.kernel))]
 const casesOf = (name: string) => CASES.filter((c) => c.kernel === name)
@@ -68,7 +68,7 @@ const casesOf = (name: string) => CASES.filter((c) => c.kernel === name)
 const FILES: Readonly<Record<string, string>> = {
   block_sddmm_f16: 'sddmm-block',
   block_spmm_f16: 'block-sparse-f16',
-  gemm_f16: 'gemm-f16',
+  'gemm<f16>': 'gemm-f16',
 }
 const fileOf = (name: string): string => `kernels/${FILES[name] ?? name}.spt`
 const kernelOf = async (name: string): Promise<Kernel> =>
@@ -198,7 +198,7 @@ test('the longest block rows share an SM with the shortest if all are resident',
 })
 
 test('matrix units are used if the device has the product', async () => {
-  const open = (await load(fileOf('gemm_f16'))).kernel('gemm_f16')
+  const open = (await load(fileOf('gemm<f16>'))).kernel('gemm<f16>')
   const product = 'subgroup_matrix(16, 16, 16, f16, f32)'
   const chosen = async (k: number, ...features: string[]) =>
     (await open.choose('webgpu', { params: { m: 128, n: 64, k }, features })).selection.text

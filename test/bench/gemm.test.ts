@@ -10,8 +10,8 @@ const SHAPE = [6, 5, 40] as const
 const SCHEDULES = [
   'gemm.spt:gemm.auto',
   'gemm-tf32.spt:gemm_tf32.auto',
-  'gemm-f16.spt:gemm_f16.auto',
-  'gemm-f16.spt:gemm_bf16.auto',
+  'gemm-f16.spt:gemm<f16>.auto',
+  'gemm-f16.spt:gemm<bf16>.auto',
 ]
 
 const cases = (schedules: readonly string[], factor = 1): Promise<readonly Case[]> =>

@@ -235,8 +235,8 @@ describe('suites', () => {
   const GATHERED = 'gather-gemm-scatter.spt:gather_gemm_scatter'
   const SCHEDULES: Readonly<Record<string, readonly string[]>> = {
     f32: ['auto', 'gpu(8,8,4)'].map((s) => `${GATHERED}.${s}`),
-    f16: ['auto', 'gpu(8,8,4)'].map((s) => `gather-gemm-scatter-f16.spt:gather_gemm_scatter_f16.${s}`),
-    bf16: ['gather-gemm-scatter-f16.spt:gather_gemm_scatter_bf16.auto'],
+    f16: ['auto', 'gpu(8,8,4)'].map((s) => `gather-gemm-scatter.spt:gather_gemm_scatter<f16>.${s}`),
+    bf16: ['gather-gemm-scatter.spt:gather_gemm_scatter<bf16>.auto'],
     experts: ['auto', 'gpu(8,8,4)'].map((s) => `mixture-of-experts.spt:experts_f16.${s}`),
   }
   const all = GROUPED.flatMap((g) =>

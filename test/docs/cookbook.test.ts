@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fc, test as prop } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { commandOf, cookbookPages, kernels, rows } from '../../scripts/cookbook.mjs'
+import { commandOf, cookbookPages, fileNameOf, kernels, rows } from '../../scripts/cookbook.mjs'
 import { spt } from '../cli/support.ts'
 import { executes, pagesIn, read } from './site.ts'
 
@@ -28,7 +28,9 @@ test.each(commands)('the options of %s name its sizes, axes, buffers and schedul
   expect(named('size').filter((name) => !params.includes(name))).toEqual([])
   const bindable = [...axes.keys(), ...buffers.map((b: { name: string }) => b.name)]
   expect(named('bind').filter((name) => !bindable.includes(name))).toEqual([])
-  const schedules = [...read(`docs/cookbook/${kernel}.md`).matchAll(/^(?:- |\| )`(\w+)/gm)].map((m) => m[1])
+  const schedules = [...read(`docs/cookbook/${fileNameOf(kernel)}.md`).matchAll(/^(?:- |\| )`(\w+)/gm)].map(
+    (m) => m[1],
+  )
   expect(schedules).toContain(row.gpu ?? 'auto')
 })
 

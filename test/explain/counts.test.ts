@@ -171,7 +171,7 @@ test('a dense product by hand: tiles divide the traffic of global memory', () =>
 
 test('shared memory equals that of the generated code: arrays with disjoint lifetimes share storage on CUDA', async () => {
   const gemm = await load('kernels/gemm-f16.spt')
-  const c = gemm.kernel('gemm_f16').schedule('bulk', 256).parallel().compilation
+  const c = gemm.kernel('gemm<f16>').schedule('bulk', 256).parallel().compilation
   const bound = bindInputs(c.kernel, { params: { m: 128, n: 256, k: 64 }, seed: 1 })
   const [entry] = c.texts('cuda').flatMap((t) => t.entries)
   const on = (kind: 'cuda' | 'webgpu') => explainModel(c, bound, kind).launches.map((l) => l.sharedBytes)
@@ -220,7 +220,7 @@ test('matrix units with f32 operands are counted separately', async () => {
 })
 
 test('instructions count as declared', async () => {
-  const c = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16').schedule('mma').compilation
+  const c = (await load('kernels/gemm-f16.spt')).kernel('gemm<f16>').schedule('mma').compilation
   const [m, n, k] = [256, 128, 64]
   const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })
   const [launch] = explainModel(c, bound, 'cuda').launches

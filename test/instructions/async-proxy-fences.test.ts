@@ -9,8 +9,8 @@ import { at, reduce, store } from '../../src/schedule/examples/build.ts'
 import { refusal } from '../support/refusal.ts'
 
 test.each([
-  ['gemm-f16', 'gemm_f16', 'wgmma'],
-  ['gemm-f16', 'gemm_bf16', 'wgmma'],
+  ['gemm-f16', 'gemm<f16>', 'wgmma'],
+  ['gemm-f16', 'gemm<bf16>', 'wgmma'],
 ])('%s: %s.%s without the fence is rejected', async (file, kernel, schedule) => {
   const program = await load(new URL(`../../kernels/${file}.spt`, import.meta.url).pathname)
   const k = program.kernel(kernel)
@@ -23,7 +23,7 @@ test.each([
 
 test('statements that fill shared memory are rejected', async () => {
   const program = await load(new URL('../../kernels/gemm-f16.spt', import.meta.url).pathname)
-  const { loops } = program.kernel('gemm_f16').schedule('wgmma').compilation
+  const { loops } = program.kernel('gemm<f16>').schedule('wgmma').compilation
   const buffers = new Map(loops.buffers.map((b) => [b.name, b]))
   walkStmts(loops.body, (s) => {
     if (s.kind === 'alloc') buffers.set(s.buffer.name, s.buffer)

@@ -135,7 +135,7 @@ describe('subgroup matrices', () => {
   })
 
   test('a product', async () => {
-    const kernel = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16').schedule('subgroup')
+    const kernel = (await load('kernels/gemm-f16.spt')).kernel('gemm<f16>').schedule('subgroup')
     const [m, n, k] = [64, 128, 32]
     const A = Array.from({ length: m * k }, (_, e) => (e % 7) - 3)
     const B = Array.from({ length: k * n }, (_, e) => (e % 5) - 2)
@@ -158,7 +158,7 @@ describe('subgroup matrices', () => {
 
   test('is rejected on devices without them', async () => {
     const device = await devices.webgpu()
-    const kernel = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16').schedule('subgroup')
+    const kernel = (await load('kernels/gemm-f16.spt')).kernel('gemm<f16>').schedule('subgroup')
     if (!device.features.has('chromium_experimental_subgroup_matrix'))
       await expect(kernel.compile(device)).rejects.toThrow(/device\/no-instruction/)
     await device.dispose()

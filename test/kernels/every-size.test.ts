@@ -49,11 +49,12 @@ interface Open {
 async function kernelsOf(file: string): Promise<readonly Open[]> {
   const path = `kernels/${file}`
   const source = readFileSync(path, 'utf8')
-  const names = [...source.matchAll(/^schedule (\w+)\.auto\b/gm)].map((m) => m[1]!)
-  if (names.length === 0) return []
+  const own = [...source.matchAll(/^schedule (\w+)(?:<[^>]*>)?\.auto\b/gm)].map((m) => m[1]!)
+  if (own.length === 0) return []
   const { choices } = elaborate(await loadProgram(path, async (p) => readFileSync(p, 'utf8')))
   const program = await load(path)
-  return names
+  return program.kernels
+    .filter((name) => own.includes(name.replace(/<.*/, '')) && choices.get(name)?.has('auto'))
     .map((name) => ({ kernel: program.kernel(name), choice: choices.get(name)!.get('auto')! }))
     .filter(({ kernel }) => !NO_PRODUCT.has(kernel.name) && isForTensorCores(kernel))
 }
@@ -117,7 +118,7 @@ const opened = (await Promise.all(files.map(kernelsOf))).flat()
 
 test('the dense and block-sparse products are among the kernels', () => {
   const names = opened.map((o) => o.kernel.name)
-  expect(names).toEqual(expect.arrayContaining(['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16']))
+  expect(names).toEqual(expect.arrayContaining(['gemm<f16>', 'gemm<bf16>', 'gemm_tf32', 'block_spmm_f16']))
 })
 
 /** Half of them for each seed: printing takes a quarter of a second. */
@@ -193,7 +194,7 @@ test.each(Object.entries(SCALAR))('%s avoids scalar schedules', async (name, [fi
 })
 
 test('Ampere schedules accept every size', () => {
-  for (const name of ['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16'])
+  for (const name of ['gemm<f16>', 'gemm<bf16>', 'gemm_tf32', 'block_spmm_f16'])
     for (const of of IN_TURN) {
       const open = opened.find((o) => o.kernel.name === name)!
       for (const text of chosen(open, of, 8, 1))

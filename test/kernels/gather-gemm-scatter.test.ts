@@ -7,8 +7,8 @@ import { integers } from '../support/kernels.ts'
 
 const KERNELS = [
   ['gather-gemm-scatter', 'gather_gemm_scatter'],
-  ['gather-gemm-scatter-f16', 'gather_gemm_scatter_f16'],
-  ['gather-gemm-scatter-f16', 'gather_gemm_scatter_bf16'],
+  ['gather-gemm-scatter', 'gather_gemm_scatter<f16>'],
+  ['gather-gemm-scatter', 'gather_gemm_scatter<bf16>'],
 ] as const
 
 const SCHEDULES = {

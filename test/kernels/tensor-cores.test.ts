@@ -15,10 +15,10 @@ kernelSuite({
   file: 'kernels/gemm-f16.spt',
   onlyCuda: ['mma', 'wgmma', 'bulk', 'multicast', 'persistent'],
   alsoWith: [
-    ['gemm_f16', 'wgmma', 256, 128, 4],
-    ['gemm_f16', 'bulk', 256],
-    ['gemm_f16', 'bulk', 64],
-    ['gemm_f16', 'persistent', 7, 128, 64, 4],
+    ['gemm<f16>', 'wgmma', 256, 128, 4],
+    ['gemm<f16>', 'bulk', 256],
+    ['gemm<f16>', 'bulk', 64],
+    ['gemm<f16>', 'persistent', 7, 128, 64, 4],
   ],
   onlyWgsl: ['subgroup'],
   cases: () =>
@@ -393,7 +393,7 @@ test.each(sample(SAMPLED, 3))(
 test.each(sample([1, 4, 6, 9], 2))(
   'a persistent GEMM by %i blocks, interpreted after each step',
   async (grid) => {
-    const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
+    const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm<f16>')
     const [m, n, k] = [128, 192, 128]
     const [A, B] = [integers(m * k, 1), integers(k * n, 2)]
     const C = interpreted(gemm.schedule('persistent', grid, 64, 64, 3), {

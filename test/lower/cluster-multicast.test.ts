@@ -6,7 +6,7 @@ import { refusal } from '../support/refusal.ts'
 const GEMM = new URL('../../kernels/gemm-f16.spt', import.meta.url).pathname
 
 test('one block of a cluster loads the tile for all blocks, and the launch has a cluster size', async () => {
-  const kernel = (await load(GEMM)).kernel('gemm_f16').schedule('multicast')
+  const kernel = (await load(GEMM)).kernel('gemm<f16>').schedule('multicast')
   const [module] = kernel.emit('cuda')
   expect(module!.entries.map((e) => e.cluster)).toEqual([[2, 1, 1]])
   const copies = module!.text.split('\n').filter((l) => l.includes('cp.async.bulk.tensor'))

@@ -209,9 +209,9 @@ test.each(sample(CUT, 6))(
   },
 )
 
-const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
+const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm<f16>')
 
-test('bulk of gemm_f16 computes partial tiles', () => {
+test('bulk of gemm<f16> computes partial tiles', () => {
   const k = gemm.schedule('bulk', 64, 64, 3, 1, 8, 8)
   for (const [m, n, deep] of [
     [3, 8, 8],

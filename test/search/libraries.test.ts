@@ -44,8 +44,8 @@ test('packaged kernels are recognised under any name', async () => {
   expect(await of('spmv', 'spmv')).toEqual(['sparse_times_vector'])
   expect(await of('sddmm', 'sddmm_pattern')).toEqual(['products_at_entries'])
   expect(await of('gemm', 'gemm')).toEqual(['dense_times_dense_scaled'])
-  expect(await of('gemm-f16', 'gemm_f16')).toEqual(['dense_times_dense_f16'])
-  expect(await of('gemm-f16', 'gemm_bf16')).toEqual(['dense_times_dense_bf16'])
+  expect(await of('gemm-f16', 'gemm<f16>')).toEqual(['dense_times_dense_f16'])
+  expect(await of('gemm-f16', 'gemm<bf16>')).toEqual(['dense_times_dense_bf16'])
   for (const [file, kernel] of [
     ['spmm', 'spmm_max'],
     ['spmm', 'spmm_mean'],
