@@ -46,3 +46,6 @@ export const mayNameAxisArray = (name: string): boolean =>
 /** Matches the name with or without the numeric suffix that distinguishes it from a reserved name. */
 const isNumbered = (name: string, test: (name: string) => boolean): boolean =>
   test(name) || test(name.replace(/_\d+$/, ''))
+
+/** Returns the name of a kernel in generated code and printed stages: `scale_f16` for `scale<f16>`. */
+export const kernelIdentifier = (name: string): string => name.replace('>', '').replace(/\W+/g, '_')

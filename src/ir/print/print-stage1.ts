@@ -4,6 +4,7 @@
  */
 import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, hasIndices, hasWidth, operandsOfAxis } from '../coordinates/axis.ts'
+import { kernelIdentifier } from '../coordinates/derived-names.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from '../coordinates/stage1.ts'
 import { declaredMonoids } from '../coordinates/stage1-tree.ts'
 import type { Expr } from '../expressions/expr.ts'
@@ -116,7 +117,7 @@ export function print1(kernel: Kernel1): string {
   const params = kernel.params.map((p) => `${p.name}: ${p.kind === 'size' ? 'size' : p.dtype}`).join(', ')
   const monoids = [...declaredMonoids(kernel.body).values()].map((m) => `${printMonoid(m)}\n\n`)
   return [
-    `${monoids.join('')}kernel ${kernel.name}(${params}) {`,
+    `${monoids.join('')}kernel ${kernelIdentifier(kernel.name)}(${params}) {`,
     ...kernel.axes.map((a) => `  ${printAxis(a)}`),
     ...kernel.buffers.map((b) => `  ${printBuffer1(b)}`),
     printBody1(kernel.body, '  '),

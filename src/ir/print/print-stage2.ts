@@ -1,5 +1,6 @@
 /** Stage II as text, as printed by `spt show --stage 2` and in rejections of schedule steps. */
 import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
+import { kernelIdentifier } from '../coordinates/derived-names.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { CallPiece } from '../instructions/instr-call.ts'
 import type { Buffer, For, Kernel2, LoopMode, Stmt } from '../statements/loops.ts'
@@ -175,7 +176,10 @@ export function printBody(body: readonly Stmt[], options: Pick<PrintOptions, 'ma
 export function print2(kernel: Kernel2, options: PrintOptions = {}): string {
   if (options.bodyOnly) return printBody(kernel.body, options)
   const params = kernel.params.map((p) => `${p.name}: ${p.kind === 'size' ? 'size' : p.dtype}`).join(', ')
-  const out = [`kernel ${kernel.name}(${params})`, ...kernel.buffers.map((b) => `  ${printBuffer(b)}`)]
+  const out = [
+    `kernel ${kernelIdentifier(kernel.name)}(${params})`,
+    ...kernel.buffers.map((b) => `  ${printBuffer(b)}`),
+  ]
   printStatements(kernel.body, '', out, new Set(options.mark ?? []))
   return out.join('\n')
 }

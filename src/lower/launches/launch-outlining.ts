@@ -5,6 +5,7 @@
 
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { fail, InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { kernelIdentifier } from '../../ir/coordinates/derived-names.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
   all,
@@ -40,7 +41,7 @@ export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanSt
   const parallel = isParallel(kernel.body)
   const indptr = offsetsIn(kernel.buffers)
   for (const s of kernel.body) {
-    const name = `${identifierOf(kernel.name)}_${steps.length}`
+    const name = `${kernelIdentifier(kernel.name)}_${steps.length}`
     if (s.kind === 'fill') {
       if (isZero(s.value)) steps.push({ kind: 'clear', buffer: s.buffer })
       else steps.push(launchOf([fillNest(s, kernel, names, parallel)], name, indptr, warp, names))
@@ -48,9 +49,6 @@ export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanSt
   }
   return steps
 }
-
-/** Returns the name of a kernel in the target's language: `scale_f16` for `scale<f16>`. */
-const identifierOf = (name: string): string => name.replace('>', '').replace(/\W+/g, '_')
 
 const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
 
