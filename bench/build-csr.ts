@@ -7,7 +7,7 @@
 import type { StoredAxis } from '../src/ir/coordinates/axis.ts'
 import { int } from '../src/ir/expressions/expr.ts'
 import { buildStorage } from '../src/storage/build-storage.ts'
-import { scatterValues } from '../src/storage/entries/scatter-values.ts'
+import { scatterValues } from '../src/storage/entries/locate.ts'
 import { count, median, option, table, writeJson } from './support.ts'
 
 export interface BuildFigure {

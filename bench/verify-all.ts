@@ -20,7 +20,7 @@ import { type Device, devices, type Kernel, load, type SptProgram } from '../src
 import type { RefOutputs } from '../src/reference/index.ts'
 import type { Bound } from '../src/run/bind/index.ts'
 import { expectedOf } from '../src/run/bind/results/reference-inputs.ts'
-import { precisionOf } from '../src/run/verify/instruction-precision.ts'
+import { precisionOf } from '../src/run/verify/summation-order.ts'
 import { verifyAgainst } from '../src/run/verify/verify.ts'
 import { readData } from './verify-all/data.ts'
 import { type Feed, feedsOf } from './verify-all/feeds.ts'

@@ -29,7 +29,7 @@ import {
   type WriteOptions,
   writeTensor as writeFileTensor,
 } from './io/index.ts'
-import { packagedFormatsNamed } from './io/package/package-formats.ts'
+import { packagedFormatsNamed } from './io/package/package.ts'
 import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/package/program-text.ts'
 import { programTrees } from './io/package/program-trees.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'

@@ -19,10 +19,10 @@ export type { AxesOptions } from './notebook/chart/layers.ts'
 export { CellOutput, display, type MimeBundle } from './notebook/display.ts'
 export { Figure, picture } from './notebook/figure.ts'
 export { comparison, parts, storage } from './notebook/formats.ts'
-export type { Language } from './notebook/highlight.ts'
 export { type TuneReportOptions, tuneReport } from './notebook/report/index.ts'
 export { best, type ConvergenceOptions, convergence, outcomes, predictions } from './notebook/studies.ts'
 export { type Row, type TableOptions, table } from './notebook/table.ts'
+export type { Language } from './notebook/texts.ts'
 export { code, generatedCode, stage, steps, type TextOptions } from './notebook/texts.ts'
 export {
   importance,

@@ -1,6 +1,11 @@
 /** sparsetile/prune: weights of layers → masks in a pattern. */
-export { keptElements } from './prune/kept-elements.ts'
-export { type KeptMasks, type LayerValues, layersFromValues, unionMasks } from './prune/layers.ts'
+export {
+  type KeptMasks,
+  keptElements,
+  type LayerValues,
+  layersFromValues,
+  unionMasks,
+} from './prune/layers.ts'
 export type { PruneOptions, PruneSettings, SparsityLimits } from './prune/options.ts'
 export { type BlockWiseOptions, blockWise } from './prune/patterns/block-wise.ts'
 export { elementWise } from './prune/patterns/element-wise.ts'

@@ -23,16 +23,15 @@ export type {
   SearchOptions,
   SearchProgress,
 } from './search/loop/search-options.ts'
-export { deviceKey } from './search/measuring/device-key.ts'
-export { type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
+export { deviceKey, type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'
+export { prepareReference } from './search/measuring/drift.ts'
 export {
   type Measurable,
   type MeasureRoundsOptions,
   measureRounds,
 } from './search/measuring/measure-rounds.ts'
 export { summarizeSamples } from './search/measuring/median-interval.ts'
-export { prepareReference } from './search/measuring/reference-kernel.ts'
 export type { ExitReason, RoundsResult } from './search/measuring/rounds.ts'
 export {
   costModel,
@@ -71,5 +70,5 @@ export {
   tune,
 } from './search/tune/index.ts'
 export type { LibraryTrial, LibraryTrials } from './search/tune/libraries.ts'
-export type { TuneSubject } from './search/tune/subject.ts'
+export type { TuneSubject } from './search/tune/tune-options.ts'
 export type * from './search/types.ts'

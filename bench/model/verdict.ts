@@ -1,5 +1,5 @@
 /** How good choices are: the best time of a case over the time of what was chosen, over cases. */
-import { rankCorrelation } from '../../src/search/statistics/rank-correlation.ts'
+import { rankCorrelation } from '../../src/search/statistics/importance.ts'
 import { geometricMean } from '../gpu/statistics.ts'
 
 export interface Choice {

@@ -1,7 +1,8 @@
 /** Collects the buffers and parameters of each launch of a plan: the arguments of its entry. */
-
 import type { Expr } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
+import type { CallPiece } from '../ir/instructions/instr-call.ts'
 import { accessesOf, type BufferAccess } from '../ir/statements/accesses.ts'
 import type { Buffer, Launch, Plan } from '../ir/statements/loops.ts'
 import { exprsOf, piecesOf, walkStmts } from '../ir/statements/tree.ts'
@@ -56,3 +57,23 @@ export const argsOf = (use: LaunchUse): ArgSpec[] => [
   ),
   ...use.scalars.map((p): ArgSpec => ({ kind: 'scalar', name: p.name, dtype: p.dtype })),
 ]
+
+/**
+ * Tensor maps (TMA descriptors) of a launch: buffers that are described to the device as matrices, whose boxes instructions copy.
+ */
+export type MatrixUse = Extract<CallPiece, { kind: 'map' }>
+
+/** Distinct tensor maps of a launch, in source order. */
+export function matricesOf(launch: Launch): readonly MatrixUse[] {
+  const uses = new Map<string, MatrixUse>()
+  walkStmts(launch.body, (s) => {
+    if (s.kind === 'instr') for (const p of piecesOf(s)) if (p.kind === 'map') uses.set(matrixName(p), p)
+  })
+  return [...uses.values()]
+}
+
+/** Name of a matrix descriptor: equal for equal descriptors, and distinct from the kernel's names. */
+export function matrixName({ buffer, matrix }: MatrixUse): string {
+  const { rows, columns, box, swizzle } = matrix
+  return `${buffer} ${box.join('x')} ${swizzle} ${keyOf(rows)} ${keyOf(columns)}`
+}

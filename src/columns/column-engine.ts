@@ -14,6 +14,7 @@ import type {
   GroupQuery,
   MinimumQuery,
   OpenSortKey,
+  Order,
   PaddedSegments,
   Scope,
   Segments,
@@ -22,7 +23,6 @@ import type {
   StoredValues,
 } from './engine-operands.ts'
 import { FrameKnowledge } from './frame-knowledge.ts'
-import type { Order } from './sort-elision.ts'
 import type { Level, PlacedEntries } from './stored-level.ts'
 
 export interface Column {

@@ -12,8 +12,7 @@ import { keyOf } from '../ir/expressions/structural-equality.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
 import { isFloat } from '../ir/values/dtype.ts'
 import { MATH } from '../ir/values/math.ts'
-import { type Chunk, KERNELS, REAL } from './expression-kernels.ts'
-import { isFlag, thresholdsOf } from './threshold-lookup.ts'
+import { type Chunk, isFlag, KERNELS, REAL, thresholdsOf } from './expression-kernels.ts'
 
 export const CHUNK = 512
 

@@ -1,10 +1,10 @@
 /** Known properties of the columns, sizes and tables of a frame, independent of their location. */
 
+import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { type Expr, variable } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
-import type { Monotone } from './sort-elision.ts'
-import { unknownName } from './unknown-name.ts'
+import type { Monotone } from './engine-operands.ts'
 
 /** A list given with the data: its name there, and its ascending boundaries. */
 export interface GivenList {
@@ -53,4 +53,17 @@ export class FrameKnowledge {
     this.sizes.set(name, value)
     return variable(name)
   }
+}
+
+// The error for unknown names in expressions over a frame.
+
+/** Reports an unknown name. @throws SptError `format/unknown-name` */
+export function unknownName(name: string, candidates: readonly string[]): never {
+  return fail({
+    code: 'format/unknown-name',
+    message: `${name} is not a coordinate, size or table here`,
+    lookup: { name, candidates },
+    expected: `one of ${candidates.join(', ')}`,
+    hint: 'a map uses coordinates, sizes and queries of the format',
+  })
 }

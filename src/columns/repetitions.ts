@@ -1,7 +1,7 @@
 /**
  * Equal tuples: the ordinal of each entry among its equals, and the first entry of each group. O(entries × columns).
  */
-import { allocate, ascending } from './allocate.ts'
+import { allocate, ascending, checkAllocation } from './allocate.ts'
 import { changes, largest } from './key-columns.ts'
 import { lexicographic } from './lexicographic-sort.ts'
 
@@ -40,4 +40,29 @@ export function uniqueTuples(columns: readonly Int32Array[]): {
   const indexOfEntry = allocate(runStarts.length, 'entries')
   for (let k = 0; k < entries.length; k++) indexOfEntry[entries[k]!] = k
   return { entries, indexOf: first.map((e) => indexOfEntry[e]!) }
+}
+
+/** Counting distinct numbers with a mark for each that has occurred. */
+export class Occurrences {
+  readonly #seen: Uint8Array
+
+  /** Counts numbers from 0 to `size` - 1. */
+  constructor(size: number) {
+    checkAllocation(size, size, 'numbers')
+    this.#seen = new Uint8Array(size)
+  }
+
+  /**
+   * The number of distinct numbers of a column (`null`: those below `n`) that have not occurred before. O(elements).
+   */
+  add(column: Int32Array | null, n = column?.length ?? 0): number {
+    const seen = this.#seen
+    let newCount = 0
+    for (let e = 0; e < n; e++) {
+      const q = column ? column[e]! : e
+      newCount += 1 - seen[q]!
+      seen[q] = 1
+    }
+    return newCount
+  }
 }

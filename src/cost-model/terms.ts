@@ -10,7 +10,7 @@ import type { MatrixStatistics } from './matrix/statistics.ts'
 import type { Structure } from './matrix/structure.ts'
 import type { Serial, Steps } from './threads/thread-steps.ts'
 import { SECTOR, WARP } from './work/coalescing.ts'
-import { elementsOf } from './work/elements.ts'
+import { elementsOf } from './work/estimates.ts'
 import type { AccessKind, KernelWork, LaunchWork, Traffic } from './work/work.ts'
 
 /** Values by name; all finite and not negative. */

@@ -2,17 +2,17 @@
  * Compiles expressions of a Stage II kernel to closures over variable slots and buffer cells. Every index is checked.
  */
 import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
-import type { Expr, Load } from '../ir/expressions/expr.ts'
+import type { Expr, Load, Search } from '../ir/expressions/expr.ts'
 import { treeSize } from '../ir/expressions/expr-tree.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import type { Buffer, Store } from '../ir/statements/loops.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import { compileExpr, type Leaves } from '../ir/values/evaluate.ts'
 import { convert } from '../ir/values/numeric.ts'
+import { unpackFields } from '../ir/values/packed-fields.ts'
 import type { Cells } from './memory-cells.ts'
-import { findPosition } from './search.ts'
 
-export type Value = () => number
+type Value = () => number
 
 /** Expressions with more nodes than this are memoised within an evaluation. */
 const MIN_MEMOISED_NODES = 64
@@ -185,4 +185,33 @@ export class Expressions {
       return last
     }
   }
+}
+
+/** Interpretation of searches in index arrays, shared by all stages. */
+const PREDICATES: Readonly<Record<Search['method'], (x: number, target: number) => boolean>> = {
+  lower: (x, target) => x >= target,
+  upper: (x, target) => x > target,
+  next: (x, target) => x > target,
+  linear: (x, target) => x === target,
+}
+
+/** The first position in lo .. hi that satisfies the search, otherwise hi; `readWord` reads one of `length` words. */
+export function findPosition(
+  e: Search,
+  [lo, hi, target]: readonly [number, number, number],
+  length: number,
+  readWord: (position: number) => number,
+): number {
+  const matches = PREDICATES[e.method]
+  const fieldsPerWord = 32 / (e.bits ?? 32)
+  for (let p = lo; p < hi; p++) {
+    const word = Math.floor(p / fieldsPerWord)
+    if (!(word >= 0 && word < length)) throw new InternalError(`${printExpr(e)} leaves its buffer at ${p}`)
+    const x =
+      e.bits === undefined
+        ? readWord(p)
+        : unpackFields([readWord(word)], e.bits, (p % fieldsPerWord) + 1)[p % fieldsPerWord]!
+    if (matches(x, target)) return p
+  }
+  return hi
 }

@@ -10,9 +10,9 @@ import type { Buffer, Reduce, Stmt } from '../ir/statements/loops.ts'
 import { computeType, type Dtype } from '../ir/values/dtype.ts'
 import { compileExpr as compileClosure, evaluate, type Leaves, type Value } from '../ir/values/evaluate.ts'
 import { convert, wrap } from '../ir/values/numeric.ts'
+import { findPosition } from './expressions.ts'
 import { createPoisoned } from './memory-cells.ts'
 import { Memory, type ThreadState } from './races.ts'
-import { findPosition } from './search.ts'
 
 /** State of one thread; the frames of all threads of a block refer to the same shared memory. */
 export interface Frame {

@@ -1,7 +1,7 @@
 /** Plots of search results: best points, convergence, rejected trials, and predictions against measurements. */
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
-import { rankCorrelation } from '../search/statistics/rank-correlation.ts'
+import { rankCorrelation } from '../search/statistics/importance.ts'
 import type { Point, Timing, Trial } from '../search/types.ts'
 import { expectRows } from './chart/channels.ts'
 import { scatter } from './chart/index.ts'

@@ -2,8 +2,9 @@
 import { expectKernel } from '../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
+import { DTYPES } from '../ir/values/dtype.ts'
+import { escapeXml } from '../pictures/picture/svg.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
-import { highlight, type Language } from './highlight.ts'
 
 export interface TextOptions {
   /** Maximum number of lines shown; the number of further lines is stated. Default: 60. */
@@ -66,4 +67,83 @@ export function generatedCode(
     .emit(target)
     .map((m) => m.text.trimEnd())
   return code(texts.join('\n\n'), target, options)
+}
+
+// Syntax highlighting of source text.
+
+/** `spt`: programs, schedules and the printed stages. */
+export type Language = 'spt' | 'js' | 'wgsl' | 'cuda' | 'c' | 'text'
+
+type TokenKind = 'comment' | 'string' | 'number' | 'keyword' | 'type'
+
+const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/))
+
+const C_WORDS = 'if else for while do break continue return const struct switch case default'
+const C_TYPES = 'void int unsigned float double bool char short long size_t'
+
+const LANGUAGES: Readonly<Record<Language, Readonly<Record<'keyword' | 'type', ReadonlySet<string>>>>> = {
+  spt: {
+    keyword:
+      wordSet(`import kernel plan launch grid block axis buffer iterate as in out inout local index let alloc if else for
+      reduce where init while format over part map inverse with partition bucket split into by longer rows schedule choose
+      when otherwise use each of reorder fuse attach peel tile reverse serpentine bind to unroll vectorize require cache_read
+      cache_write at accumulate within pipeline cluster tensorize compute_at fission after rfactor atomic combine merge join
+      as_written instr memory define extends and or not barrier register shared`),
+    type: wordSet(`size ${DTYPES.join(' ')} real dense_fixed dense_variable sparse_fixed sparse_variable`),
+  },
+  js: {
+    keyword: wordSet(
+      `${C_WORDS} let var function new of in async await import export from class null true false`,
+    ),
+    type: wordSet('Math Float64Array Float32Array Int32Array Uint32Array Uint16Array Int8Array Uint8Array'),
+  },
+  wgsl: {
+    keyword: wordSet(`${C_WORDS} let var fn loop continuing enable true false override`),
+    type: wordSet('f32 f16 i32 u32 bool vec2 vec3 vec4 array atomic ptr storage uniform workgroup function'),
+  },
+  cuda: {
+    keyword: wordSet(
+      `${C_WORDS} extern __global__ __device__ __shared__ __restrict__ __launch_bounds__ asm true false`,
+    ),
+    type: wordSet(`${C_TYPES} float2 float4 int2 int4 uint2 uint4 __half __half2 __nv_bfloat16`),
+  },
+  c: { keyword: wordSet(`${C_WORDS} static inline restrict`), type: wordSet(C_TYPES) },
+  text: { keyword: wordSet(''), type: wordSet('') },
+}
+
+const COLORS: Readonly<Record<TokenKind, string>> = {
+  comment: '#6e7781',
+  string: '#0a3069',
+  number: '#0550ae',
+  keyword: '#cf222e',
+  type: '#8250df',
+}
+
+const TOKEN =
+  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)|(?<number>\b(?:0[xX][\da-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)[fuh]?\b)|(?<word>[A-Za-z_]\w*)/g
+
+/** The source as an HTML fragment. */
+function highlight(text: string, language: Language): string {
+  if (language === 'text') return escapeXml(text)
+  let out = ''
+  let end = 0
+  for (const match of text.matchAll(TOKEN)) {
+    const kind = kindOf(match.groups ?? {}, LANGUAGES[language])
+    if (!kind) continue
+    out += `${escapeXml(text.slice(end, match.index))}<span style="color:${COLORS[kind]}">${escapeXml(match[0])}</span>`
+    end = match.index + match[0].length
+  }
+  return out + escapeXml(text.slice(end))
+}
+
+function kindOf(
+  groups: Readonly<Record<string, string | undefined>>,
+  { keyword, type }: (typeof LANGUAGES)[Language],
+): TokenKind | undefined {
+  const { comment, string, number, word = '' } = groups
+  if (comment !== undefined) return 'comment'
+  if (string !== undefined) return 'string'
+  if (number !== undefined) return 'number'
+  if (keyword.has(word)) return 'keyword'
+  return type.has(word) ? 'type' : undefined
 }

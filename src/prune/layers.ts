@@ -1,6 +1,7 @@
 /** Validates layers and the data read from them. */
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
+import type { CoordTensor } from '../storage/tensor.ts'
 import type { LayerShape, Layers, Mask } from './types.ts'
 
 /** @throws SptError `prune/layers`, `prune/layer` */
@@ -157,4 +158,34 @@ function union(a: Mask, b: Mask): Mask {
   const out = new Uint8Array(a.length)
   for (let i = 0; i < out.length; i++) out[i] = a[i]! | b[i]!
   return out
+}
+
+// Converts the kept elements of a layer to a sparse tensor.
+
+/**
+ * The kept elements in row order, with their weights or as a pattern. Kept elements of weight 0 stay elements, although a
+ * dense tensor could not distinguish them from pruned ones.
+ * @throws SptError `api/argument`, `prune/shape`, `prune/mask`
+ */
+export function keptElements(
+  mask: Mask,
+  { rows, cols, name = 'given' }: Pick<LayerShape, 'rows' | 'cols'> & { readonly name?: string },
+  weights: Float32Array | null = null,
+): CoordTensor {
+  const shape = { name, rows, cols }
+  checkMask(mask, shape)
+  if (weights !== null) checkLength('weights', weights, Float32Array, shape)
+  let n = 0
+  for (let e = 0; e < mask.length; e++) n += mask[e]!
+  const coords = [new Int32Array(n), new Int32Array(n)] as const
+  const values = weights && new Float32Array(n)
+  n = 0
+  for (let e = 0; e < mask.length; e++) {
+    if (mask[e] === 0) continue
+    coords[0][n] = Math.floor(e / cols)
+    coords[1][n] = e % cols
+    if (values) values[n] = weights![e]!
+    n++
+  }
+  return { kind: 'coords', shape: [rows, cols], coords, values, dtype: 'f32' }
 }

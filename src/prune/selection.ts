@@ -5,7 +5,6 @@
  * finds the bucket, a histogram of the low half within it the exact value. Each pass reads the layers once, and a last pass
  * marks the elements below the threshold.
  */
-import { vectorOrder } from './order.ts'
 import { bitsOf } from './scores.ts'
 import type { LayerScores, LayerShape, Mask } from './types.ts'
 
@@ -23,7 +22,7 @@ export const layerCapacities = (
 ): number[] => shapes.map((s, k) => targetOf(map(limits[k]!), s.rows * s.cols))
 
 /** Selects the `target` lowest elements that are not excluded, at most `capacities[k]` in layer k. */
-export interface ElementSelection {
+interface ElementSelection {
   readonly target: number
   readonly capacities: readonly number[]
   /** Masks of elements that are not candidates. */
@@ -161,7 +160,7 @@ function mark(
 }
 
 /** Vectors in the order of (layer, position). */
-export interface Vectors {
+interface Vectors {
   readonly scores: Float64Array
   /** Number of elements of each vector. */
   readonly sizes: Uint32Array
@@ -208,4 +207,36 @@ export function best(values: ArrayLike<number>, count: number, n: number, out: U
       if (out[i] === 0 && (bestIndex < 0 || values[i]! >= values[bestIndex]!)) bestIndex = i
     out[bestIndex] = 1
   }
+}
+
+/** Stable radix sort of scores, sixteen bits at a time. */
+const DIGITS = 4
+const VALUES = 65536
+
+/** Indices of non-negative scores, ascending. */
+function vectorOrder(scores: Float64Array): Uint32Array {
+  const n = scores.length
+  const halves = new Uint16Array(scores.buffer, scores.byteOffset, DIGITS * n)
+  let order = new Uint32Array(n)
+  for (let i = 0; i < n; i++) order[i] = i
+  let next = new Uint32Array(n)
+  const starts = new Uint32Array(VALUES)
+  for (let digit = 0; digit < DIGITS; digit++) {
+    starts.fill(0)
+    for (let i = 0; i < n; i++) starts[halves[DIGITS * i + digit]!]!++
+    // Skips a digit that is equal for all scores, which is common for integers.
+    if (n === 0 || starts[halves[digit]!] === n) continue
+    let sum = 0
+    for (let v = 0; v < VALUES; v++) {
+      const count = starts[v]!
+      starts[v] = sum
+      sum += count
+    }
+    for (let i = 0; i < n; i++) {
+      const index = order[i]!
+      next[starts[halves[DIGITS * index + digit]!]!++] = index
+    }
+    ;[order, next] = [next, order]
+  }
+  return order
 }

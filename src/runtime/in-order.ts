@@ -1,9 +1,9 @@
-/** Streams and events of a device with a single queue, whose calls take effect in their order (`streams.ts`). */
+/** Streams and events of a device with a single queue, whose calls take effect in their order (`device.ts`). */
 
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../ast/diagnostics/expect-argument.ts'
-import { expectStream } from './check-calls.ts'
-import type { DeviceEvent, Stream } from './streams.ts'
+import type { DeviceEvent, Stream } from './device.ts'
+import { expectStream } from './device-checks.ts'
 
 /** Operations of the device that executes in-order streams. */
 export interface InOrder {

@@ -10,10 +10,9 @@
 
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, show } from '../ast/diagnostics/expect-argument.ts'
-import { MAX_RUNS } from './check-calls.ts'
-import type { Command, Device, DeviceBuffer } from './device.ts'
+import type { Command, Device, DeviceBuffer, Graph } from './device.ts'
+import { MAX_RUNS } from './device-checks.ts'
 import { raiseClock } from './full-clock.ts'
-import type { Graph } from './streams.ts'
 
 export interface MeasureOptions {
   /** Number of warm-up runs; 10. If not 0, further runs first bring an idle GPU to its full clock. */

@@ -1,7 +1,5 @@
 /** Checks for errors without a fault when a call waits for launches. */
-import type { Command } from './device.ts'
-import type { Outcome } from './outcome.ts'
-import type { Graph, Stream } from './streams.ts'
+import type { Command, Graph, Outcome, Stream } from './device.ts'
 
 /** Outcomes of queued launches that no call has awaited. */
 export class Outcomes {

@@ -1,5 +1,9 @@
 /** Pool of threads that run a script: started on demand, ended when idle. */
+
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
+import { packageFolder } from '../io/package/package.ts'
 
 interface Asked<Answer> {
   readonly timer: NodeJS.Timeout | undefined
@@ -97,4 +101,20 @@ export class Threads<Task, Answer = never> {
     clearTimeout(this.#ends)
     for (const thread of [...this.#threads]) thread.end(new Error('closed'))
   }
+}
+
+// Scripts that run in threads of their own.
+
+/**
+ * @param path - Next to this file, or in the package if this file was bundled
+ * @returns `null` if sources run untranspiled, because threads cannot load them
+ */
+export function threadScript(path: string): string | null {
+  if (import.meta.url.endsWith('.ts')) return null
+  const folder = packageFolder()
+  const places = [
+    new URL(path, import.meta.url),
+    ...(folder ? [new URL(`dist/src/search/${path}`, folder)] : []),
+  ]
+  return places.map((p) => fileURLToPath(p)).find((p) => existsSync(p)) ?? null
 }

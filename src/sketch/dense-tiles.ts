@@ -5,8 +5,7 @@
 
 import { mentions, someExpr } from '../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../ir/statements/accesses.ts'
-import type { Draft, Schedulable } from './draft.ts'
-import type { Plan } from './plan.ts'
+import type { Draft, Plan, Schedulable } from './draft.ts'
 import type { Strand, StrandLoop } from './strands.ts'
 import { divides, type Partition, type RuleContext, requireMultiple } from './threads.ts'
 

@@ -1,6 +1,6 @@
 /** A thread for each element of the result, or for several contiguous ones, with all reductions inside the thread. */
 import type { Decisions } from './decisions.ts'
-import type { Plan } from './plan.ts'
+import type { Plan } from './draft.ts'
 import type { Strand, StrandLoop } from './strands.ts'
 import {
   type BlockShape,

@@ -4,7 +4,7 @@ import type { Iteration, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../ir/coordinates/stage1-tree.ts'
 import { unusedName } from '../ir/expressions/bound-names.ts'
 import type { Decisions } from './decisions.ts'
-import type { NestNames } from './nest-names.ts'
+import type { NestNames } from './strands.ts'
 
 /** Iterators to fuse, qualified by their iteration, from the outermost. */
 export type Fusion = readonly string[]

@@ -4,20 +4,19 @@
  * is a list of decisions, each with a heuristic default, and the ordinary steps that follow from them.
  */
 
+import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { memoize } from '../ir/memoize.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
-import type { Decisions } from './decisions.ts'
+import { Decisions, type PartialPoint } from './decisions.ts'
 import { Draft, type Schedulable } from './draft.ts'
 import { chooseFusions, fusedName } from './fused-axes.ts'
-import { nestNaming } from './nest-names.ts'
 import { planParallel } from './parallel.ts'
-import { planSequential } from './sequential.ts'
-import { type NestShape, nestShapes } from './strands.ts'
+import { planSequential } from './running-sums.ts'
+import { type NestShape, nestNaming, nestShapes } from './strands.ts'
 
 export { Decisions, nextDecision, type PartialPoint } from './decisions.ts'
 export { Draft, type Schedulable } from './draft.ts'
-export { formsOf, neighboursOf } from './shortlist.ts'
 
 /** Kinds of devices that have sketches. */
 export type SketchDevice = 'cpu' | 'webgpu' | 'cuda'
@@ -40,7 +39,7 @@ const shapesOf = memoize((compilation: { readonly kernel: Kernel1; readonly loop
 const fusedKernels = new WeakMap<object, Map<string, unknown>>()
 
 /** The kernel after the decisions on coordinates, with the loop steps that follow from the other decisions. */
-export interface SketchResult<K extends Schedulable<K>> {
+interface SketchResult<K extends Schedulable<K>> {
   readonly kernel: K
   readonly steps: (draft: Draft<K>) => void
 }
@@ -99,4 +98,56 @@ export function applySketch<K extends Schedulable<K>>(base: K, target: SketchTar
   const draft = new Draft<K>(kernel)
   steps(draft)
   return draft.kernel
+}
+
+// Points that are likely the best without data: the heuristic default of each form of a space, and neighbours
+// of a point.
+
+/** Maximum number of forms; each is a kernel to compile. */
+const MAX_FORMS = 16
+
+/** Replays a rule with defaults; `undefined` if a step on coordinates is rejected. */
+function replay(rule: (d: Decisions) => void, point: PartialPoint): Decisions | undefined {
+  const d = new Decisions(point, true)
+  return resultOrError(() => rule(d)) instanceof SptError ? undefined : d
+}
+
+/** The heuristic default, then its variants for the other partitions of loops (forms), at most `maxForms`. */
+export function* formsOf(rule: (d: Decisions) => void, maxForms = MAX_FORMS): Generator<Decisions> {
+  let count = 0
+  const queue: { readonly point: PartialPoint; readonly first: number }[] = [{ point: {}, first: 0 }]
+  for (let entry = queue.shift(); entry && count < maxForms; entry = queue.shift()) {
+    const d = replay(rule, entry.point)
+    if (!d) continue
+    count++
+    yield d
+    const prefix: Record<string, number | string> = {}
+    for (const [k, name] of d.forms.entries()) {
+      const value = d.values[name]!
+      if (k >= entry.first)
+        for (const other of d.requests.find((a) => a.name === name)!.values)
+          if (other !== value) queue.push({ point: { ...prefix, [name]: other }, first: k + 1 })
+      prefix[name] = value
+    }
+  }
+}
+
+/**
+ * Points with the form of `point` that differ in one decision: neighbouring values if they are ordered, otherwise any
+ * other value.
+ */
+export function neighboursOf(rule: (d: Decisions) => void, point: PartialPoint): readonly PartialPoint[] {
+  const d = replay(rule, point)
+  if (!d) return []
+  return d.requests.flatMap(({ name, values, ordered }) => {
+    if (d.forms.includes(name)) return []
+    const index = values.indexOf(d.values[name]!)
+    const alternatives = ordered
+      ? [values[index - 1], values[index + 1]]
+      : values.filter((_, k) => k !== index)
+    return alternatives.flatMap((v): readonly PartialPoint[] => {
+      const neighbour = v === undefined ? undefined : replay(rule, { ...point, [name]: v })
+      return neighbour ? [neighbour.values] : []
+    })
+  })
 }

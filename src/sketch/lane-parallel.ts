@@ -5,7 +5,7 @@
 import type { ThreadAxis } from '../ir/expressions/expr.ts'
 import { someExpr } from '../ir/expressions/expr-tree.ts'
 import { exprsOf } from '../ir/statements/tree.ts'
-import type { Plan } from './plan.ts'
+import type { Plan } from './draft.ts'
 import type { Strand, StrandLoop } from './strands.ts'
 import {
   type BlockShape,

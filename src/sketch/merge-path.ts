@@ -6,7 +6,7 @@
 import type { Expr } from '../ir/expressions/expr.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { targetsOf } from '../ir/statements/accesses.ts'
-import type { Plan } from './plan.ts'
+import type { Plan } from './draft.ts'
 import type { Strand } from './strands.ts'
 import { guessLanes, type Partition, type RuleContext, requireMultiple, valuesUpTo } from './threads.ts'
 

@@ -1,6 +1,6 @@
 /** Several results per row, one after the other: a thread, a group of neighbouring threads, or a block for each row. */
 import type { Decisions } from './decisions.ts'
-import type { Arrangement, Plan } from './plan.ts'
+import type { Arrangement, Plan } from './draft.ts'
 import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
 import { type BlockShape, largestUpTo, type RuleContext, valuesUpTo } from './threads.ts'
 

@@ -2,9 +2,12 @@
  * Running sums in registers of one thread: reductions run inside a tile of the contiguous loop, whose sums stay in registers
  * until they are complete.
  */
+
+import type { Kernel2 } from '../ir/statements/loops.ts'
 import type { Decisions } from './decisions.ts'
-import type { Plan } from './plan.ts'
-import { ownLoops, type Strand, type StrandLoop } from './strands.ts'
+import type { Arrangement, Draft, Plan, Schedulable } from './draft.ts'
+import { chooseEpilogues } from './epilogues.ts'
+import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
 import { largestUpTo } from './threads.ts'
 
 /** Sizes for which the schedule is specialised, as far as they are given. */
@@ -32,10 +35,10 @@ function splitLoops(loops: readonly StrandLoop[]): {
 }
 
 /** True if running sums complete one element after another: no reduction surrounds them. */
-export const completesElements = (strand: Strand): boolean =>
+const completesElements = (strand: Strand): boolean =>
   ![...strand.loops.slice(0, strand.shared), ...splitLoops(ownLoops(strand)).heads].some((l) => l.reduce)
 
-export function planRunningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
+function planRunningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
   const loops = ownLoops(strand)
   if (!strand.loops.some((l) => l.reduce)) return planElementwise(strand, d)
   const { contiguous, heads, sums } = splitLoops(loops)
@@ -143,4 +146,31 @@ function planElementwise(strand: Strand, d: Decisions): Plan {
   if (!last || last.constant !== null) return () => ({ completeAt: undefined, finish: () => undefined })
   const unroll = d.choose(`${strand.name}.unroll`, [1, 4])
   return () => ({ completeAt: undefined, finish: (draft) => draft.unroll(last.var, unroll) })
+}
+
+/** Sketches for one thread: running sums per strand, and epilogues moved to where their input is produced. */
+export function planSequential(
+  nests: readonly NestShape[],
+  kernel: Kernel2,
+  d: Decisions,
+  sizes: ReadonlyMap<string, number>,
+): <K extends Schedulable<K>>(draft: Draft<K>) => void {
+  const destinations = chooseEpilogues(nests, kernel, d, (nest) => completesElements(nest.strands[0]!))
+  const plans = nests
+    .filter((n) => !destinations.has(n.name))
+    .map((n): readonly [NestShape, readonly Plan[]] => [
+      n,
+      n.strands.map((s) => planRunningSums(s, d, sizes)),
+    ])
+  return (draft) => {
+    const arrangements = plans.map(([nest, strands]): readonly [NestShape, readonly Arrangement[]] => [
+      nest,
+      strands.map((plan) => plan(draft)),
+    ])
+    for (const [nest, strands] of arrangements)
+      for (const [epilogue, destination] of destinations)
+        if (destination === nest.name)
+          draft.step({ kind: 'compute_at', nest: epilogue, at: { var: strands[0]!.completeAt! } })
+    for (const [, strands] of arrangements) for (const s of strands) s.finish(draft)
+  }
 }

@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { load as browserLoad } from '../../src/index.ts'
 import { dense, type Instr, type LoadOptions, load, readTensor, writeTensor } from '../../src/node.ts'
-import { carriedProgram, shareProgram } from '../../src/search/studies/shared-program.ts'
+import { carriedProgram, shareProgram } from '../../src/search/studies/rebuild.ts'
 import { Folder, spt } from '../cli/support.ts'
 
 const folder = new Folder()

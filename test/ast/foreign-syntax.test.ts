@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { readPackaged } from '../../src/ast/imports/packaged.ts'
-import { packagedFormatsNamed } from '../../src/io/package/package-formats.ts'
+import { packagedFormatsNamed } from '../../src/io/package/package.ts'
 import { refusal } from '../support/refusal.ts'
 
 readPackaged(packagedFormatsNamed)

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { memoryOf } from '../../src/api/stages/stage-runs.ts'
+import { memoryOf } from '../../src/api/stages/stage-check.ts'
 import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { emit } from '../../src/backends/emit.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'

@@ -1,8 +1,7 @@
 /** `spt format`: what it prints, writes, draws and refuses. */
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { npyChunks } from '../../src/io/numpy/npy-write.ts'
-import { npzArrays, npzChunks } from '../../src/io/numpy/npz-write.ts'
+import { npyChunks, npzArrays, npzChunks } from '../../src/io/numpy/npz-write.ts'
 import { wellFormed } from '../support/xml.ts'
 import { Folder, spt } from './support.ts'
 

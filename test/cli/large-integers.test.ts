@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { npyChunks } from '../../src/io/numpy/npy-write.ts'
+import { npyChunks } from '../../src/io/numpy/npz-write.ts'
 import { Folder, spt } from './support.ts'
 
 const folder = new Folder()

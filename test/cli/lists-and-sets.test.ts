@@ -1,6 +1,6 @@
 /** Lists and sets that formats take, on the command line as in the library. */
 import { afterAll, describe, expect, test } from 'vitest'
-import { npyChunks } from '../../src/io/numpy/npy-write.ts'
+import { npyChunks } from '../../src/io/numpy/npz-write.ts'
 import { Folder, spt } from './support.ts'
 
 const folder = new Folder()

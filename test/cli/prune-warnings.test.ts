@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { afterAll, expect, test } from 'vitest'
 import { sparseLayerWarnings } from '../../src/cli/prune/prune-report.ts'
 import { densePart, safetensorsChunks, writeFile } from '../../src/io/index.ts'
-import { matches } from '../../src/prune/globs.ts'
+import { matches } from '../../src/prune/options.ts'
 import { Folder, spt } from './support.ts'
 
 const folder = new Folder()

@@ -1,7 +1,7 @@
 /** `spt run` reports warm runs, and the first one by itself. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
-import { warmUp } from '../../src/cli/tune/warm-up.ts'
+import { warmUp } from '../../src/cli/run/phase-timer.ts'
 
 property.prop([fc.integer({ min: 0, max: 400 }), fc.integer({ min: 0, max: 40 })])(
   'runs are repeated until the total time suffices, however fast they become',

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { readPackaged } from '../../src/ast/imports/packaged.ts'
-import { packagedFormatsNamed } from '../../src/io/package/package-formats.ts'
+import { packagedFormatsNamed } from '../../src/io/package/package.ts'
 import { complaint, errors } from './support.ts'
 
 // As in Node, whose package has these files.

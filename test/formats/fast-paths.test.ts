@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { borrow, borrowExact, release, withScratchPool } from '../../src/columns/scratch-buffers.ts'
-import { provedOf } from '../../src/formats/proof/proved.ts'
+import { provedOf } from '../../src/formats/proof/prove.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expressions/expr.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { convertTensor, type StoredParts } from '../../src/storage/entries/stored-parts.ts'

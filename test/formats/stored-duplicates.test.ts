@@ -13,7 +13,7 @@ import {
   SptError,
   stored,
 } from '../../src/node.ts'
-import { levelsAreUnique } from '../../src/storage/ready/disjoint.ts'
+import { levelsAreUnique } from '../../src/storage/ready/elements.ts'
 import { runs } from '../support/cases.ts'
 import { instanceOf, packageFormats, STANDARD, title } from '../support/packaged-schedules.ts'
 import { refusal } from '../support/refusal.ts'

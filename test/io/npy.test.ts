@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { convertValues } from '../../src/io/element-arrays.ts'
 import { type NpyOptions, readNpy } from '../../src/io/numpy/npy.ts'
-import { npyChunks } from '../../src/io/numpy/npy-write.ts'
+import { npyChunks } from '../../src/io/numpy/npz-write.ts'
 import { DTYPES, type Dtype } from '../../src/ir/values/dtype.ts'
 import { bytesOf, collect, pieces, problem, survives, valuesArb } from './support.ts'
 

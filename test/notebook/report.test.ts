@@ -4,9 +4,9 @@ import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, load } from '../../src/node.ts'
-import { roofline } from '../../src/notebook/chart/roofline-chart.ts'
+import { roofline } from '../../src/notebook/report/roofline-section.ts'
 import { intervals, tuneReport } from '../../src/notebook.ts'
-import { rankCorrelation } from '../../src/search/statistics/rank-correlation.ts'
+import { rankCorrelation } from '../../src/search/statistics/importance.ts'
 import {
   type Confirmation,
   openRecords,

@@ -1,6 +1,6 @@
 /** One program, one schedule, one set of data: every stage and device against the reference. */
 import { expect } from 'vitest'
-import { type Memory, outputIn, runLaunches, runLoops } from '../../src/api/stages/stage-runs.ts'
+import { type Memory, outputIn, runLaunches, runLoops } from '../../src/api/stages/stage-check.ts'
 import { verifyPass, verifyStage } from '../../src/api/stages/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS as LANGUAGES } from '../../src/backends/targets/index.ts'

@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { provedOf } from '../../src/formats/proof/proved.ts'
+import { provedOf } from '../../src/formats/proof/prove.ts'
 import { coords, dense, devices } from '../../src/node.ts'
 import {
   convertTensor,

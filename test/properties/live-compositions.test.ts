@@ -1,7 +1,7 @@
 /** Formats of several parts whose structure is found in each run: results are the reference's, lists and values those of the host. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { runLoops } from '../../src/api/stages/stage-runs.ts'
+import { runLoops } from '../../src/api/stages/stage-check.ts'
 import { quantity } from '../../src/ast/parse/checks.ts'
 import type { RuntimeLists } from '../../src/ir/coordinates/stage1.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'

@@ -1,7 +1,7 @@
 /** Whatever the type of the elements and the fill are: a run finds what differs from the fill, as the host does. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { runLoops } from '../../src/api/stages/stage-runs.ts'
+import { runLoops } from '../../src/api/stages/stage-check.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import type { Device } from '../../src/runtime/device.ts'

@@ -1,7 +1,7 @@
 /** What marks and what places in common loops, under schedules that are drawn: lists are those of the host, and so is what is told of them. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { runLoops } from '../../src/api/stages/stage-runs.ts'
+import { runLoops } from '../../src/api/stages/stage-check.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { runLoops } from '../../src/api/stages/stage-runs.ts'
+import { runLoops } from '../../src/api/stages/stage-check.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'

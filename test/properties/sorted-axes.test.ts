@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { provedOf } from '../../src/formats/proof/proved.ts'
+import { provedOf } from '../../src/formats/proof/prove.ts'
 import { convertTensor, partsToCoords, type StoredPart } from '../../src/storage/entries/stored-parts.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'

@@ -3,9 +3,15 @@ import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { openCache } from '../../src/cache/disk-cache.ts'
 import { DTYPES } from '../../src/ir/values/dtype.ts'
-import { compileError, excerpt, parseLog } from '../../src/runtime/cuda/compile-log.ts'
 import { openCompiler } from '../../src/runtime/cuda/compiler.ts'
-import { BASE_OPTIONS, chooseTarget, type Nvrtc } from '../../src/runtime/cuda/nvrtc.ts'
+import {
+  BASE_OPTIONS,
+  chooseTarget,
+  compileError,
+  excerpt,
+  type Nvrtc,
+  parseLog,
+} from '../../src/runtime/cuda/nvrtc.ts'
 import { ArgumentBlock, checkScalar, packArguments } from '../../src/runtime/cuda/pack-arguments.ts'
 import { buffer, fakeModule, scalar } from './cuda-fake.ts'
 import { fakeMachine } from './cuda-machine.ts'

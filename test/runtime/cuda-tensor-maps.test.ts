@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { int, variable } from '../../src/ir/expressions/expr.ts'
 import type { CudaDriver, DriverCalls } from '../../src/runtime/cuda/driver.ts'
-import { MATRIX_BYTES, Matrices, type MatrixSpec } from '../../src/runtime/cuda/tensor-map-descriptors.ts'
+import { MATRIX_BYTES, Matrices, type MatrixSpec } from '../../src/runtime/cuda/pack-arguments.ts'
 import { FakeDriver } from './cuda-fake.ts'
 
 type Encode = Parameters<NonNullable<DriverCalls['cuTensorMapEncodeTiled']>>

@@ -1,7 +1,7 @@
 /** Which threads of a WebGPU block exchange registers. */
 import { expect, test } from 'vitest'
 import { devices, load } from '../../src/node.ts'
-import { lanesFromExchanges } from '../../src/runtime/webgpu/lanes.ts'
+import { lanesFromExchanges } from '../../src/runtime/webgpu/limits.ts'
 
 /** What threads answer: 5 shapes of 64 threads, 5 steps each, of subgroups that number their threads by `place`. */
 const answers = (size: number, place: (thread: number) => number = (t) => t): Uint32Array => {

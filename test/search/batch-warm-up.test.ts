@@ -1,6 +1,6 @@
 /** A batch waits for its first point until one was measured, and its outcomes keep their order. */
 import { expect, test } from 'vitest'
-import { evaluateFirstAlone } from '../../src/search/tune/first-alone.ts'
+import { evaluateFirstAlone } from '../../src/search/tune/remote-evaluator.ts'
 import type { Outcome } from '../../src/search/types.ts'
 
 test('the first point is settled before others begin; later all are evaluated together', async () => {

@@ -6,12 +6,18 @@ import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { appliedName } from '../../src/ast/print/applied-name.ts'
 import { load } from '../../src/node.ts'
-import { conditionText, questionsOf, type Values } from '../../src/search/choice/conditions.ts'
-import { type Evidence, type EvidenceCandidate, lossesOf, whole } from '../../src/search/choice/evidence.ts'
+import {
+  conditionText,
+  type Evidence,
+  type EvidenceCandidate,
+  lossesOf,
+  questionsOf,
+  type Values,
+  whole,
+} from '../../src/search/choice/conditions.ts'
 import { type Generalisation, generalise, type Loss } from '../../src/search/choice/generalise.ts'
-import { decided } from '../../src/search/choice/rules.ts'
+import { type Choosable, choiceText, decided } from '../../src/search/choice/rules.ts'
 import { dispatchTableText } from '../../src/search/choice/table-text.ts'
-import { type Choosable, choiceText } from '../../src/search/choice/text.ts'
 import { between, grow } from '../../src/search/choice/tree.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'

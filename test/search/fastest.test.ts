@@ -1,8 +1,7 @@
 /** What counts as the fastest trials is one rule, of which the best of a search is the first. What a prior says is kept once. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { fastestTrials } from '../../src/search/loop/fastest.ts'
-import { Tally } from '../../src/search/loop/tally.ts'
+import { fastestTrials, Tally } from '../../src/search/loop/tally.ts'
 import { Expected } from '../../src/search/ranking/expected.ts'
 import { pointKey } from '../../src/search/spaces/points.ts'
 import { STRATEGIES } from '../../src/search/strategies/index.ts'

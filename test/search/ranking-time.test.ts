@@ -1,7 +1,6 @@
 /** Ranking takes a part of a search's time: what there is no time to ask the prior about is tried last, and asked later. */
 import { expect, test, vi } from 'vitest'
-import { Expected } from '../../src/search/ranking/expected.ts'
-import { RankingTime } from '../../src/search/ranking/ranking-time.ts'
+import { Expected, RankingTime } from '../../src/search/ranking/expected.ts'
 import { atOnce } from '../../src/search/stepwise.ts'
 import { model } from '../../src/search/strategies/model.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'

@@ -1,7 +1,7 @@
 /** Searches on one file of records: each point is measured once, whoever asks for it, and all learn of all trials. */
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
-import { processorKeyBy } from '../../src/io/package/processor-key.ts'
+import { processorKeyBy } from '../../src/io/package/calibrations.ts'
 import { coords, load } from '../../src/node.ts'
 import { search } from '../../src/search/loop/search.ts'
 import { createStudy, openRecords } from '../../src/search/records/index.ts'

@@ -6,7 +6,6 @@ import type { Diagnostic } from '../../src/ast/diagnostics/diagnostic.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, devices, type Kernel, load, readTensor } from '../../src/node.ts'
 import { compilerVersion, createStudy, deviceIdentity, openRecords } from '../../src/search/records/index.ts'
-import { connectEngine, PREFIX, queueName } from '../../src/search/studies/connection.ts'
 import {
   collectResults,
   publishStudy,
@@ -16,7 +15,7 @@ import {
   shareProgram,
   unpublishStudy,
 } from '../../src/search/studies/index.ts'
-import { addTrials } from '../../src/search/studies/queue.ts'
+import { addTrials, connectEngine, PREFIX, queueName } from '../../src/search/studies/queue.ts'
 import { Folder, MATRIX, PROGRAM } from '../cli/support.ts'
 import { LONG } from '../support/cases.ts'
 import { bundled } from './bundled.ts'

@@ -1,6 +1,6 @@
 /** Schedules that no device here runs, statement by statement. */
 
-import { type Memory, runLaunches, runLoops } from '../../src/api/stages/stage-runs.ts'
+import { type Memory, runLaunches, runLoops } from '../../src/api/stages/stage-check.ts'
 import type { Kernel } from '../../src/node.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 

@@ -8,7 +8,7 @@ import type { Compilation } from '../../run/compile/compile.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { ArrayCache } from '../dispatch/array-cache.ts'
+import { ArrayCache } from '../dispatch/fill-ratio.ts'
 
 /**
  * Predicted milliseconds of kernels. `null` for kernels whose formats the data do not fit, and for all kernels without a model or sparse

@@ -1,5 +1,5 @@
 /**
- * Auto-scheduler: candidates for a kernel without a schedule (`sketch/shortlist.ts`), compared by the cost model on bound
+ * Auto-scheduler: candidates for a kernel without a schedule (`sketch/index.ts`), compared by the cost model on bound
  * data.
  */
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'

@@ -3,7 +3,7 @@ import type { RefOptions, RefOutputs } from '../../reference/index.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../../run/bind/index.ts'
 import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { Sources } from '../../run/compile/launch-spans.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
 import { Turns } from '../../run/execution/call-queue.ts'
 import { checkFits, compileOn, Executable, lanesOf, type Program } from '../../run/execution/execute.ts'
 import type { KernelGraph } from '../../run/execution/replay.ts'
@@ -11,8 +11,8 @@ import type { ResidentDense } from '../../run/execution/resident-dense.ts'
 import type { ExplainOptions, Explanation } from '../../run/explain/index.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/summation-order.ts'
 import { type Verification, verify, verifyAgainst } from '../../run/verify/verify.ts'
-import { MAX_RUNS } from '../../runtime/check-calls.ts'
 import type { Command, Device } from '../../runtime/device.ts'
+import { MAX_RUNS } from '../../runtime/device-checks.ts'
 import type { Measurement, MeasureOptions } from '../../runtime/measure.ts'
 import type { ResidentParts } from '../../storage/engines/device/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
@@ -33,8 +33,14 @@ import {
 import { type RunInputs, updateOf, valuesIn } from '../inputs/bound-inputs.ts'
 import type { Bindable } from '../inputs/tensors.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
-import { checkRebuildable, checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
-import { checkExplain, checkVerify } from './check-run.ts'
+import {
+  checkExplain,
+  checkRebuildable,
+  checkReported,
+  checkVerify,
+  checkWritable,
+  expectBuffer,
+} from './check-prepared.ts'
 import { leakDetector } from './leak-detector.ts'
 
 export type { RunInputs } from '../inputs/bound-inputs.ts'

@@ -3,15 +3,16 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Statistic } from '../../elaborate/index.ts'
 import type { RuntimeLists } from '../../ir/coordinates/stage1.ts'
 import type { Bound } from '../../run/bind/index.ts'
+import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
-import type { Executable } from '../../run/execution/execute.ts'
-import { commandsMeasuring } from '../../run/execution/shared-buffers.ts'
+import { Executable } from '../../run/execution/execute.ts'
+import { commandsMeasuring, commonBuffers } from '../../run/execution/shared-buffers.ts'
 import type { Command, Device } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
 import type { CompiledSchedule } from '../compiled/compiled.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { liveOf } from './dispatcher.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
-import { FillRatioTimes } from './fill-ratio-times.ts'
 
 /** The dispatch from which schedules are selected. */
 export interface DispatchSource<V> {
@@ -83,7 +84,7 @@ export interface Branch {
 export const finds = ({ findings }: Branch, statistic: string): boolean =>
   findings.some((f) => f.statistic === statistic)
 
-export function branchOf(
+function branchOf(
   statistics: ReadonlyMap<string, Statistic>,
   text: string,
   compiled: CompiledSchedule,
@@ -105,4 +106,121 @@ export function branchOf(
   const room = (plan.capacities ?? []).map((c) => c.counts)
   const commands = commandsMeasuring(executable, [...counts, ...room])
   return { text, compiled, executable, findings, commands, times: new FillRatioTimes() }
+}
+
+// Linear model of a schedule's time as a function of the fill ratio, fitted to measured times.
+
+/** Maximum number of measurements that are kept; the oldest are dropped. */
+const MOST = 32
+
+export class FillRatioTimes {
+  readonly #measured: { readonly covered: number; readonly milliseconds: number }[] = []
+
+  add(covered: number, milliseconds: number): void {
+    this.#measured.push({ covered, milliseconds })
+    if (this.#measured.length > MOST) this.#measured.shift()
+  }
+
+  /** Milliseconds at a fill ratio, by least squares. `null` without measurements, or if only another fill ratio was measured. */
+  at(covered: number): number | null {
+    const all = this.#measured
+    if (all.length === 0) return null
+    const mean = (of: (m: (typeof all)[number]) => number): number =>
+      all.reduce((sum, m) => sum + of(m), 0) / all.length
+    const [x, y] = [mean((m) => m.covered), mean((m) => m.milliseconds)]
+    const spread = mean((m) => (m.covered - x) ** 2)
+    if (all.every((m) => m.covered === all[0]!.covered)) return covered === all[0]!.covered ? y : null
+    return y + ((covered - x) * mean((m) => (m.covered - x) * (m.milliseconds - y))) / spread
+  }
+}
+
+/** Prepared schedules of a dispatch that share the memory of inputs and outputs; each is created on first use. */
+export class DispatchBranches<V> {
+  readonly #of: DispatchSource<V>
+  readonly #made = new Map<string, Branch>()
+  /** Schedules that cannot share memory, by text, with their `inout` tensors in another format. */
+  readonly #elsewhere = new Map<string, readonly string[]>()
+  /** Written values by tensor, for schedules that are prepared later. */
+  readonly #written = new Map<string, Tensor | BareValues>()
+  /** The first schedule, which owns the memory. */
+  readonly first: Branch
+
+  private constructor(of: DispatchSource<V>, first: Branch) {
+    this.#of = of
+    this.first = first
+    this.#made.set(first.text, first)
+  }
+
+  static async create<V>(of: DispatchSource<V>, first: V): Promise<DispatchBranches<V>> {
+    const compiled = await of.compile(first)
+    const { source } = compiled.compilation
+    const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
+    return new DispatchBranches(of, branchOf(of.statistics, of.chosen(first).text, compiled, executable))
+  }
+
+  [Symbol.iterator](): Iterator<Branch> {
+    return this.#made.values()
+  }
+
+  /** The tensors that keep a schedule from sharing memory; undefined if none is known. */
+  elsewhere(text: string): readonly string[] | undefined {
+    return this.#elsewhere.get(text)
+  }
+
+  /** Passes the branch of a schedule to `use`, at once if the branch exists. Undefined if the schedule cannot share memory. */
+  with(variant: V, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
+    const { text } = this.#of.chosen(variant)
+    if (this.#elsewhere.has(text)) return undefined
+    const known = this.#made.get(text)
+    if (known) return use(known)
+    return this.#another(variant, text).then((made) => made && use(made))
+  }
+
+  /** Prepares another schedule with the values written so far; undefined if the schedule stores an `inout` tensor in another format. */
+  async #another(variant: V, text: string): Promise<Branch | undefined> {
+    const compiled = await this.#of.compile(variant)
+    const bound = this.bind(variant, compiled)
+    const { program, compilation } = compiled
+    const buffers = commonBuffers(this.first.executable, { program, bound })
+    const apart = program.plan.buffers.filter((b) => b.role === 'inout' && !buffers.has(b.name))
+    if (apart.length > 0) {
+      this.#elsewhere.set(
+        text,
+        apart.map((b) => b.name),
+      )
+      return undefined
+    }
+    const shared = { buffers, isOwn: true, release: () => {} }
+    const { source } = compilation
+    const executable = await Executable.create(program, bound, { source, shared })
+    const made = branchOf(this.#of.statistics, text, compiled, executable)
+    this.#made.set(text, made)
+    return made
+  }
+
+  /** Binds the data, with the values written so far. */
+  bind(variant: V, compiled: CompiledSchedule): Bound {
+    let bound = this.#of.bind(variant, compiled)
+    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
+    return bound
+  }
+
+  async write(name: string, update: Tensor | BareValues): Promise<void> {
+    const all = [...this].map(({ executable }) => ({
+      executable,
+      written: withValues(executable.bound, name, update),
+    }))
+    this.#written.set(name, update)
+    const there = new Set<unknown>()
+    for (const { executable, written } of all) {
+      const fresh = written.buffers.filter((b) => !there.has(executable.memory.get(b) ?? b))
+      for (const b of written.buffers) there.add(executable.memory.get(b))
+      await executable.rebind(written.bound, fresh)
+    }
+  }
+
+  free(): void {
+    for (const branch of this) if (branch !== this.first) branch.executable.free()
+    this.first.executable.free()
+  }
 }

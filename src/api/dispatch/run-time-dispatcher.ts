@@ -17,8 +17,14 @@ import {
   selectWithinCapacity,
   updates,
 } from './capacity-overflow.ts'
-import { type Branch, covering, type DispatchSource, finds, telling } from './dispatch-branch.ts'
-import { DispatchBranches } from './dispatch-branches.ts'
+import {
+  type Branch,
+  covering,
+  DispatchBranches,
+  type DispatchSource,
+  finds,
+  telling,
+} from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { type Dispatcher, type FillRatio, liveOf, type RunSelection } from './dispatcher.ts'
 import { fillRatio } from './fill-ratio.ts'

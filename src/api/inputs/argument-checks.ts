@@ -5,8 +5,7 @@ import { expectArgument, isRecord, nameText, show } from '../../ast/diagnostics/
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import type { Device } from '../../runtime/device.ts'
-import { DenseOnDevice } from '../../storage/dense-on-device.ts'
-import type { Tensor, ValueArray } from '../../storage/tensor.ts'
+import { DenseOnDevice, type Tensor, type ValueArray } from '../../storage/tensor.ts'
 
 export {
   expectArgument,

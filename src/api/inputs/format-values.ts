@@ -13,7 +13,7 @@ import { type AnyFormat, formatOfOrder, type Instance, type OrderedFormat } from
 import type { TensorReport } from '../../pictures/format-figures.ts'
 import type { PictureOptions } from '../../pictures/picture/index.ts'
 import { givenOperands } from '../../run/bind/format-inputs.ts'
-import type { Sources } from '../../run/compile/launch-spans.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
 import { checkOrder } from '../../storage/convert.ts'
 import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
 import { convertTensor, type StoredParts } from '../../storage/entries/stored-parts.ts'

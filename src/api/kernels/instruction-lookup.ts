@@ -3,14 +3,24 @@ import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
 import { Report } from '../../elaborate/diagnostics.ts'
-import { constantArguments, type Family, type Named } from '../../elaborate/index.ts'
+import {
+  type Choice,
+  constantArguments,
+  type Family,
+  type Named,
+  type Schedule,
+  type Space,
+} from '../../elaborate/index.ts'
 import { sameData } from '../../ir/expressions/structural-equality.ts'
+import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
+import type { StageObserver } from '../../run/compile/compile.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
 import type { CacheScope, MemoryScope } from '../../schedule/steps/arguments.ts'
 import type { LoopStep } from '../../schedule/steps/steps.ts'
 
 /** Declarations and imports of a program. */
-export interface Declarations {
+interface Declarations {
   readonly memories: ReadonlyMap<string, Family<Memory>>
   readonly instrs: ReadonlyMap<string, Family<Instr>>
 }
@@ -97,4 +107,20 @@ function isOneOf<T extends Instr | Memory>(given: T, families: ReadonlySet<Famil
       throw e
     }
   })
+}
+
+/** Names in a kernel's scope: formats, schedules, memories and instructions of its program. */
+export interface Surroundings extends Declarations {
+  readonly formats: ReadonlyMap<string, AnyFormat>
+  readonly schedules: ReadonlyMap<string, Schedule>
+  /** Dispatches: schedules that are selected when data are bound. */
+  readonly choices: ReadonlyMap<string, Choice>
+  /** Search spaces by name. */
+  readonly spaces: ReadonlyMap<string, Space>
+  /** Sources by name, for error messages. */
+  readonly sources: Sources
+  /** Memories and instructions whose device code steps may contain; `null` for no restriction. */
+  readonly own: Named | null
+  /** Callback for the kernels after every step and pass; null if there is none. */
+  readonly observer: StageObserver | null
 }

@@ -37,7 +37,7 @@ import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/arg
 import { valuesIn } from '../inputs/bound-inputs.ts'
 import { declaredOf } from '../inputs/bound-values.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
-import type { Surroundings } from './kernel-scope.ts'
+import type { Surroundings } from './instruction-lookup.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'
 import { UnboundSpace } from './space.ts'
 import { SteppedKernel } from './stepped-kernel.ts'

@@ -2,7 +2,7 @@
 
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
-import type { Sources } from '../../run/compile/launch-spans.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from '../../schedule/names/parts.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 

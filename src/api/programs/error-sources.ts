@@ -3,8 +3,17 @@
  * a class are wrapped when its first object is created.
  */
 import { withSources } from '../../ast/diagnostics/diagnostic.ts'
-import type { Sources } from '../../run/compile/launch-spans.ts'
-import { Uncloneable } from './uncloneable.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
+
+/** A base class that rejects `structuredClone`, because API objects have state outside of their fields. */
+const UNCLONEABLE = Symbol(
+  'sparsetile: what load and a kernel give stays in its thread; send the text of the program and kernel.toJSON(), and there `(await load(text)).kernel(name).replay(steps)`. It',
+)
+
+abstract class Uncloneable {
+  /** A symbol, which `structuredClone` and `postMessage` reject with its description. */
+  protected readonly uncloneable = UNCLONEABLE
+}
 
 /** Base class of all API objects. */
 export abstract class ErrorSources extends Uncloneable {

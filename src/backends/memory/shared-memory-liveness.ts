@@ -7,8 +7,7 @@
  * An asynchronous copy is not ordered after earlier stores of threads to its target, whatever barrier is in between (PTX ISA,
  * "Async proxy"), so its target never reuses memory that threads stored to before.
  */
-
-import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Launch, Stmt } from '../../ir/statements/loops.ts'
 import { barrier } from '../../ir/statements/statement-builders.ts'
@@ -185,4 +184,37 @@ function placeBuffer(b: Buffer, placed: readonly Placement[], use: Use): Placeme
     offset = Math.max(offset, Math.ceil(p.end / align) * align)
   }
   return { name: b.name, offset, end: offset + bytes, ...use }
+}
+
+// Rejects launches that exceed shared memory, both for an open device and for a compilation target.
+
+/** Shared-memory arrays of a launch with their sizes in bytes. */
+export function sharedArrays(
+  { body }: Pick<Launch, 'body'>,
+  elementBytes: (b: Buffer) => number,
+): readonly { readonly name: string; readonly bytes: number }[] {
+  const out: { readonly name: string; readonly bytes: number }[] = []
+  walkStmts(body, (s) => {
+    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
+    if (s.kind === 'alloc' && length?.kind === 'const')
+      out.push({ name: s.buffer.name, bytes: length.value * elementBytes(s.buffer) })
+  })
+  return out
+}
+
+/** Checks a launch against a limit. `holder`: subject of the message, such as a device. @throws SptError `plan/shared-too-large` */
+export function rejectSharedOverflow(
+  name: string,
+  total: number,
+  arrays: ReturnType<typeof sharedArrays>,
+  { limit, holder }: { readonly limit: number; readonly holder: string },
+): void {
+  if (total <= limit) return
+  const arrayList = arrays.length > 0 ? ` (${arrays.map((b) => `${b.name} ${b.bytes}`).join(', ')})` : ''
+  fail({
+    code: 'plan/shared-too-large',
+    message: `${name} needs ${total} bytes of shared memory${arrayList}; ${holder} ${limit} per block`,
+    expected: `at most ${limit} bytes`,
+    hint: 'cache a smaller tile: split the loops inside the cached loop by smaller factors, or pipeline by fewer stages',
+  })
 }

@@ -11,9 +11,9 @@ import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 import { computeType, isFloat } from '../../ir/values/dtype.ts'
 import { type BinaryOp, isCompare } from '../../ir/values/ops.ts'
 import { registerConstantFolder } from '../../ir/values/register-constant-folding.ts'
-import type { MatrixUse } from '../tensor-map-uses.ts'
-import type { Mangler } from './name-mangling.ts'
+import type { MatrixUse } from '../launch-uses.ts'
 import { FirstIterations, hasBranch } from './peeled-iteration-workaround.ts'
+import type { Mangler } from './reserved-words.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 
 const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =

@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os'
+import { processorName } from '../../io/package/calibrations.ts'
 import { version } from '../../io/package/package.ts'
-import { processorName } from '../../io/package/processor-key.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
 import { calibrationOf, readStored } from '../../search/calibrate/stored.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'

@@ -13,7 +13,6 @@ import type { Call, CommandSpec } from '../arguments/command.ts'
 import { EXIT } from '../output/failure.ts'
 import { jsonNumber, percent } from '../output/figures.ts'
 import { checkOutFolder, type OutFolder, writeFolder } from '../prune/folder.ts'
-import { checkMaskOptions, pruneWithMasks } from '../prune/given-masks.ts'
 import {
   checkLayerNames,
   type Model,
@@ -23,10 +22,12 @@ import {
   readStageMasks,
 } from '../prune/model.ts'
 import {
+  checkMaskOptions,
   PARAMETER_OPTIONS,
   PATTERN,
   PATTERN_NOTE,
   patternOf,
+  pruneWithMasks,
   type SelectedPattern,
 } from '../prune/patterns.ts'
 import { createPredictor, PREDICT_OPTIONS, type PredictedReport } from '../prune/predict.ts'

@@ -29,9 +29,8 @@ import {
   sizeOptions,
   suggestSchedules,
 } from '../run/bind-options.ts'
-import { builtFormats } from '../run/built-at-run-time.ts'
-import { PhaseTimer } from '../run/phase-timer.ts'
-import { type Report, reportJson, reportText } from '../run/run-report.ts'
+import { PhaseTimer, warmUp } from '../run/phase-timer.ts'
+import { builtFormats, type Report, reportJson, reportText } from '../run/run-report.ts'
 import { conversions, duplicatesIn, sparseSizes } from '../run/sparse-sizes.ts'
 import {
   applySoftwareRule,
@@ -44,7 +43,6 @@ import {
   withFallback,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { warmUp } from '../tune/warm-up.ts'
 
 /** Bytes above which the reference computes a sample of rows, if rows are independent. */
 const SAMPLE_FROM = 2 ** 27

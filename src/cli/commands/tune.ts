@@ -12,8 +12,7 @@ import { parseFile, programFrom, selectKernel, withSourcesOf } from '../schedule
 import { checkGeneralise } from '../tune/generalise-option.ts'
 import { SPACE } from '../tune/space-option.ts'
 import { casesOf } from '../tune/tune-cases.ts'
-import { tuneOne } from '../tune/tune-one.ts'
-import { tuneSeveral } from '../tune/tune-several.ts'
+import { tuneOne, tuneSeveral } from '../tune/tune-several.ts'
 import { runTuneWorker } from '../tune/tune-worker.ts'
 import { budgetOf, DEFAULT_TRIALS, withTuning } from '../tune/tuning.ts'
 

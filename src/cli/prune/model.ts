@@ -13,7 +13,7 @@ import {
 } from '../../io/index.ts'
 import { typeNamed } from '../../io/safetensors/safetensors-header.ts'
 import { unknownEnding } from '../../io/unknown-ending.ts'
-import { matches } from '../../prune/globs.ts'
+import { matches } from '../../prune/options.ts'
 import { type Layers, type Mask, type Pruned, unionMasks } from '../../prune.ts'
 import type { Call } from '../arguments/command.ts'
 

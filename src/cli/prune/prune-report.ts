@@ -1,6 +1,6 @@
 /** Report of `spt prune` for people. */
 import { escapeLine } from '../../ast/diagnostics/render.ts'
-import { globOf } from '../../prune/globs.ts'
+import { globOf } from '../../prune/options.ts'
 import type { LayerReport, PruneReport } from '../../prune.ts'
 import { count, ms, percent, size, table } from '../output/figures.ts'
 import type { PredictedReport } from './predict.ts'

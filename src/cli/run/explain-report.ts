@@ -1,5 +1,4 @@
 /** Report of `spt explain`: traffic, operations, occupancy and time of each launch. */
-
 import type { Selection } from '../../api/dispatch/dispatch-conditions.ts'
 import type {
   Achieved,
@@ -10,11 +9,11 @@ import type {
   Work,
 } from '../../run/explain/explanation.ts'
 import { allOperations } from '../../run/explain/roofline.ts'
+import type { UnorderedSum } from '../../run/verify/summation-order.ts'
 import { ceilingsOf } from '../../runtime/ceilings.ts'
 import { costModelText, type Form, formRows, predictedRow, ruleText } from '../forms.ts'
 import { count, ms, percent } from '../output/figures.ts'
 import type { ScheduledKernel } from '../scheduled-kernel.ts'
-import { summationRow } from './summation-row.ts'
 
 type Row = readonly [string, string]
 
@@ -188,4 +187,17 @@ export function explanationText(
       : `\nstep ${k + 1}: launch ${s.name}\n${rowsText(launchRows(s), '  ', 17)}`,
   )
   return rowsText(header, '', 9) + steps.join('')
+}
+
+/** Report row on bitwise reproducibility. */
+export function summationRow(sums: readonly UnorderedSum[]): readonly [string, string] {
+  if (sums.length === 0) return ['sums', 'in a fixed order: equal inputs give equal bits']
+  const launches = new Map<string, number>()
+  for (const { buffer, reducer } of sums)
+    launches.set(`${buffer} (${reducer})`, (launches.get(`${buffer} (${reducer})`) ?? 0) + 1)
+  const sumTexts = [...launches].map(([sum, n]) => (n > 1 ? `${sum} in ${n} launches` : sum))
+  return [
+    'sums',
+    `NOT REPRODUCIBLE: threads update ${sumTexts.join(', ')} atomically in any order, so runs differ in the last bits`,
+  ]
 }

@@ -29,7 +29,7 @@ export async function spaceOf(
 ): Promise<KernelSpace<Kernel>> {
   const requested = scheduleCall(call, 'space')
   if (!requested) {
-    const { usualSpace } = await import('../../search/spaces/default-space.ts')
+    const { usualSpace } = await import('../../search/spaces/sketches.ts')
     return usualSpace(kernel, context, inputs)
   }
   const { name } = requested
@@ -43,6 +43,6 @@ export async function spaceOf(
       message: `--space ${call.one('space')}: ${SKETCHES} take no arguments`,
       expected: `--space ${SKETCHES}`,
     })
-  const { sketchesFor } = await import('../../search/spaces/default-space.ts')
+  const { sketchesFor } = await import('../../search/spaces/sketches.ts')
   return sketchesFor(kernel, context, inputs)
 }

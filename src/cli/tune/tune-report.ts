@@ -1,7 +1,7 @@
 /** Reports of `spt tune`: progress and result. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { LibraryRoutine } from '../../search/evaluate/library-routines.ts'
-import { fastestOf } from '../../search/loop/fastest.ts'
+import { fastestOf } from '../../search/loop/tally.ts'
 import { typescriptText } from '../../search/text.ts'
 import {
   comparisonText,

@@ -11,13 +11,13 @@ import {
 } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
-import { elementsOf } from '../work/elements.ts'
-import { expectedValue } from '../work/estimates.ts'
-import { type Distribution, mixture } from './distribution.ts'
+import { elementsOf, expectedValue } from '../work/estimates.ts'
 import {
   type CoordinateRecurrence,
+  type Distribution,
   GROUP_SIZES,
   type IndexFacts,
+  mixture,
   type Ratio,
   type Structure,
 } from './index-facts.ts'

@@ -3,7 +3,7 @@
  * rows and columns, column distances, and, from windows of rows spread over the matrix, blocks and recurrence of columns.
  */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { type Distribution, distributionOf } from './distribution.ts'
+import { type Distribution, distributionOf } from './index-facts.ts'
 
 /** A matrix by rows: `indices[indptr[r]] …` are the columns of row r, in any order. */
 export interface Rows {

@@ -16,11 +16,12 @@ import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { allAxesOf, callerTensor, givenOf, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { type Distribution, distributionOf } from './distribution.ts'
 import { allowanceFor, withFewerRows } from './element-limits.ts'
 import { combineStrata, shareOf } from './extrapolation.ts'
 import {
   type CoordinateRecurrence,
+  type Distribution,
+  distributionOf,
   GROUP_SIZES,
   type IndexFacts,
   type Ratio,

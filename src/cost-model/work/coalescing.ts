@@ -1,5 +1,4 @@
 /** Coalescing: sectors and cache lines that neighbouring threads access together. */
-
 import type { Expr, ThreadAxis } from '../../ir/expressions/expr.ts'
 import { freeVars, someExpr } from '../../ir/expressions/expr-tree.ts'
 import { AXES_OF_BLOCK } from '../../ir/instructions/hardware-axes.ts'
@@ -7,7 +6,15 @@ import { memoize } from '../../ir/memoize.ts'
 import type { Buffer, For } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { affineOf, type KnownValues } from './estimates.ts'
-import { isExpanded } from './expanded-loops.ts'
+
+/** Maximum number of iterations that compilers expand; more remain a loop in the generated code. */
+const MAX_EXPANDED = 16
+
+/** True if all iterations of a loop are expanded in the generated code. */
+export const isExpanded = ({ mode, extent }: For): boolean =>
+  mode.kind === 'vectorize' ||
+  (mode.kind === 'unroll' && mode.factor === null) ||
+  (mode.kind === 'serial' && extent.kind === 'const' && extent.value <= MAX_EXPANDED)
 
 /** A loop over threads of a block, bound to one axis. */
 export interface Lane {
@@ -17,7 +24,7 @@ export interface Lane {
 }
 
 /** Dependence of an address on loop variables, as far as coalescing requires it. */
-export interface Address {
+interface Address {
   /** Increment of the address in elements, by variable. */
   readonly steps: ReadonlyMap<string, number>
   /** Variables that change the address in any other way. */

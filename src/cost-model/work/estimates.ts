@@ -7,7 +7,9 @@ import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
 import { exactOperation } from '../../ir/values/evaluate.ts'
+import { wordsFor } from '../../ir/values/packed-fields.ts'
 
 /** A loop variable is uniformly distributed over `start … start + extent - 1`. */
 export interface Range {
@@ -147,7 +149,7 @@ function applyOperation(op: string, a: number, b: number): number | undefined {
 }
 
 /** `constant + Σ coefficient · variable`, over variables with more than one value. */
-export interface Affine {
+interface Affine {
   readonly constant: number
   readonly coefficients: ReadonlyMap<string, number>
 }
@@ -271,3 +273,12 @@ function filledShare(e: Expr, k: KnownValues): number | undefined {
 
 /** Key that distinguishes accesses. */
 export const accessKey = (e: Expr): string => keyOf(e)
+
+// Number of elements of a buffer.
+
+/** Number of elements of a buffer, or of words of a packed one; 0 if unknown. */
+export function elementsOf(b: Buffer, s: Pick<KnownValues, 'params'>): number {
+  const known: KnownValues = { params: s.params, ranges: new Map(), lengths: new Map(), filled: new Map() }
+  const n = b.shape.reduce((product, e) => product * expectedValue(e, known), 1)
+  return Number.isNaN(n) ? 0 : b.packed === undefined ? n : wordsFor(n, b.packed)
+}

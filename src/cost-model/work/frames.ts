@@ -3,8 +3,7 @@ import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { For } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
-import type { Lane } from './coalescing.ts'
-import { isExpanded } from './expanded-loops.ts'
+import { isExpanded, type Lane } from './coalescing.ts'
 
 /** A loop around a statement, or a condition (`loop`: null). */
 export class Frame {

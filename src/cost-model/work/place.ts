@@ -2,9 +2,8 @@
 import type { Expr, Load, Search } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { For } from '../../ir/statements/loops.ts'
-import type { Lane } from './coalescing.ts'
+import { isExpanded, type Lane } from './coalescing.ts'
 import { expectedValue, type KnownValues, probabilityOf, type Range } from './estimates.ts'
-import { isExpanded } from './expanded-loops.ts'
 import { extendLanes, type Frame } from './frames.ts'
 
 /** Position of the walk. The walk owns and updates the ranges of variables and the lengths of segments. */

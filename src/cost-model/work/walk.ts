@@ -13,9 +13,13 @@ import type { Body } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import type { Structure } from '../matrix/structure.ts'
 import { Reductions } from '../threads/reductions.ts'
-import { cooperatingThreads, tileLanes } from '../threads/register-tiles.ts'
-import { countBranches } from '../threads/thread-costs.ts'
-import { distinctValues, longestOverMean } from '../threads/thread-groups.ts'
+import {
+  cooperatingThreads,
+  countBranches,
+  distinctValues,
+  longestOverMean,
+  tileLanes,
+} from '../threads/thread-groups.ts'
 import {
   addCase,
   addRows,
@@ -31,8 +35,7 @@ import {
   zeroRow,
 } from '../threads/thread-steps.ts'
 import { Accesses } from './accesses.ts'
-import { elementsOf } from './elements.ts'
-import { expectedValue, probabilityOf, type Segment } from './estimates.ts'
+import { elementsOf, expectedValue, probabilityOf, type Segment } from './estimates.ts'
 import { blockCount, Frame, threadCount } from './frames.ts'
 import { LaunchSums } from './launch-sums.ts'
 import { applyGuards, type Narrowing, narrow, Place } from './place.ts'

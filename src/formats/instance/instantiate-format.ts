@@ -19,11 +19,12 @@ import { listExtentInPart } from '../../ir/formats/list-extents.ts'
 import type { Query } from '../../ir/formats/queries.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { checkFields } from '../../ir/values/packed-fields.ts'
-import { type ArrayNames, makeArrayNames } from './array-names.ts'
 import { type Arguments, bindArguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
 import {
+  type ArrayNames,
   declaredWithValue,
   extentScope,
+  makeArrayNames,
   type Scope,
   scopeOf,
   translate,

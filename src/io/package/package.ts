@@ -1,5 +1,5 @@
 /** Location of the installed package, and resolution of paths into it (`sparsetile/kernels/…`). */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
@@ -96,11 +96,65 @@ export function packageText(path: string): string | null {
 }
 
 /** The content of a JSON file of the package; `null` if it cannot be read. */
-export function packageJson(path: string): unknown {
+function packageJson(path: string): unknown {
   const text = packageText(path)
   try {
     return text === null ? null : JSON.parse(text)
   } catch {
     return null
   }
+}
+
+// The cost models that come with the package.
+
+/** The cost model for a kind of device; `null` if the package has none. */
+export const packagedCostModel = (kind: string): unknown => packageJson(`data/models/${kind}.json`)
+
+// Library bindings that come with the package.
+
+/** The library bindings for a kind of device; `null` if the package has none. */
+export function packagedLibraries(
+  kind: string,
+): { readonly libraries: unknown; readonly kernels: string } | null {
+  const libraries = packageJson(`data/libraries/${kind}.json`)
+  const kernels = packageText(`data/libraries/${kind}.spt`)
+  return libraries === null || kernels === null ? null : { libraries, kernels }
+}
+
+/** The package's formats by name, for messages; its files are read on the first lookup. */
+const FOLDER = 'kernels/'
+
+/** Import paths of the package's files of formats. */
+export const packagedFormatFiles = (): readonly string[] =>
+  programs().filter((path) => path.startsWith(`${PACKAGE}${FOLDER}formats`))
+
+function programs(): string[] {
+  const root = packageFolder()
+  if (root === null) return []
+  return readdirSync(new URL(FOLDER, root))
+    .filter((name) => name.endsWith('.spt'))
+    .toSorted()
+    .map((name) => `${PACKAGE}${FOLDER}${name}`)
+}
+
+let formatFiles: ReadonlyMap<string, readonly string[]> | undefined
+
+/** Files that declare a format; files of formats come first. */
+export function packagedFormatsNamed(name: string): readonly string[] {
+  formatFiles ??= findDeclarations()
+  return formatFiles.get(name) ?? []
+}
+
+function findDeclarations(): Map<string, string[]> {
+  const out = new Map<string, string[]>()
+  const formatsFirst = packagedFormatFiles()
+  for (const path of [...formatsFirst, ...programs().filter((p) => !formatsFirst.includes(p))]) {
+    const text = readFileSync(new URL(path.slice(PACKAGE.length), packageFolder()!), 'utf8')
+    for (const [, name] of text.matchAll(/^format (\w+)/gm)) {
+      const files = out.get(name!) ?? []
+      if (!files.includes(path)) files.push(path)
+      out.set(name!, files)
+    }
+  }
+  return out
 }

@@ -7,9 +7,8 @@ import { type ByteSource, CHUNK_BYTES, type Chunks } from '../byte-source.ts'
 import { openNpz } from '../numpy/npz.ts'
 import { hasMatrix, matrixGroups } from '../numpy/scipy.ts'
 import { unknownEnding } from '../unknown-ending.ts'
-import { openSafetensors, type Safetensors, unknownTensor } from './safetensors.ts'
+import { openSafetensors, openShards, type Safetensors, unknownTensor } from './safetensors.ts'
 import { countOf, typeNamed, typeOfElement } from './safetensors-header.ts'
-import { openShards } from './safetensors-index.ts'
 import type { SafetensorsPart } from './safetensors-write.ts'
 
 export interface WeightTensor {

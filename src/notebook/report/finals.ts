@@ -1,7 +1,7 @@
 /** Final comparison: the fastest points, the default schedule, the unscheduled kernel, and dense storage. */
 
 import { confirmationText, tiedWithFastest } from '../../search/tune/finals/final-text.ts'
-import { allOperations } from '../../search/tune/finals/kernel-explanation.ts'
+import { allOperations } from '../../search/tune/finals/last-comparison.ts'
 import type { Finalist, TuneResult } from '../../search/tune/index.ts'
 import type { Timing } from '../../search/types.ts'
 import { intervals } from '../chart/intervals.ts'

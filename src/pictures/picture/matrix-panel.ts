@@ -1,8 +1,7 @@
 /** Draws a matrix and its parts: elements coloured by part, stored padding, and cuts between parts. */
 import type { Boxes, MatrixPart } from './blocks.ts'
 import type { Window } from './detail.ts'
-import { cellsByKey, type Grid, SHADES, shadeOf } from './grid.ts'
-import { element, NEUTRAL, Rectangles } from './svg.ts'
+import { cellsByKey, element, type Grid, NEUTRAL, Rectangles, SHADES, shadeOf } from './svg.ts'
 
 export interface MatrixPanel {
   readonly content: string

@@ -1,8 +1,18 @@
 /** Draws the storage of each part as a box of its slots; nonzeros and padding have different colours. */
 import type { OccupiedEntries, StoredPart } from '../../storage/entries/stored-parts.ts'
-import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
-import { count, element, escapeXml, fitText, NEUTRAL, percent, Rectangles, text } from './svg.ts'
+import {
+  cellsByKey,
+  count,
+  element,
+  escapeXml,
+  fitText,
+  type Grid,
+  NEUTRAL,
+  percent,
+  Rectangles,
+  text,
+} from './svg.ts'
 
 export interface StoragePart {
   readonly part: StoredPart

@@ -5,7 +5,6 @@ import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { last, monotoneError } from '../error.ts'
-import { compileTarget } from '../targets.ts'
 import { coordinateOf, findNode, type Level } from '../tensors/axis-trees.ts'
 import type { Thunk } from '../tensors/cells.ts'
 import {
@@ -18,7 +17,7 @@ import {
   withOpen,
 } from '../tensors/cells.ts'
 import { toStored } from '../tensors/reference-buffers.ts'
-import { compileReduce, setElement } from '../updates.ts'
+import { compileReduce, compileTarget, setElement } from '../updates.ts'
 import { compileBounded, isExact } from './bounded.ts'
 
 type Run = () => void

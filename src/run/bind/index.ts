@@ -8,20 +8,16 @@ import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
-import { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
-import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import { DenseOnDevice, type StoredTensor, type Tensor, type ValueArray } from '../../storage/tensor.ts'
 import { filledArray } from '../../storage/values.ts'
 import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
-import { checkClaims } from './checks/claim-checks.ts'
-import { checkOnDevice } from './checks/on-device.ts'
 import { checkPaddedFactors } from './checks/padding-factors.ts'
-import { requireInputs, requireStructure } from './checks/required-inputs.ts'
-import { withArguments } from './format-arguments.ts'
-import { bindGiven } from './format-inputs.ts'
+import { checkClaims, checkOnDevice, requireInputs, requireStructure } from './checks/required-inputs.ts'
+import { bindGiven, withArguments } from './format-inputs.ts'
 import { bindReady } from './ready/ready-made-parts.ts'
-import { readyValues } from './ready/ready-made-values.ts'
+import { readyValues } from './ready/ready-made-tables.ts'
 import { reportOf } from './results/format-report.ts'
 import { routeOf } from './results/gather-results.ts'
 import { bindParams } from './sizes/bound-sizes.ts'
@@ -31,11 +27,13 @@ import {
   asDeclared,
   type CallerTensor,
   callerTensors,
+  convertDense,
   givenOf,
+  inOrder,
   isStructured,
+  storageOrder,
 } from './sources/caller-tensors.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
-import { convertDense, inOrder, storageOrder } from './sources/dense-order.ts'
 import { type Known, remapSources } from './sources/remap-entries.ts'
 import {
   buildStructure,

@@ -1,16 +1,18 @@
 /** Compilation of a plan for a device. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
+import { type Source, type Span, sourceOf } from '../../ast/diagnostics/span.ts'
 import { emit, type ModuleText } from '../../backends/emit.ts'
 import type { TextOptions } from '../../backends/target.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
-import type { Plan } from '../../ir/statements/loops.ts'
+import type { Launch, Plan } from '../../ir/statements/loops.ts'
+import { walkStmts } from '../../ir/statements/tree.ts'
 import { type Arena, packBuffers } from '../../lower/launches/buffer-packing.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer } from '../../runtime/device.ts'
 import { isWord } from '../../runtime/webgpu/widened-elements.ts'
 import type { Bound } from '../bind/index.ts'
 import { checkLimits } from './device-limits.ts'
-import { type Sources, withPlaces } from './launch-spans.ts'
 
 /** The lowering options for a device. */
 export function lanesOf(device: Device): LowerOptions {
@@ -87,4 +89,34 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
       for (const m of compiled) m.release()
     },
   }
+}
+
+// Source locations of launches, for device error messages.
+
+/** Sources of the program by name, into which spans point. */
+export type Sources = ReadonlyMap<string, Source>
+
+/** Adds the source line of the first statement of each launch, if known: `program.spt:15`. */
+function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: Sources): ModuleText[] {
+  const launches = plan.steps.filter((s) => s.kind === 'launch')
+  let next = 0
+  return texts.map((text) => ({
+    ...text,
+    entries: text.entries.map((entry) => {
+      const launch = launches[next++]
+      const span = launch && firstSpan(launch)
+      const source = span && sourceOf(span, sources)
+      if (!source) return entry
+      return { ...entry, place: `${source.name}:${position(new SourceText(source.text), span.start).line}` }
+    }),
+  }))
+}
+
+function firstSpan(launch: Launch): Span | undefined {
+  let found: Span | undefined
+  walkStmts(launch.body, (s) => {
+    // Loops may have become hardware indices; stores and reductions exist on every device.
+    if (s.kind === 'store' || s.kind === 'reduce') found ??= s.span
+  })
+  return found
 }

@@ -2,8 +2,11 @@
 
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
 import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { rejectSharedOverflow, sharedArrays } from '../../backends/memory/shared-limit.ts'
-import { allocateShared } from '../../backends/memory/shared-memory-liveness.ts'
+import {
+  allocateShared,
+  rejectSharedOverflow,
+  sharedArrays,
+} from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
 import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.ts'

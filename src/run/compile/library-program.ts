@@ -8,8 +8,7 @@ import type { Device, DeviceBuffer, Library, Operands } from '../../runtime/devi
 import type { Routine } from '../../runtime/library-text.ts'
 import type { Bound } from '../bind/index.ts'
 import { elements } from '../execution/buffer-layout.ts'
-import type { Program } from './compiled-program.ts'
-import type { Sources } from './launch-spans.ts'
+import type { Program, Sources } from './compiled-program.ts'
 
 /** A library routine that is equivalent to a kernel. */
 export interface MatchedRoutine {

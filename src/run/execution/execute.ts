@@ -5,9 +5,8 @@
 import { fail, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
-import type { Command, DeviceBuffer } from '../../runtime/device.ts'
+import { type Command, type DeviceBuffer, Outcome } from '../../runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from '../../runtime/measure.ts'
-import { Outcome } from '../../runtime/outcome.ts'
 import { fromDevice, toDevice } from '../../runtime/webgpu/widened-elements.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { newValues } from '../../storage/values.ts'
@@ -15,14 +14,22 @@ import type { Bound } from '../bind/index.ts'
 import { buffersOf, isAlone, readTensor } from '../bind/results/gather-results.ts'
 import type { Instead, Program } from '../compile/compiled-program.ts'
 import { checkFacts, elementBytes } from '../compile/device-limits.ts'
-import { type Contents, pack, poison, preserving } from './buffer-contents.ts'
-import { type BufferLocation, byteLength, elements, labelOf, placesOf } from './buffer-layout.ts'
+import {
+  type BufferLocation,
+  byteLength,
+  type Contents,
+  elements,
+  labelOf,
+  pack,
+  placesOf,
+  poison,
+  preserving,
+} from './buffer-layout.ts'
 import type { Turns } from './call-queue.ts'
 import { LentOutputs, type Origin, type Residents, type SharedMemory } from './external-memory.ts'
 import { checkRanges } from './index-ranges.ts'
 import { fullRun } from './launch-commands.ts'
-import { lostWrites } from './lost-write-error.ts'
-import { overflow } from './overflow-error.ts'
+import { lostWrites, overflow } from './overflow-error.ts'
 import { KernelGraph } from './replay.ts'
 import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts'
 

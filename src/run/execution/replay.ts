@@ -2,7 +2,7 @@
 import type { Graph, Stream } from '../../runtime/device.ts'
 
 /**
- * All launches of a prepared kernel, recorded once (`runtime/streams.ts`). The graph uses the memory of the prepared kernel, so `write`
+ * All launches of a prepared kernel, recorded once (`runtime/device.ts`). The graph uses the memory of the prepared kernel, so `write`
  * provides new values for the next replay.
  * ```ts
  * const graph = await prepared.graph()

@@ -5,11 +5,9 @@ import type { Instr } from '../../ir/instructions/instr.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import { relevantNames } from './control-flow-slice.ts'
 import type { Certainty, Operations } from './explanation.ts'
-import type { Frame, Numbers } from './partial-evaluation.ts'
-import { StatementCounter } from './statement-counter.ts'
-import { actionOf, Counters } from './work-counters.ts'
+import { relevantNames, StatementCounter } from './statement-counter.ts'
+import { actionOf, Counters, type Frame, type Numbers } from './work-counters.ts'
 
 /** Maximum number of simulated iterations and threads per launch, about one second. */
 const MOST_STEPS = 2 ** 23

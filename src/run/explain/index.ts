@@ -1,8 +1,7 @@
 /** Explanations of kernels: the model of a plan, next to device properties and measurements. `explanation.ts` defines the counts. */
 
 import { instructionsOf } from '../../analysis/instructions/instruction-uses.ts'
-import { sharedArrays } from '../../backends/memory/shared-limit.ts'
-import { allocateShared } from '../../backends/memory/shared-memory-liveness.ts'
+import { allocateShared, sharedArrays } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'

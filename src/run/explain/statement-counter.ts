@@ -1,13 +1,11 @@
 /** Compiles the statements of a launch to counting actions for one thread. */
 import { InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
-import { children } from '../../ir/expressions/expr-tree.ts'
+import { children, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import type { InstrCall } from '../../ir/instructions/instr-call.ts'
 import type { For, Reduce, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, walkStmts } from '../../ir/statements/tree.ts'
-import { isShort } from './control-flow-slice.ts'
-import { compileValue, type Frame, holds, isUnknown } from './partial-evaluation.ts'
+import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 import {
   type Access,
   type Action,
@@ -15,8 +13,12 @@ import {
   actionOf,
   type Counters,
   combining,
+  compileValue,
+  type Frame,
+  holds,
   instructionWork,
   isEmpty,
+  isUnknown,
   join,
   NOTHING,
   operationsOf,
@@ -238,4 +240,45 @@ function put(f: Frame, buffer: string, at: number, value: number): void {
   const registers = f.registers.get(buffer)
   if (isUnknown(at)) registers?.fill(Number.NaN)
   else if (registers) registers[at] = value
+}
+
+/** Backward slice of a launch's control flow: only names in this slice need values to count operations. */
+const isShort = (op: string): boolean => op === 'and' || op === 'or'
+
+/** Names of loop variables, lets, hardware indices (`thread.x`) and buffers that affect control flow. */
+export function relevantNames(body: Body): ReadonlySet<string> {
+  const names = new Set<string>()
+  const take = (e: Expr): void =>
+    walkExpr(e, (x) => {
+      if (x.kind === 'var') names.add(x.name)
+      if (x.kind === 'builtin') names.add(x.axis)
+      if (x.kind === 'load' || x.kind === 'search') names.add(x.buffer)
+    })
+  walkStmts(body, (s) => {
+    for (const e of controlOf(s)) take(e)
+    for (const e of exprsOf(s))
+      walkExpr(e, (x) => {
+        if (x.kind === 'select' && (works(x.then) || works(x.else))) take(x.cond)
+        if (x.kind === 'binary' && isShort(x.op) && works(x.b)) take(x.a)
+      })
+  })
+  // Transitive closure over definitions.
+  for (let before = -1; before !== names.size; ) {
+    before = names.size
+    walkStmts(body, (s) => {
+      if (s.kind === 'let' && names.has(s.name)) take(s.value)
+      if (s.kind === 'store' && names.has(s.buffer)) for (const e of [...s.index, s.value]) take(e)
+      if (s.kind === 'reduce' && s.targets.some((t) => names.has(t.buffer)))
+        for (const e of [...s.targets.flatMap((t) => t.index), ...s.values]) take(e)
+    })
+  }
+  return names
+}
+
+/** Returns true if an expression contains counted work. */
+const works = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || operationsOf(x) > 0)
+
+function controlOf(s: Stmt): readonly Expr[] {
+  if (s.kind === 'for') return [s.extent, ...s.guards]
+  return s.kind === 'if' || s.kind === 'while' ? [s.cond] : []
 }

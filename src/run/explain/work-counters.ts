@@ -6,10 +6,55 @@ import type { Instr } from '../../ir/instructions/instr.ts'
 import type { InstrCall } from '../../ir/instructions/instr-call.ts'
 import type { Buffer, Reduce } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/values/dtype.ts'
-import type { Frame } from './partial-evaluation.ts'
+import { compileExpr, type Leaves, type Value } from '../../ir/values/evaluate.ts'
+
+/** Partial evaluation of expressions on the host: unknown values are NaN, and so are values that depend on them. */
+export type Numbers = ArrayLike<number>
+
+/** The simulated state of one thread. */
+export interface Frame {
+  /** Values by name, including hardware indices. */
+  readonly vars: Map<string, number>
+  /** Registers that affect control flow, by name. */
+  readonly registers: Map<string, Float64Array>
+  /** Arrays that no launch writes, by name. */
+  readonly arrays: ReadonlyMap<string, Numbers>
+  /** Number of simulated iterations. */
+  steps: number
+  /** True if an unknown condition or trip count was assumed. */
+  assumed: boolean
+}
+
+export const isUnknown = Number.isNaN
+
+/** Evaluates a condition; unknown ones are assumed to hold. */
+export function holds(value: number, f: Frame): boolean {
+  if (!isUnknown(value)) return value !== 0
+  f.assumed = true
+  return true
+}
+
+const variable =
+  (name: string): Value<Frame> =>
+  (f) =>
+    f.vars.get(name) ?? Number.NaN
+
+const LEAVES: Leaves<Frame> = {
+  partial: true,
+  variable: (e) => variable(e.name),
+  builtin: (e) => variable(e.axis),
+  load(e, of) {
+    const at = of(e.index[0]!)
+    const { buffer } = e
+    return (f) => (f.registers.get(buffer) ?? f.arrays.get(buffer))?.[at(f)] ?? Number.NaN
+  },
+  search: () => () => Number.NaN,
+}
+
+export const compileValue = (e: Expr): Value<Frame> => compileExpr(e, LEAVES)
 
 export type Access = 'loads' | 'stores' | 'atomics'
-export type Work =
+type Work =
   | 'plain'
   | 'matrix16'
   | 'matrix32'
@@ -48,7 +93,7 @@ export class Counters {
 }
 
 /** Work that does not depend on control flow, by counter index. */
-export type Fixed = Map<number, number>
+type Fixed = Map<number, number>
 
 function addTo(to: Fixed, from: ReadonlyMap<number, number>, times = 1): void {
   for (const [at, n] of from) to.set(at, (to.get(at) ?? 0) + n * times)

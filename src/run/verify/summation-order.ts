@@ -11,6 +11,7 @@ import type { Kernel2, Launch, Plan, Stmt } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
+import type { RefOptions } from '../../reference/index.ts'
 
 /** A reduction whose order differs from run to run. */
 export interface UnorderedSum {
@@ -62,4 +63,19 @@ const rounds = ({ result }: Monoid): boolean => result.some((e) => someExpr(e, i
 function isRounded(e: Expr): boolean {
   if (e.kind === 'binary') return isFloat(e.dtype) && !EXACT.includes(e.op)
   return e.kind === 'call' && isFloat(e.dtype)
+}
+
+// Precision of a plan's products: instructions may use fewer mantissa bits of a factor than its type has
+// (tf32).
+
+/** Returns the fewest mantissa bits of any product, as an option of the reference; empty if every product is exact in its type. */
+export function precisionOf(plan: Plan): Pick<RefOptions, 'precision'> {
+  let precision: number | undefined
+  for (const step of plan.steps)
+    if (step.kind === 'launch')
+      walkStmts(step.body, (s) => {
+        if (s.kind === 'instr' && s.precision !== undefined)
+          precision = Math.min(precision ?? 23, s.precision)
+      })
+  return precision === undefined ? {} : { precision }
 }

@@ -11,8 +11,8 @@ import type { Bound } from '../bind/index.ts'
 import { expectedOf } from '../bind/results/reference-inputs.ts'
 import type { Executable } from '../execution/execute.ts'
 import { type Coverage, compareOutput } from './compare-outputs.ts'
-import { precisionOf } from './instruction-precision.ts'
 import { type Place, reducerFault } from './reducer-faults.ts'
+import { precisionOf } from './summation-order.ts'
 
 export interface Verification extends Coverage {
   /** True if the verdict is `agrees` or `empty`. */

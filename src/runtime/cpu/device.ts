@@ -1,13 +1,5 @@
 /** The cpu device: emitted JavaScript over typed arrays, on the calling thread. Works in any JavaScript host. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  checkRepeats,
-  expectBuffer,
-  expectCommands,
-  expectData,
-  expectLabel,
-  expectModule,
-} from '../check-calls.ts'
 import type {
   Command,
   CompiledModule,
@@ -26,7 +18,13 @@ import {
   checkCommands,
   checkEntry,
   checkRange,
+  checkRepeats,
   checkTarget,
+  expectBuffer,
+  expectCommands,
+  expectData,
+  expectLabel,
+  expectModule,
   failDisposed,
   type HandleState,
 } from '../device-checks.ts'

@@ -8,15 +8,6 @@
 
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
-import {
-  checkRepeats,
-  expectBuffer,
-  expectCommands,
-  expectData,
-  expectLabel,
-  expectModule,
-  expectStream,
-} from '../check-calls.ts'
 import type {
   Command,
   Device,
@@ -28,7 +19,16 @@ import type {
   ModuleText,
   Stream,
 } from '../device.ts'
-import { disposedDevices } from '../device-checks.ts'
+import {
+  checkRepeats,
+  disposedDevices,
+  expectBuffer,
+  expectCommands,
+  expectData,
+  expectLabel,
+  expectModule,
+  expectStream,
+} from '../device-checks.ts'
 import { failForeign } from '../in-order.ts'
 import type { LibraryText } from '../library-text.ts'
 import { Outcomes } from '../outcomes.ts'
@@ -37,17 +37,14 @@ import type { KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
 import type { CudaDriver, DriverCalls } from './driver.ts'
 import type { Ffi } from './ffi.ts'
-import { FILL } from './fills.ts'
 import { CudaGraph, type GraphHost } from './graph.ts'
 import { Launcher } from './launch.ts'
 import type { Machine } from './libraries.ts'
 import { CudaLibrary } from './library-call.ts'
-import { allocHost, type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
-import type { CudaModule } from './module.ts'
-import { CudaModules, checkRequirements } from './modules.ts'
+import { allocHost, type CudaBuffer, CudaMemory, checkRange, FILL } from './memory.ts'
+import { type CudaModule, CudaModules, checkRequirements } from './module.ts'
 import { MAX_ARGUMENTS } from './pack-arguments.ts'
-import { CudaEvent, CudaStream } from './stream.ts'
-import { Timer } from './timer.ts'
+import { CudaEvent, CudaStream, Timer } from './stream.ts'
 
 export interface CudaDeviceParts {
   readonly driver: CudaDriver

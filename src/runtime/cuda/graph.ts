@@ -1,6 +1,7 @@
 /** Executable CUDA graphs: commands are captured once, and replayed with one call. */
-import { checkRepeats } from '../check-calls.ts'
+
 import { type Command, type DeviceBuffer, type Graph, memoryOf, type Stream } from '../device.ts'
+import { checkRepeats } from '../device-checks.ts'
 import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import type { Handle } from './driver.ts'

@@ -1,15 +1,17 @@
 /** The CUDA device, through the driver API and NVRTC. Node only. */
 import { readFileSync } from 'node:fs'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder, openCache } from '../../cache/disk-cache.ts'
-import { type CudaOptions, checkOrdinal, findTools } from './availability.ts'
-import { canOverlap, readChip } from './chip.ts'
+import type { DeviceReport } from '../device.ts'
+import { canOverlap, chipFacts, readChip } from './chip.ts'
 import { openCompiler } from './compiler.ts'
 import { CudaDevice } from './device.ts'
-import { showVersion } from './driver.ts'
-import { CudaCallError, driverError } from './errors.ts'
-import { thisMachine } from './libraries.ts'
+import { type CudaDriver, initDriver, loadDriver, showVersion } from './driver.ts'
+import { absentError, CudaCallError, driverError } from './errors.ts'
+import { type Ffi, loadFfi } from './ffi.ts'
+import { includeCandidates, type Machine, resolveHeaders, thisMachine } from './libraries.ts'
+import { chooseTarget, loadNvrtc, type Nvrtc } from './nvrtc.ts'
 
-export { type CudaOptions, reportCuda } from './availability.ts'
 export type { Chip } from './chip.ts'
 export { CudaDevice } from './device.ts'
 
@@ -50,5 +52,107 @@ function moduleVersion(): string {
     return ` (${readFileSync('/sys/module/nvidia/version', 'utf8').trim()})`
   } catch {
     return ''
+  }
+}
+
+// Reports the availability of CUDA, with the reason and a remedy if it is missing.
+
+/** Device and libraries; all optional. */
+export interface CudaOptions {
+  /** The device's number in the driver's order; 0. */
+  readonly ordinal?: number
+  /** Path of the driver's library; otherwise `SPT_LIBCUDA`, otherwise the system's. */
+  readonly libcuda?: string
+  /** Path of NVRTC; otherwise `SPT_NVRTC`, otherwise the result of the search. */
+  readonly nvrtc?: string
+  /** Include folders, searched before those found automatically. */
+  readonly include?: readonly string[]
+  /** Folder of compiled kernels, `false` for none; otherwise `SPT_CACHE_DIR`, otherwise the system's cache folder. */
+  readonly cacheDir?: string | false
+  /** Wait after each launch, so that a fault names its kernel; otherwise `SPT_CUDA_SYNC=1`. */
+  readonly syncEachLaunch?: boolean
+  /**
+   * Allows a launch to begin before the previous launch of its run has finished (programmatic dependent launch, compute
+   * capability 9.0 or higher; default: on). `SPT_CUDA_OVERLAP=0` disables it.
+   */
+  readonly overlap?: boolean
+}
+
+/** Libraries and devices, in the order in which they are located. */
+interface CudaTools {
+  readonly ffi: Ffi
+  readonly driver: CudaDriver
+  readonly driverVersion: number
+  readonly devices: number
+  readonly nvrtc: Nvrtc
+}
+
+/**
+ * Locates the tools. `onFacts` receives the facts of each step, so that a report contains the steps before a failure.
+ * @throws SptError `device/absent` with the reason
+ */
+async function findTools(
+  options: CudaOptions,
+  machine: Machine = thisMachine(),
+  onFacts: (facts: Record<string, string>) => void = () => {},
+): Promise<CudaTools> {
+  if (process.platform !== 'linux') {
+    throw absentError({
+      message: `the CUDA device is supported on Linux only, not on ${process.platform}`,
+      hint: 'use the webgpu or cpu device; on Windows, WSL 2 runs the CUDA device',
+    })
+  }
+  const ffi = await loadFfi()
+  onFacts({ koffi: ffi.version })
+  const driver = loadDriver(ffi, machine, options.libcuda)
+  onFacts({ driver: driver.path })
+  const { devices, version } = initDriver(driver)
+  onFacts({ 'driver CUDA': showVersion(version), devices: String(devices) })
+  const nvrtc = loadNvrtc(ffi, machine, version, options.nvrtc)
+  onFacts({ NVRTC: `${nvrtc.major}.${nvrtc.minor} (${nvrtc.path})` })
+  return { ffi, driver, driverVersion: version, devices, nvrtc }
+}
+
+function checkOrdinal(ordinal: number, devices: number): void {
+  if (Number.isInteger(ordinal) && ordinal >= 0 && ordinal < devices) return
+  throw absentError({
+    message: `there is no CUDA device ${ordinal}: the driver shows ${devices}`,
+    expected: `a number from 0 to ${devices - 1}`,
+    hint: 'CUDA_VISIBLE_DEVICES may hide devices',
+  })
+}
+
+/** Reports the availability of CUDA. Never rejects: `reason` and `hint` describe a missing part. */
+export async function reportCuda(
+  options: CudaOptions = {},
+  machine: Machine = thisMachine(),
+): Promise<DeviceReport> {
+  const facts: Record<string, string> = {}
+  try {
+    const tools = await findTools(options, machine, (newFacts) => Object.assign(facts, newFacts))
+    const ordinal = options.ordinal ?? 0
+    checkOrdinal(ordinal, tools.devices)
+    const chip = readChip(tools.driver, ordinal)
+    const target = chooseTarget(chip, tools.nvrtc)
+    const folders = [...(options.include ?? []), ...includeCandidates(machine, tools.nvrtc.path)]
+    const headers = resolveHeaders(machine, ['cuda_fp16.h'], folders)
+    Object.assign(facts, chipFacts(chip), {
+      'compiles for': target?.arch ?? 'nothing: NVRTC does not know this chip',
+      headers: headers.include[0] ?? 'not found: kernels with f16 or bf16 cannot be compiled',
+      cache: cacheFolder(options.cacheDir, machine.env, machine.home) ?? 'off',
+    })
+    return { kind: 'cuda', available: target !== undefined, name: chip.name, facts }
+  } catch (error) {
+    const translated = error instanceof CudaCallError ? driverError(error, 'looking for CUDA') : error
+    const diagnostic = translated instanceof SptError ? translated.diagnostics[0] : undefined
+    const reason = diagnostic?.message ?? (error instanceof Error ? error.message : String(error))
+    for (const [i, note] of (diagnostic?.notes ?? []).entries()) facts[`tried ${i + 1}`] = note
+    return {
+      kind: 'cuda',
+      available: false,
+      reason,
+      ...(diagnostic?.hint === undefined ? {} : { hint: diagnostic.hint }),
+      facts,
+    }
   }
 }

@@ -3,7 +3,6 @@
  * 32 bits are stored as 32-bit words (`widened-elements.ts`), except f16 with `shader-f16`. There is no f64.
  */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { checkRepeats, expectCommands, expectLabel, expectModule } from '../check-calls.ts'
 import type {
   Command,
   CompiledModule,
@@ -16,13 +15,19 @@ import type {
   ModuleText,
   Stream,
 } from '../device.ts'
-import { checkCommands, disposedDevices } from '../device-checks.ts'
+import {
+  checkCommands,
+  checkRepeats,
+  disposedDevices,
+  expectCommands,
+  expectLabel,
+  expectModule,
+} from '../device-checks.ts'
 import { InOrderEvent, InOrderStream } from '../in-order.ts'
 import { Outcomes } from '../outcomes.ts'
 import { GpuGraph, type GraphHost } from './graph.ts'
-import { lanesOf } from './lanes.ts'
 import { Launcher, type TimestampRange } from './launch.ts'
-import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits } from './limits.ts'
+import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits, lanesOf } from './limits.ts'
 import { type GpuBuffer, Memory } from './memory.ts'
 import { compileModule, GpuModule } from './module.ts'
 import type { WebGpuOptions } from './options.ts'

@@ -1,6 +1,7 @@
 /** Graphs on WebGPU: bind groups and scalars are kept, and a replay encodes and submits commands. */
-import { checkRepeats } from '../check-calls.ts'
+
 import type { Command, Graph, Stream } from '../device.ts'
+import { checkRepeats } from '../device-checks.ts'
 import { checkStream, failFreed, type InOrder } from '../in-order.ts'
 import type { Launcher, RecordedCommands, TimestampRange } from './launch.ts'
 

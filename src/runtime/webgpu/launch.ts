@@ -4,8 +4,7 @@
  */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgValue, Command } from '../device.ts'
-import { Clears } from './clears.ts'
-import { type GpuBuffer, USAGE } from './memory.ts'
+import { Clears, type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
 import { roundTo, wordDtype } from './widened-elements.ts'

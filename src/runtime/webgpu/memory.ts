@@ -4,9 +4,16 @@
  * whole words, and an `array<vec4<f32>>` view then covers every element.
  */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { expectBuffer, expectData, expectLabel } from '../check-calls.ts'
 import type { DeviceBuffer, DeviceLimits, HostArray } from '../device.ts'
-import { checkAlloc, checkBuffer, checkRange, type HandleState } from '../device-checks.ts'
+import {
+  checkAlloc,
+  checkBuffer,
+  checkRange,
+  expectBuffer,
+  expectData,
+  expectLabel,
+  type HandleState,
+} from '../device-checks.ts'
 import { BUFFER_ALIGN } from './limits.ts'
 import { type Session, validationError } from './session.ts'
 
@@ -206,5 +213,72 @@ export class Memory {
       staging.destroy()
     }
     return out.buffer
+  }
+}
+
+/**
+ * Zero-fill as a dispatch. `clearBuffer` is a copy command, which ends the compute pass and synchronises before and after. A
+ * small kernel stays in the pass.
+ */
+const THREADS = 256
+/** Buffer sizes are multiples of the 16 bytes of an element. */
+const TEXT = `@group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;
+@compute @workgroup_size(${THREADS})
+fn clear(@builtin(global_invocation_id) at: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  for (var k = at.x; k < arrayLength(&out); k += groups.x * ${THREADS}u) {
+    out[k] = vec4<u32>();
+  }
+}`
+
+/** A dispatch that zero-fills a buffer inside a pass. */
+interface ClearLaunch {
+  readonly pipeline: GPUComputePipeline
+  readonly group: GPUBindGroup
+  readonly grid: readonly [number, number, number]
+}
+
+export class Clears {
+  readonly #session: Session
+  #pipeline: GPUComputePipeline | undefined
+  readonly #groups = new Map<GpuBuffer, GPUBindGroup>()
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  /** The dispatch for a buffer; `undefined` for a buffer that is too large to be bound. */
+  launchFor(buffer: GpuBuffer): ClearLaunch | undefined {
+    const { limits } = this.#session.device
+    if (buffer.gpu.size > limits.maxStorageBufferBindingSize) return undefined
+    const pipeline = this.#compile()
+    const groups = Math.ceil(buffer.gpu.size / (16 * THREADS))
+    return {
+      pipeline,
+      group: this.#bindGroup(buffer, pipeline),
+      grid: [Math.min(groups, limits.maxComputeWorkgroupsPerDimension), 1, 1],
+    }
+  }
+
+  #compile(): GPUComputePipeline {
+    const { device } = this.#session
+    this.#pipeline ??= device.createComputePipeline({
+      label: 'clear',
+      layout: 'auto',
+      compute: { module: device.createShaderModule({ label: 'clear', code: TEXT }), entryPoint: 'clear' },
+    })
+    return this.#pipeline
+  }
+
+  #bindGroup(buffer: GpuBuffer, pipeline: GPUComputePipeline): GPUBindGroup {
+    const cached = this.#groups.get(buffer)
+    if (cached) return cached
+    const group = this.#session.device.createBindGroup({
+      label: 'clear',
+      layout: pipeline.getBindGroupLayout(0),
+      entries: [{ binding: 0, resource: { buffer: buffer.gpu } }],
+    })
+    this.#groups.set(buffer, group)
+    buffer.onFree.add(() => this.#groups.delete(buffer))
+    return group
   }
 }

@@ -8,8 +8,7 @@ import type { Device, DeviceReport } from '../device.ts'
 import { createWebGpuDevice } from './device.ts'
 import { adapterLimits, adapterName, capabilities } from './limits.ts'
 import { type NodeWebGpuOptions, WEBGPU_CHOICES, type WebGpuChoice } from './options.ts'
-import type { Missing } from './swiftshader.ts'
-import { findVulkan, withSwiftShader } from './vulkan.ts'
+import { findVulkan, type Missing, withSwiftShader } from './swiftshader.ts'
 
 /** An adapter and the `GPU` that returned it. An adapter provides one device. */
 export interface FoundAdapter {

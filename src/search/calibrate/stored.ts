@@ -10,7 +10,7 @@ import {
   setModelReader,
 } from '../../cost-model/learned/trained-models.ts'
 import { chipOf, storedCalibration, storedCalibrations } from '../../io/package/calibrations.ts'
-import { packagedCostModel } from '../../io/package/cost-models.ts'
+import { packagedCostModel } from '../../io/package/package.ts'
 import { type Ceilings, readCeilingsBy } from '../../runtime/ceilings.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 

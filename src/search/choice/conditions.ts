@@ -1,5 +1,6 @@
 /** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
+import { brokenFact } from '../../analysis/integers/facts.ts'
 import { factsFor, lookupOf } from '../../api/dispatch/schedule-selection.ts'
 import type { SelectionContext } from '../../api/dispatch/selection-context.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
@@ -9,6 +10,7 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/index.ts'
 import { hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts'
 import { variable } from '../../ir/expressions/expr.ts'
+import type { Fact } from '../../ir/statements/loops.ts'
 
 /** Quantity that a condition compares with a number: a size, a statistic, a property of the device, or a ratio of two. */
 export interface Measure {
@@ -105,3 +107,68 @@ export function questionsOf(kernel: Kernel): Questions {
     },
   }
 }
+
+// Training data of choices: measured times of candidates on several data sets.
+
+/** Data on which candidates were measured. */
+interface EvidenceCase {
+  /** Cross-validation group: cases left out together, such as one matrix with several sizes. */
+  readonly group: string
+  readonly values: Values
+  /** Index of the candidate of the default schedule; `null` if none runs. */
+  readonly standard?: number | null | undefined
+}
+
+export interface EvidenceCandidate {
+  /** Milliseconds for each case; `null` if the candidate cannot run there, or was not measured. */
+  readonly times: readonly (number | null)[]
+  /** Requirements of the schedule on sizes. */
+  readonly requires: readonly Fact[]
+  /** Groups on which it was found; `null` for candidates that are always evaluated. */
+  readonly foundOn: ReadonlySet<string> | null
+}
+
+export interface Evidence {
+  readonly measures: readonly Measure[]
+  readonly cases: readonly EvidenceCase[]
+  readonly candidates: readonly EvidenceCandidate[]
+}
+
+/** A part of the cases, with the candidates known without the others. */
+export interface Part {
+  readonly cases: readonly number[]
+  readonly candidates: readonly number[]
+}
+
+/** Loss of candidates that cannot run: larger than any ratio of times, so that no minimal sum contains it. */
+export const CANNOT_RUN = 1e6
+
+/** For each candidate and case log(time / best of the case); `CANNOT_RUN` if it cannot run. */
+export function lossesOf({ cases, candidates }: Evidence): readonly Float64Array[] {
+  const best = cases.map((_, c) => Math.min(...candidates.map((k) => k.times[c] ?? Number.POSITIVE_INFINITY)))
+  return candidates.map(({ times }) =>
+    Float64Array.from(cases, (_, c) => {
+      const time = times[c] ?? null
+      return time === null ? CANNOT_RUN : Math.log(time / best[c]!)
+    }),
+  )
+}
+
+/** True if the sizes satisfy the requirements of a candidate. */
+export const isMet = ({ requires }: EvidenceCandidate, values: Values): boolean =>
+  brokenFact(requires, values) === undefined
+
+/** The evidence without one group: neither its times nor candidates found only on it. */
+export function without({ cases, candidates }: Evidence, group: string): Part {
+  const isAvailable = ({ foundOn }: EvidenceCandidate): boolean =>
+    foundOn === null || [...foundOn].some((g) => g !== group)
+  return {
+    cases: [...cases.keys()].filter((c) => cases[c]!.group !== group),
+    candidates: [...candidates.keys()].filter((k) => isAvailable(candidates[k]!)),
+  }
+}
+
+export const whole = ({ cases, candidates }: Evidence): Part => ({
+  cases: [...cases.keys()],
+  candidates: [...candidates.keys()],
+})

@@ -1,5 +1,5 @@
 /** Derives one dispatch from measurements on several data sets, validated on unseen data. */
-import { CANNOT_RUN, type Evidence, lossesOf, type Part, whole, without } from './evidence.ts'
+import { CANNOT_RUN, type Evidence, lossesOf, type Part, whole, without } from './conditions.ts'
 import { decided, leavesOf, type Rule, rulesOf } from './rules.ts'
 import { type GrowOptions, grow, type Tree } from './tree.ts'
 

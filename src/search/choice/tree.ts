@@ -1,6 +1,5 @@
 /** Decision trees that assign candidates to data with minimal total loss. */
-import { type Condition, holds, type Measure, ratio } from './conditions.ts'
-import type { Evidence, Part } from './evidence.ts'
+import { type Condition, type Evidence, holds, type Measure, type Part, ratio } from './conditions.ts'
 
 export type Tree =
   | { readonly kind: 'leaf'; readonly candidate: number }

@@ -4,8 +4,7 @@
  */
 import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Plan } from '../../ir/statements/loops.ts'
-import { threadScript } from '../thread-scripts.ts'
-import { type Thread, Threads } from '../threads.ts'
+import { type Thread, Threads, threadScript } from '../threads.ts'
 import {
   type Answer,
   execute,

@@ -9,9 +9,8 @@ import { inTurns, type Stepwise } from '../stepwise.ts'
 import { strategyNamed } from '../strategies/index.ts'
 import type { Outcome, Strategy, Trial } from '../types.ts'
 import { Ending } from './ending.ts'
-import { properOutcomes } from './outcome-checks.ts'
 import { checkOptions, type EvaluationRequest, NONE, type SearchOptions } from './search-options.ts'
-import { AskedPoints, properStrategy } from './strategy-checks.ts'
+import { AskedPoints, properOutcomes, properStrategy } from './strategy-checks.ts'
 import { type SearchTally, Tally, type WrongResult } from './tally.ts'
 
 export type StopReason =

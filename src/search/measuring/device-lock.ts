@@ -13,6 +13,7 @@ import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
+import type { Device } from '../../runtime/device.ts'
 
 export interface LockOptions {
   /** Folder of lock files; default: the user's cache folder, or a temporary folder without one. */
@@ -224,3 +225,16 @@ const failLock = (folder: string, error: Error): never =>
     expected: 'a folder that can be written to',
     hint: 'set SPT_CACHE_DIR to one',
   })
+
+/** Identifies a device among those of this host, across processes. */
+export function deviceKey(
+  device: Device,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  const { chip } = device as { readonly chip?: { readonly ordinal: number } }
+  const ordinal = chip?.ordinal
+  if (ordinal === undefined) return `${device.kind} ${device.name}`
+  // CUDA_VISIBLE_DEVICES selects and orders the devices that a process sees.
+  const visible = env.CUDA_VISIBLE_DEVICES?.split(',').map((s) => s.trim())
+  return `${device.kind} ${device.name} ${visible?.[ordinal] || ordinal}`
+}

@@ -4,9 +4,9 @@ import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argu
 import type { Command, Device } from '../../runtime/device.ts'
 import { raiseClock } from '../../runtime/full-clock.ts'
 import { Timer } from '../../runtime/measure.ts'
+import { prepareReference } from './drift.ts'
 import { EventTurns } from './event-turns.ts'
 import { medianInterval } from './median-interval.ts'
-import { prepareReference } from './reference-kernel.ts'
 import { measureInRounds, type RoundsOptions, type RoundsResult, type Sampler } from './rounds.ts'
 
 /** A `PreparedKernel`, or another object with commands of the device. */
@@ -139,4 +139,40 @@ function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsO
   expectArgument(Array.isArray(candidates), 'candidates', candidates, 'a list of prepared kernels')
   expectArgument(Number.isSafeInteger(warmups) && warmups >= 0, 'warmups', warmups, 'a whole number')
   expectArgument(Number.isFinite(sampleMs) && sampleMs >= 0, 'sampleMs', sampleMs, 'milliseconds')
+}
+
+// Warm-up by a kernel's own times: JavaScript engines compile loops while they run, so first runs take up to
+// 100 times as long.
+
+/** A run below this fraction of the minimum so far shows that the kernel is still getting faster. */
+const FALL_RATIO = 0.9
+/**
+ * Number and milliseconds of runs without such a run after which a kernel is warm: background compilation takes about
+ * that long.
+ */
+const STEADY = { runs: 8, milliseconds: 30 } as const
+/** Warm-up limits: milliseconds for slow kernels, runs for short ones. */
+const LIMITS = { runs: 300, milliseconds: 300 } as const
+
+/**
+ * Runs a kernel until its times stop falling.
+ * @param run - Milliseconds of one run
+ * @returns The times since the last fall, at least two
+ */
+export async function warmRuns(run: () => Promise<number>): Promise<readonly number[]> {
+  let times: number[] = []
+  let minimum = Number.POSITIVE_INFINITY
+  let elapsed = 0
+  const isWarm = (): boolean =>
+    times.length > 1 &&
+    (elapsed >= LIMITS.milliseconds ||
+      times.length > LIMITS.runs ||
+      (times.length > STEADY.runs && elapsed >= STEADY.milliseconds))
+  while (!isWarm()) {
+    const time = await run()
+    if (time < FALL_RATIO * minimum) [times, minimum, elapsed] = [[], time, 0]
+    else elapsed += time
+    times.push(time)
+  }
+  return times
 }

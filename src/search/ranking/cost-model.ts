@@ -8,7 +8,7 @@ import { declaredOf, sizesOf } from '../../api/inputs/bound-values.ts'
 import { besideDeclared, checkBound } from '../../api/inputs/format-input-binding.ts'
 import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import {
   COUNT,
@@ -19,14 +19,14 @@ import {
   RECORD,
 } from '../../ast/diagnostics/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
-import { type CostModel, costModel, expectModel } from '../../cost-model/learned/trained-models.ts'
+import { type CostModel, costModel, expectModel, otherChip } from '../../cost-model/learned/trained-models.ts'
 import { toTransferable } from '../../cost-model/matrix/data-transfer.ts'
 import { type ModelData, modelDataOf, sparseTensors } from '../../cost-model/prediction.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import { readStored } from '../calibrate/stored.ts'
 import { counting } from '../spaces/point-walks.ts'
 import { atOnce } from '../stepwise.ts'
-import type { KernelSpace, Point } from '../types.ts'
+import type { KernelSpace, Point, StrategyFactory, StrategyOptions } from '../types.ts'
 import { priorOf } from './expected.ts'
 import { MIN_SHARED, Ranking } from './index.ts'
 import { costOf, createPredictor, type Predict, rankingOrigin, registerPredictor } from './origin.ts'
@@ -137,4 +137,37 @@ export function costPrior(
       if (!isExact || points >= MIN_SHARED) ranking.begin()
     },
   })
+}
+
+/** Default prior of `tune`: the cost model of the device. */
+interface PriorContext {
+  readonly kernel: Kernel
+  readonly device: Device
+  readonly inputs: RunInputs
+  /** Strategies other than `model` have no prior. */
+  readonly strategy?: string | StrategyFactory | undefined
+  /** Called with a note if the model belongs to another chip, and with the reason if there is no prior. */
+  readonly onNote?: ((note: string) => void) | undefined
+}
+
+/**
+ * Prior given by the cost model; `undefined` if the device has no model, or the data are too large for it.
+ * @throws SptError as `predictor` if the strategy is `model`
+ */
+export function defaultPrior(
+  space: KernelSpace<Kernel>,
+  { kernel, device, inputs, strategy, onNote }: PriorContext,
+): StrategyOptions['prior'] {
+  if (strategy !== undefined && strategy !== 'model') return undefined
+  const model = costModel(device.kind, device)
+  if (!model && strategy === undefined) return undefined
+  const chip = model && otherChip(model.chip, device.kind, device.name)
+  if (chip)
+    onNote?.(`the cost model is of another device, ${chip}: spt calibrate --device ${device.kind} makes one`)
+  const predict = resultOrError(() => predictor(kernel, { device, inputs }))
+  if (!(predict instanceof SptError)) return costPrior(space, predict)
+  const { code, message } = predict.diagnostics[0]!
+  if (code !== 'search/too-large' || strategy !== undefined) throw predict
+  onNote?.(`it is searched without the cost model: ${message}`)
+  return undefined
 }

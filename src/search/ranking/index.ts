@@ -4,10 +4,10 @@
  */
 import { availableParallelism } from 'node:os'
 import type { Stepwise } from '../stepwise.ts'
-import { threadScript } from '../thread-scripts.ts'
+import { type Thread, Threads, threadScript } from '../threads.ts'
 import type { Point } from '../types.ts'
 import type { RankingOrigin } from './origin.ts'
-import { pool } from './pool.ts'
+import type { RankingTask, Share } from './ranking-worker.ts'
 import { MAX_SLOTS, Shares } from './work-stealing.ts'
 
 /** Minimum number of points for other threads: fewer are ranked before a thread has started. */
@@ -25,7 +25,7 @@ function defaultThreads(): number {
 /** Milliseconds without progress after which threads count as lost. */
 const PATIENCE_MS = 5000
 
-export interface RankingOptions {
+interface RankingOptions {
   readonly cost: (point: Point) => number
   /** Evaluated on first use; `null`: rank in this thread alone. */
   readonly origin: () => RankingOrigin | null
@@ -128,3 +128,37 @@ function groupingOrder(points: readonly Point[]): readonly number[] {
   })
   return points.map((_, k) => k).sort((a, b) => (keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b))
 }
+
+// Thread pool for ranking, shared by all searches of the process. The caller computes unfinished slots
+// itself.
+
+/** Milliseconds after which idle threads end. */
+const IDLE_MS = 20_000
+
+class Pool {
+  #threads: Threads<RankingTask> | undefined
+  /** The origin last sent to each thread. */
+  readonly #origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
+
+  /** Sends a task to `count` threads, numbered from 1; `null`: the threads only start. */
+  send(
+    script: string,
+    count: number,
+    origin: RankingOrigin,
+    task: Pick<Share, 'points' | 'memory'> | null,
+  ): void {
+    this.#threads ??= new Threads(script, IDLE_MS)
+    for (const [k, thread] of this.#threads.first(count).entries()) {
+      const isSent = this.#origins.get(thread) === origin
+      this.#origins.set(thread, origin)
+      thread.tell({ ...(isSent ? {} : { origin }), ...(task && { share: { ...task, thread: k + 1 } }) })
+    }
+  }
+
+  /** Marks the threads as idle. */
+  rest(): void {
+    this.#threads?.rest()
+  }
+}
+
+const pool = new Pool()

@@ -10,7 +10,7 @@ import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../spaces/sketches.ts'
-import { carriedProgram, shareProgram } from '../studies/shared-program.ts'
+import { carriedProgram, shareProgram } from '../studies/rebuild.ts'
 import type { SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Point } from '../types.ts'
 

@@ -9,8 +9,7 @@ import { type Connection, disconnect, explained, transaction } from './connectio
 import { type ExportFormat, exported } from './export.ts'
 import { trialId } from './identity.ts'
 import { openFile } from './open.ts'
-import { checkPicks, forgotten } from './prune.ts'
-import { KEPT, NOT_DISQUALIFIED, placeholders, where } from './queries.ts'
+import { checkPicks, forgotten, KEPT, NOT_DISQUALIFIED, placeholders, where } from './queries.ts'
 import {
   bindable,
   type Cell,
@@ -35,11 +34,11 @@ import {
 
 export type { ExportFormat } from './export.ts'
 export { EXPORT_FORMATS } from './export.ts'
-export { fingerprintTensors } from './fingerprint.ts'
 export {
   compilerVersion,
   createStudy,
   deviceIdentity,
+  fingerprintTensors,
   kernelHash,
   type StudyOptions,
   studyId,

@@ -1,5 +1,10 @@
 /** The auto-scheduler: formats and sketches of a kernel as a space, derived from its loop nests. */
+
+import type { SelectionContext, SelectionInputs } from '../../api/dispatch/schedule-selection.ts'
+import { kindOf } from '../../api/dispatch/selection-context.ts'
 import { checkSizes, expectArgument, expectOptions, isRecord } from '../../api/inputs/argument-checks.ts'
+import { valuesIn } from '../../api/inputs/bound-inputs.ts'
+import { declaredOf, sizesOf } from '../../api/inputs/bound-values.ts'
 import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
@@ -111,4 +116,37 @@ const origins = new WeakMap<object, SketchOrigin>()
 interface SketchOrigin {
   readonly base: Kernel
   readonly options: SketchOptions
+}
+
+// The default search space.
+
+/**
+ * The kernel's space named after the device (`cpu_space`, `gpu_space`), otherwise its sketches.
+ * @throws SptError as `UnboundSpace.on`, and as `sketches`
+ */
+export async function usualSpace(
+  kernel: Kernel,
+  on: SelectionContext,
+  inputs: SelectionInputs,
+): Promise<KernelSpace<Kernel>> {
+  const kind = kindOf(on)
+  const own = kind === 'cpu' ? 'cpu_space' : 'gpu_space'
+  return kernel.spaces.includes(own) ? kernel.space(own).bind(on, inputs) : sketchesFor(kernel, on, inputs)
+}
+
+/** Sketches for the sizes of the bound data. @throws SptError as `sketches` */
+export function sketchesFor(
+  kernel: Kernel,
+  on: SelectionContext,
+  inputs: SelectionInputs,
+): KernelSpace<Kernel> {
+  const { source } = kernel
+  const names = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
+  const { tensors = {}, params = {}, resident = {} } = inputs
+  const known = sizesOf(source, {
+    ...valuesIn(source, { tensors: declaredOf(source, tensors, kernel.allFormatInputs), params }),
+    resident,
+  })
+  const sizes = Object.fromEntries([...known].filter(([name]) => names.has(name)))
+  return sketches(kernel, { device: kindOf(on), sizes })
 }

@@ -1,8 +1,7 @@
 import { crossing, mutating, neighbouring } from '../spaces/point-walks.ts'
 import { eachOf, type Stepwise } from '../stepwise.ts'
 import type { Point, StrategyFactory } from '../types.ts'
-import type { Told } from './known-trials.ts'
-import { StrategyBase } from './strategy-base.ts'
+import { StrategyBase, type Told } from './strategy-base.ts'
 
 /** Number of most recent measured points from which parents are selected. */
 const POPULATION = 20

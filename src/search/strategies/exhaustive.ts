@@ -1,5 +1,5 @@
 import { BARREN, effortOf } from '../loop/effort.ts'
-import { foundIn } from '../spaces/point-walks.ts'
+import { drawing, foundIn } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { OpenDecision, Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
@@ -57,5 +57,16 @@ class Exhaustive extends StrategyBase {
       const order = chunk.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]!)
       this.#chunk = order.map((k) => chunk[k]!)
     } else this.#chunk = chunk
+  }
+}
+
+/** Uniformly random points, independent of results: the baseline of the other strategies. */
+export const random: StrategyFactory = (space, options) => new RandomSearch(space, options)
+
+class RandomSearch extends StrategyBase {
+  readonly name = 'random'
+
+  protected next(): Stepwise<Point | null> {
+    return this.unseen.fresh(() => drawing(this.space, this.random))
   }
 }

@@ -1,9 +1,8 @@
 /** Strategies that learn times from reported trials and propose points with the greatest expected improvement. */
 import { all, counting, neighbouring, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
-import type { Point } from '../types.ts'
-import { Columns } from './features.ts'
-import { Forest } from './forest.ts'
+import type { Point, StrategyFactory } from '../types.ts'
+import { Columns, Forest } from './forest.ts'
 import { StrategyBase } from './strategy-base.ts'
 
 /** Number of points among which the best is selected. */
@@ -155,4 +154,19 @@ function normalCdf(z: number): number {
     t *
     (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
   return z > 0 ? 1 - tail : tail
+}
+
+/**
+ * Random-forest surrogate: one forest predicts log times, another the probability of rejection; proposes the greatest
+ * expected improvement (as SMAC: Hutter et al., 2011). A prior is an additional feature, and ranks the first points.
+ */
+export const surrogate: StrategyFactory = (space, options) => new Surrogate(space, options)
+
+class Surrogate extends ForestSearch {
+  readonly name = 'surrogate'
+  protected readonly initialPoints = 10
+
+  protected initial(): Stepwise<Point | null> {
+    return this.hasPrior ? this.likelyOf(32) : this.spread()
+  }
 }

@@ -1,8 +1,7 @@
 import { drawing, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyFactory } from '../types.ts'
-import type { Told } from './known-trials.ts'
-import { StrategyBase } from './strategy-base.ts'
+import { StrategyBase, type Told } from './strategy-base.ts'
 
 /** Share of a measurement on each rung (successive halving). */
 const SHARES = [1 / 4, 1 / 2, 1] as const

@@ -3,11 +3,10 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type { StrategyFactory } from '../types.ts'
 import { evolutionary } from './evolutionary.ts'
-import { exhaustive } from './exhaustive.ts'
+import { exhaustive, random } from './exhaustive.ts'
+import { surrogate } from './forest-search.ts'
 import { halving } from './halving.ts'
 import { model } from './model.ts'
-import { random } from './random.ts'
-import { surrogate } from './surrogate.ts'
 
 export const STRATEGIES: Readonly<Record<string, StrategyFactory>> = {
   exhaustive,

@@ -2,7 +2,6 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { all, counting, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
-import { type Costed, rivals, varied } from './diversity.ts'
 import { ForestSearch } from './forest-search.ts'
 
 /** Number of random points ranked by the prior: per planned trial, minimum, and maximum. */
@@ -138,4 +137,52 @@ class ModelSearch extends ForestSearch {
     const worst = finite.reduce((w, k) => Math.max(w, x[k]!), mx)
     return scaled.slice(y.length).map((v) => my + slope * ((Number.isFinite(v) ? v : worst) - mx))
   }
+}
+
+// Diversifies points by kind: errors of a prior are correlated among similar points.
+
+/** Ratio to the least cost up to which the best point of a kind is a rival. */
+const RIVAL_FACTOR = 3
+
+interface Costed {
+  readonly point: Point
+  readonly cost: number
+}
+
+/** Kind of a point: its first decision between names (a format, a schedule, a sketch). */
+const kindOf = (point: Point): string =>
+  `${Object.values(point).find((value) => typeof value === 'string') ?? ''}`
+
+/** Number of kinds with a point that costs little more than the cheapest. */
+export function rivals(order: readonly Costed[]): number {
+  const minCost = order[0]?.cost ?? 0
+  return new Set(order.filter(({ cost }) => cost <= RIVAL_FACTOR * minCost).map(({ point }) => kindOf(point)))
+    .size
+}
+
+/**
+ * The first points of an order by cost, with the n-th point of a kind counted at n times its cost. Costs are times; if
+ * the first is not positive, the order is unchanged.
+ */
+export function varied(order: readonly Costed[], count: number): readonly Point[] {
+  if (!((order[0]?.cost ?? 0) > 0)) return order.slice(0, count).map(({ point }) => point)
+  const kinds = new Map<string, Costed[]>()
+  for (const candidate of order) {
+    const kind = kindOf(candidate.point)
+    const of = kinds.get(kind)
+    if (of) of.push(candidate)
+    else kinds.set(kind, [candidate])
+  }
+  const open = [...kinds.values()].map((of) => ({ of, used: 0 }))
+  const selected: Point[] = []
+  while (selected.length < count) {
+    let best: { readonly kind: (typeof open)[number]; readonly cost: number } | undefined
+    for (const kind of open) {
+      const cost = (kind.of[kind.used]?.cost ?? Number.NaN) * (kind.used + 1)
+      if (Number.isFinite(cost) && !(best && best.cost <= cost)) best = { kind, cost }
+    }
+    if (!best) break
+    selected.push(best.kind.of[best.kind.used++]!.point)
+  }
+  return selected
 }

@@ -6,8 +6,7 @@ export {
   publishStudy,
   unpublishStudy,
 } from './publish.ts'
-export { type RebuildOptions, type RebuiltStudy, rebuildStudy } from './rebuild.ts'
-export { shareProgram } from './shared-program.ts'
+export { type RebuildOptions, type RebuiltStudy, rebuildStudy, shareProgram } from './rebuild.ts'
 export {
   type StudyEvaluator,
   type StudyEvaluatorOptions,

@@ -3,8 +3,19 @@ import { setTimeout } from 'node:timers/promises'
 import { trialId } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
 import type { TrialRecord } from '../records/types.ts'
-import { connectEngine, jobId, openQueue, queueName, studyKey, trialsKey } from './connection.ts'
-import { addTrials, chunks, publishedStudy, resultsOf, type TrialKey } from './queue.ts'
+import {
+  addTrials,
+  chunks,
+  connectEngine,
+  jobId,
+  openQueue,
+  publishedStudy,
+  queueName,
+  resultsOf,
+  studyKey,
+  type TrialKey,
+  trialsKey,
+} from './queue.ts'
 import type { SharedStudy, SharedTrial } from './types.ts'
 
 /**

@@ -3,16 +3,17 @@ import { realpath } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { isDeclared } from '../../api/inputs/bound-values.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import type { SptProgram } from '../../api/programs/program.ts'
+import { readProgram, type SptProgram } from '../../api/programs/program.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { readTensorFor } from '../../io/index.ts'
+import { shippedText } from '../../io/package/program-text.ts'
+import { programTrees } from '../../io/package/program-trees.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { callerTensor } from '../../run/bind/sources/caller-tensors.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { dataFingerprint, kernelHash } from '../records/identity.ts'
-import { carriedProgram } from './shared-program.ts'
-import type { SharedInput, SharedStudy } from './types.ts'
+import type { SharedInput, SharedProgram, SharedStudy } from './types.ts'
 
 export interface RebuildOptions {
   /** `false` rejects declared instructions and memories, whose source runs on devices unchecked. */
@@ -97,3 +98,30 @@ async function tensorOf(
 
 /** Absolute path with symbolic links resolved. */
 const placeOf = (path: string): Promise<string> => realpath(path).catch(() => resolve(path))
+
+// Serialises a program with its imports, and parses it again without reading files.
+
+/** The program's own source, with all sources that it imports. */
+export function shareProgram(program: Pick<SptProgram, 'sources'>): SharedProgram {
+  const sources = [...program.sources.values()].map(({ name, text }) => ({ name, text }))
+  // The first source imports the others.
+  return { entry: sources[0]!.name, sources }
+}
+
+/** Parses the program again from its sources alone. @throws SptError `studies/incomplete`, `import/…`, `check/…` */
+export async function carriedProgram(
+  { entry, sources }: SharedProgram,
+  instructions?: boolean | undefined,
+): Promise<SptProgram> {
+  const texts = new Map(sources.map((s) => [s.name, s.text]))
+  const carried = async (path: string): Promise<string> =>
+    texts.get(path) ??
+    fail({
+      code: 'studies/incomplete',
+      message: `the study does not carry the text of '${path}'`,
+      hint: 'publish the study again',
+    })
+  const host = { files: carried, imports: carried, trees: programTrees(), shipped: shippedText }
+  const main = { name: entry, text: await carried(entry) }
+  return readProgram(main, host, instructions === undefined ? {} : { instructions })
+}

@@ -1,9 +1,18 @@
 /** Trials of one study that run on workers. */
 import type { Queue } from 'bullmq'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { connectEngine, DEVICES_KEY, type Engine, openQueue, queueName } from './connection.ts'
 import { pause } from './publish.ts'
-import { addTrials, type Collected, resultsOf, unknownStudy } from './queue.ts'
+import {
+  addTrials,
+  type Collected,
+  connectEngine,
+  DEVICES_KEY,
+  type Engine,
+  openQueue,
+  queueName,
+  resultsOf,
+  unknownStudy,
+} from './queue.ts'
 import type { SharedStudy, SharedTrial } from './types.ts'
 import type { Served } from './worker.ts'
 

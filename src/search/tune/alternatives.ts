@@ -1,17 +1,60 @@
 /** Alternatives outside a space: the default schedule, the unscheduled kernel, and tensors stored dense. */
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
-import type { Kernel } from '../../api/kernels/kernel.ts'
+import { Kernel } from '../../api/kernels/kernel.ts'
 import { parseProgram } from '../../api/programs/program.ts'
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import type { Inputs } from '../../run/bind/index.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { Device } from '../../runtime/device.ts'
 import { storedOf } from '../records/identity.ts'
-import { standardOf } from './standard.ts'
+import type { ScheduleCall } from '../types.ts'
 
-export interface Alternative {
+/** The default schedule of a kernel, which tuning is compared with. */
+interface Standard {
+  /** The schedule's name and arguments as source; `null` for the default steps. */
+  readonly schedule: string | null
+  /** The same as data. */
+  readonly call: ScheduleCall | null
+  readonly kernel: Kernel
+}
+
+/**
+ * The kernel's own choice if it has one, otherwise the schedule named like the device if it is legal, otherwise none: as `spt
+ * run` does.
+ * @throws SptError as `Kernel.choose`
+ */
+export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
+  if (kernel.dispatch !== null) {
+    const { kernel: selected, selection: choice } = await kernel.choose(device, inputs)
+    if (choice.schedule === null) return { kernel: selected, schedule: null, call: null }
+    return { kernel: selected, schedule: choice.text, call: { name: choice.schedule, args: choice.args } }
+  }
+  const name = device.kind === 'cpu' ? 'cpu' : 'gpu'
+  const scheduled = kernel.schedules.includes(name) ? resultOrError(() => kernel.schedule(name)) : null
+  const kernelWithDefaults =
+    scheduled instanceof Kernel ? await withDefaultSteps(scheduled, device, inputs) : null
+  if (kernelWithDefaults)
+    return { kernel: kernelWithDefaults, schedule: name, call: { name: name, args: [] } }
+  return { kernel: (await withDefaultSteps(kernel, device, inputs)) ?? kernel, schedule: null, call: null }
+}
+
+/** The kernel with the default steps of `compile`; `null` if it is rejected. */
+async function withDefaultSteps(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel | null> {
+  try {
+    const { kernel: stepped, compiled } = await kernel.compileDefault(device)
+    compiled.release()
+    if (device.kind === 'cpu') return stepped
+    const params = Object.entries(inputs.params ?? {}).map(([name, x]) => [name, Number(x)] as const)
+    return kernel.autoSchedule(device, Object.fromEntries(params), inputs.tensors ?? {})
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    return null
+  }
+}
+
+interface Alternative {
   readonly name: string
   /** Name and arguments of the default schedule. */
   readonly schedule?: string | null | undefined
@@ -103,3 +146,11 @@ function formatOf(text: string): AnyFormat {
   formats.set(text, format!)
   return format!
 }
+
+// Kernels that run as they were measured.
+
+/**
+ * Adds an explicit step to kernels without loop steps. Otherwise `compile` would apply a default schedule, and measure
+ * another kernel.
+ */
+export const decided = (kernel: Kernel): Kernel => (kernel.compilation.onLoops ? kernel : kernel.asWritten())

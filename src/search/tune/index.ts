@@ -9,13 +9,12 @@ import type { Device } from '../../runtime/device.ts'
 import type { PointFacts } from '../evaluate/evaluator.ts'
 import { type SearchResult, search } from '../loop/search.ts'
 import type { SearchProgress } from '../loop/search-options.ts'
+import { defaultPrior } from '../ranking/cost-model.ts'
 import { Expected } from '../ranking/expected.ts'
 import type { Records } from '../records/index.ts'
-import { usualSpace } from '../spaces/default-space.ts'
+import { usualSpace } from '../spaces/sketches.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions, Trial } from '../types.ts'
-import { defaultPrior } from './default-prior.ts'
-import { compareFinalists, type Finalist } from './finals/last-comparison.ts'
-import { type Recommendation, recommend } from './finals/recommendation.ts'
+import { compareFinalists, type Finalist, type Recommendation, recommend } from './finals/last-comparison.ts'
 import {
   fastestRoutines,
   type LibraryTrial,
@@ -24,8 +23,7 @@ import {
   recordTrials,
 } from './libraries.ts'
 import { type QueueOptions, Session } from './session.ts'
-import { subjectOf, type TuneSubject } from './subject.ts'
-import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
+import { checkQueue, checkTuning, isSpace, subjectOf, type TuneSubject } from './tune-options.ts'
 
 export type { Finalist } from './finals/last-comparison.ts'
 

@@ -2,7 +2,7 @@
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { type AbsentLibrary, type LibraryRoutine, libraryRoutines } from '../evaluate/library-routines.ts'
-import { fastestOf } from '../loop/fastest.ts'
+import { fastestOf } from '../loop/tally.ts'
 import type { Records } from '../records/index.ts'
 import type { Outcome } from '../types.ts'
 import { denseAlternatives } from './alternatives.ts'

@@ -1,8 +1,15 @@
 /** Evaluates points of a space on workers: their steps are sent through the queue, their outcomes are returned. */
+
+import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type ModelData, termsOfCompilation } from '../../cost-model/prediction.ts'
+import type { Terms } from '../../cost-model/terms.ts'
+import { runOn } from '../../run/compile/default-schedules.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
 import { applyPoint, type PointEvaluator, type PointFacts } from '../evaluate/evaluator.ts'
 import type { EvaluationContext, EvaluationRequest } from '../loop/search-options.ts'
+import { modelInputs } from '../ranking/cost-model.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { Collected } from '../studies/queue.ts'
 import type { RemoteTrials } from '../studies/remote-trials.ts'
@@ -78,5 +85,36 @@ export class RemoteEvaluator implements PointEvaluator {
 
   close(): Promise<void> {
     return this.#trials.close()
+  }
+}
+
+// Evaluates the first point of a search alone, so that a search that is interrupted early has a result.
+
+/** @returns The same evaluation, except that batches wait for their first point until a point was measured */
+export function evaluateFirstAlone(evaluate: PointEvaluator['evaluate']): PointEvaluator['evaluate'] {
+  let isMeasured = false
+  return async (points, context = {}) => {
+    if (isMeasured || points.length < 2) return evaluate(points, context)
+    const first = await evaluate(points.slice(0, 1), context)
+    isMeasured = first.some((o) => o.status === 'measured')
+    const settle = (n: number, outcome: (typeof first)[number]): void => context.report?.(1 + n, outcome)
+    return [...first, ...(await evaluate(points.slice(1), { ...context, report: settle }))]
+  }
+}
+
+// Cost-model terms of trials, recorded so that a model can be trained on them (`calibrate/train.ts`).
+
+/** Computes cost-model terms of scheduled kernels, analysing the inputs once; undefined if the model has no prediction. */
+export function trialTerms(
+  kernel: Kernel,
+  kind: DeviceKind,
+): (makeKernel: () => Kernel, inputs: RunInputs) => Terms | undefined {
+  let data: ModelData | undefined
+  return (makeKernel, inputs) => {
+    const terms = resultOrError(() => {
+      data ??= modelInputs(kernel, inputs)
+      return termsOfCompilation(runOn(makeKernel(), kind).compilation, data)
+    })
+    return terms instanceof SptError ? undefined : terms
   }
 }

@@ -19,9 +19,7 @@ import { inTurns, type Stepwise } from '../stepwise.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
-import { evaluateFirstAlone } from './first-alone.ts'
-import { RemoteEvaluator } from './remote-evaluator.ts'
-import { trialTerms } from './trial-terms.ts'
+import { evaluateFirstAlone, RemoteEvaluator, trialTerms } from './remote-evaluator.ts'
 
 /** Evaluates trials on workers, through a Redis server. */
 export interface QueueOptions {

@@ -9,7 +9,7 @@ import { compressedAxis, denseAxis, type StoredAxis } from '../../ir/coordinates
 import { all, type Expr, eq, ge, int, load, lt, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { type FormatInstance, fullAxes } from '../../ir/formats/format.ts'
-import { pointOf } from '../coordinate-text.ts'
+import { pointOf } from '../coordinate-checks.ts'
 import { computeAncestorCoordinates } from '../entries/ancestor-coordinates.ts'
 import { bindTables, guardLoads, type Tables } from '../remapping/inverse-remapping.ts'
 import { assembleTrees } from './tree-assembly.ts'

@@ -27,7 +27,7 @@ import {
   sub,
   variable,
 } from '../../ir/expressions/expr.ts'
-import { pointOf } from '../coordinate-text.ts'
+import { pointOf } from '../coordinate-checks.ts'
 import { computeAncestorCoordinates } from '../entries/ancestor-coordinates.ts'
 import { isRepeating } from './nonunique-positions.ts'
 

@@ -2,7 +2,7 @@
 
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
-import type { Proved } from '../../formats/proof/proved.ts'
+import type { Proved } from '../../formats/proof/prove.ts'
 import { chainTo } from '../../ir/coordinates/axis.ts'
 import type { PartInstance } from '../../ir/formats/format.ts'
 import { type Context, type Part, remapCoordinates } from '../remapping/part-assembly.ts'

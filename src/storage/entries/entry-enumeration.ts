@@ -3,20 +3,23 @@
  * expression over the position, evaluated on use. Only parents in ragged and compressed levels are materialised as
  * columns.
  */
-
 import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
-import type { Order } from '../../columns/sort-elision.ts'
+import type { Order } from '../../columns/engine-operands.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../ir/coordinates/coordinate-lists.ts'
 import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
+import { fullAxes } from '../../ir/formats/format.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { type ElementMask, isElement } from '../assembly/element-masks.ts'
 import { listConditions, rewriteListLoads } from '../assembly/list-tables.ts'
 import { checkInverseWords, checkReads, uncheckedReads } from '../columns/table-reads.ts'
-import { bindTables, guardLoads, type Inverse } from '../remapping/inverse-remapping.ts'
+import { type FormatOperands, withSegments } from '../format-operands.ts'
+import { bindTables, guardLoads, type Inverse, inverseTables } from '../remapping/inverse-remapping.ts'
+import type { Context, Part } from '../remapping/part-assembly.ts'
+import { treesOf } from '../storage.ts'
 import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 
 /** A tensor stored over axes. */
@@ -207,4 +210,50 @@ function allPositions<C extends Column>(
     }
   }
   return out
+}
+
+// The entries of one part of a tensor in a format.
+
+/** Properties of a part that its tensor determines. */
+interface TensorProperties {
+  readonly dtype: Dtype
+  readonly fill: number
+  readonly given: FormatOperands
+}
+
+/** The levels of each tree, root first. */
+export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
+  treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
+
+/** The entries of one part of a tensor, in a frame with the given `sizes`. */
+export function* entriesOfPart<C extends Column>(
+  engine: Engine<C>,
+  part: Part<C>,
+  tensor: TensorProperties,
+  dims: Context<C>['dims'],
+  sizes: ReadonlyMap<string, number>,
+): Coroutine<Frame<C>> {
+  const { stored, inverse } = levelsOfPart(part, tensor, dims)
+  return yield* entriesOf(engine, stored, inverse, sizes)
+}
+
+/** The levels and the inverse map by which a part's entries are enumerated. */
+export function levelsOfPart<C extends Column>(
+  { part: { instance }, levels, size, values, tables, measured }: Part<C>,
+  tensor: TensorProperties,
+  dims: Context<C>['dims'],
+): { readonly stored: StoredLevels<C>; readonly inverse: Inverse<C> } {
+  const partSizes = new Map([...withSegments(tensor.given).sizes, ...measured])
+  const inverse: Inverse<C> = {
+    dims,
+    exprs: instance.inverse,
+    sizes: partSizes,
+    tables: inverseTables(instance, tables, partSizes, tensor.given),
+    lists: instance.lists,
+  }
+  const trees = levelChains(instance.axes, levels)
+  const mask =
+    instance.mask === undefined ? null : { words: tables.get(instance.mask)!, axes: instance.order }
+  const drop = isExact(trees, fullAxes(instance)) || mask ? null : tensor.fill
+  return { stored: { trees, size, values, dtype: tensor.dtype, drop, mask }, inverse }
 }

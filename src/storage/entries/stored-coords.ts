@@ -13,8 +13,7 @@ import { newValues as computed } from '../engines/host/map-reduce.ts'
 import { type Entries, type Storage, shapeOf } from '../storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from '../values.ts'
-import { coordinatesOnLevels, entriesOf } from './entry-enumeration.ts'
-import { levelChains } from './part-entries.ts'
+import { coordinatesOnLevels, entriesOf, levelChains } from './entry-enumeration.ts'
 
 /** For each tree, 1 at its non-empty positions; `null`: all positions except padding are non-empty. */
 export type Occupancy = readonly (Uint8Array | null)[]

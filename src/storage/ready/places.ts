@@ -15,7 +15,7 @@ import type { Condition } from '../../ir/formats/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/formats/queries.ts'
 import { evaluateQueries } from '../columns/attribute-queries.ts'
 import { checkExpressions } from '../columns/table-reads.ts'
-import { pointAt, pointOf } from '../coordinate-text.ts'
+import { pointAt, pointOf } from '../coordinate-checks.ts'
 
 /** `dims` are columns of the frame; `coordinates` are on the format's axes, over its columns. */
 export interface Placement<C> extends Pick<Scope<C>, 'dims' | 'lists'> {

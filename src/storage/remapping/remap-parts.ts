@@ -5,7 +5,7 @@
 
 import { runSync } from '../../columns/coroutines.ts'
 import { withScratchPool } from '../../columns/scratch-buffers.ts'
-import { provedOf } from '../../formats/proof/proved.ts'
+import { provedOf } from '../../formats/proof/prove.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
 import { forEachPart } from '../convert.ts'

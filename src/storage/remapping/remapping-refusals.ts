@@ -6,7 +6,7 @@ import type { Scope } from '../../columns/engine-operands.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { PartInstance } from '../../ir/formats/format.ts'
 import { queriesIn } from '../../ir/print/print-queries.ts'
-import { pointOf } from '../coordinate-text.ts'
+import { pointOf } from '../coordinate-checks.ts'
 
 /**
  * A part, the coordinates that its map yields, and the coordinates that its inverse restores (over the

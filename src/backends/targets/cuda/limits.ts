@@ -8,7 +8,7 @@ import { printExpr } from '../../../ir/print/print-stage2.ts'
 import type { Buffer, Launch } from '../../../ir/statements/loops.ts'
 import { walkStmts } from '../../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
-import { rejectSharedOverflow, sharedArrays } from '../../memory/shared-limit.ts'
+import { rejectSharedOverflow, sharedArrays } from '../../memory/shared-memory-liveness.ts'
 import { WARP } from './spellings.ts'
 
 const KIB = 1024

@@ -1,25 +1,48 @@
 /** Prints Stage III as CUDA C++: one `extern "C"` kernel for each launch. */
-
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { readsOf, writesOf } from '../../../ir/statements/accesses.ts'
 import type { Launch, Plan } from '../../../ir/statements/loops.ts'
 import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
-import { argsOf, type LaunchUse } from '../../launch-uses.ts'
+import { argsOf, type LaunchUse, type MatrixUse, matricesOf, matrixName } from '../../launch-uses.ts'
 import { allocateShared, type SharedMemory } from '../../memory/shared-memory-liveness.ts'
 import type { ArgSpec, Entry, PrintedModule } from '../../module.ts'
 import { newestRequirement } from '../../print/instr-calls.ts'
-import { Mangler } from '../../print/name-mangling.ts'
 import { Printer } from '../../print/printer.ts'
+import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers, Spellings } from '../../print/spellings.ts'
-import { type MatrixUse, matricesOf, matrixName } from '../../tensor-map-uses.ts'
 import { CUDA_MEMORY } from './elements.ts'
-import { MATRIX, OVERLAP } from './helpers.ts'
+import { HELPERS, MATRIX, OVERLAP } from './helpers.ts'
 import { rejectCudaSharedOverflow, rejectRegisterOverflow } from './limits.ts'
 import { buffersMergedWithUpdates } from './merged-loads.ts'
 import { insertWait, overlapsOf, rawStatement } from './programmatic-dependent-launch.ts'
-import { reserved } from './reserved.ts'
 import { CUDA } from './spellings.ts'
+
+// Reserved words of generated CUDA code.
+
+/** Reserved words of C++, built-in names of CUDA, and macros of the headers that NVRTC and nvcc include implicitly. */
+const LANGUAGE = `
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
+compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype
+default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
+int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch
+template this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile
+wchar_t while xor xor_eq blockIdx blockDim threadIdx gridDim warpSize main linux unix NULL NAN EOF INFINITY
+BUFSIZ MAXFLOAT NZERO NFDBITS SNAN SNANF SNANL HUGE_VAL RAND_MAX M_PI M_E FP_NAN FP_ZERO FP_NORMAL INT_MAX
+INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX SHRT_MIN SEEK_SET SEEK_CUR
+SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCCESS EXIT_FAILURE stdin
+stdout stderr errno assert math_errhandling`
+
+const reserved = reservedWords(LANGUAGE, [CUDA], HELPERS, [
+  'block_x',
+  'block_y',
+  'block_z',
+  'shared_memory',
+  MATRIX.name,
+  OVERLAP.begin.name,
+  OVERLAP.wait.name,
+])
 
 export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
   const helpers: Helpers = new Map()

@@ -1,16 +1,14 @@
 /** Prints Stage III as a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
-
 import { type Expr, int, isOne, type ThreadAxis } from '../../../ir/expressions/expr.ts'
 import { dimensionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
 import type { Launch, Plan } from '../../../ir/statements/loops.ts'
 import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
-import { Mangler } from '../../print/name-mangling.ts'
 import { Printer } from '../../print/printer.ts'
+import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers } from '../../print/spellings.ts'
-import { reserved } from './reserved.ts'
-import { JS, sharedArray } from './spellings.ts'
+import { HELPERS, JS, sharedArray } from './spellings.ts'
 
 export function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
   const helpers: Helpers = new Map()
@@ -109,3 +107,25 @@ function functionText(
     '}',
   ].join('\n')
 }
+
+// Reserved words of generated JavaScript.
+
+/** Words reserved in any mode, and globals of engines. */
+const LANGUAGE = `
+abstract arguments await boolean break byte case catch char class const continue debugger default delete do
+double else enum eval export extends false final finally float for function goto if implements import in
+instanceof int interface let long native new null package private protected public return short static super
+switch synchronized this throw throws transient true try typeof undefined var void volatile while with yield
+async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array
+Int16Array Uint16Array Int8Array Uint8Array DataView globalThis`
+
+const reserved = reservedWords(LANGUAGE, [JS], HELPERS, [
+  'block_x',
+  'block_y',
+  'block_z',
+  'thread_x',
+  'thread_y',
+  'thread_z',
+  'thread',
+  'waiting',
+])

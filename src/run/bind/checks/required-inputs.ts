@@ -1,16 +1,21 @@
 /** Checks that all required inputs, and the structure of sparse outputs, are bound. */
 import { fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import { runSync } from '../../../columns/coroutines.ts'
 import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
-import type { Tensor } from '../../../storage/tensor.ts'
+import { checkLevelProperty } from '../../../storage/assembly/level-property-checks.ts'
+import { HOST } from '../../../storage/engines/host/engine.ts'
+import type { DenseOnDevice, Tensor } from '../../../storage/tensor.ts'
 import {
   allAxesOf,
   axesWithoutTensor,
   type CallerTensor,
   callerTensors,
+  isRowMajor,
   isStructured,
 } from '../sources/caller-tensors.ts'
-import type { Source } from '../types.ts'
+import type { Structure } from '../sources/structure-assembly.ts'
+import type { Elsewhere, Source } from '../types.ts'
 
 const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
 
@@ -79,5 +84,53 @@ function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
       message: `axis ${open} has no structure: no bound tensor gives its coordinates`,
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
       hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random coordinates`,
+    })
+}
+
+// Checks of the properties that formats claim for their axes, on the built structure.
+
+/** Checks all claims, except of axes whose arrays are elsewhere, which were checked there. Throws SptError `format/claim`. */
+export function checkClaims(kernel: Kernel1, { levels }: Structure, elsewhere: Elsewhere): void {
+  const axes = allAxesOf(kernel)
+  for (const r of kernel.reformats)
+    for (const { instance } of r.instance.parts)
+      for (const { axis, claim } of instance.claims) {
+        const name = instance.names.get(axis) ?? axis
+        // A later format may have replaced the axis.
+        if (!levels.has(name) || elsewhere.levels.has(name)) continue
+        const chain = chainTo(axes, name).map((a) => levels.get(a)!)
+        runSync(checkLevelProperty(HOST, chain, claim))
+      }
+}
+
+// Checks of inputs that are bound to device-resident tensors.
+
+/** Throws SptError `run/resident` if `t` is not a dense, row-major input, and `convert/dtype` if the types differ. */
+export function checkOnDevice(
+  kernel: Kernel1,
+  name: string,
+  { dtype, origin }: DenseOnDevice,
+  t: CallerTensor | undefined,
+): void {
+  if (t?.first.role !== 'in')
+    fail({
+      code: 'run/resident',
+      message: `${name} of kernel ${kernel.name} is ${t ? 'written by it' : 'structure'}, and is bound to ${origin}, which is resident`,
+      expected: 'a buffer that the kernel only reads: the memory is that of the kernel that writes it',
+      hint: `bind ${name} from the host (await resident.download())`,
+    })
+  else if (!isRowMajor(kernel, t))
+    fail({
+      code: 'run/resident',
+      message: `${name} of kernel ${kernel.name} is sparse, in a format, or in another order of its dimensions, and is bound to ${origin}, which is resident row by row`,
+      expected: `a schedule that stores ${name} as declared, over dense axes`,
+      hint: `bind ${name} from the host (await resident.download())`,
+    })
+  else if (t.first.dtype !== dtype)
+    fail({
+      code: 'convert/dtype',
+      message: `${name} of kernel ${kernel.name} is ${t.first.dtype}, and is bound to ${origin}, which is resident as ${dtype}`,
+      expected: t.first.dtype,
+      hint: 'declare both with the same type',
     })
 }

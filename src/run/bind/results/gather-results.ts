@@ -3,7 +3,7 @@ import { fail, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
-import { positionsOf } from '../../../storage/entries/scatter-values.ts'
+import { positionsOf } from '../../../storage/entries/locate.ts'
 import { toCoords } from '../../../storage/entries/stored-coords.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
 import type { Tensor, ValueArray } from '../../../storage/tensor.ts'
@@ -14,12 +14,14 @@ import {
   type CallerTensor,
   callerTensor,
   callerTensors,
+  inOrder,
+  inverseOrder,
   isStructured,
+  storageOrder,
   storedAxis,
 } from '../sources/caller-tensors.ts'
 import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
 import { united, wholeOf } from '../sources/coordinate-union.ts'
-import { inOrder, inverseOrder, storageOrder } from '../sources/dense-order.ts'
 import { type Known, lengthOf, remapSources } from '../sources/remap-entries.ts'
 import type { Bound, Piece, Route, Source } from '../types.ts'
 

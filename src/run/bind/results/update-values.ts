@@ -9,7 +9,7 @@ import { largest } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
-import { scatterValues } from '../../../storage/entries/scatter-values.ts'
+import { scatterValues } from '../../../storage/entries/locate.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
 import {
@@ -22,11 +22,17 @@ import {
 import { underKernelNames } from '../binding-names.ts'
 import { checkPaddedFactors } from '../checks/padding-factors.ts'
 import { isPart } from '../ready/ready-made-parts.ts'
-import { readyValues } from '../ready/ready-made-values.ts'
+import { readyValues } from '../ready/ready-made-tables.ts'
 import { checkDimensions } from '../sizes/bound-sizes.ts'
-import { type CallerTensor, callerTensor, callerTensors } from '../sources/caller-tensors.ts'
+import {
+  type CallerTensor,
+  callerTensor,
+  callerTensors,
+  convertDense,
+  inOrder,
+  storageOrder,
+} from '../sources/caller-tensors.ts'
 import { sourceOf } from '../sources/coordinate-sources.ts'
-import { convertDense, inOrder, storageOrder } from '../sources/dense-order.ts'
 import { placedValues } from '../sources/structure-assembly.ts'
 import type { Bound, Source } from '../types.ts'
 import { bufferOf } from './gather-results.ts'

@@ -9,14 +9,13 @@ import { segmentsOf } from '../../../ir/formats/format-tables.ts'
 import { isFloat } from '../../../ir/values/dtype.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
 import { rounding } from '../../../ir/values/rounding.ts'
-import { nameWithOrigin } from '../../../storage/dense-on-device.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
 import { missingValue } from '../../../storage/missing-size.ts'
-import type { Tensor } from '../../../storage/tensor.ts'
+import { nameWithOrigin, type Tensor } from '../../../storage/tensor.ts'
 import { encoder, rangeOf } from '../../../storage/values.ts'
 import { bindingOf, type Dimension } from '../binding-names.ts'
 import { allAxesOf, callerTensors } from '../sources/caller-tensors.ts'
-import { checkGroupWidths } from './group-widths.ts'
+import { checkGroupWidths } from './measured-sizes.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 

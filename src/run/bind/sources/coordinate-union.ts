@@ -1,8 +1,12 @@
 /** Union of the coordinates of several tensors over the same axes, as one list of entries. */
 
-import { ascending, concat, gather } from '../../../columns/allocate.ts'
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { allocate, ascending, concat, gather } from '../../../columns/allocate.ts'
 import { repetitions, uniqueTuples } from '../../../columns/repetitions.ts'
+import { type Axis, isNonunique } from '../../../ir/coordinates/axis.ts'
+import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { Piece, Source } from '../types.ts'
+import { storedAxis } from './caller-tensors.ts'
 import { lengthOf } from './remap-entries.ts'
 
 /** The piece that contains all entries of a source, before formats split it. */
@@ -13,7 +17,7 @@ export const wholeOf = (source: Source, over: readonly string[]): Piece => ({
   order: 'unknown',
 })
 
-export interface Union {
+interface Union {
   readonly columns: readonly Int32Array[]
   /** Maps positions of the union's entries to those of a piece's entries, in its order. `null`: entry e has position e. */
   readonly positionsOf: (piece: Piece, positions: Int32Array | null) => Int32Array | null
@@ -67,4 +71,45 @@ function timesOf(
     at = to
   })
   return times
+}
+
+// Duplicate coordinates: entries of a `nonunique` axis that must stay separate, in formats that cannot keep
+// them apart.
+
+/**
+ * Checks that entries with equal coordinates on nonunique axes have separate positions, because iterations visit each. `pieces`: the
+ * pieces of `union`, from which the storage was built. Throws SptError `bind/duplicates`.
+ */
+export function checkApart(
+  axes: ReadonlyMap<string, Axis>,
+  pieces: readonly Piece[],
+  union: Union,
+  storage: Storage,
+): void {
+  const positions = storage.entries?.positions
+  // Without positions, and under a nonunique axis, each entry has its own position.
+  if (!positions || (storage.trees.length === 1 && storage.axes.some(isNonunique))) return
+  for (const piece of pieces) {
+    if (piece.columns.size !== storage.axes.length) continue
+    const declared = piece.source.axes.map((a) => storedAxis(axes, a))
+    if (separatesDuplicates(declared)) checkDistinct(piece, union.positionsOf(piece, positions)!, storage)
+  }
+}
+
+function checkDistinct(piece: Piece, positions: Int32Array, storage: Storage): void {
+  const first = allocate(storage.size, 'positions').fill(-1)
+  for (let e = 0; e < positions.length; e++) {
+    const at = positions[e]!
+    const other = first[at]!
+    first[at] = e
+    if (other < 0) continue
+    const [a, b] = [other, e].map((k) => piece.entries?.[k] ?? k)
+    const coordinate = piece.source.columns.map((c) => c[b!]).join(', ')
+    fail({
+      code: 'bind/duplicates',
+      message: `entries ${a} and ${b} of ${piece.source.name} are both at (${coordinate}); its axes are declared nonunique, so each is visited, and its format over [${storage.axes.map((x) => x.name).join(', ')}] has a single place`,
+      expected: 'each coordinate once, or a format with a nonunique axis, such as coo',
+      hint: 'add equal coordinates up before binding, or declare the axes unique: equal coordinates then add up',
+    })
+  }
 }

@@ -14,7 +14,7 @@ import {
   paddingsOf,
   widthsOf,
 } from '../../../storage/build-storage.ts'
-import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/scatter-values.ts'
+import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/locate.ts'
 import { validateStored } from '../../../storage/ready/validate.ts'
 import {
   makeLazyStorage,
@@ -30,13 +30,12 @@ import {
   allAxesOf,
   asDeclared,
   callerTensor,
+  elementOf,
   isStructured,
   leafChains,
   storedAxis,
 } from './caller-tensors.ts'
-import { united } from './coordinate-union.ts'
-import { elementOf } from './dense-order.ts'
-import { checkApart } from './duplicate-coordinates.ts'
+import { checkApart, united } from './coordinate-union.ts'
 import { distinctPieces, lengthOf } from './remap-entries.ts'
 
 export interface Structure {

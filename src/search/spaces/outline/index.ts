@@ -2,11 +2,10 @@
 import { expectArgument, expectOptions } from '../../../ast/diagnostics/expect-argument.ts'
 import type { PointSpace } from '../../types.ts'
 import { COUNT_LIMIT, type Random } from '../points.ts'
-import { wholeOutline } from './enumeration.ts'
+import { type Outline, type OutlinedDecision, wholeOutline } from './enumeration.ts'
 import { sampledOutline, seeded } from './sampling.ts'
-import type { Outline, OutlinedDecision } from './types.ts'
 
-export type { Outline, OutlinedDecision } from './types.ts'
+export type { Outline, OutlinedDecision } from './enumeration.ts'
 
 export interface OutlineOptions {
   /**

@@ -4,7 +4,7 @@ import { Effort } from '../../loop/effort.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../../types.ts'
 import { foundIn } from '../point-walks.ts'
 import { COUNT_LIMIT, type Random, withValue } from '../points.ts'
-import type { Outline, OutlinedDecision } from './types.ts'
+import type { Outline, OutlinedDecision } from './enumeration.ts'
 
 /** One random walk: the decisions by name with their depth, and the values. */
 interface Walk {

@@ -6,7 +6,7 @@ import type { Kernel, TraceStep } from '../../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { traceHash } from '../../records/identity.ts'
 import type { KernelSpace, Point, ScheduleCall } from '../../types.ts'
-import { decided } from '../default-steps.ts'
+import { decided } from '../alternatives.ts'
 
 /** A schedule, independent of a space. */
 export interface SharedCandidate {

@@ -1,8 +1,7 @@
 /** Result of tuning on several data sets: the generated dispatch, and its performance on each case. */
 import type { Kernel } from '../../../api/kernels/kernel.ts'
 import { type Diagnostic, SptError } from '../../../ast/diagnostics/diagnostic.ts'
-import { questionsOf } from '../../choice/conditions.ts'
-import type { EvidenceCandidate } from '../../choice/evidence.ts'
+import { type EvidenceCandidate, questionsOf } from '../../choice/conditions.ts'
 import {
   type Generalisation,
   type GeneraliseOptions,
@@ -11,8 +10,7 @@ import {
   type Loss,
   type Verdict,
 } from '../../choice/generalise.ts'
-import { decided } from '../../choice/rules.ts'
-import { choiceText, type DispatchText } from '../../choice/text.ts'
+import { choiceText, type DispatchText, decided } from '../../choice/rules.ts'
 import type { WrongResult } from '../../loop/tally.ts'
 import { summarizeSamples } from '../../measuring/median-interval.ts'
 import type { ScheduleCall, Timing } from '../../types.ts'

@@ -1,9 +1,9 @@
 /** Texts about the final comparison: schedules as source, reasons, ratios. */
 
 import { coverageText } from '../../../run/verify/compare-outputs.ts'
-import { choiceText } from '../../choice/text.ts'
-import { fastestOf } from '../../loop/fastest.ts'
+import { choiceText } from '../../choice/rules.ts'
 import type { StopReason } from '../../loop/search.ts'
+import { fastestOf } from '../../loop/tally.ts'
 import type { Timing } from '../../types.ts'
 import type { Finalist, TuneResult } from '../index.ts'
 import { areDisjoint, type Confirmation } from './confirmation.ts'

@@ -1,18 +1,18 @@
 /** Final comparison of a search: its fastest points, and alternatives outside the space. */
 import type { RunInputs } from '../../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../../api/kernels/kernel.ts'
+import type { Explanation } from '../../../run/explain/index.ts'
 import type { Device } from '../../../runtime/device.ts'
 import type { Evaluator } from '../../evaluate/evaluator.ts'
 import type { LibraryRoutine } from '../../evaluate/library-routines.ts'
 import { outcomeOf } from '../../evaluate/outcomes.ts'
-import { fastestOf, finalists } from '../../loop/fastest.ts'
 import type { SearchResult } from '../../loop/search.ts'
-import type { KernelSpace, Outcome, Point } from '../../types.ts'
-import { alternatives } from '../alternatives.ts'
-import { decided } from '../default-steps.ts'
+import { fastestOf, finalists } from '../../loop/tally.ts'
+import type { KernelSpace, Outcome, Point, Timing } from '../../types.ts'
+import { alternatives, decided } from '../alternatives.ts'
 import type { LibraryTrial } from '../libraries.ts'
+import { areDisjoint, type Confirmation, confirm } from './confirmation.ts'
 import { compareKernels } from './finals.ts'
-import { explainKernel, type KernelExplanation } from './kernel-explanation.ts'
 
 /** A kernel measured in the final comparison; with `explain`, its bytes and operations. */
 export interface Finalist extends KernelExplanation {
@@ -114,4 +114,93 @@ function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {
   const ranked = [...fastest, ...points.filter((f) => !fastest.includes(f))]
   const renamed = ranked.map((f, k) => ({ ...f, name: rankName(k) }))
   return [...renamed, ...finals.filter((f) => f.point === null)]
+}
+
+/** Recommendation of a search: the fastest of the final comparison, unless it is indistinguishable from the default. */
+type MeasuredFinal = Finalist & { readonly timing: Timing }
+
+export interface Recommendation {
+  /**
+   * The fastest library routine if it is faster than all schedules, otherwise `own`; `null` if nothing could be
+   * measured.
+   */
+  readonly best: MeasuredFinal | null
+  /** The fastest schedule of `finals` if it is distinguishable from the default, otherwise the default. */
+  readonly bestSchedule: MeasuredFinal | null
+  /** The fastest schedule against the default; `null` if the default is the fastest, or was not measured again. */
+  readonly confirmation: Confirmation | null
+}
+
+interface RecommendOptions {
+  readonly seed: number
+  /** Time limit of the search, in seconds. */
+  readonly seconds?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly search: Pick<SearchResult, 'seconds'>
+  /** Called with the name of the schedule that is measured again. */
+  readonly onCompare: (name: string) => void
+}
+
+/** Confirmation's fraction of the search's time, and its minimum in milliseconds if the search has no time limit. */
+const TIME_FRACTION = 1 / 4
+const MIN_MS = 10_000
+
+export async function recommend(
+  finals: readonly Finalist[],
+  evaluator: Evaluator,
+  { seed, seconds, signal, search, onCompare }: RecommendOptions,
+): Promise<Recommendation> {
+  const fastest = fastestFinal(finals)
+  const schedule = fastestFinal(finals.filter((f) => !f.routine))
+  const standard = fastestFinal(finals.filter((f) => f.name === 'default'))
+  const isAlternative = schedule && standard && schedule.name !== standard.name
+  if (!isAlternative) return { best: fastest, bestSchedule: schedule, confirmation: null }
+  let confirmation: Confirmation | null = null
+  if (stepsOf(schedule) !== stepsOf(standard) && !signal?.aborted) {
+    onCompare(`${schedule.name} with the default`)
+    const share = 1000 * TIME_FRACTION * (seconds ?? search.seconds)
+    const limitMs = seconds === undefined ? Math.max(MIN_MS, share) : share
+    const kernels = [schedule.kernel, standard.kernel] as const
+    confirmation = await confirm(evaluator, schedule.name, kernels, { seed, signal, limitMs })
+  }
+  const isFaster = confirmation
+    ? confirmation.verdict === 'faster'
+    : stepsOf(schedule) !== stepsOf(standard) && areDisjoint(schedule.timing, standard.timing)
+  const own = isFaster ? schedule : standard
+  return { best: fastest?.routine ? fastest : own, bestSchedule: own, confirmation }
+}
+
+const stepsOf = ({ kernel }: Finalist): string => JSON.stringify(kernel.toJSON())
+
+function fastestFinal(finals: readonly Finalist[]): MeasuredFinal | null {
+  const [first] = fastestOf(finals)
+  return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
+}
+
+/** Bytes and operations of a kernel that was compared at the end. */
+export { allOperations } from '../../../run/explain/roofline.ts'
+
+interface KernelExplanation {
+  /** Bytes and operations, without times. */
+  readonly explanation?: Explanation | undefined
+  /** Reason why they are unknown. */
+  readonly unexplained?: Outcome | undefined
+}
+
+async function explainKernel(evaluator: Evaluator, kernel: Kernel): Promise<KernelExplanation> {
+  try {
+    const compiled = await evaluator.compile(kernel)
+    try {
+      const prepared = await evaluator.bench.data.prepare(compiled)
+      try {
+        return { explanation: await prepared.explain({ time: false }) }
+      } finally {
+        prepared.free()
+      }
+    } finally {
+      compiled.release()
+    }
+  } catch (e) {
+    return { unexplained: outcomeOf(e) }
+  }
 }

@@ -2,14 +2,17 @@
  * Level iteration, from levels to entries: parents of positions, set bits of masks, stream compaction of non-empty
  * positions.
  */
+
+import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../../columns/column-engine.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
-import type { Level } from '../../../columns/stored-level.ts'
+import { coordinatesOf, type Level } from '../../../columns/stored-level.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import { MASK_BITS, wordsFor } from '../../../ir/values/packed-fields.ts'
+import { formatOf } from '../../../levels/index.ts'
 import { type F, forEachChunk, newValues } from './map-reduce.ts'
 
 /** The parent position of each position. */
@@ -71,4 +74,31 @@ function selectPositions(positions: F, condition: Expr): Int32Array {
     }
   })
   return out.slice(0, count)
+}
+
+// The level function `locate`: positions of coordinates in an existing level.
+
+/**
+ * The position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by
+ * binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate`
+ */
+export function locateInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
+  const n = column.length
+  const out = allocate(n, 'entries')
+  const coordinates = coordinatesOf(level)
+  const format = formatOf(level.axis)
+  for (let s = 0; s < n; s++) {
+    const p = parents ? parents[s]! : 0
+    const c = column[s]!
+    const q = format.find(level, coordinates, p, c)
+    if (q < 0)
+      fail({
+        code: 'bind/absent-coordinate',
+        message: `axis ${level.axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
+        expected: 'a single structure for each axis',
+        hint: 'declare a separate axis for the second tensor, or build the structure from the union of both',
+      })
+    out[s] = q
+  }
+  return out
 }

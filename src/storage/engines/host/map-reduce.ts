@@ -3,7 +3,7 @@ import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { ENTRY, type Frame } from '../../../columns/column-engine.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
-import { digitOf, writeDigit } from '../../../columns/div-mod-columns.ts'
+import { digitOf, writeDigit } from '../../../columns/expression-kernels.ts'
 import {
   CHUNK,
   type Column,
@@ -16,9 +16,8 @@ import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import { type Expr, int, isZero, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
-import { pointOf } from '../../coordinate-text.ts'
-import { dropFalse } from './decided-conditions.ts'
-import { extremes } from './extremes.ts'
+import { pointOf } from '../../coordinate-checks.ts'
+import { dropFalse, extremes } from './extremes.ts'
 
 export type F = Frame<TypedArray>
 

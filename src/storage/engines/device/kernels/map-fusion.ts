@@ -4,7 +4,7 @@
  */
 
 import { ENTRY, type Frame } from '../../../../columns/column-engine.ts'
-import { unknownName } from '../../../../columns/unknown-name.ts'
+import { unknownName } from '../../../../columns/frame-knowledge.ts'
 import { cast, constant, type Expr, int, load, variable } from '../../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr, walkExpr } from '../../../../ir/expressions/expr-tree.ts'
 import { structureText } from '../../../../ir/expressions/structural-equality.ts'

@@ -19,7 +19,7 @@ import {
   sub,
   variable,
 } from '../../../../ir/expressions/expr.ts'
-import { keysOf } from '../../../columns/sort-keys.ts'
+import { keysOf } from '../../../columns/sort-permutations.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { orderBy } from '../sorting/lexicographic-order.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'

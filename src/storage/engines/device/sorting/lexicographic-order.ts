@@ -6,8 +6,7 @@
 
 import type { Frame } from '../../../../columns/column-engine.ts'
 import type { Coroutine } from '../../../../columns/coroutines.ts'
-import type { SortKey } from '../../../../columns/engine-operands.ts'
-import { sortedPrefix } from '../../../../columns/sort-elision.ts'
+import { type SortKey, sortedPrefix } from '../../../../columns/engine-operands.ts'
 import {
   add,
   and,
@@ -30,8 +29,7 @@ import { reduce, scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { reorder } from './gather.ts'
 import { costOf, counterCount, FEW_ENTRIES, passCount, radixSort } from './radix-sort.ts'
-import type { Segments } from './radix-sort-chunks.ts'
-import type { Key } from './radix-sort-pass.ts'
+import type { Key, Segments } from './radix-sort-chunks.ts'
 
 type F = Frame<Column>
 

@@ -35,8 +35,7 @@ import {
 } from '../kernels/kernel-builder.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import type { Tile } from '../tuning.ts'
-import { type Chunk, chunkOf } from './radix-sort-chunks.ts'
-import type { Base, Pass } from './radix-sort-pass.ts'
+import { type Base, type Chunk, chunkOf, type Pass } from './radix-sort-chunks.ts'
 
 /** Maximum number of bits per round in shared memory: a thread has a counter for each value. */
 const MAX_ROUND_BITS = 3

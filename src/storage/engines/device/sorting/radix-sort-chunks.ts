@@ -1,7 +1,6 @@
 /**
  * Chunks of the radix sort: entries within one segment each. Counters are ordered by segment, then digit, then chunk.
  */
-
 import {
   add,
   and,
@@ -20,7 +19,7 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import type { Stmt } from '../../../../ir/statements/loops.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import { type Column, natural, write } from '../kernels/column-types.ts'
+import { type Column, type LaunchSpec, natural, type Use, write } from '../kernels/column-types.ts'
 import { before, get, next, scalar, store } from '../kernels/kernel-builder.ts'
 import { scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
@@ -98,4 +97,35 @@ export function chunkOf(c: Expr, segmented: boolean, digits: number): Chunk {
     counter: counter.value,
     stride: stride.value,
   }
+}
+
+// A pass of the radix sort: the parameters of its count and scatter kernels.
+
+/** A key of each entry, below 2^bits (at most 31 bits). */
+export interface Key extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
+  readonly bits: number
+  readonly value: (entry: Expr) => Expr
+}
+
+export interface Pass {
+  readonly n: number
+  readonly key: Key
+  /** The keys of the entries in `order`, if an earlier pass stored them. */
+  readonly storedKeys: Column | null
+  readonly order: Column | null
+  readonly shift: number
+  readonly bits: number
+  readonly segments: Segments | null
+  readonly last: boolean
+}
+
+/** The common part of the two kernels of a pass. */
+export interface Base {
+  readonly name: string
+  readonly chunks: number
+  readonly sizes: Readonly<Record<string, number>>
+  /** The columns that `value` reads, and the segments. */
+  readonly columns: Readonly<Record<string, Use>>
+  /** The key of the s-th entry in the current order. */
+  readonly value: (s: Expr) => Expr
 }
