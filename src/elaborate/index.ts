@@ -263,10 +263,10 @@ export function elaborate(linked: Program): Elaborated {
     all(own, (s) => (s.kind === 'schedule' ? scheduleOf(s, []) : null)),
   )
   const choices = all(program.schedules, (own) =>
-    all(own, (s) => (s.kind === 'choice' ? choiceOf(s, []) : null)),
+    all(own, (s) => (s.kind === 'choice' && s.by === 'rules' ? choiceOf(s, []) : null)),
   )
   const spaces = all(program.schedules, (own) =>
-    all(own, (s) => (s.kind === 'space' ? spaceOf(s, []) : null)),
+    all(own, (s) => (s.kind === 'choice' && s.by === 'search' ? spaceOf(s, []) : null)),
   )
   report.finish()
   const ambiguous = new Map(

@@ -18,7 +18,7 @@ schedule mul.auto choose {
   when (d == 3) wrong
   otherwise even
 }
-space mul.all {
+schedule mul.all choose by search {
   b in 2, 4
   split zz by b -> (a, c)
 }

@@ -261,7 +261,7 @@ describe('covered', () => {
   })
 
   test('conditions of spaces evaluate it for constant arguments', async () => {
-    const program = await load(`${TEXT}space sums.all {
+    const program = await load(`${TEXT}schedule sums.all choose by search {
       b in 1, 2, 4 where (fill_ratio(A, bsr(4)) <= 1 or b < 4)
       split i by b
     }`)

@@ -16,7 +16,7 @@ const text = (list: string): string => `${segmentsOfRows('seg')}kernel spmv(m: s
   iterate sum [i, j] as SR { C[i] += A[i, j] * X[j] }
 }
 schedule spmv.cut { A as seg(${list}) }
-space spmv.either { use cut }
+schedule spmv.either choose by search { use cut }
 `
 const drawn = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 })).chain(([m, n]) =>
   fc.record({

@@ -654,7 +654,7 @@ const calls: Arb<Pick<ast.Branch, 'isFastest' | 'calls'>> = fc.oneof(
 )
 const branch = (cond: Arb<ast.Expr | null>): Arb<ast.Branch> =>
   fc.tuple(cond, calls).map(([c, called]) => ({ cond: c, ...called, span }))
-const choice: Arb<ast.Choice> = fc
+const choice: Arb<ast.Dispatch> = fc
   .tuple(
     ident,
     ident,
@@ -668,8 +668,9 @@ const choice: Arb<ast.Choice> = fc
       b.isFastest ? { blocks: 1, filled: [b.calls.length > 0] } : plain(),
     ).chain((branches) =>
       fc.boolean().map(
-        (isExtension): ast.Choice => ({
+        (isExtension): ast.Dispatch => ({
           kind: 'choice',
+          by: 'rules',
           kernel,
           types,
           name,
@@ -753,7 +754,16 @@ const space: Arb<ast.Space> = fc
     typeChoices,
   )
   .map(([kernel, name, params, items, steps, types]) => {
-    return { kind: 'space', kernel, types, name, params, items: items.length > 0 ? items : steps, span }
+    return {
+      kind: 'choice',
+      by: 'search',
+      kernel,
+      types,
+      name,
+      params,
+      items: items.length > 0 ? items : steps,
+      span,
+    }
   })
 
 // Files --------------------------------------------------------------------------------------------------------
@@ -884,9 +894,7 @@ function inside(d: ast.Decl): number {
     case 'function':
       return d.steps.length
     case 'choice':
-      return d.branches.length
-    case 'space':
-      return d.items.length
+      return d.by === 'rules' ? d.branches.length : d.items.length
     case 'memory':
       return d.items.length
     case 'instr':

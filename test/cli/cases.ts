@@ -90,7 +90,7 @@ schedule mul.auto choose {
 }
 `
 const SPACE = `${PROGRAM}
-space mul.some(most = 8) {
+schedule mul.some(most = 8) choose by search {
   by in 2, 4 .. most where (by <= d)
   use gpu(by) or blocks(by)
 }

@@ -401,14 +401,14 @@ describe('spt show --space', () => {
   const path = folder.file(
     'space.spt',
     `${PROGRAM}
-space mul.some(most = 8) {
+schedule mul.some(most = 8) choose by search {
   format F in dcsr, hyb(1, k)
   k in 1, 2
   by in 2, 4 .. most where (by <= d)
   either { A as F } or {}
   use gpu(by) or blocks(by) or nested
 }
-space mul.nested {
+schedule mul.nested choose by search {
   tile in 1, 2, 3
   split nowhere by tile
 }

@@ -28,8 +28,8 @@ schedule k.pick choose { when (nnz(A) > 3) blocks
   otherwise plain }
 schedule k.plain { A as bsr(2) }
 schedule k.others { A as vbr(own, cols) }
-space k.both { use blocks or plain }
-space k.formats {
+schedule k.both choose by search { use blocks or plain }
+schedule k.formats choose by search {
   format F in chosen(msk), csr where (m > 1)
   A as F
 }

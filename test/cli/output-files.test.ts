@@ -8,7 +8,10 @@ import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
 const folder = new Folder()
 afterAll(() => folder.remove())
-const program = folder.file('mul.spt', `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
+const program = folder.file(
+  'mul.spt',
+  `${PROGRAM}schedule mul.cpu_space choose by search { by in 2, 4 split f by by }\n`,
+)
 const matrix = folder.file('a.mtx', MATRIX)
 const data = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
 const db = folder.at('r.db')

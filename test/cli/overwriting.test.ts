@@ -123,7 +123,10 @@ test('paths are read as they are printed', () => {
 test('the output of tune may be in any folder, or is rejected before measuring', async () => {
   const legal = ["we'ird/a b.spt", 'per%20cent#/é.spt', 'tab\there/k.spt']
   for (const name of [...sample(legal, 1), 'quo"te/k.spt']) {
-    const program = folder.file(name, `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
+    const program = folder.file(
+      name,
+      `${PROGRAM}schedule mul.cpu_space choose by search { by in 2, 4 split f by by }\n`,
+    )
     const argv = ['tune', program, ...data, '--strategy', 'random', '--trials', '1', '--seed', '1', '--out']
     const out = folder.at('fast.spt')
     const { code, err } = await spt([...argv, out])

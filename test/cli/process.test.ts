@@ -87,7 +87,10 @@ test('results are identical without a cache, with an empty one filled concurrent
 })
 
 test('a search ends although worker threads are still running', () => {
-  const own = folder.file('tuned.spt', `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
+  const own = folder.file(
+    'tuned.spt',
+    `${PROGRAM}schedule mul.cpu_space choose by search { by in 2, 4 split f by by }\n`,
+  )
   const matrix = folder.file('a.mtx', MATRIX)
   const sizes = ['d=8', 'alpha=2'].flatMap((s) => ['--size', s])
   const r = spawned('tune', own, '--bind', `A=${matrix}`, ...sizes, '--trials', '1', '--strategy', 'random')

@@ -73,7 +73,10 @@ test('records of an older version are listed', async () => {
 
 test('studies of different data are separate', async () => {
   const db = folder.at('data.db')
-  const program = folder.file('mul.spt', `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
+  const program = folder.file(
+    'mul.spt',
+    `${PROGRAM}schedule mul.cpu_space choose by search { by in 2, 4 split f by by }\n`,
+  )
   const argv = ['--size', 'd=8', '--size', 'alpha=2', '--trials', '1', '--strategy', 'random', '--db', db]
   const other = MATRIX.replace('3 4 4', '9 4 4')
   for (const [name, text] of Object.entries({ 'one.mtx': MATRIX, 'two.mtx': other }))

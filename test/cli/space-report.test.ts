@@ -89,7 +89,7 @@ describe('decisions with thousands of values', () => {
   iterate t [i] as S { C[i] = C[i] + 1 }
 }
 schedule q.s(${names.join(', ')}) { split t.i by 1 + a }
-space q.sum {
+schedule q.sum choose by search {
   ${names.map((n) => `${n} from 0 to 2000`).join('\n  ')}
   only where ((a + b + c + d) % 7 == 0)
   use s(${names.join(', ')})

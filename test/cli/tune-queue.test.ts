@@ -18,7 +18,7 @@ afterAll(() => folder.remove())
 const program = folder.file(
   'mul.spt',
   `${PROGRAM}
-space mul.cpu_space {
+schedule mul.cpu_space choose by search {
   by in 1, 2, 4, 8
   either { split f by by -> (fo, fi) } or { split nowhere by by -> (a, b) }
 }

@@ -20,7 +20,7 @@ afterAll(() => folder.remove())
 const program = folder.file(
   'mul.spt',
   `${PROGRAM}
-space mul.cpu_space {
+schedule mul.cpu_space choose by search {
   by in 1, 2, 4, 8 where (by != 1)
   either { split f by by -> (fo, fi) } or { split nowhere by by -> (a, b) }
 }
@@ -124,7 +124,7 @@ test('finds a schedule, writes it, records trials and resumes', async () => {
 })
 
 test('prints the result although the default schedule is rejected', async () => {
-  const space = 'space mul.cpu_space { by in 2, 4 split f by by -> (fo, fi) }'
+  const space = 'schedule mul.cpu_space choose by search { by in 2, 4 split f by by -> (fo, fi) }'
   const usual = folder.file(
     'usual.spt',
     `${PROGRAM}\n${space}\nschedule mul.cpu(w) { split f by w -> (fo, fi) }`,
@@ -528,7 +528,7 @@ test('unwritable bug reports are reported, and other results are kept', async ()
 test('spaces with positional and named arguments are listed by check', async () => {
   const own = folder.file(
     'own.spt',
-    `${PROGRAM}space mul.own(most = 8) { by in 2, 4, 8 where (by <= most) split f by by -> (fo, fi) }\n`,
+    `${PROGRAM}schedule mul.own(most = 8) choose by search { by in 2, 4, 8 where (by <= most) split f by by -> (fo, fi) }\n`,
   )
   expect((await spt(['check', own])).out).toContain('kernel mul (schedules gpu, blocks; spaces own)')
   const calls = [

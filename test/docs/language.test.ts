@@ -16,7 +16,11 @@ const all = blocksOf(page).flatMap((b) => (b.kind === 'other' && b.language === 
 /** Programs of their own import what they are about. */
 const examples = all.filter((text) => !text.startsWith('import'))
 const declared = examples.flatMap((text) =>
-  [...text.matchAll(/^schedule (\w+)\.(\w+)(?:\([^)]*\))?( choose)?/gm)].map((m) => ({
+  [
+    ...text
+      .replace(/^schedule .* choose by search/gm, 'space')
+      .matchAll(/^schedule (\w+)\.(\w+)(?:\([^)]*\))?( choose)?/gm),
+  ].map((m) => ({
     kernel: m[1]!,
     name: m[2]!,
     isChoice: m[3] !== undefined,

@@ -55,7 +55,7 @@ test('spaces of one name have separate studies, and reuse trials of the same ste
   )
   const inputs = { tensors: { A }, params: { d: 8 }, seed: 1 }
   const known = async (values: string, axis = 'f'): Promise<number> => {
-    const text = `space product.tiles {\n  by in ${values}\n  split ${axis} by by -> (o, r)\n}\n`
+    const text = `schedule product.tiles choose by search {\n  by in ${values}\n  split ${axis} by by -> (o, r)\n}\n`
     const kernel = (await load(PRODUCT + text)).kernel('product')
     const space = await kernel.space('tiles').bind(device, inputs)
     return (await tune(kernel, { device, records, strategy: 'exhaustive', inputs, space })).knownTrials

@@ -22,8 +22,8 @@ kernel product(m: size, n: size) {
 }
 schedule product.blocks { A as vbr(top, left) }
 schedule product.squares(b) { A as bsr(b) }
-space product.both { use blocks or squares(2) }
-space product.nested { use both or squares(3) }
+schedule product.both choose by search { use blocks or squares(2) }
+schedule product.nested choose by search { use both or squares(3) }
 `)
 const kernel = program.kernel()
 const device = await simulatedDevice()

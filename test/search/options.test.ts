@@ -13,7 +13,7 @@ import { PRODUCT } from '../support/product.ts'
 
 const program = await load(`import "sparsetile/kernels/formats.spt"
 ${PRODUCT}schedule product.tiles(cols = 4) { split f by cols -> (fo, fi) }
-space product.some(most = 8) {
+schedule product.some(most = 8) choose by search {
   cols in 2, 4, 8 where (cols <= most and cols <= d)
   use tiles(cols)
   either { unroll fi } or { }
@@ -192,7 +192,9 @@ test('arguments of spaces and schedules are integers', async () => {
 
 test('errors of spaces and dispatches have a source location', async () => {
   const error = await refused(() => kernel.space('some').bind(device, { tensors: { A }, params: { d: 1 } }))
-  expect(render(error.diagnostics, error.sources ?? [])).toContain('space product.some(most = 8) {')
+  expect(render(error.diagnostics, error.sources ?? [])).toContain(
+    'schedule product.some(most = 8) choose by search {',
+  )
 })
 
 test('search rejects unknown options', async () => {

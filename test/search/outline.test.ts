@@ -101,7 +101,7 @@ test('a small one: order, points of each value, and dependences of a decision', 
 
 test('decisions without conditions are counted, for any number of values', async () => {
   const text = `${KERNEL}
-space product.plain {
+schedule product.plain choose by search {
   a from 1 to 1000
   b from 1 to 1000
   use tiled(a, b)

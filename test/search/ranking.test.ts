@@ -55,7 +55,7 @@ kernel product(m: size, n: size, d: size) {
   buffer C: f32[i, f]  out
   iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
 }
-space product.blocks {
+schedule product.blocks choose by search {
   rows in 1, 2 .. 32
   cols in 1, 2 .. 32 where (cols <= longest(j) + d)
   by in 0, 2, 4, 8, 16

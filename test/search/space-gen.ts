@@ -78,7 +78,7 @@ export function drawnSpaceText(c: Choices, name: string): SpaceText {
   const kept = only.filter(said)
   const clean = cleaned(body, said)
   const text = [
-    `space product.${name} {`,
+    `schedule product.${name} choose by search {`,
     ...(hasFormat ? [`  format F in ${formats.map((o) => optionText(o, said)).join(', ')}`] : []),
     ...declared.map((n) => `  ${n.name} ${n.text}`),
     ...kept.map((w) => `  only where (${w.text})`),

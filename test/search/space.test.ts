@@ -21,15 +21,15 @@ import { refusal } from '../support/refusal.ts'
 import { KERNEL } from './space-gen.ts'
 
 const program = await load(`${KERNEL}
-space product.inner(most = 4) {
+schedule product.inner(most = 4) choose by search {
   b in 1, 2 .. most
   use tiled(b, 2)
 }
-space product.outer {
+schedule product.outer choose by search {
   wide from 2 to 4 by 2
   use inner(wide) or inner(wide * 2) or refused(wide)
 }
-space product.asking {
+schedule product.asking choose by search {
   b in 1, 2, 4 where (m % b == 0 and cuda)
   use tiled(b)
 }
@@ -196,7 +196,7 @@ describe('a text', () => {
 test('a million points are counted at once, without a list', async () => {
   const names = ['a', 'b', 'c', 'e', 'g', 'h']
   const large = await load(`${KERNEL}
-space product.large {
+schedule product.large choose by search {
 ${names.map((n) => `  ${n} from 1 to 12`).join('\n')}
 ${names.map((n) => `  unroll f by ${n}`).join('\n')}
 }`)

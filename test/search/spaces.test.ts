@@ -82,7 +82,7 @@ kernel sums(m: size, k: size) {
   buffer C: f32[i] out
   iterate sum [i, q] as SR { C[i] += A[i, q] }
 }
-space sums.found {
+schedule sums.found choose by search {
   c in 1, 4
   format F in bsr(2), csr
   A as F live in place capacity c

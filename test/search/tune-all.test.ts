@@ -31,7 +31,7 @@ schedule product.even(by = 4) {
 schedule product.refused {
   split nowhere by 2 -> (a, b)
 }
-space product.all {
+schedule product.all choose by search {
   cols in 1, 2, 4
   use tiled(cols) or even() or refused()
 }
@@ -121,7 +121,7 @@ test('each candidate is measured on each case, and has its own name', () => {
 
 test('the default space is the declared one for the device, otherwise the sketches', async () => {
   const own = `${PROGRAM}
-space product.cpu_space {
+schedule product.cpu_space choose by search {
   cols in 2, 4
   use tiled(cols)
 }`

@@ -26,7 +26,7 @@ const A = coords(
   [1, 2, 3, 4],
 )
 const inputs = { tensors: { A }, params: { d: 8 }, seed: 1 }
-const SPACE = `space product.all { either { } or { split f by 2 -> (fo, fi) } or { A as bsr(2) } }\n`
+const SPACE = `schedule product.all choose by search { either { } or { split f by 2 -> (fo, fi) } or { A as bsr(2) } }\n`
 const FORMATS = 'import { bsr } from "sparsetile/kernels/formats.spt"\n'
 const AUTO =
   'schedule product.auto choose { otherwise gpu }\nschedule product.gpu { split f by 4 -> (fo, fi) }\n'

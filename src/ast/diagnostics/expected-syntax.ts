@@ -21,18 +21,8 @@ const GROUPS: readonly SyntaxGroup[] = [
   { trigger: ['a function'], replaced: EXPRESSION, replacement: 'an expression' },
   {
     trigger: ['"kernel"', '"monoid"'],
-    replaced: [
-      '"kernel"',
-      '"monoid"',
-      '"format"',
-      '"schedule"',
-      '"space"',
-      '"import"',
-      '"memory"',
-      '"instr"',
-    ],
-    replacement:
-      'a declaration (`kernel`, `format`, `monoid`, `schedule`, `space`, `memory`, `instr` or `import`)',
+    replaced: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"import"', '"memory"', '"instr"'],
+    replacement: 'a declaration (`kernel`, `format`, `monoid`, `schedule`, `memory`, `instr` or `import`)',
   },
   {
     trigger: ['"let"', '"if"'],

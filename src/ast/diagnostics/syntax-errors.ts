@@ -50,12 +50,12 @@ function misspeltKeyword(
 const formsHint = ({ word, forms }: StepSyntax): string =>
   `write ${orList(forms.map((f) => `\`${formText(word, f)}\``))}`
 
-const DECLARED = /^[ \t]*(kernel|format|monoid|schedule|space|memory|instr)\b/gm
+const DECLARED = /^[ \t]*(kernel|format|monoid|schedule|memory|instr)\b/gm
 
 /** The forms of the step around the error, if it is in a schedule or space. */
 function stepHint(before: string, steps: readonly StepSyntax[]): string | undefined {
   const [, declaration = ''] = [...before.matchAll(DECLARED)].at(-1) ?? []
-  if (declaration !== 'schedule' && declaration !== 'space') return undefined
+  if (declaration !== 'schedule') return undefined
   const step = stepIn(/[^\n;{]*$/.exec(before)![0], steps)
   return step && formsHint(step)
 }

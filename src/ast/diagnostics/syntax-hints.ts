@@ -27,6 +27,10 @@ const opensElement = (p: ErrorLocation): boolean => p.expected.includes('`[`')
 /** The first rule that holds gives the hint. */
 const HINTS: readonly Hint[] = [
   {
+    when: (p) => p.found === 'space' && inTop(p),
+    text: 'write a search space as `schedule KERNEL.NAME choose by search { … }`',
+  },
+  {
     when: (p) => /^(for|while|forall)$/.test(p.found) || /(^|[{};\n])\s*(for|while|forall)$/.test(p.before),
     text: 'there are no loops to write: `iterate NAME [i, j] as SR { … }` says what to compute, a schedule how',
   },

@@ -1,6 +1,6 @@
 /** Choices that extend imported ones: resolves the choice that each extends, and selects among several of one name. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts'
-import type { Choice, File, Kernel, KernelSchedule } from '../nodes/nodes.ts'
+import type { Dispatch, File, Kernel, KernelSchedule } from '../nodes/nodes.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** Schedules, choices and spaces by kernel, for each declaring file. */
@@ -15,7 +15,7 @@ export const visibleFiles = (file: File, path: string, kernel: Kernel): Readonly
 
 export class Extensions {
   /** For each extension, the choice of the same name that would be visible in its file without it. */
-  readonly bases = new Map<Choice, Choice>()
+  readonly bases = new Map<Dispatch, Dispatch>()
   readonly #resolved = new Set<KernelSchedule>()
   readonly #files: ReadonlyMap<string, File>
   readonly #attached: SchedulesByFile
@@ -37,7 +37,7 @@ export class Extensions {
   #extends(s: KernelSchedule, base: KernelSchedule): boolean {
     const seen = new Set<KernelSchedule>()
     for (
-      let current = this.bases.get(s as Choice);
+      let current = this.bases.get(s as Dispatch);
       current && !seen.has(current);
       current = this.bases.get(current)
     ) {
@@ -48,7 +48,7 @@ export class Extensions {
   }
 
   #resolve(s: KernelSchedule, kernel: Kernel): void {
-    if (s.kind !== 'choice' || !s.isExtension || this.#resolved.has(s)) return
+    if (s.kind !== 'choice' || s.by !== 'rules' || !s.isExtension || this.#resolved.has(s)) return
     this.#resolved.add(s)
     const path = s.span.source
     const declared = [...visibleFiles(this.#files.get(path)!, path, kernel)]
@@ -57,14 +57,16 @@ export class Extensions {
       .filter((d) => d.name.name === s.name.name)
     for (const d of declared) this.#resolve(d, kernel)
     // Files may import each other: an extension finds only choices that are resolved already.
-    const resolved = declared.filter((d) => d.kind !== 'choice' || !d.isExtension || this.bases.has(d))
+    const resolved = declared.filter(
+      (d) => d.kind !== 'choice' || d.by !== 'rules' || !d.isExtension || this.bases.has(d),
+    )
     const [base] = this.latest(resolved)
-    if (base?.kind === 'choice') this.bases.set(s, base)
+    if (base?.kind === 'choice' && base.by === 'rules') this.bases.set(s, base)
     else
       this.#problems.push({
         code: 'link/nothing-to-extend',
         message: base
-          ? `\`${s.kernel.name}.${s.name.name}\` is a ${base.kind}, not a dispatch (choose)`
+          ? `\`${s.kernel.name}.${s.name.name}\` is a ${base.kind === 'choice' ? 'search space' : base.kind}, not a dispatch (choose)`
           : `no imported file declares a dispatch \`${s.kernel.name}.${s.name.name}\``,
         span: s.name.span,
         ...(base && { labels: [{ span: base.name.span, text: 'declared here' }] }),

@@ -139,8 +139,7 @@ function findImported(path: string, i: Import, name: Ident, linking: Linking): N
 }
 
 /** True for declarations whose name begins with a kernel's: schedules, choices and spaces. */
-const isAttached = (d: Decl): d is KernelSchedule =>
-  d.kind === 'schedule' || d.kind === 'choice' || d.kind === 'space'
+const isAttached = (d: Decl): d is KernelSchedule => d.kind === 'schedule' || d.kind === 'choice'
 
 /** The schedules, choices and spaces that a file declares, by kernel. */
 type Attached = ReadonlyMap<Kernel, readonly KernelSchedule[]>
@@ -223,10 +222,14 @@ function reportConflict(
   if (second.span.source === first.span.source && second.span.source !== path) return
   reportDuplicate(
     problems,
-    `${second.kind === 'space' ? 'space' : 'schedule'} \`${second.kernel.name}.${second.name.name}\``,
+    `schedule \`${second.kernel.name}.${second.name.name}\``,
     second.name,
     first.name,
-    first.kind === 'choice' && second.kind === 'choice' && first.span.source !== second.span.source
+    first.kind === 'choice' &&
+      first.by === 'rules' &&
+      second.kind === 'choice' &&
+      second.by === 'rules' &&
+      first.span.source !== second.span.source
       ? `to add to the imported choice: \`schedule ${second.kernel.name}.${second.name.name} extends { … }\``
       : undefined,
   )

@@ -1,8 +1,8 @@
 /** Names of a program and their declarations, over all its files. Built by `link`. */
 import { fail, type Source } from '../diagnostics/diagnostic.ts'
 import type {
-  Choice,
   Decl,
+  Dispatch,
   File,
   Format,
   Ident,
@@ -42,7 +42,7 @@ export interface Program extends Scope {
   readonly sources: ReadonlyMap<string, Source>
   readonly scopes: ReadonlyMap<string, Scope>
   /** The choice that each extension (`extends { … }`) extends. */
-  readonly extended: ReadonlyMap<Choice, Choice>
+  readonly extended: ReadonlyMap<Dispatch, Dispatch>
 }
 
 /** The scope in which the names inside a declaration are resolved. */

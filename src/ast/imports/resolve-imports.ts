@@ -160,7 +160,7 @@ async function filesFrom(
 /** The other files that a file names: imports and dispatch tables. */
 const pathsIn = ({ imports, decls }: File): readonly Path[] => [
   ...imports.map((i) => i.path),
-  ...decls.flatMap((d) => (d.kind === 'choice' && d.table ? [d.table] : [])),
+  ...decls.flatMap((d) => (d.kind === 'choice' && d.by === 'rules' && d.table ? [d.table] : [])),
 ]
 
 const rejectFileCount = ({ value, span }: Path): never =>

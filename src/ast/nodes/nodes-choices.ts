@@ -8,8 +8,9 @@ import type { ScheduleName, ScheduleParam } from './nodes-schedules.ts'
  * "path"`, a dispatch table has the branches. With `extends { … }`, without parameters, it extends the imported choice
  * of its name, which is evaluated if no branch holds.
  */
-export interface Choice extends Item, ScheduleName {
+export interface Dispatch extends Item, ScheduleName {
   readonly kind: 'choice'
+  readonly by: 'rules'
   readonly params: readonly ScheduleParam[]
   readonly isExtension: boolean
   /** The file of the branches; null if they are in the text. */

@@ -6,9 +6,10 @@ import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Width } from './nodes-formats.ts'
 import type { ScheduleName, ScheduleParam, Step, UseArgument, UseStep } from './nodes-schedules.ts'
 
-/** `space kernel.name(params) { items }`: the set of schedules obtained from all decisions of its items. */
+/** `schedule kernel.name(params) choose by search { items }`: the set of schedules obtained from all decisions of its items. */
 export interface Space extends Item, ScheduleName {
-  readonly kind: 'space'
+  readonly kind: 'choice'
+  readonly by: 'search'
   readonly params: readonly ScheduleParam[]
   readonly items: readonly SpaceItem[]
 }

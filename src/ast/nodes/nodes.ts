@@ -8,7 +8,7 @@
  */
 
 import type { Ident, Item, Node, Path } from './nodes-base.ts'
-import type { Choice, DispatchTable } from './nodes-choices.ts'
+import type { Dispatch, DispatchTable } from './nodes-choices.ts'
 import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Kernel, Monoid } from './nodes-kernels.ts'
@@ -45,5 +45,7 @@ export interface ImportName extends Node {
 }
 
 /** Declarations that belong to a kernel. */
-export type KernelSchedule = Schedule | Choice | Space
+/** A set of schedules of a kernel, with the way to decide on one: rules, or a search. */
+export type Choice = Dispatch | Space
+export type KernelSchedule = Schedule | Choice
 export type Decl = Kernel | Monoid | Format | ScheduleFunction | KernelSchedule | Memory | Instr

@@ -29,9 +29,9 @@ function branchNode(cond: ast.Expr | null, { calls, braces }: BranchCalls, span:
 }
 
 /** The part of a choice before its branches. */
-type Head = Omit<ast.Choice, 'kind' | 'branches' | 'trivia'>
+type Head = Omit<ast.Dispatch, 'kind' | 'by' | 'branches' | 'trivia'>
 
-function choiceNode(list: Parameters<typeof all>[0], braces: Braces, head: Head): ast.Choice {
+function choiceNode(list: Parameters<typeof all>[0], braces: Braces, head: Head): ast.Dispatch {
   const branches = all<ast.Branch>(list)
   const otherwise = branches.findIndex((b) => b.cond === null)
   const misplaced = otherwise < 0 ? undefined : branches[otherwise + 1]
@@ -43,7 +43,11 @@ function choiceNode(list: Parameters<typeof all>[0], braces: Braces, head: Head)
       labels: [{ span: branches[otherwise]!.span, text: 'this is for all others' }],
       hint: 'move `otherwise` to the end',
     })
-  return blockItem<ast.Choice>({ kind: 'choice', ...head, branches }, braces, slotsOf(branches))
+  return blockItem<ast.Dispatch>(
+    { kind: 'choice', by: 'rules', ...head, branches },
+    braces,
+    slotsOf(branches),
+  )
 }
 
 export const choices: Actions = {
@@ -62,8 +66,9 @@ export const choices: Actions = {
     )
   },
   Choice_stored(_, kernel, _dot, name, params, _choose, _from, path) {
-    return item<ast.Choice>({
+    return item<ast.Dispatch>({
       kind: 'choice',
+      by: 'rules',
       ...get<OfKernel>(kernel),
       name: get(name),
       params: maybeList(params),

@@ -19,10 +19,11 @@ import type { OfKernel } from './parse-schedules.ts'
 import { checkGroups } from './step-groups.ts'
 
 export const spaces: Actions = {
-  Space(_, kernel, _dot, name, params, open, items, close) {
+  Choice_searched(_, kernel, _dot, name, params, _choose, _by, _search, open, items, close) {
     const innerNodes = all<ast.SpaceItem>(items)
     const node: ast.Space = {
-      kind: 'space',
+      kind: 'choice',
+      by: 'search',
       ...get<OfKernel>(kernel),
       name: get(name),
       params: maybeList(params),

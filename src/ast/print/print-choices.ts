@@ -1,13 +1,13 @@
 /** Choices among schedules as text. */
 
 import { quotedPath } from '../imports/quoted-path.ts'
-import type { Branch, Choice, ScheduleCall } from '../nodes/nodes.ts'
+import type { Branch, Dispatch, ScheduleCall } from '../nodes/nodes.ts'
 import type { Doc } from './layout-document.ts'
 import type { Printer } from './print-blocks.ts'
 import { exprDoc } from './print-expr.ts'
 import { optional, scheduleHead } from './print-parts.ts'
 
-export function printChoice(p: Printer, c: Choice): void {
+export function printChoice(p: Printer, c: Dispatch): void {
   if (c.table) {
     p.item(c.trivia, true, [scheduleHead(c), ' choose from ', quotedPath(c.table.value)])
     return

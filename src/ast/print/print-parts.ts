@@ -54,10 +54,10 @@ export const listNames = (list: readonly ListName[]): string[] =>
 export const typeList = (types: readonly string[]): string =>
   types.length === 0 ? '' : `<${types.join(', ')}>`
 
-/** `schedule kernel<types>.name(params)`, or the same for a space */
-export function scheduleHead({ kind, kernel, types, name, params }: KernelSchedule): Doc {
+/** `schedule kernel<types>.name(params)` */
+export function scheduleHead({ kernel, types, name, params }: KernelSchedule): Doc {
   const of = `${kernel.name}${typeList(types.map((t) => names(t).join(' or ')))}`
-  return [`${kind === 'space' ? 'space' : 'schedule'} ${of}.${name.name}`, optional(params.map(paramDoc))]
+  return [`schedule ${of}.${name.name}`, optional(params.map(paramDoc))]
 }
 
 /** `schedule name(params) -> (results)` */

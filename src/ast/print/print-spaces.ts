@@ -25,7 +25,7 @@ export interface StepPrinter {
 }
 
 export function printSpace(p: Printer, s: Space, steps: StepPrinter): void {
-  p.block(s.trivia, true, scheduleHead(s), () => {
+  p.block(s.trivia, true, [scheduleHead(s), ' choose by search'], () => {
     s.items.forEach((x, k) => {
       printItem(p, x, k === 0, steps)
     })

@@ -88,8 +88,8 @@ function printDeclaration(p: Printer, d: Decl): void {
   else if (d.kind === 'format') printFormat(p, d)
   else if (d.kind === 'memory') printMemory(p, d)
   else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
-  else if (d.kind === 'choice') printChoice(p, d)
-  else if (d.kind === 'space') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })
+  else if (d.kind === 'choice' && d.by === 'rules') printChoice(p, d)
+  else if (d.kind === 'choice') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })
   else
     p.block(d.trivia, true, d.kind === 'function' ? functionHead(d) : scheduleHead(d), () =>
       printSteps(p, d.steps),

@@ -29,7 +29,7 @@ export function checkImportable(call: Call, program: Program, out: string): void
 }
 
 /** Names that a file can import from the one that declares them. */
-type ImportableDecl = Exclude<Decl, { readonly kind: 'schedule' | 'choice' | 'space' }>
+type ImportableDecl = Exclude<Decl, { readonly kind: 'schedule' | 'choice' }>
 
 /**
  * Source of a file at `path` with schedules of a kernel. It imports the kernel and the names that the schedules use.

@@ -64,11 +64,7 @@ function meaningOf(name: string, kernel: Kernel1): string | null {
  * Returns the parameters of a choice or space. Reports names that have another meaning in conditions, and defaults that
  * are known not to be integers.
  */
-export function decidedParams(
-  c: Ast.Choice | Ast.Space,
-  kernel: Kernel1,
-  report: Report,
-): readonly ScheduleParam[] {
+export function decidedParams(c: Ast.Choice, kernel: Kernel1, report: Report): readonly ScheduleParam[] {
   const params = scheduleParams(c, report)
   c.params.forEach(({ name, default: written }, k) => {
     refuseMeaning(name, kernel, report)

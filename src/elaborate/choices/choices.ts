@@ -18,9 +18,9 @@ import { MAX_BRANCHES, together, type Way, waysOf } from './nested-choices.ts'
 
 /** The context of a choice that is being elaborated. */
 interface Context {
-  readonly choice: Ast.Choice
+  readonly choice: Ast.Dispatch
   /** The choices through which the elaborated choice is called, followed by the elaborated choice. */
-  readonly path: readonly Ast.Choice[]
+  readonly path: readonly Ast.Dispatch[]
   readonly names: ChoiceNames
   readonly params: readonly string[]
   /** The choice that the elaborated choice extends; null without `extends`. */
@@ -31,7 +31,11 @@ interface Context {
 }
 
 /** Returns the elaborated choice; null after a reported error. @param path choices that call this one */
-export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Choice[] = []): Choice | null {
+export function elaborateChoice(
+  c: Ast.Dispatch,
+  r: Resolve,
+  path: readonly Ast.Dispatch[] = [],
+): Choice | null {
   const { report, kernel } = r
   if (!kernel) return null
   const before = report.count
@@ -82,7 +86,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Ch
 }
 
 /** Returns the stored rules of the kernel; null after a reported error. */
-function tableOf(c: Ast.Choice, r: Resolve): Ast.DispatchTable | null {
+function tableOf(c: Ast.Dispatch, r: Resolve): Ast.DispatchTable | null {
   const table = r.table(c)
   const { value, span } = c.table!
   const kernel = c.kernel.name
@@ -94,7 +98,8 @@ function tableOf(c: Ast.Choice, r: Resolve): Ast.DispatchTable | null {
       expected: 'a dispatch table: "choices.json"',
       hint: `write the file with: spt tune FILE --kernel ${kernel} … --generalise ${kernel}.json`,
     })
-  if (table.kernel.name === kernel || table.kernel.name === r.kernel!.name) return table
+  // A table may serve all types of a kernel.
+  if ([kernel, r.kernel!.name, kernel.replace(/<.*/, '')].includes(table.kernel.name)) return table
   return r.report.error({
     code: 'table/kernel',
     message: `\`${value}\` holds a dispatch of kernel ${table.kernel.name}`,
@@ -106,7 +111,7 @@ function tableOf(c: Ast.Choice, r: Resolve): Ast.DispatchTable | null {
 }
 
 /** Returns the last branch of an extension, for all other cases: the extended choice. */
-const allOthers = ({ name }: Ast.Choice): Ast.Branch => ({
+const allOthers = ({ name }: Ast.Dispatch): Ast.Branch => ({
   cond: null,
   isFastest: false,
   calls: [{ schedule: name, args: [], span: name.span }],
@@ -191,7 +196,7 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
   const known = r.schedules
   const decl = known?.get(name)
   if (decl?.kind === 'schedule') return r.schedule(decl, [])
-  if (decl?.kind === 'choice') {
+  if (decl?.kind === 'choice' && decl.by === 'rules') {
     if (!path.includes(decl)) return r.choice(decl, path)
     return r.report.error({
       code: 'check/choice-cycle',
@@ -216,7 +221,9 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
     span,
     lookup: {
       name,
-      candidates: [...(known ?? [])].flatMap(([n, d]) => (d.kind === 'space' ? [] : [n])),
+      candidates: [...(known ?? [])].flatMap(([n, d]) =>
+        d.kind === 'choice' && d.by === 'search' ? [] : [n],
+      ),
     },
   })
 }

@@ -68,7 +68,7 @@ class Instantiation {
   readonly #made = new Map<Ast.Kernel, Map<string, Instance | null>>()
   readonly #copies = new Map<Instance, Map<Ast.KernelSchedule, Ast.KernelSchedule>>()
   readonly #owners = new Map<Ast.KernelSchedule, Owner>()
-  readonly #extended: Map<Ast.Choice, Ast.Choice>
+  readonly #extended: Map<Ast.Dispatch, Ast.Dispatch>
 
   constructor(program: Program, report: Report) {
     this.#program = program
@@ -303,8 +303,8 @@ class Instantiation {
         return schedules
       },
     })
-    const extended = s.kind === 'choice' ? this.#program.extended.get(s) : undefined
-    if (extended) this.#extended.set(copy as Ast.Choice, this.#copy(extended, of, instance))
+    const extended = s.kind === 'choice' && s.by === 'rules' ? this.#program.extended.get(s) : undefined
+    if (extended) this.#extended.set(copy as Ast.Dispatch, this.#copy(extended, of, instance))
     return copy
   }
 }

@@ -28,11 +28,11 @@ export interface Resolve {
   /** Returns a schedule of the same kernel or a function; null if it has errors or is being resolved. */
   readonly schedule: (s: Ast.Schedule | Ast.ScheduleFunction, path: readonly OfSteps[]) => Schedule | null
   /** Returns a choice of the same kernel; null if it has errors or is being resolved. */
-  readonly choice: (c: Ast.Choice, path: readonly Ast.Choice[]) => Choice | null
+  readonly choice: (c: Ast.Dispatch, path: readonly Ast.Dispatch[]) => Choice | null
   /** Returns the imported choice that a choice with `extends` extends; undefined for other choices. */
-  readonly extended: (c: Ast.Choice) => Ast.Choice | undefined
+  readonly extended: (c: Ast.Dispatch) => Ast.Dispatch | undefined
   /** Returns the rules in the file that a dispatch names; undefined if the file is a program. */
-  readonly table: (c: Ast.Choice) => Ast.DispatchTable | undefined
+  readonly table: (c: Ast.Dispatch) => Ast.DispatchTable | undefined
   /** Returns a space of the same kernel; null if it has errors or is being resolved. */
   readonly space: (s: Ast.Space, path: readonly Ast.Space[]) => Space | null
 }

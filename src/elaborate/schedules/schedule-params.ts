@@ -25,7 +25,7 @@ export function scheduleParams(
     if (params.some((q) => q.name === p.name.name))
       report.error({
         code: 'check/duplicate',
-        message: `${s.kind === 'space' ? 'space' : 'schedule'} ${s.name.name} has two parameters ${p.name.name}`,
+        message: `schedule ${s.name.name} has two parameters ${p.name.name}`,
         span: p.name.span,
         hint: `rename a parameter ${p.name.name}`,
       })

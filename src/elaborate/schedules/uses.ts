@@ -87,7 +87,7 @@ export function findSchedule(
       span,
       lookup: { name, candidates: [...(known?.keys() ?? []), ...r.functions.keys()] },
     })
-  if (decl.kind === 'choice')
+  if (decl.kind === 'choice' && decl.by === 'rules')
     return r.report.error({
       code: 'check/choice-used',
       message: `${name} is chosen when data are bound, and has no steps before`,
@@ -95,7 +95,7 @@ export function findSchedule(
       expected: 'a schedule with steps',
       hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? (r.table(decl)?.branches ?? []) : decl.branches).flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
     })
-  if (decl.kind === 'space')
+  if (decl.kind === 'choice')
     return r.report.error({
       code: 'check/space-used',
       message: `${name} is a space, whose steps are not decided`,

@@ -229,7 +229,8 @@ class Elaboration {
     const { schedules, functions, report, space: find } = this.#r
     const { name, span } = step.schedule
     const decl = schedules?.get(name) ?? functions.get(name)
-    if (decl?.kind !== 'space') return singleUses(step).map((s) => this.#plainUse(s, decl?.params ?? []))
+    if (decl?.kind !== 'choice' || decl.by !== 'search')
+      return singleUses(step).map((s) => this.#plainUse(s, decl?.params ?? []))
     if (this.#path.includes(decl)) {
       report.error({
         code: 'check/space-cycle',

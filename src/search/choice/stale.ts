@@ -7,7 +7,8 @@ import { kernelHash } from '../records/identity.ts'
 export function staleChoices(kernel: Kernel): readonly Diagnostic[] {
   const now = kernelHash(kernel)
   return [...kernel.choices.values()].flatMap(({ name, table }): Diagnostic[] => {
-    if (!table?.kernelHash || table.kernelHash.name === now) return []
+    // The identity of a kernel with type parameters is unknown: the table serves all types.
+    if (!table?.kernelHash || table.kernelHash.name === now || table.kernel.name !== kernel.name) return []
     return [
       {
         code: 'table/stale',
