@@ -1,7 +1,7 @@
 /** Checks that all required inputs, and the structure of sparse outputs, are bound. */
 import { fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { runSync } from '../../../columns/coroutines.ts'
-import { chainTo } from '../../../ir/coordinates/axis.ts'
+import { chainTo, isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { checkLevelProperty } from '../../../storage/assembly/level-property-checks.ts'
 import { HOST } from '../../../storage/engines/host/engine.ts'
@@ -56,11 +56,15 @@ export function requireStructure(
     ...sources.map((s) => s.axes),
     ...all.filter((t) => isBound(t) || (isInput(t) && seed !== undefined)).map((t) => t.axes),
   ]
+  // The positions of a dense axis follow from those of its parent.
+  const isGiven = (a: string): boolean => {
+    const chain = chainTo(axes, a)
+    const above = isDense(axes.get(a)) ? chain.at(-2) : undefined
+    return given.some((g) => chain.every((x) => g.includes(x))) || (above !== undefined && isGiven(above))
+  }
   for (const t of all) {
     if (isBound(t) || (isInput(t) && seed !== undefined)) continue
-    const open = t.axes.findLast(
-      (a) => isStructured(axes, a) && !given.some((g) => chainTo(axes, a).every((x) => g.includes(x))),
-    )
+    const open = t.axes.findLast((a) => isStructured(axes, a) && !isGiven(a))
     if (open === undefined) continue
     const { span } = t.first
     fail({

@@ -7,6 +7,7 @@ import type { Level } from '../../../columns/stored-level.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { MASK_BITS, packFields } from '../../../ir/values/packed-fields.ts'
+import { bindLevel } from '../../../levels/index.ts'
 import {
   type BuildInput,
   buildStorage,
@@ -17,6 +18,7 @@ import {
 import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/locate.ts'
 import { validateStored } from '../../../storage/ready/validate.ts'
 import {
+  extentOf,
   makeLazyStorage,
   makeStorage,
   type Storage,
@@ -177,6 +179,7 @@ class StructureBuilder implements Structure {
     if (chain.every((a) => this.levels.has(a))) return
     const start = performance.now()
     const from = this.#over(chain)
+    if (from.length === 0 && this.#buildDense(chain)) return
     const buffer = this.#bufferOver(chain, from)
     const over = buffer?.axes ?? chain
     // Dense levels need no entries.
@@ -195,6 +198,18 @@ class StructureBuilder implements Structure {
     }
     this.#adopt(storage, over)
     this.times.set(chain[chain.length - 1]!, performance.now() - start)
+  }
+
+  /** Builds a dense axis below a structured one, whose positions follow from those of the parent; false for other chains. */
+  #buildDense(chain: readonly string[]): boolean {
+    const name = chain.at(-1)!
+    const axis = this.#axis(name)
+    if (!isDense(axis) || !isStructured(this.#axes, name)) return false
+    const above = chain.slice(0, -1)
+    this.buildChain(above)
+    const parent = this.levels.get(above.at(-1)!)!
+    this.levels.set(name, bindLevel(axis, extentOf(this.#sizes.extents, name), parent, {}, {}, null))
+    return true
   }
 
   /**
