@@ -20,13 +20,17 @@ import { COMPRESSED } from './compressed.ts'
 import { DENSE } from './dense.ts'
 import { FIXED_WIDTH } from './fixed-width.ts'
 import { RAGGED } from './ragged.ts'
+import { RUN } from './run.ts'
+import { SINGLETON } from './singleton.ts'
 import type { LevelFormat } from './types.ts'
 
 const FORMATS: { readonly [K in LevelKind]: LevelFormat<AxisOfKind<K>> } = {
   dense_fixed: DENSE,
   dense_variable: RAGGED,
+  run: RUN,
   sparse_fixed: FIXED_WIDTH,
   sparse_variable: COMPRESSED,
+  singleton: SINGLETON,
   bitmap: BITMAP,
 }
 

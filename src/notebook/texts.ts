@@ -1,7 +1,9 @@
 /** Programs, stages and emitted code with syntax highlighting. */
+
 import { expectKernel } from '../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
+import { AXIS_KINDS } from '../ast/parse/axisdef.ts'
 import { DTYPES } from '../ir/values/dtype.ts'
 import { escapeXml } from '../pictures/picture/svg.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
@@ -89,7 +91,7 @@ const LANGUAGES: Readonly<Record<Language, Readonly<Record<'keyword' | 'type', R
       when otherwise use each of reorder fuse attach peel tile reverse serpentine bind to unroll vectorize require cache_read
       cache_write at accumulate within pipeline cluster tensorize compute_at fission after rfactor atomic combine merge join
       as_written instr memory define extends and or not barrier register shared`),
-    type: wordSet(`size ${DTYPES.join(' ')} real dense_fixed dense_variable sparse_fixed sparse_variable`),
+    type: wordSet(`size ${DTYPES.join(' ')} real ${AXIS_KINDS.join(' ')}`),
   },
   js: {
     keyword: wordSet(

@@ -13,7 +13,7 @@ import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Level, PlacedEntries } from '../columns/stored-level.ts'
-import { isNonunique, parentOf, type StoredAxis } from '../ir/coordinates/axis.ts'
+import { keepsDuplicates, parentOf, type StoredAxis } from '../ir/coordinates/axis.ts'
 import type { StoredTensor } from './tensor.ts'
 
 /** The arrays of levels by axis, including axes without arrays: the keys are the axes of the tensor. */
@@ -146,7 +146,7 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
  * only a single tree permits.
  */
 export const separatesDuplicates = (declared: readonly StoredAxis[]): boolean =>
-  declared.some(isNonunique) && treesOf(declared).length === 1
+  declared.some(keepsDuplicates) && treesOf(declared).length === 1
 
 /** An extent, validated. @throws SptError `bind/extent` */
 export function extentOf(extents: ReadonlyMap<string, number>, axis: string): number {

@@ -69,6 +69,7 @@ const MATRICES = [
   'bitmap_blocks',
   'dia',
   'ragged',
+  'banded',
   'ell_at(0)',
   'hyb(2, 2)',
   'hyb_pieces(2, 1)',

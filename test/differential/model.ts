@@ -7,14 +7,21 @@ export interface Extent {
   readonly value: number
 }
 
-export type LevelKind = 'dense_fixed' | 'dense_variable' | 'sparse_fixed' | 'sparse_variable' | 'bitmap'
+export type LevelKind =
+  | 'dense_fixed'
+  | 'dense_variable'
+  | 'run'
+  | 'sparse_fixed'
+  | 'singleton'
+  | 'sparse_variable'
+  | 'bitmap'
 
 /** An axis of a chain; the parent is the one before. */
 export interface Level {
   readonly axis: string
   readonly kind: LevelKind
   readonly extent: Extent
-  /** Of `sparse_fixed`. */
+  /** Of `sparse_fixed`, and 1 of `singleton`. */
   readonly width?: number
   readonly unordered?: boolean
   readonly nonunique?: boolean
@@ -169,9 +176,9 @@ function declared({ levels }: Chain): string[] {
     const args = [
       ...(k > 0 ? [levels[k - 1]!.axis] : []),
       l.extent.text,
-      ...(l.width === undefined ? [] : [l.width]),
+      ...(l.kind === 'sparse_fixed' ? [l.width!] : []),
     ]
-    const flags = `${l.unordered ? ' unordered' : ''}${l.nonunique ? ' nonunique' : ''}`
+    const flags = `${l.unordered ? ' unordered' : ''}${l.nonunique && levels[k + 1]?.kind !== 'singleton' ? ' nonunique' : ''}`
     return `axis ${l.axis} = ${l.kind}(${args.join(', ')})${flags}`
   })
 }

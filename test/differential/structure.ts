@@ -23,7 +23,9 @@ export function positions(chain: Chain, depth = 0, stored = chain.stored): Posit
       ? dense(level.extent.value)
       : level.kind === 'dense_variable'
         ? dense(found.length === 0 ? 0 : found.at(-1)! + 1)
-        : found
+        : level.kind === 'run' && found.length > 0
+          ? dense(found.at(-1)! + 1).slice(found[0])
+          : found
   return at.flatMap((c) => {
     const under = stored.filter((s) => s[depth] === c)
     if (!level.nonunique) return [{ at: c, below: positions(chain, depth + 1, under) }]

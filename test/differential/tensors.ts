@@ -85,11 +85,19 @@ export class Tensors {
               'sparse_variable',
               'sparse_fixed',
               'dense_variable',
+              'run',
               'dense_fixed',
               'bitmap',
             ])
       const sparse = kind === 'sparse_variable' || kind === 'sparse_fixed'
-      const own = before?.nonunique && c.chance(70) ? 'sparse_fixed' : kind
+      const listed = before?.kind === 'sparse_variable' && !before.unordered
+      const own: LevelKind = before?.nonunique
+        ? listed && c.chance(50)
+          ? 'singleton'
+          : c.chance(70)
+            ? 'sparse_fixed'
+            : kind
+        : kind
       const extent = own === 'bitmap' ? { text: '3', value: 3 } : this.extent()
       levels.push({
         axis: this.fresh('a'),
@@ -108,6 +116,7 @@ export class Tensors {
     }
     const list = [...stored.values()]
     const widths = levels.map((l, d) => {
+      if (l.kind === 'singleton') return { ...l, width: 1 }
       if (l.kind !== 'sparse_fixed') return l
       const under = new Map<string, Set<number>>()
       for (const s of list) {

@@ -28,6 +28,20 @@ export const bitmap = (name: string, parent: string): StoredAxis => ({
   name,
   extent: int(0),
 })
+export const run = (name: string, parent: string): StoredAxis => ({
+  kind: 'run',
+  parent,
+  name,
+  extent: int(0),
+})
+/** A list of elements: the root and the one coordinate under each of its positions. */
+export const elementList = (root: string, child: string): readonly StoredAxis[] => {
+  const flags = { name: root, extent: int(0), ordered: true }
+  return [
+    { kind: 'sparse_variable', parent: null, ...flags, unique: false, perChild: true },
+    { kind: 'singleton', parent: root, ...flags, name: child, unique: true, compact: true, width: int(1) },
+  ]
+}
 export const denseVariable = (name: string, parent: string): StoredAxis => ({
   kind: 'dense_variable',
   name,
@@ -66,7 +80,7 @@ export interface Case {
   readonly widths: ReadonlyMap<string, number>
 }
 
-const LEVEL = ['dense_variable', 'sparse_fixed', 'sparse_variable', 'dense_fixed', 'bitmap'] as const
+const LEVEL = ['dense_variable', 'run', 'sparse_fixed', 'sparse_variable', 'dense_fixed', 'bitmap'] as const
 const flags = fc.record({
   ordered: fc.boolean(),
   unique: fc.oneof({ weight: 4, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) }),
@@ -89,13 +103,15 @@ const chain = (t: number): fc.Arbitrary<StoredAxis[]> =>
         axes.push(
           kind === 'dense_variable'
             ? denseVariable(name, parent)
-            : kind === 'sparse_fixed'
-              ? sparseFixed(name, parent, f[k + 1])
-              : kind === 'dense_fixed'
-                ? denseUnder(name, parent)
-                : kind === 'bitmap'
-                  ? bitmap(name, parent)
-                  : sparseVariable(name, parent, f[k + 1]),
+            : kind === 'run'
+              ? run(name, parent)
+              : kind === 'sparse_fixed'
+                ? sparseFixed(name, parent, f[k + 1])
+                : kind === 'dense_fixed'
+                  ? denseUnder(name, parent)
+                  : kind === 'bitmap'
+                    ? bitmap(name, parent)
+                    : sparseVariable(name, parent, f[k + 1]),
         )
       })
       return axes

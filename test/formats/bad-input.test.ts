@@ -9,7 +9,15 @@ import { validateStored } from '../../src/storage/ready/validate.ts'
 import { restrict } from '../../src/storage/storage.ts'
 import type { StoredTensor, ValueArray } from '../../src/storage/tensor.ts'
 import { refusal } from '../support/refusal.ts'
-import { bitmap, denseFixed, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
+import {
+  bitmap,
+  denseFixed,
+  denseVariable,
+  elementList,
+  run,
+  sparseFixed,
+  sparseVariable,
+} from './arbitrary.ts'
 
 function check(f: () => unknown, code: string, ...words: string[]): void {
   const d = refusal(f)
@@ -22,6 +30,8 @@ function check(f: () => unknown, code: string, ...words: string[]): void {
 const csr = [denseFixed('i'), sparseVariable('j', 'i')]
 const ell = [denseFixed('i'), sparseFixed('j', 'i')]
 const bits = [denseFixed('i'), bitmap('j', 'i')]
+const runs = [denseFixed('i'), run('j', 'i')]
+const single = elementList('i', 'j')
 const ragged = [denseFixed('i'), denseVariable('j', 'i')]
 const I = (...x: number[]): Int32Array => Int32Array.from(x)
 
@@ -206,6 +216,36 @@ describe('ready-made arrays', () => {
       'bind/mask-count',
       () => bind(bits, { j: { indptr: I(0, 1, 2, 2), mask: I(1, 3, 0) } }),
       ['j', '2 bits', 'position 1', 'counts 1'],
+    ],
+    [
+      'too few starts of runs',
+      'bind/starts-length',
+      () => bind(runs, { j: { indptr: I(0, 1, 1, 1), starts: I(1, 0) } }),
+      ['j', '2', '3'],
+    ],
+    [
+      'a run beyond the extent',
+      'bind/runs',
+      () => bind(runs, { j: { indptr: I(0, 1, 3, 3), starts: I(1, 4, 0) } }),
+      ['j', '4 to 5', 'position 1', '0 to 4'],
+    ],
+    [
+      'a run that starts below 0',
+      'bind/runs',
+      () => bind(runs, { j: { indptr: I(0, 1, 3, 3), starts: I(-1, 0, 0) } }),
+      ['j', '-1', 'position 0'],
+    ],
+    [
+      'a singleton under an element without a coordinate',
+      'bind/padding',
+      () => bind(single, { i: { indices: I(0, 1) }, j: { indices: I(0, 5) } }),
+      ['j', 'position 1', '5'],
+    ],
+    [
+      'a coordinate twice on singleton axes',
+      'bind/duplicate',
+      () => bind(single, { i: { indices: I(0, 0) }, j: { indices: I(2, 2) } }),
+      ['(0, 2)'],
     ],
     ['no mask', 'bind/missing-array', () => bind(bits, { j: { indptr: I(0, 0, 0, 0) } }), ['mask']],
     [

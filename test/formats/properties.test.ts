@@ -101,6 +101,7 @@ describe('random axis forests', () => {
     )
     expect([...seen].sort()).toEqual([
       'bitmap',
+      'run',
       'dense_fixed',
       'dense_fixed under a parent',
       'dense_variable',

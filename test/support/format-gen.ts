@@ -21,6 +21,7 @@ const MORE = [
   'dbsr(3)',
   'dcsc',
   'ragged',
+  'banded',
   'nm(2, 2)',
   'nm_packed(2, 2)',
   'csr_panels(3)',

@@ -81,6 +81,7 @@ export const STANDARD: readonly Standard[] = [
   { name: 'strips', args: [2, 2] },
   { name: 'strip_pieces', args: [2, 3, 2] },
   { name: 'bitmap_blocks', args: [] },
+  { name: 'banded', args: [] },
   { name: 'dia', args: [] },
   { name: 'band', args: [1, 2], holds: (i, j) => i - j <= 1 && j - i <= 2 },
   { name: 'strided', args: [3], holds: (i, j) => (i - j) % 3 === 0 },

@@ -152,7 +152,7 @@ ${body.map((l) => `  ${l}`).join('\n')}
     sizes.forEach((drawn, level) => {
       const name = this.#name(`${prefix}${'ijk'[level]}`)
       const parent = out.at(-1)?.axis
-      const kind: string =
+      const drawnKind: string =
         parent === undefined
           ? c.chance(25) || depth === 1
             ? 'sparse root'
@@ -163,9 +163,14 @@ ${body.map((l) => `  ${l}`).join('\n')}
               'sparse_variable',
               'sparse_fixed',
               'dense_variable',
+              'run',
+              'singleton',
               'dense child',
               'bitmap',
             ])
+      // A parent with indices has a position for each element; others have room for one.
+      const listed = this.#axes.at(-1)?.includes('= sparse_variable(') && !apart
+      const kind = drawnKind === 'singleton' && !listed ? 'sparse_variable' : drawnKind
       const s = kind === 'bitmap' ? 'b' : drawn
       const size = this.#size[s]
       const under = apart

@@ -4,7 +4,7 @@
  * order or concurrently. R: iterations combine through one reducer, and no partial value is visible.
  */
 import type { Diagnostic, Label } from '../../ast/diagnostics/diagnostic.ts'
-import { type Axis, isAttached, isGathered } from '../../ir/coordinates/axis.ts'
+import { type Axis, isAttached, isGathered, isNonunique, keepsDuplicates } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type Access, accessesOf, type OpenIter } from './coordinate-accesses.ts'
@@ -81,7 +81,11 @@ function repeats(axis: Axis, axes: ReadonlyMap<string, Axis>, buffer: Buffer1 | 
   if (isGathered(axis))
     return `${axis.buffer} may list a coordinate twice: make the iterator R and reduce, or write a buffer over the list's own axis`
   const stored = isAttached(axis) ? axes.get(axis.base) : axis
-  return `${stored?.name} is nonunique, so its coordinates repeat: make the iterator R and reduce${buffer ? `, or declare ${buffer.name} over ${stored?.name}` : ''}`
+  const cause =
+    stored && isNonunique(stored) && !keepsDuplicates(stored)
+      ? 'has a position for each element'
+      : 'is nonunique'
+  return `${stored?.name} ${cause}, so its coordinates repeat: make the iterator R and reduce${buffer ? `, or declare ${buffer.name} over ${stored?.name}` : ''}`
 }
 
 /**

@@ -10,10 +10,10 @@ import {
   isFused,
   isGathered,
   isNonunique,
-  isRagged,
   isStored,
   parentOf,
   type StoredAxis,
+  storesGaps,
 } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { someStmt1 } from '../../ir/coordinates/stage1-tree.ts'
@@ -151,7 +151,7 @@ export class PermutationWalk {
     this.#levels.set(key, level)
     const a = this.#axes.get(axis)!
     const above = chainTo(this.#axes, axis).slice(0, -1)
-    if (isRagged(a)) level.refuse(`${axis} has all coordinates of a segment up to its length`, a.span)
+    if (storesGaps(a)) level.refuse(`${axis} also stores the coordinates between its elements`, a.span)
     // Elements are distributed over the positions of one coordinate in their order.
     const apart = above.find((x) => isNonunique(this.#axes.get(x)!))
     if (apart !== undefined)

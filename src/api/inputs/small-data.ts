@@ -106,7 +106,7 @@ const OUTPUTS: Structure = ({ axes: over, first: { role } }, { axes, extent }) =
   if (role === 'in' || role === 'inout') return {}
   const chain = chainTo(axes, leaf)
   const shape = chain.map(extent)
-  const kinds = chain.map((a) => (isStructured(axes, a) ? 'sparse' : 'dense'))
+  const kinds = chain.map((a) => (isStructured(axes, a) ? ('elements' as const) : ('all' as const)))
   const coords = randomCoords(shape, kinds, new Random(seedFor(SEED, leaf)))
   return { [leaf]: { kind: 'coords', shape, coords, values: null, dtype: 'f32' } }
 }

@@ -72,8 +72,10 @@ const AXIS_KINDS: Readonly<Record<string, string>> = {
   sparse_list: 'sparse_variable(i, n)',
   sparselist: 'sparse_variable(i, n)',
   ragged: 'dense_variable(i, n)',
-  singleton: 'sparse_fixed(i, n, 1)',
   ell: 'sparse_fixed(i, n, width)',
+  band: 'run(i, n)',
+  banded: 'run(i, n)',
+  skyline: 'run(i, n)',
 }
 
 /** Literals and built-in names. */

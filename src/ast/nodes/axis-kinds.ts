@@ -36,6 +36,8 @@ export interface LevelProperties {
    */
   readonly stores: 'all' | 'prefix' | 'interval' | 'elements'
   readonly arrays: readonly LevelArray[]
+  /** Each parent position has exactly one position. */
+  readonly branchless?: true
   /** The extent is a constant, and at most this. */
   readonly maxExtent?: number
 }
@@ -64,12 +66,27 @@ export const AXES = {
     takes: { parent: 'parent', extent: 'size' },
     level: { positions: 'indptr', stores: 'prefix', arrays: ['indptr'] },
   },
+  /** Consecutive coordinates under parent position p, from `starts[p]` on; the number of positions is stored. */
+  run: {
+    form: 'run(parent, extent)',
+    takes: { parent: 'parent', extent: 'size' },
+    level: { positions: 'indptr', stores: 'interval', arrays: ['indptr', 'starts'] },
+  },
   /** Exactly `width` positions under each parent position; empty ones come last and store the coordinate `extent`. */
   sparse_fixed: {
     form: 'sparse_fixed(parent, extent, width)',
     takes: { parent: 'parent', extent: 'size', width: 'size' },
     level: { positions: 'width', stores: 'elements', arrays: ['indices'] },
     sparse: true,
+  },
+  /**
+   * One coordinate under each parent position. So a parent with indices has a position for each element, and repeats its
+   * coordinates: COO is a `singleton` under a `sparse_variable`.
+   */
+  singleton: {
+    form: 'singleton(parent, extent)',
+    takes: { parent: 'parent', extent: 'size' },
+    level: { positions: 'width', stores: 'elements', arrays: ['indices'], branchless: true },
   },
   /** A compressed level. Without a parent it is one segment (its indptr is `[0, n]`). */
   sparse_variable: {

@@ -6,16 +6,19 @@ import {
   type Axis,
   FIELD_WIDTHS,
   hasIndices,
+  hasIndptr,
   hasWidth,
+  isBranchless,
   isFused,
   isInvalidExtent,
   isInvalidPacking,
   isStored,
   maxExtentOf,
+  type PaddedAxis,
   parentOf,
   type StoredAxis,
 } from '../../ir/coordinates/axis.ts'
-import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
@@ -108,6 +111,19 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
   const isView = (a: Ast.AxisDecl): boolean => !levelProperties(a.def.kind)
   for (const a of pending.values()) if (!isView(a)) visit(a, [])
   for (const a of pending.values()) if (isView(a)) visit(a, [])
+  for (const a of d.axes.values()) if (hasWidth(a) && isBranchless(a)) linkToParent(d, a)
+}
+
+/**
+ * An axis with indices above a branchless axis has a position for each element. If it has no other positions, the
+ * branchless axis has no padding.
+ */
+function linkToParent(d: Declared, axis: PaddedAxis): void {
+  const parent = d.axes.get(axis.parent)
+  if (!hasIndices(parent)) return
+  if (parent.unique) d.axes.set(parent.name, { ...parent, unique: false, perChild: true })
+  if (hasIndptr(parent) || (hasWidth(parent) && isBranchless(parent) && parent.compact))
+    d.axes.set(axis.name, { ...axis, compact: true })
 }
 
 const refersTo = (def: Ast.AxisDef): readonly Ast.Ident[] =>
@@ -174,21 +190,23 @@ function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const padding = last ? 'last' : decl.padding && known(sized(decl.padding))
   const packed = decl.packed && known(sized(decl.packed))
   if (broken) return null
-  const flags = 'ordered' in def ? { ordered: def.ordered, unique: def.unique } : {}
+  // Without modifiers, coordinates ascend.
+  const { ordered, unique } = 'ordered' in def ? def : { ordered: true, unique: true }
   const fields = {
     name: decl.name.name,
     span,
     kind: def.kind,
     ...Object.fromEntries(operands),
-    ...flags,
     ...(packed && { packed }),
   }
-  const axis = fields as unknown as StoredAxis
+  const bare = fields as unknown as StoredAxis
+  const axis = hasIndices(bare) ? { ...bare, ordered, unique } : bare
   if (!hasWidth(axis)) return axis
+  const width = isBranchless(axis) ? int(1) : axis.width
   const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
   // Padding with the extent is the default: a position without a coordinate.
   const own = padding && (padding === 'last' || !sameExpr(padding, axis.extent))
-  return { ...axis, ...compact, ...(own ? { padding } : {}) }
+  return { ...axis, width, ...compact, ...(own ? { padding } : {}) }
 }
 
 function fused(

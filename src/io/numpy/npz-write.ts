@@ -1,6 +1,8 @@
 /** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` if it has one. */
 import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
 import { type Diagnostic, fail } from '../../ast/diagnostics/diagnostic.ts'
+import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
+import { arrayName } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import {
   type CoordTensor,
@@ -140,10 +142,11 @@ function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
       data: dataOf(tensor, indices.length),
     }
   const result: Record<string, NamedArray> = {}
-  for (const [axis, arrays] of axes) {
-    if (arrays.indptr) result[`${axis}_indptr`] = intArray(arrays.indptr)
-    if (arrays.indices) result[`${axis}_indices`] = intArray(arrays.indices)
-  }
+  for (const [axis, arrays] of axes)
+    for (const array of LEVEL_ARRAYS) {
+      const values = arrays[array]
+      if (values) result[arrayName(axis, array)] = intArray(values)
+    }
   const { values, dtype } = tensor
   if (values) result.data = { values, shape: [values.length], dtype }
   result.shape = shapeArray(shape)

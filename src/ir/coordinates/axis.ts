@@ -41,6 +41,8 @@ interface Operands extends Record<OperandKind, unknown> {
 
 /** Fields of levels of fixed width. */
 interface Padding {
+  /** Positions under each parent position. */
+  readonly width: Expr
   /**
    * Coordinate stored at empty positions, instead of `extent`. It is within the extent, so loops visit these positions
    * and read the fill value. They come last, may repeat, and are exempt from `ordered` and `unique`. `last`: they
@@ -71,6 +73,11 @@ type DenseKind = LevelKind<{ readonly positions: 'extent' }>
 /** Fields of levels with index arrays. */
 interface Packing {
   /**
+   * Not `unique` only because each position has its own child position (a branchless axis): the declaration does not
+   * keep elements with equal coordinates apart.
+   */
+  readonly perChild?: boolean | undefined
+  /**
    * Bits of each coordinate. Coordinates are fields of 32-bit words, the first in the lowest bits. Constant in a
    * kernel.
    */
@@ -80,7 +87,7 @@ type IndexedKind = KindOwning<'indices'>
 
 type AxisOf<K extends AxisWord> = AxisBase & { readonly kind: K } & {
   readonly [F in keyof (typeof AXES)[K]['takes']]: Operands[(typeof AXES)[K]['takes'][F] & OperandKind]
-} & (K extends SparseKind ? Flags : unknown) &
+} & (K extends SparseKind | IndexedKind ? Flags : unknown) &
   (K extends WidthKind ? Padding : unknown) &
   (K extends DenseKind ? CountedLoop : unknown) &
   (K extends IndexedKind ? Packing : unknown)
@@ -118,8 +125,16 @@ export const hasIndptr = (a: Axis | null | undefined): a is SegmentedAxis => own
 export const hasIndices = (a: Axis | null | undefined): a is IndexedAxis => owns(a, 'indices')
 /** True if the coordinates of elements are stored, and no others. */
 export const isSparse = (a: Axis | null | undefined): boolean => propertiesOf(a)?.stores === 'elements'
+/** True if segments also contain absent coordinates between those of elements. */
+export function storesGaps(a: Axis | null | undefined): boolean {
+  const stores = propertiesOf(a)?.stores
+  return stores === 'prefix' || stores === 'interval'
+}
 /** True for segments that contain all coordinates up to a stored length. */
 export const isRagged = (a: Axis | null | undefined): boolean => propertiesOf(a)?.stores === 'prefix'
+
+/** True if each parent position has exactly one position. */
+export const isBranchless = (a: Axis): boolean => propertiesOf(a)?.branchless === true
 
 /** Axes whose coordinates determine the end of loops over a counted axis; empty for other axes. */
 export const countedBy = (a: Axis | null | undefined): readonly string[] =>
@@ -257,8 +272,11 @@ export const paddingOf = (a: Axis): Expr | null =>
 export const padsWithLast = (a: Axis): boolean => hasWidth(a) && a.padding === 'last'
 /** True if a position may be empty, that is, without a coordinate. */
 export const hasHoles = (a: Axis): boolean => hasWidth(a) && a.padding === undefined && a.compact !== true
-/** True if the axis is declared `nonunique`: duplicate coordinates stay separate entries. */
+/** True if a segment may store a coordinate more than once. */
 export const isNonunique = (a: Axis): boolean => 'unique' in a && !a.unique
+
+/** True if elements with equal coordinates stay separate, as declared. */
+export const keepsDuplicates = (a: Axis): boolean => isNonunique(a) && !(hasIndices(a) && a.perChild)
 
 /** True if a loop over a segment can visit a coordinate twice. */
 export const repeatsCoordinates = (a: Axis): boolean => isNonunique(a) || isPadded(a)

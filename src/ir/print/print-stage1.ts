@@ -3,7 +3,7 @@
  * formats replaced (`reformats`) is not part of the text.
  */
 import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
-import { type Axis, hasIndices, hasWidth, operandsOfAxis } from '../coordinates/axis.ts'
+import { type Axis, hasIndices, hasWidth, keepsDuplicates, operandsOfAxis } from '../coordinates/axis.ts'
 import { kernelIdentifier } from '../coordinates/derived-names.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from '../coordinates/stage1.ts'
 import { declaredMonoids } from '../coordinates/stage1-tree.ts'
@@ -17,7 +17,8 @@ import { exprPrinter, typedConstant } from './print-expr.ts'
 export const printExpr1 = exprPrinter(typedConstant)
 
 function printAxis(a: Axis): string {
-  const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
+  const flags =
+    'unique' in a ? `${a.ordered ? '' : ' unordered'}${keepsDuplicates(a) ? ' nonunique' : ''}` : ''
   const padding = hasWidth(a) ? a.padding : undefined
   const packed = hasIndices(a) && a.packed ? ` packed ${printExpr1(a.packed)}` : ''
   const modifiers = `${flags}${padding ? ` padded with ${padding === 'last' ? padding : printExpr1(padding)}` : ''}${packed}`

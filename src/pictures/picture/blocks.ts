@@ -3,7 +3,7 @@
 import { allocate, gather } from '../../columns/allocate.ts'
 import { Frame } from '../../columns/column-engine.ts'
 import type { Level } from '../../columns/stored-level.ts'
-import { hasIndices, isRagged, parentOf } from '../../ir/coordinates/axis.ts'
+import { hasIndices, isRagged, parentOf, storesGaps } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Instance } from '../../ir/formats/format.ts'
@@ -123,6 +123,8 @@ function lastCoordinates(
     const last = allocate(n, 'blocks')
     const from = allocate(n, 'blocks')
     const to = allocate(n, 'blocks')
+    // Runs begin at any coordinate.
+    if (storesGaps(axis) && !isRagged(axis)) return null
     const ragged = isRagged(axis) ? indptr : null
     const start = (p: number): number => (indptr ? indptr[p]! : p * extent)
     for (let b = 0; b < n; b++) {

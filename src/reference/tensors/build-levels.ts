@@ -2,13 +2,13 @@
  * Construction of axis trees by sorting and merging coordinate columns; deliberately independent of the compiler's
  * builders.
  */
+
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { AXES, type LevelProperties } from '../../ast/nodes/axis-kinds.ts'
 import {
   type Axis,
   chainTo,
-  isDense as isDenseAxis,
   isDenseRoot,
-  isRagged,
   isStored,
   parentOf,
   type StoredAxis,
@@ -88,6 +88,7 @@ function buildLevel(
 ): Level {
   const columnOf = (s: Source): Int32Array => s.columns[s.axes.indexOf(axis.name)]!
   const parents = parent ? parent.count : 1
+  const { stores }: LevelProperties = AXES[axis.kind].level
   if (isDenseRoot(axis)) {
     for (const s of sources) entryNodes.set(s, Float64Array.from(columnOf(s)))
     return { axis, parent, extent, count: extent, start: null, coord: null }
@@ -95,7 +96,7 @@ function buildLevel(
   const parentNode = (s: Source, e: number): number => (parentNodes ? parentNodes.get(s)![e]! : 0)
   const start = new Float64Array(parents + 1)
   const base = { axis, parent, extent }
-  if (isDenseAxis(axis)) {
+  if (stores === 'all') {
     for (let p = 0; p <= parents; p++) start[p] = p * extent
     for (const s of sources) {
       const column = columnOf(s)
@@ -104,7 +105,7 @@ function buildLevel(
     }
     return { ...base, count: parents * extent, start, coord: null }
   }
-  if (isRagged(axis)) {
+  if (stores === 'prefix') {
     for (const s of sources) {
       const column = columnOf(s)
       for (let e = 0; e < s.length; e++) {
@@ -120,6 +121,34 @@ function buildLevel(
     }
     return { ...base, count: start[parents]!, start, coord: null }
   }
+  if (stores === 'interval') {
+    const first = new Float64Array(parents).fill(extent)
+    const end = new Float64Array(parents)
+    for (const s of sources) {
+      const column = columnOf(s)
+      for (let e = 0; e < s.length; e++) {
+        const p = parentNode(s, e)
+        first[p] = Math.min(first[p]!, column[e]!)
+        end[p] = Math.max(end[p]!, column[e]! + 1)
+      }
+    }
+    const coord: number[] = []
+    for (let p = 0; p < parents; p++) {
+      for (let c = first[p]!; c < end[p]!; c++) coord.push(c)
+      start[p + 1] = coord.length
+    }
+    for (const s of sources) {
+      const column = columnOf(s)
+      const nodes = new Float64Array(s.length).map((_, e) => {
+        const p = parentNode(s, e)
+        return start[p]! + column[e]! - first[p]!
+      })
+      entryNodes.set(s, nodes)
+    }
+    return { ...base, count: coord.length, start, coord: Int32Array.from(coord) }
+  }
+  const others: 'elements' = stores
+  invariant(others, 'all ways to store coordinates are covered')
   if ('unique' in axis && !axis.unique)
     return buildNonunique(base, sources, subtree, widthOf, parentNode, start, entryNodes)
   // key = parent · extent + coordinate, exact in float64 for all sizes that fit memory

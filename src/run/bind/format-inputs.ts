@@ -152,7 +152,7 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
       })
     return randomCoords(
       shape,
-      axes.map(() => 'sparse' as const),
+      axes.map(() => 'elements' as const),
       new Random(seedFor(seed, name)),
     )
   }

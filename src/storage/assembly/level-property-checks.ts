@@ -109,7 +109,7 @@ function lacksCoordinate<C extends Column>(
   c: Expr,
   allocated: C[],
 ): Expr {
-  const { axis, indptr, indices, mask, width } = level
+  const { axis, indptr, indices, mask, starts, width } = level
   if (indptr) frame.tables.set('@indptr', indptr)
   const start = (parent: Expr): Expr =>
     indptr ? load('@indptr', [parent], 'i32') : mul(parent, frame.bindSize(width ?? level.extent, '@width'))
@@ -117,7 +117,11 @@ function lacksCoordinate<C extends Column>(
   const bits = mask ? frame.engine.bitsOf(level, indptr!.length - 1) : null
   if (bits) allocated.push(bits.parents, bits.coordinates)
   const stored = indices ? coordinateColumn(frame.engine, level, allocated) : bits?.coordinates
-  if (!stored) return ge(c, sub(hi, lo))
+  if (!stored) {
+    if (starts) frame.tables.set('@starts', starts)
+    const first = starts ? load('@starts', [p], 'i32') : int(0)
+    return binary('or', lt(c, first), ge(sub(c, first), sub(hi, lo)))
+  }
   frame.tables.set('@stored', stored)
   // Coordinates ascend: if each is stored once, c is at index c as long as no smaller one is missing.
   const index = isRepeating(axis) ? search('lower', '@stored', lo, hi, c) : add(lo, c)

@@ -32,7 +32,7 @@ export function checkElements(
     fill = 0,
   }: { readonly name?: string | undefined; readonly fill?: number | undefined },
 ): void {
-  if (storage.trees.length === 1) return
+  if (separatesDuplicates(storage.axes)) return
   storage.trees.forEach((tree, t) => {
     const axes = tree.map((a) => storage.levels.get(a)!.axis)
     if (!axes.some(isNonunique)) return
@@ -50,7 +50,9 @@ export function checkElements(
         },
       ],
       separateDuplicates: separatesDuplicates(storage.axes),
-      unique: 'add the duplicates up: axes of several trees keep none apart, nonunique or not',
+      ...(storage.trees.length > 1 && {
+        unique: 'add the duplicates up: axes of several trees keep none apart, nonunique or not',
+      }),
     })
   })
 }

@@ -33,7 +33,7 @@ export interface ValidateOptions {
  * @throws SptError `bind/shape`, `bind/missing-array`, `bind/extra-array`, `bind/array-type`, `bind/indptr-length`,
  * `bind/indptr-start`, `bind/indptr-order`, `bind/indptr-end`, `bind/lengths`, `bind/indices-length`,
  * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`, `bind/mask-length`, `bind/mask-range`,
- * `bind/mask-count`, `bind/width`, `bind/values-length`, `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`
+ * `bind/mask-count`, `bind/starts-length`, `bind/runs`, `bind/width`, `bind/values-length`, `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`
  */
 export function validateStored(
   axes: readonly StoredAxis[],

@@ -1,7 +1,8 @@
 /** Random tensors for unbound inputs. The same seed yields the same data on every machine. */
 
+import { AXES, type LevelProperties } from '../../../ast/nodes/axis-kinds.ts'
 import { allocate, gather } from '../../../columns/allocate.ts'
-import { isDense, isRagged, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { type Dtype, isFloat } from '../../../ir/values/dtype.ts'
 import type { Tensor, ValueArray } from '../../../storage/tensor.ts'
 import { encoder, newValues } from '../../../storage/values.ts'
@@ -67,8 +68,7 @@ export function randomDense(shape: readonly number[], dtype: Dtype, random: Rand
 const AVERAGE = 8
 
 /** How the children of a position are generated on an axis of unknown width. */
-export const randomKind = (axis: StoredAxis): 'dense' | 'ragged' | 'sparse' =>
-  isDense(axis) ? 'dense' : isRagged(axis) ? 'ragged' : 'sparse'
+export const randomKind = (axis: StoredAxis): LevelProperties['stores'] => AXES[axis.kind].level.stores
 
 /**
  * Returns random coordinates without duplicates on a chain of levels with these extents: about 8 children per parent, and some empty
@@ -76,7 +76,7 @@ export const randomKind = (axis: StoredAxis): 'dense' | 'ragged' | 'sparse' =>
  */
 export function randomCoords(
   extents: readonly number[],
-  kinds: readonly ('dense' | 'ragged' | 'sparse' | number)[],
+  kinds: readonly (LevelProperties['stores'] | number)[],
   random: Random,
 ): Int32Array[] {
   let columns: readonly Int32Array[] = []
@@ -118,17 +118,21 @@ class Column {
   }
 }
 
-function* upTo(n: number): Generator<number> {
-  for (let c = 0; c < n; c++) yield c
+function* range(start: number, end: number): Generator<number> {
+  for (let c = start; c < end; c++) yield c
 }
 
 function children(
   extent: number,
-  kind: 'dense' | 'ragged' | 'sparse' | number,
+  kind: LevelProperties['stores'] | number,
   random: Random,
 ): Iterable<number> {
-  if (kind === 'dense') return upTo(extent)
-  if (kind === 'ragged') return upTo(random.below(extent + 1))
+  if (kind === 'all') return range(0, extent)
+  if (kind === 'prefix') return range(0, random.below(extent + 1))
+  if (kind === 'interval') {
+    const start = random.below(extent + 1)
+    return range(start, start + random.below(Math.min(2 * AVERAGE, extent - start) + 1))
+  }
   const wanted = Math.min(extent, typeof kind === 'number' ? kind : random.below(2 * AVERAGE + 1))
   const chosen = new Set<number>()
   while (chosen.size < wanted) chosen.add(random.below(extent))

@@ -7,7 +7,7 @@ import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/
 import { KnownValues } from '../../../analysis/sparsity/known-values.ts'
 import { sparseInputsOf } from '../../../analysis/sparsity/writes.ts'
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
-import { isAttached, isDense, isPadded, isRagged } from '../../../ir/coordinates/axis.ts'
+import { isAttached, isDense, isPadded, storesGaps } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsIn, readsOf1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
@@ -248,7 +248,7 @@ function refuse(
     })
   const [first] = padded
   const padding = first?.axes.filter(isPadded) ?? []
-  const dense = first?.axes.filter((a) => isDense(a) || isRagged(a)) ?? []
+  const dense = first?.axes.filter((a) => isDense(a) || storesGaps(a)) ?? []
   const which = first && first.text !== text ? `${first.text} in ${text}` : text
   fail({
     code: 'schedule/format-padding',

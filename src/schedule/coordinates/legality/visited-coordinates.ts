@@ -12,9 +12,9 @@ import {
   chainTo,
   isDense,
   isPadded,
-  isRagged,
   repeatsCoordinates,
   type StoredAxis,
+  storesGaps,
 } from '../../../ir/coordinates/axis.ts'
 import { loadsOfLists } from '../../../ir/coordinates/coordinate-lists.ts'
 import type { IterKind } from '../../../ir/coordinates/stage1.ts'
@@ -111,7 +111,7 @@ function shapeOf(axes: readonly StoredAxis[], names: ReadonlySet<string>): Shape
   return {
     heads: heads.map((c) => new Set(c)),
     tail: new Set([...names].filter((n) => !taken.has(n))),
-    ragged: heads.some((c) => isRagged(byName.get(c.at(-1)!))),
+    ragged: heads.some((c) => storesGaps(byName.get(c.at(-1)!))),
   }
 }
 

@@ -1,0 +1,131 @@
+/**
+ * Run levels: consecutive coordinates from a stored start under each parent position, as in banded and skyline
+ * matrices (the `banded` level of Chou, Kjolstad and Amarasinghe, PLDI 2020).
+ */
+import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { ENTRY, Frame } from '../columns/column-engine.ts'
+import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
+import { add, eq, int, load, select, sub, variable } from '../ir/expressions/expr.ts'
+import { checkPositions, noArrays } from './assembly.ts'
+import { checkIndptr, required } from './bind.ts'
+import {
+  bindTable,
+  distance,
+  offsetParent,
+  offsetSegment,
+  offsetsArray,
+  segmentOf,
+  segmentStart,
+} from './segments.ts'
+import { type KernelLevels, type LevelFormat, rangeChecks, type Segment } from './types.ts'
+
+type RunAxis = AxisOfKind<'run'>
+
+function runSegment(
+  axis: RunAxis,
+  parent: Segment['parent'],
+  end: Segment['parent'],
+  levels: KernelLevels,
+): Segment {
+  invariant(parent && !end, `axis ${axis.name} is entered under one position of its parent`)
+  const start = load(arrayName(axis.name, 'starts'), [parent], 'i32')
+  return { ...offsetSegment(axis, parent, end, levels), start }
+}
+
+export const RUN: LevelFormat<RunAxis> = {
+  searchable: false,
+  order: 'none',
+  indexArrays: (axis, levels) => [
+    offsetsArray(axis, levels),
+    {
+      array: 'starts',
+      length: levels.positions(axis.parent),
+      values: { below: add(axis.extent, int(1)) },
+    },
+  ],
+  slots: () => null,
+  segment: runSegment,
+  entry: (_, { base, start }, relative) => ({
+    offset: add(base, relative),
+    coordinate: add(start, relative),
+    guards: [],
+  }),
+  locate: (axis, lookup) => {
+    const segment = segmentOf((p, end) => runSegment(axis, p, end, lookup.levels), lookup)
+    const relative = sub(lookup.coordinate, segment.start)
+    return {
+      position: { at: add(segment.base, relative), end: null },
+      present: rangeChecks(lookup.facts, relative, segment.length),
+    }
+  },
+  // Two maxima by segment, of coordinates and of distances from the extent, determine the start and the length.
+  *assemble({ frame, d: { axis, coordinate, extent }, parent }) {
+    const { engine } = frame
+    invariant(parent.position, `${axis.name} has a parent`)
+    const { position: p, positions: parents } = parent
+    const fromEnd = sub(frame.bindSize(extent - 1, `@last ${axis.name}`), coordinate)
+    const ends = engine.lengths(frame, p, coordinate, parents, `ends of ${axis.name}`)
+    const reversed = engine.lengths(frame, p, fromEnd, parents, `starts of ${axis.name}`)
+    const segments = new Frame(engine, parents, new Map())
+    const end = load(bindTable(segments, '@end', ends), [variable(ENTRY)], 'i32')
+    const first = sub(
+      segments.bindSize(extent),
+      load(bindTable(segments, '@reversed', reversed), [variable(ENTRY)], 'i32'),
+    )
+    const isEmpty = eq(end, int(0))
+    const starts = engine.empty(parents, arrayName(axis.name, 'starts'))
+    engine.scatter(segments, starts, variable(ENTRY), select(isEmpty, int(0), first))
+    const lengths = engine.empty(parents, `lengths of ${axis.name}`)
+    engine.scatter(segments, lengths, variable(ENTRY), select(isEmpty, int(0), sub(end, first)))
+    const { indptr, total } = yield* engine.offsets(lengths, parents * extent, arrayName(axis.name, 'indptr'))
+    engine.release(ends, reversed, lengths)
+    const positions = checkPositions(frame, axis, total)
+    const start = load(bindTable(frame, `@starts ${axis.name}`, starts), [p], 'i32')
+    const position = add(segmentStart(frame, axis, indptr, p), sub(coordinate, start))
+    return { level: { ...noArrays, axis, extent, positions, indptr, starts }, position }
+  },
+  assembleRanked: null,
+  ancestor(frame, level, position, parents, allocated) {
+    const parent = offsetParent(frame, level, position, parents, allocated)
+    const start = load(bindTable(frame, `@starts ${level.axis.name}`, level.starts!), [parent], 'i32')
+    return { parent, coordinate: add(start, distance(frame, level, position, parent)) }
+  },
+  bind(axis, { extent, parents, arrays, make }) {
+    const indptr = required(axis, 'indptr', arrays.indptr)
+    checkIndptr(axis, indptr, parents, null)
+    const starts = required(axis, 'starts', arrays.starts)
+    checkRuns(axis, indptr, starts, extent, parents)
+    return make(indptr[parents]!, { indptr })
+  },
+  find({ indptr, starts }, _, p, c) {
+    const q = indptr![p]! + c - starts![p]!
+    return c >= starts![p]! && q < indptr![p + 1]! ? q : -1
+  },
+}
+
+/** Checks that each run is within the extent. @throws SptError `bind/starts-length`, `bind/runs` */
+function checkRuns(
+  axis: RunAxis,
+  indptr: Int32Array,
+  starts: Int32Array,
+  extent: number,
+  parents: number,
+): void {
+  if (starts.length !== parents)
+    fail({
+      code: 'bind/starts-length',
+      message: `starts of axis ${axis.name} has ${starts.length} elements`,
+      expected: `${parents}: one for each position of ${axis.parent}`,
+      hint: 'give the first coordinate of each run; that of an empty run is 0',
+    })
+  for (let p = 0; p < parents; p++) {
+    const [start, length] = [starts[p]!, indptr[p + 1]! - indptr[p]!]
+    if (start < 0 || start + length > extent)
+      fail({
+        code: 'bind/runs',
+        message: `axis ${axis.name} has the coordinates ${start} to ${start + length - 1} at position ${p} of ${axis.parent}, and the extent is ${extent}`,
+        expected: extent === 0 ? 'empty runs' : `runs within 0 to ${extent - 1}`,
+        hint: 'bind a larger size, or correct the start or the length of the run',
+      })
+  }
+}
