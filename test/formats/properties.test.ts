@@ -23,6 +23,7 @@ const arraysOf = (s: Storage): StoredTensor['arrays'] =>
         ...(l.indptr ? { indptr: l.indptr } : {}),
         ...(l.indices ? { indices: l.indices } : {}),
         ...(l.mask ? { mask: l.mask } : {}),
+        ...(l.starts ? { starts: l.starts } : {}),
       },
     ]),
   )
@@ -41,7 +42,7 @@ function indicesOf({ axis, indices, positions }: Level): number[] | Int32Array |
 
 /** The definition of the axis kinds, read off `ir/coordinates/axis.ts`: all positions under p with the coordinate c. */
 function positionsWith(level: Level, p: number, c: number): number[] {
-  const { axis, extent, indptr, mask, width } = level
+  const { axis, extent, indptr, mask, starts, width } = level
   const indices = indicesOf(level)
   if (mask) {
     const words = mask.subarray(p * Math.ceil(extent / 32), (p + 1) * Math.ceil(extent / 32))
@@ -57,7 +58,8 @@ function positionsWith(level: Level, p: number, c: number): number[] {
         ? [p * width!, (p + 1) * width!]
         : [indptr![p]!, indptr![p + 1]!]
   const found: number[] = []
-  for (let q = lo; q < hi; q++) if ((indices ? indices[q]! : q - lo) === c) found.push(q)
+  for (let q = lo; q < hi; q++)
+    if ((indices ? indices[q]! : q - lo + (starts ? starts[p]! : 0)) === c) found.push(q)
   return found
 }
 
@@ -101,10 +103,10 @@ describe('random axis forests', () => {
     )
     expect([...seen].sort()).toEqual([
       'bitmap',
-      'run',
       'dense_fixed',
       'dense_fixed under a parent',
       'dense_variable',
+      'run',
       'sparse_fixed',
       'sparse_fixed nonunique',
       'sparse_fixed nonunique packed',
