@@ -125,7 +125,7 @@ test.each(CASES)('%s: %s', async (name, _, steps) => {
   const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
   agreeOnStages(c, bound, expected)
   for (const target of ['js', 'wgsl', 'cuda'] as const) expect(c.texts(target).length).toBeGreaterThan(0)
-  expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
+  await agreeOnDevice(createCpuDevice(), c, bound, expected)
 })
 
 test('index arrays are prefetched by inline assembly as by calls', () => {

@@ -98,7 +98,7 @@ test('stored tiles are copied without conditions, whatever the order; all stages
         c.loops.buffers.find((b) => b.name === 'tile')!.shape[0],
       )
       agreeOnStages(c, bound, expected)
-      expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
+      await agreeOnDevice(createCpuDevice(), c, bound, expected)
     }),
     { numRuns: runs(6) },
   )
@@ -109,7 +109,7 @@ test('on webgpu', async () => {
   await fc.assert(
     fc.asyncProperty(cases, async (drawn) => {
       const { c, bound, expected } = made(drawn)
-      expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
+      await agreeOnDevice(device, c, bound, expected)
     }),
     { numRuns: runs(3) },
   )

@@ -19,6 +19,7 @@ import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { decoder } from '../../src/storage/values.ts'
+import { Skipped } from '../support/compared.ts'
 import type { Sample } from '../support/program-gen.ts'
 
 export type Expected = Readonly<Record<string, RefResult>>
@@ -111,8 +112,7 @@ export async function agreeOnAll(c: Compilation, inputs: Inputs): Promise<void> 
   const bound = bindInputs(c.kernel, inputs)
   const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
   agreeOnStages(c, bound, expected)
-  if (!(await agreeOnDevice(createCpuDevice(), c, bound, expected)))
-    throw new Error('beyond what the cpu has')
+  await agreeOnDevice(createCpuDevice(), c, bound, expected)
 }
 
 /** Runs on a device, on poisoned memory, and is verified as users verify: within the rounding that statements may have. */
@@ -128,8 +128,8 @@ export async function verifiedOn(device: Device, c: Compilation, bound: Bound): 
 }
 
 /**
- * Runs on a device, on poisoned memory. `false` where the device has limits that the schedule exceeds. `lost`: whether the
- * run has to say that a write found no element.
+ * Runs on a device, on poisoned memory. Throws `Skipped` where the schedule exceeds limits of the device. `lost`: whether
+ * the run has to say that a write found no element.
  */
 export async function agreeOnDevice(
   device: Device,
@@ -137,20 +137,10 @@ export async function agreeOnDevice(
   bound: Bound,
   expected: Expected,
   lost = false,
-): Promise<boolean> {
-  let program: OnDevice
+): Promise<void> {
+  const program = await compiled(device, c).catch(skipBeyondLimits)
   try {
-    program = await compiled(device, c)
-  } catch (e) {
-    if (e instanceof SptError && LIMITS.has(e.diagnostics[0]!.code)) return false
-    throw e
-  }
-  try {
-    const executable = await Executable.create(program, bound).catch((e: unknown) => {
-      if (e instanceof SptError && LIMITS.has(e.diagnostics[0]!.code)) return undefined
-      throw e
-    })
-    if (!executable) return false
+    const executable = await Executable.create(program, bound).catch(skipBeyondLimits)
     try {
       await executable.poison()
       const ends = await executable.run().then(() => undefined, codeOf)
@@ -161,10 +151,15 @@ export async function agreeOnDevice(
       executable.free()
     }
   } catch (e) {
+    if (e instanceof Skipped) throw e
     const texts = program.texts.map((t) => t.text).join('\n')
     throw new Error(`${e instanceof Error ? e.message : e}\n${texts}`)
   }
-  return true
+}
+
+function skipBeyondLimits(e: unknown): never {
+  const code = e instanceof SptError ? e.diagnostics[0]!.code : ''
+  throw LIMITS.has(code) ? new Skipped(code) : e
 }
 
 /** The code of a diagnostic; anything else is thrown on. */

@@ -2,14 +2,13 @@
  * What a condition leaves out has its initial value: whatever expression the condition is, whoever is under it, with and
  * without a schedule. Memory is poisoned before each run.
  */
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
-import { costly, LONG } from '../support/cases.ts'
+import { LONG } from '../support/cases.ts'
 import { conditional } from '../support/condition-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
+import { assertCases, caseOf } from './property-cases.ts'
 
 const CASES = 50
 
@@ -82,22 +81,16 @@ test.each([...FOUND, ...BESIDES])('%s', async (body) => {
 test('every element has a value under any condition', async () => {
   const device = createCpuDevice()
   const seen = new Set<string>()
-  let made = 0
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      // Half of the cases have no schedule.
-      const k = caseOf(choices, 8 * (choices.at(-1)! % 2), conditional)
-      if (!k) return
-      made++
-      await carriedOut(k, async () => {
-        agreeOnStages(k.compilation, k.bound, k.expected)
-        expect(await agreeOnDevice(device, k.compilation, k.bound, k.expected)).toBe(true)
-      })
+  await assertCases(
+    // Half of the cases have no schedule.
+    (choices) => caseOf(choices, 8 * (choices.at(-1)! % 2), conditional),
+    async (k) => {
+      agreeOnStages(k.compilation, k.bound, k.expected)
+      await agreeOnDevice(device, k.compilation, k.bound, k.expected)
       for (const u of k.sample.uses) seen.add(u)
-    }),
-    parameters(CASES),
+    },
+    CASES,
   )
-  expect(made).toBeGreaterThan(0.5 * costly(CASES))
   // Fewer cases may lack some.
   if (LONG) expect(COVERED.filter((u) => !seen.has(u))).toEqual([])
 }, 600_000)

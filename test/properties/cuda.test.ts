@@ -1,5 +1,4 @@
 /** The same property on CUDA, where there is a device: emitted texts compiled, run on poisoned memory, equal to the last bit. */
-import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCudaDevice } from '../../src/runtime/cuda/index.ts'
@@ -8,7 +7,7 @@ import { conditional } from '../support/condition-gen.ts'
 import { inPlace } from '../support/in-place-gen.ts'
 import { sharing } from '../support/schedule-gen.ts'
 import { agreeOnDevice } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
+import { assertCases, caseOf, inParallel } from './property-cases.ts'
 
 let device: Device | undefined
 
@@ -35,16 +34,10 @@ test.for(PROPERTIES)(
   { timeout: 3_600_000 },
   async ([name, make], { skip }) => {
     const on = device ?? skip('there is no CUDA device')
-    await fc.assert(
-      fc.asyncProperty(numbers, async (choices) => {
-        const k = make(choices)
-        if (!k) return
-        const compilation = name.includes('default') ? k.compilation.parallel() : k.compilation
-        await carriedOut(k, async () => {
-          await agreeOnDevice(on, compilation, k.bound, k.expected)
-        })
-      }),
-      parameters(50),
+    await assertCases(
+      (choices) => (name.includes('default') ? inParallel(make(choices)) : make(choices)),
+      (k) => agreeOnDevice(on, k.compilation, k.bound, k.expected),
+      50,
     )
   },
 )

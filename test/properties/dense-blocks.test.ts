@@ -167,7 +167,7 @@ async function agree(as: string, A: Tensor, { m, n }: Blocked, onWebGpu: boolean
   agreeOnStages(peak, bound, expected)
   const devices = onWebGpu ? [createCpuDevice(), webgpu] : [createCpuDevice()]
   for (const device of devices) {
-    expect(await agreeOnDevice(device, peak, bound, expected)).toBe(true)
+    await agreeOnDevice(device, peak, bound, expected)
     const softmax = compile(as, 'softmax')
     await verifiedOn(device, softmax, bindInputs(softmax.kernel, inputs))
   }

@@ -4,7 +4,7 @@ import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { SEED } from '../support/cases.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { agreeInParallel } from './property-cases.ts'
+import { agreeOnWebGpu, inParallel } from './property-cases.ts'
 
 let device: Device
 let pool: Pool
@@ -18,5 +18,5 @@ afterAll(async () => {
 })
 
 test('webgpu agrees with the reference in every format, also under default schedules', async () => {
-  await agreeInParallel(device, (choices) => formatCase(choices, pool, 3), 15)
+  await agreeOnWebGpu(device, (choices) => inParallel(formatCase(choices, pool, 3)), 12)
 }, 3_600_000)

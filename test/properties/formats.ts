@@ -9,6 +9,7 @@ import type { Bound } from '../../src/run/bind/index.ts'
 import type { Compilation } from '../../src/run/compile/compile.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { Choices } from '../support/choices.ts'
+import { Skipped } from '../support/compared.ts'
 import { argumentsFor, compositions } from '../support/format-gen.ts'
 import { generate, type Sample } from '../support/program-gen.ts'
 import { readSample } from '../support/read-sample.ts'
@@ -67,11 +68,10 @@ export function formatCase(
   pool: Pool,
   steps: number,
   make: (c: Choices) => Sample = generate,
-): FormatCase | undefined {
+): FormatCase {
   const c = new Choices(choices)
   const sample = make(c)
   const made = expected(sample)
-  if (!made) return undefined
   let { compilation } = made
   const formats: string[] = []
   const trace: string[] = []
@@ -99,7 +99,7 @@ export function formatCase(
         throw new Error(failed(sample, [`${buffer} as ${format.name}(${args})`], e))
     }
   }
-  if (formats.length === 0) return undefined
+  if (formats.length === 0) throw new Skipped('no format')
   const parts = partSteps(c, compilation, sample.text)
   const scheduled = schedule(c, parts.compilation, new Map(pool.standard.map((f) => [f.name, f])), steps)
   let bound: Bound
@@ -107,7 +107,8 @@ export function formatCase(
     bound = bind(withGiven(sample, scheduled.compilation), scheduled.compilation)
   } catch (e) {
     // Formats that hold only some coordinates, rows of some lengths.
-    if (e instanceof SptError && /^(format\/|bind\/width)/.test(e.diagnostics[0]!.code)) return undefined
+    if (e instanceof SptError && /^(format\/|bind\/width)/.test(e.diagnostics[0]!.code))
+      throw new Skipped(e.diagnostics[0]!.code)
     throw new Error(failed(sample, trace, e))
   }
   const all = [...trace, ...parts.trace, ...scheduled.trace, ...declared(formats, pool)]
@@ -121,14 +122,13 @@ export function formatCase(
   }
 }
 
-function expected(sample: Sample): { compilation: Compilation; expected: Case['expected'] } | undefined {
+function expected(sample: Sample): { compilation: Compilation; expected: Case['expected'] } {
   try {
     const compilation = readSample(sample).program.kernel().compilation
     void compilation.loops
     return { compilation, expected: expectedOf(sample, compilation) }
   } catch (e) {
-    if (e instanceof SptError) return undefined
-    throw e
+    throw e instanceof SptError ? new Skipped(e.diagnostics[0]!.code) : e
   }
 }
 

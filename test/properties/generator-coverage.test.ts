@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { isTurnOf, LONG } from '../support/cases.ts'
+import { unlessSkipped } from '../support/compared.ts'
 import { formatCase, poolOf } from './formats.ts'
 import { type Case, caseOf, numbers } from './property-cases.ts'
 
@@ -40,8 +41,10 @@ const COVERED = [
   ...Object.keys(LOOP_STEPS).filter((word) => !RARE.includes(word)),
 ]
 
-const made = <T extends Case>(count: number, of: (choices: readonly number[]) => T | undefined): T[] =>
-  fc.sample(numbers, { seed: SEED, numRuns: count }).flatMap((choices) => of(choices) ?? [])
+const made = <T extends Case>(count: number, of: (choices: readonly number[]) => T): T[] =>
+  fc
+    .sample(numbers, { seed: SEED, numRuns: count })
+    .flatMap((choices) => unlessSkipped(() => of(choices)) ?? [])
 
 const tally = (words: Iterable<string>[]): ReadonlyMap<string, number> => {
   const seen = new Map<string, number>()

@@ -144,7 +144,7 @@ test('the same holds with threads and for any element width: at the stages, on w
         for (let pattern = 0; pattern < 3; pattern++) {
           const { bound, expected } = asWritten(compilation, s.data().inputs)
           if (run % 2 === 0) agreeOnStages(compilation, bound, expected)
-          else expect(await agreeOnDevice(webgpu, compilation, bound, expected)).toBe(true)
+          else await agreeOnDevice(webgpu, compilation, bound, expected)
         }
         run++
       })

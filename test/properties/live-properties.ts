@@ -8,6 +8,7 @@ import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile/compile.ts'
 import { Choices } from '../support/choices.ts'
+import { Skipped } from '../support/compared.ts'
 import type { Expected } from './agree.ts'
 import { LIVE, type Live, live } from './live-gen.ts'
 import { numbers, parameters } from './property-cases.ts'
@@ -20,6 +21,7 @@ export async function told(what: readonly unknown[], check: () => Promise<void> 
   try {
     await check()
   } catch (e) {
+    if (e instanceof Skipped) throw e
     throw new Error(`${e instanceof Error ? e.stack : e}\n${what.join('\n')}`)
   }
 }

@@ -75,7 +75,7 @@ async function agree(kernel: string, as: string, A: CoordTensor, onWebGpu: boole
   }
   const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
   agreeOnStages(c, bound, expected)
-  for (const device of devices) expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
+  for (const device of devices) await agreeOnDevice(device, c, bound, expected)
 }
 
 test('any statement under any masked format', async () => {

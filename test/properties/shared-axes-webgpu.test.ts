@@ -5,7 +5,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { agreeInParallel } from './property-cases.ts'
+import { agreeOnWebGpu, inParallel } from './property-cases.ts'
 
 let device: Device
 let pool: Pool
@@ -19,5 +19,5 @@ afterAll(async () => {
 })
 
 test('webgpu agrees with the reference', async () => {
-  await agreeInParallel(device, (choices) => formatCase(choices, pool, 2, sharedAxes), 10)
+  await agreeOnWebGpu(device, (choices) => inParallel(formatCase(choices, pool, 2, sharedAxes)), 10)
 }, 3_600_000)

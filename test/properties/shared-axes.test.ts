@@ -1,13 +1,12 @@
 /** Dense tensors over axes that others are over, each stored in formats of its own: the result is that of the reference. */
-import fc from 'fast-check'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'
-import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'
+import { agreeOnAll } from './agree.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { carriedOut, numbers, parameters } from './property-cases.ts'
+import { agreeInCases } from './property-cases.ts'
 
 let pool: Pool
 
@@ -17,17 +16,7 @@ beforeAll(async () => {
 
 test('every stage and the cpu agree with the reference, in every format', async () => {
   const device = createCpuDevice()
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const k = formatCase(choices, pool, 4, sharedAxes)
-      if (!k) return
-      await carriedOut(k, async () => {
-        agreeOnStages(k.compilation, k.bound, k.expected)
-        expect(await agreeOnDevice(device, k.compilation, k.bound, k.expected)).toBe(true)
-      })
-    }),
-    parameters(12),
-  )
+  await agreeInCases(device, (choices) => formatCase(choices, pool, 4, sharedAxes), 12)
 }, 3_600_000)
 
 test('a set parameter has the dimensions of its format, whatever those of others are', async () => {

@@ -1,5 +1,4 @@
 /** The same property on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
-import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -7,8 +6,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { inPlace } from '../support/in-place-gen.ts'
 import { sharing } from '../support/schedule-gen.ts'
 import { sketching } from '../support/sketch-gen.ts'
-import { agreeOnDevice } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters, tooLongForSwiftShader } from './property-cases.ts'
+import { agreeOnWebGpu, type Case, caseOf, inParallel } from './property-cases.ts'
 
 let device: Device
 
@@ -20,60 +18,20 @@ afterAll(async () => {
 })
 
 test('webgpu agrees with the reference, under every legal schedule', async () => {
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const k = caseOf(choices, 12)
-      if (!k) return
-      await carriedOut(k, async () => {
-        if (tooLongForSwiftShader(k.compilation)) return
-        await agreeOnDevice(device, k.compilation, k.bound, k.expected)
-      })
-    }),
-    parameters(8),
-  )
+  await agreeOnWebGpu(device, (choices) => caseOf(choices, 12), 8)
 }, 3_600_000)
 
 test('webgpu agrees if conditions read values that are updated in place', async () => {
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const k = caseOf(choices, 10, inPlace, sharing)
-      if (!k) return
-      await carriedOut(k, async () => {
-        if (tooLongForSwiftShader(k.compilation)) return
-        await agreeOnDevice(device, k.compilation, k.bound, k.expected)
-      })
-    }),
-    parameters(6),
-  )
+  await agreeOnWebGpu(device, (choices) => caseOf(choices, 10, inPlace, sharing), 6)
 }, 3_600_000)
 
 test('webgpu agrees under sketches', async () => {
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const k = caseOf(choices, 0, undefined, sketching('webgpu'))
-      if (!k) return
-      await carriedOut(k, async () => {
-        if (tooLongForSwiftShader(k.compilation)) return
-        await agreeOnDevice(device, k.compilation, k.bound, k.expected)
-      })
-    }),
-    parameters(4),
-  )
+  await agreeOnWebGpu(device, (choices) => caseOf(choices, 0, undefined, sketching('webgpu')), 4)
 }, 3_600_000)
 
 test('webgpu agrees without a schedule, and under the default one', async () => {
-  await fc.assert(
-    fc.asyncProperty(numbers, async (choices) => {
-      const k = caseOf(choices, 0)
-      if (!k) return
-      for (const compilation of [k.compilation, k.compilation.parallel()])
-        await carriedOut(k, async () => {
-          if (tooLongForSwiftShader(compilation)) return
-          await agreeOnDevice(device, compilation, k.bound, k.expected)
-        })
-    }),
-    parameters(6),
-  )
+  for (const as of [(k: Case) => k, inParallel])
+    await agreeOnWebGpu(device, (choices) => as(caseOf(choices, 0)), 6)
 }, 3_600_000)
 
 test.each([

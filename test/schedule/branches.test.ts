@@ -1,5 +1,5 @@
 /** Statements in both branches of a condition that write one element: iterations stay apart. */
-import { expect, test } from 'vitest'
+import { test } from 'vitest'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../properties/agree.ts'
 import { compilationOf } from './coords/apply.ts'
@@ -30,5 +30,5 @@ test.each([
   const given = sampleOf(only(DATA, ['A']), false)
   const expected = expectedOf(given, c)
   agreeOnStages(c, bind(given, c), expected)
-  expect(await agreeOnDevice(createCpuDevice(), c, bind(given, c), expected)).toBe(true)
+  await agreeOnDevice(createCpuDevice(), c, bind(given, c), expected)
 })

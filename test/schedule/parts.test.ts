@@ -30,7 +30,7 @@ async function agree(c: Compilation, devices: readonly Device[], lists = false):
     const sample = sampleOf(only(data, buffers), lists)
     const expected = expectedOf(sample, c)
     agreeOnStages(c, bind(sample, c), expected)
-    for (const device of devices) expect(await agreeOnDevice(device, c, bind(sample, c), expected)).toBe(true)
+    for (const device of devices) await agreeOnDevice(device, c, bind(sample, c), expected)
   }
 }
 

@@ -95,7 +95,7 @@ test('copies of blocks', async () => {
               values[p * b * b + q] = Number.NaN
       const poisoned = { ...bound, arrays: new Map(bound.arrays).set('A', values) }
       agreeOnStages(c, poisoned, expected)
-      expect(await agreeOnDevice(createCpuDevice(), c, poisoned, expected)).toBe(true)
+      await agreeOnDevice(createCpuDevice(), c, poisoned, expected)
     }),
     { numRuns: runs(80) },
   )

@@ -6,8 +6,7 @@ import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { samplePoint } from '../../src/search/spaces/points.ts'
 import { sketches } from '../../src/search/spaces/sketches.ts'
-import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
-import { carriedOut, caseOf, numbers, parameters } from '../properties/property-cases.ts'
+import { agreeInCases, caseOf, numbers, parameters } from '../properties/property-cases.ts'
 import { Choices } from '../support/choices.ts'
 import { sketching } from '../support/sketch-gen.ts'
 
@@ -59,15 +58,5 @@ test('no point of a cpu sketch for sums over tensors of 3 and 4 dimensions is re
 for (const device of ['cpu', 'webgpu', 'cuda'] as const)
   test(`points of sketches for ${device} do not change results`, async () => {
     const cpu = createCpuDevice()
-    await fc.assert(
-      fc.asyncProperty(numbers, async (choices) => {
-        const k = caseOf(choices, 0, undefined, sketching(device))
-        if (!k) return
-        await carriedOut(k, async () => {
-          agreeOnStages(k.compilation, k.bound, k.expected)
-          expect(await agreeOnDevice(cpu, k.compilation, k.bound, k.expected)).toBe(true)
-        })
-      }),
-      parameters(8),
-    )
+    await agreeInCases(cpu, (choices) => caseOf(choices, 0, undefined, sketching(device)), 8)
   }, 600_000)

@@ -1,5 +1,5 @@
 /** The same through the whole pipeline: bound in the caller's coordinates, lowered, run, read back. */
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { createCpuDevice } from '../../../src/runtime/cpu/device.ts'
 import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../../properties/agree.ts'
 import { sample } from '../../support/cases.ts'
@@ -29,7 +29,7 @@ describe.each(Object.entries(KERNELS))('%s', (name, text) => {
       const sample = sampleOf(only(data, buffers), use.includes('rows,'))
       const expected = expectedOf(sample, c)
       if (data === MATRICES[0]) agreeOnStages(c, bind(sample, c), expected)
-      expect(await agreeOnDevice(device, c, bind(sample, c), expected)).toBe(true)
+      await agreeOnDevice(device, c, bind(sample, c), expected)
     }
   })
 })
@@ -70,7 +70,7 @@ describe('more than one step, tensors of more dimensions, other fill values', ()
       const sample = sampleOf(only(data, buffers), false)
       const expected = expectedOf(sample, c)
       agreeOnStages(c, bind(sample, c), expected)
-      expect(await agreeOnDevice(device, c, bind(sample, c), expected)).toBe(true)
+      await agreeOnDevice(device, c, bind(sample, c), expected)
     }
   })
 })
