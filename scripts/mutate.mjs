@@ -1,25 +1,28 @@
 /**
- * Mutation testing: `npm run mutate -- [--count 150] [--seed N] [--jobs 2] [--rooms lower,schedule] [--kind guard]
- * [--at file:line] [--tests files] [--list] [--score]
- * [--again 3,14]`.
- * Draws as many mutants of each of the rooms, finds which tests reach each (one run over all, kept in
- * node_modules/.cache/mutate), runs the nearest of these until one fails, and prints the score of each room and every
- * survivor. Progress is kept as well: the same command goes on where it stopped, `--score` prints what there is.
- * `--tests` runs those files, wholly, for every mutant; `--again` those numbers, whatever came of them before. Survivors that change no result are listed, with the reason, in
- * scripts/mutate/judged.json; they count as survivors, and the score without them is printed beside.
+ * Mutation testing: `npm run mutate -- [--count 300] [--seed N] [--modules api,io] [--jobs 2] [--kind guard]
+ * [--at file:line] [--tests files] [--list] [--score] [--again 3,14]`.
+ *
+ * Mutants are drawn from every module of `src/`, in proportion to its lines. A mutant of the compiler is first tried on the
+ * emitted code of a few kernels (scripts/mutate/texts.mjs). Then the tests nearest in the import graph run, of those that
+ * reach the mutant (one run without mutants records which), until one fails. The same command continues where it stopped:
+ * results are kept in node_modules/.cache/mutate. `--score` prints the results so far, `--again` repeats mutants by number,
+ * `--tests` runs other files. Survivors that change no result are listed in scripts/mutate/judged.json with the reason.
  */
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { build } from './mutate/build.mjs'
+import { testsByDistance } from './mutate/graph.mjs'
 import { mutantsOf, treesOf } from './mutate/mutants.mjs'
+import { report } from './mutate/report.mjs'
+import { changedText } from './mutate/texts.mjs'
+import { vitest } from './mutate/vitest.mjs'
 
 const { values } = parseArgs({
   options: {
-    count: { type: 'string', default: '150' },
+    count: { type: 'string', default: '300' },
     seed: { type: 'string', default: `${Math.floor(Math.random() * 2 ** 31)}` },
-    rooms: { type: 'string', default: 'lower,schedule,formats,run/bind,backends' },
+    modules: { type: 'string' },
     kind: { type: 'string' },
     at: { type: 'string' },
     tests: { type: 'string' },
@@ -30,35 +33,23 @@ const { values } = parseArgs({
   },
 })
 /** Seconds of tests, as they took without a mutant: the quickest that reach it, and where these pass others as well. */
-const BUDGETS = [8, 60]
-/** One seed, few cases, no shrinking. */
-const ENV = { NO_COLOR: '1', SPT_RUNS: process.env.SPT_RUNS ?? '0.3', SPT_SEED: '2026', SPT_FAIL_FAST: '1' }
-/** What loading one more file costs. */
+const BUDGETS = [8, 30]
+/** Test files for each mutant, the nearest first; as many more for mutants that none of these reaches. */
+const FILES = 6
+/** Seconds for loading one more file. */
 const LOADING = 0.3
-/** A mutant is late after this many times the seconds that its tests took without it, and these seconds more. */
-const LATE = { times: 4, seconds: 30 }
-/** Tests that are near: without those that start other devices, and without those that replace modules. */
-const NEAR =
-  /^test\/(lower|schedule|formats|bind|backends|properties|differential|instructions|ir-stage2|kernels)\//
-const FAR = /webgpu|cuda-device|devices/
+/** Time limit of a mutant: this multiple of the time without it, and these seconds more. */
+const LATE = { times: 4, seconds: 40 }
 
-const files = values.rooms.split(',').flatMap((room) => filesUnder(`src/${room}`))
-const treeOf = treesOf()
-const all = files.flatMap((f) => mutantsOf(f, treeOf(f))).filter(wanted)
-const rooms = values.rooms.split(',')
-const mutants = rooms
-  .flatMap((room, k) => {
-    const share = Math.floor((Number(values.count) + k) / rooms.length)
-    const own = all.filter((m) => roomOf(m) === room)
-    return drawn(own, share, Number(values.seed))
-  })
-  .map((m, id) => ({ ...m, id }))
-const judged = JSON.parse(readFileSync('scripts/mutate/judged.json', 'utf8'))
-const key = createHash('sha256').update(JSON.stringify(mutants)).digest('hex').slice(0, 12)
-const cache = `node_modules/.cache/mutate/${key}`
+const modules = (values.modules?.split(',') ?? readdirSync('src').map((m) => m.replace(/\.ts$/, ''))).map(
+  (name) => ({ name, files: filesOf(name) }),
+)
+const moduleOf = (m) => m.file.split('/')[1].replace(/\.ts$/, '')
+const mutants = draw()
+const cache = `node_modules/.cache/mutate/${hashOf(JSON.stringify(mutants)).slice(0, 12)}`
 mkdirSync(`${cache}/reached`, { recursive: true })
 writeFileSync(`${cache}/mutants.json`, JSON.stringify(mutants))
-console.log(`${mutants.length} of ${all.length} mutants, --seed ${values.seed}`)
+console.log(`${mutants.length} mutants, --seed ${values.seed}`)
 if (values.list) {
   for (const m of mutants) console.log(`${m.file}:${m.line} ${m.kind}: ${m.was} -> ${m.text}`)
   process.exit(0)
@@ -69,47 +60,55 @@ const results = existsSync(`${cache}/results.json`)
   : {}
 if (!values.score) {
   build(`${cache}/build`, mutants)
-  const tests = values.tests ? undefined : await reachedBy()
-  // Rooms in turn.
-  const place = (m) => m.id - mutants.findIndex((o) => roomOf(o) === roomOf(m))
   const again = values.again?.split(',').map(Number)
-  const queue = mutants
-    .filter((m) => (again ? again.includes(m.id) : !results[m.id]))
-    .sort((a, b) => place(a) - place(b))
-  const work = async () => {
-    for (let m = queue.shift(); m; m = queue.shift()) {
-      results[m.id] = await tried(m, tests)
-      const { verdict, by, took } = results[m.id]
-      console.log(`${m.id} ${verdict} ${m.file}:${m.line} ${m.kind}, ${took} s${by ? `: ${by}` : ''}`)
-      writeFileSync(`${cache}/results.json`, JSON.stringify(results))
-    }
-  }
-  await Promise.all(Array.from({ length: Number(values.jobs) }, work))
+  const queue = mutants.filter((m) => (again ? again.includes(m.id) : !results[m.id]))
+  await inParallel(queue, async (m) => {
+    const by = values.tests ? null : await changedText(m, `${cache}/build`, LATE.seconds)
+    if (by) keep(m, { verdict: 'killed', by })
+  })
+  const rest = mutants.filter((m) => (again ? again.includes(m.id) : !results[m.id]))
+  const reached = values.tests ? undefined : await reachedBy(rest)
+  await inParallel(rest, async (m) => keep(m, await tested(m, reached)))
 }
-report()
+report(
+  modules.map((m) => m.name),
+  mutants.map((m) => ({ ...m, module: moduleOf(m), ...results[m.id] })),
+)
 
-function roomOf(m) {
-  return rooms.find((room) => m.file.startsWith(`src/${room}/`))
+function hashOf(text) {
+  return createHash('sha256').update(text).digest('hex')
 }
 
-function filesUnder(folder) {
-  return (
-    readdirSync(folder, { recursive: true })
-      // Pictures of formats change no result.
-      .filter((f) => f.endsWith('.ts') && !f.endsWith('.d.ts') && !f.startsWith('figures/'))
-      .map((f) => `${folder}/${f}`)
-      .sort()
+function filesOf(module) {
+  const folder = `src/${module}`
+  if (existsSync(`${folder}.ts`) && !existsSync(folder)) return [`${folder}.ts`]
+  return readdirSync(folder, { recursive: true })
+    .filter((f) => f.endsWith('.ts') && !f.endsWith('.d.ts'))
+    .map((f) => `${folder}/${f}`)
+    .sort()
+}
+
+/** Mutants of every module, in proportion to its lines: the same ones for the same seed and modules. */
+function draw() {
+  const treeOf = treesOf()
+  const lines = modules.map(({ files }) =>
+    files.reduce((n, f) => n + readFileSync(f, 'utf8').split('\n').length, 0),
   )
+  const total = lines.reduce((a, b) => a + b, 0)
+  const isWanted = (m) =>
+    (!values.kind || m.kind === values.kind) &&
+    (!values.at || values.at.split(',').some((x) => `${m.file}:${m.line}`.endsWith(x)))
+  return modules
+    .flatMap(({ files }, k) => {
+      const share = Math.max(1, Math.round((Number(values.count) * lines[k]) / total))
+      return drawn(files.flatMap((f) => mutantsOf(f, treeOf(f))).filter(isWanted), share)
+    })
+    .map((m, id) => ({ ...m, id }))
 }
 
-function wanted(m) {
-  if (values.kind && m.kind !== values.kind) return false
-  return !values.at || values.at.split(',').some((x) => `${m.file}:${m.line}`.endsWith(x))
-}
-
-/** `count` of them, no two of which overlap, the same for the same seed. */
-function drawn(from, count, seed) {
-  const keyed = from.map((m, k) => [createHash('sha256').update(`${seed} ${k}`).digest('hex'), m])
+/** `count` of them, no two of which overlap. */
+function drawn(from, count) {
+  const keyed = from.map((m, k) => [hashOf(`${values.seed} ${k}`), m])
   const out = []
   for (const [, m] of keyed.sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (out.length === count) break
@@ -118,77 +117,59 @@ function drawn(from, count, seed) {
   return out
 }
 
-/** Runs tests over the mutants' sources: whether they passed, and where they did not, the first that failed. */
-function vitest(args, env, limit) {
-  return new Promise((done) => {
-    const child = spawn('npx', ['vitest', 'run', '--config', 'scripts/mutate/vitest.config.mjs', ...args], {
-      env: {
-        ...process.env,
-        BUILD: `${cache}/build`,
-        MUTANT_COUNT: `${mutants.length}`,
-        ...ENV,
-        ...env,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-    })
-    let text = ''
-    child.stdout.on('data', (d) => {
-      text += d
-    })
-    child.stderr.on('data', (d) => {
-      text += d
-    })
-    let late = false
-    const timer = setTimeout(() => {
-      late = true
-      process.kill(-child.pid, 'SIGKILL')
-    }, limit * 1000)
-    child.on('exit', (code) => {
-      clearTimeout(timer)
-      const by = /FAIL\s+(.*)/.exec(text)?.[1]
-      if (env.LOG) writeFileSync(env.LOG, text)
-      done({ verdict: late ? 'timeout' : code === 0 ? 'survived' : 'killed', by })
-    })
-  })
+/** Several at a time, each in a process. */
+async function inParallel(items, work) {
+  const queue = [...items]
+  const worker = async () => {
+    for (let item = queue.shift(); item; item = queue.shift()) await work(item)
+  }
+  await Promise.all(Array.from({ length: Number(values.jobs) }, worker))
 }
 
-/** What each test file and each of its tests reaches, and how long it took: run once. */
-async function reachedBy() {
+function keep(m, result) {
+  results[m.id] = result
+  const by = result.by ? `: ${result.by}` : ''
+  console.log(`${m.id} ${result.verdict} ${m.file}:${m.line} ${m.kind}${by}`)
+  writeFileSync(`${cache}/results.json`, JSON.stringify(results))
+}
+
+/** The mutants that each test of the nearest files reaches, and its time: each file runs once without mutants. */
+async function reachedBy(wanted) {
   const folder = `${cache}/reached`
-  const known = new Set(readdirSync(folder).map((f) => f.replaceAll('+', '/')))
-  const files = existsSync(`${cache}/reached.done`) ? [] : near().filter((f) => !known.has(f))
-  if (files.length > 0) {
-    console.log(`which tests reach what: one run over ${files.length} files`)
-    await vitest(files, { REACHED: folder, MUTATE_WORKERS: values.jobs, LOG: `${cache}/all.log` }, 3600)
-    writeFileSync(`${cache}/reached.done`, '')
+  const nearestTo = testsByDistance()
+  const recorded = () => readdirSync(folder).map((f) => JSON.parse(readFileSync(`${folder}/${f}`, 'utf8')))
+  const isReached = (m) =>
+    recorded().some(
+      ({ loaded, tests }) => loaded?.reached.includes(m.id) || tests.some((t) => t.reached?.includes(m.id)),
+    )
+  const tried = new Set(recorded().map((r) => r.file))
+  for (const turn of [0, 1]) {
+    const open = turn === 0 ? wanted : wanted.filter((m) => !isReached(m))
+    const near = open.flatMap((m) => nearestTo(m.file).slice(turn * FILES, (turn + 1) * FILES))
+    const files = [...new Set(near)].map((f) => f.replace(/ts$/, 'js')).filter((f) => !tried.has(f))
+    if (files.length === 0) continue
+    console.log(`${files.length} test files run without mutants, to record which of them each reaches`)
+    for (const f of files) tried.add(f)
+    const env = { REACHED: folder, MUTATE_WORKERS: values.jobs, LOG: `${cache}/all.log` }
+    await vitest(files, { ...env, MUTANT_COUNT: `${mutants.length}` }, cache, 3600)
   }
-  const out = readdirSync(folder).map((f) => JSON.parse(readFileSync(`${folder}/${f}`, 'utf8')))
+  const out = recorded()
   for (const { file, tests } of out)
-    for (const t of tests)
-      if (!t.passed) console.log(`not used, since it fails without mutants: ${file} ${t.name}`)
+    for (const t of tests) if (!t.passed) console.log(`not used, fails without mutants: ${file} ${t.name}`)
   return out
 }
 
-function near() {
-  return readdirSync('test', { recursive: true })
-    .filter((f) => f.endsWith('.test.ts'))
-    .map((f) => `test/${f}`)
-    .filter((f) => NEAR.test(f) && !FAR.test(f) && !/\bvi\./.test(readFileSync(f, 'utf8')))
-    .map((f) => f.replace(/ts$/, 'js'))
-}
-
 /**
- * Tests that reach a mutant, those of its own room and the quick ones first, as many as two budgets hold.
+ * Tests that reach a mutant, those of its own module and the quick ones first, as many as the budgets hold.
  * @returns {{ seconds: number, files: [string, string[]][] }[]} for each budget, files with the names of tests
  */
 function nearest(m, reached) {
   const found = []
   for (const { file, loaded, tests } of reached) {
     const always = loaded?.reached.includes(m.id)
-    const own = file.startsWith(`test/${roomOf(m).split('/').at(-1)}/`) ? 0.5 : 1
+    const own = file.startsWith(`test/${moduleOf(m)}/`) ? 0.5 : 1
     const quickest = tests
-      .filter((t) => t.passed && (always || t.reached.includes(m.id)))
+      .filter((t) => t.passed && (always || t.reached?.includes(m.id)))
       .sort((a, b) => a.seconds - b.seconds)
     const loading = (loaded?.seconds ?? 0) + LOADING
     let seconds = loading
@@ -208,8 +189,8 @@ function nearest(m, reached) {
   return rounds.filter((r) => r.files.size > 0).map((r) => ({ seconds: r.seconds, files: [...r.files] }))
 }
 
-async function tried(m, reached) {
-  const start = performance.now()
+/** Runs the tests of a mutant until one fails. */
+async function tested(m, reached) {
   const rounds = reached
     ? nearest(m, reached)
     : [{ seconds: 150, files: values.tests.split(',').map((f) => [f, undefined]) }]
@@ -217,51 +198,11 @@ async function tried(m, reached) {
   for (const [k, { seconds, files }] of rounds.entries()) {
     const chosen = `${cache}/chosen-${m.id}-${k}.json`
     writeFileSync(chosen, JSON.stringify(files))
+    const env = { MUTANT: `${m.id}`, CHOSEN: chosen, MUTANT_COUNT: `${mutants.length}` }
     const limit = LATE.seconds + LATE.times * seconds
-    const env = { MUTANT: `${m.id}`, CHOSEN: chosen }
-    result = await vitest([...files.map(([f]) => f), '--bail', '1'], env, limit)
-    if (result.verdict !== 'survived') break
+    result = await vitest([...files.map(([f]) => f), '--bail', '1'], env, cache, limit)
+    if (result.verdict !== 'survived') return result
   }
   const tests = rounds.flatMap((r) => r.files.flatMap(([, names]) => names ?? [])).length
-  return {
-    ...result,
-    ...(result.verdict === 'survived' ? { by: `${tests} tests` } : {}),
-    took: Math.round((performance.now() - start) / 1000),
-  }
-}
-
-/** Why a mutant is known to change no result. */
-function equivalent(m) {
-  return judged.find(
-    (j) => j.file === m.file && j.was === m.was && j.text === m.text && (!j.in || j.in === m.in),
-  )?.why
-}
-
-function report() {
-  const out = new Map(rooms.map((r) => [r, { killed: 0, timeout: 0, survived: 0, unreached: 0, same: 0 }]))
-  const tried = mutants.filter((m) => results[m.id])
-  for (const m of tried) {
-    const r = out.get(roomOf(m))
-    const { verdict } = results[m.id]
-    r[verdict]++
-    if (['survived', 'unreached'].includes(verdict) && equivalent(m)) r.same++
-  }
-  const left = tried.filter((m) => ['survived', 'unreached'].includes(results[m.id].verdict))
-  for (const m of left) {
-    console.log(`\n${m.id} ${results[m.id].verdict} ${m.file}:${m.line} ${m.kind}`)
-    console.log(`- ${m.was.replaceAll('\n', '\n- ')}\n+ ${m.text.replaceAll('\n', '\n+ ')}`)
-    console.log(equivalent(m) ? `the same results: ${equivalent(m)}` : 'NOT JUDGED')
-  }
-  console.log('')
-  const sum = { killed: 0, timeout: 0, survived: 0, unreached: 0, same: 0 }
-  for (const [room, r] of [...out, ['all', sum]]) {
-    const n = r.killed + r.timeout + r.survived + r.unreached
-    const dead = r.killed + r.timeout
-    const percent = (of) => `${Math.round((1000 * dead) / Math.max(1, of)) / 10} %`
-    console.log(
-      `${room.padEnd(9)} ${dead} of ${n} killed (${percent(n)}; ${r.timeout} of them by time), ${r.survived} survived, ` +
-        `${r.unreached} reached by no test; ${r.same} of these change no result (${percent(n - r.same)} without them)`,
-    )
-    if (room !== 'all') for (const k of Object.keys(sum)) sum[k] += r[k]
-  }
+  return result.verdict === 'survived' ? { ...result, by: `${tests} tests` } : result
 }

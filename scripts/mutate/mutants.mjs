@@ -66,8 +66,7 @@ export function mutantsOf(file, tree) {
   }
   const visit = (node) => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isTemplateExpression(node)) return
-    // What is said of an error that is the compiler's own, or of a refusal, changes no result; nor does an assertion
-    // that holds, nor a time that is reported.
+    // Messages change no result, nor do assertions that hold, nor measured times.
     if (ts.isThrowStatement(node) || isRefusal(node) || isAssertion(node) || isTime(node)) return
     if (ts.isBinaryExpression(node)) {
       const op = node.operatorToken.getText(tree)
@@ -109,6 +108,16 @@ export function mutantsOf(file, tree) {
         add('operator', first, `'${OPERATORS.get(first.text)}'`)
     }
     if (ts.isConditionalExpression(node)) add('guard', node.condition, 'true')
+    if (ts.isObjectLiteralExpression(node)) {
+      const propertyOf = (name) =>
+        node.properties.find((p) => ts.isPropertyAssignment(p) && textOf(p.name) === name)?.initializer
+      const [name, run, match] = ['name', 'run', 'match'].map(propertyOf)
+      if (name && run && /\bpasses\.ts$/.test(file)) {
+        add('pass removed', run, '(program) => program')
+        found.at(-1).pass = textOf(name).slice(1, -1)
+      }
+      if (name && match && propertyOf('to')) add('rule removed', match, '() => null')
+    }
     if (
       (ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) || ts.isArrowFunction(node)) &&
       node.body &&

@@ -13,14 +13,22 @@ const FLAGS = [
 
 /**
  * Rows of all files, in no particular order.
- * @param options - `root`: a built checkout; `wanted`: `KERNEL.SCHEDULE TARGET`, or `TARGET`, of texts that are returned
+ * @param options - `root`: a built checkout; `wanted`: `KERNEL.SCHEDULE TARGET`, or `TARGET`, of texts that are returned;
+ *   `seconds`: a time limit for each process
  */
-export async function emitAll(files, { root = '.', wanted, jobs = availableParallelism() } = {}) {
+export async function emitAll(
+  files,
+  { root = '.', wanted, env, seconds, jobs = availableParallelism() } = {},
+) {
   const queue = [...files]
   const rows = []
   const work = () =>
     new Promise((done, fail) => {
-      const child = fork(join(import.meta.dirname, 'emit.mjs'), [root], { execArgv: FLAGS })
+      const child = fork(join(import.meta.dirname, 'emit.mjs'), [root], {
+        execArgv: FLAGS,
+        ...(env ? { env } : {}),
+        ...(seconds ? { timeout: seconds * 1000, killSignal: 'SIGKILL' } : {}),
+      })
       child.on('message', ({ rows: found, file, error }) => {
         if (error) fail(new Error(`${file}: ${error}`))
         if (found) rows.push(...found)

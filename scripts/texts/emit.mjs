@@ -1,14 +1,17 @@
 /**
  * A process that emits the code of `.spt` files: every kernel, schedule and target, with default arguments and default
- * thread bindings, as `spt emit` does. `argv[2]` is the folder of a built checkout. Each message names a file.
+ * thread bindings, as `spt emit` does. `argv[2]` is the folder of a built checkout, or of a build with mutants (scripts/mutate).
+ * Each message names a file.
  */
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 
 const root = resolve(process.argv[2])
-const get = (module) => import(pathToFileURL(join(root, 'dist/src', module)).href)
+const built = existsSync(join(root, 'dist')) ? 'dist/src' : 'src'
+const get = (module) => import(pathToFileURL(join(root, built, module)).href)
 const { load } = await get('node.js')
 const { TARGETS } = await get('backends/targets/index.js')
 

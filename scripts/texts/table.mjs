@@ -57,7 +57,8 @@ function abbreviations(name) {
   return [first(1), words[0].slice(0, 2) + first(1).slice(1), first(2), first(3), name]
 }
 
-const FIELDS = ['rejected', 'hash', 'lines', 'passes']
+/** Fields of a row that are compared. */
+export const FIELDS = ['rejected', 'hash', 'lines', 'passes']
 const spread = (before, after) => (before === after ? `${after}` : `${before} -> ${after}`)
 
 /** What differs between two maps of rows, as lines to print; none if nothing does. */
