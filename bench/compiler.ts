@@ -220,7 +220,7 @@ const TELLS =
 /** Milliseconds of CPU of a whole process, the best of five. */
 function commandTime({ name, args, cold }: (typeof COMMANDS)[number]): number {
   const env = { ...process.env, ...(cold ? { SPT_CACHE_DIR: 'off' } : {}) }
-  const command = ['--import', TELLS, packageFile('dist/src/cli/main.js'), ...args]
+  const command = ['--import', TELLS, packageFile('dist/lib/spt.js'), ...args]
   const once = (): number => {
     const { status, stderr } = spawnSync(process.execPath, command, { encoding: 'utf8', env })
     if (status !== 0) throw new Error(`spt ${name} failed: ${stderr}`)

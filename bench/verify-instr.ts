@@ -11,7 +11,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { InstructionVerifier, mistaken, movable } from '../src/api/instruction-tests/instruction-verify.ts'
+import { InstructionVerifier, mistaken, movable } from '../src/instruction-tests/instruction-verify.ts'
 import { devices, load } from '../src/node.ts'
 
 const { values: options, positionals } = parseArgs({

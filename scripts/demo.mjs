@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 
 for (const device of ['cpu', 'webgpu']) {
   const args = [
-    'dist/src/cli/main.js',
+    'dist/lib/spt.js',
     'run',
     'kernels/spmm.spt',
     '--kernel',

@@ -1,14 +1,30 @@
 // After tsc: what has lost its source is gone from dist; the build has a name, under which results are kept; the package's
-// own programs are parsed; the command is one script, and executable. Resolving and opening six hundred modules costs more
-// than half of what a short command takes.
+// own programs are parsed; the public entries, threads and the command are bundled. Resolving and opening a thousand modules
+// costs more than half of what a short command takes. The package contains the bundles and the declarations that the entries
+// mention, but none of the modules.
 import { createHash } from 'node:crypto'
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 
 const root = resolve(import.meta.dirname, '..')
 const dist = join(root, 'dist')
+const library = join(dist, 'lib')
+/** The public entries by name; the command, the suites of `spt bench`, which the package leaves out, and scripts of threads. */
+const entries = {
+  ...Object.fromEntries(
+    ['index', 'node', 'search', 'prune', 'notebook'].map((name) => [name, `src/${name}`]),
+  ),
+  families: 'bench/families',
+}
+const programs = {
+  spt: 'src/cli/main',
+  'bench-suites': 'bench/gpu/index',
+  'ranking-worker': 'src/search/ranking/ranking-worker',
+  'evaluation-worker': 'src/search/evaluate/evaluation-worker',
+}
+rmSync(library, { recursive: true, force: true })
 
 for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
   const [, name] = /^(.*?)(?:\.d\.ts|\.js)(?:\.map)?$/.exec(file) ?? []
@@ -16,15 +32,13 @@ for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
     rmSync(join(dist, file))
 }
 
-const command = join(dist, 'src/cli/main.js')
+const command = join(library, 'spt.js')
 const named = join(dist, 'src/cache/build.js')
-const ranking = 'src/search/ranking/ranking-worker'
 const hash = createHash('sha256')
 for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' }).toSorted()) {
   const path = join(dist, file)
   // What is written here says no more than the rest does.
-  if (file.endsWith('.js') && ![command, named, join(dist, `${ranking}.js`)].includes(path))
-    hash.update(`${file}\n`).update(readFileSync(path))
+  if (file.endsWith('.js') && path !== named) hash.update(`${file}\n`).update(readFileSync(path))
 }
 const BUILD = hash.digest('hex')
 writeFileSync(named, `export const BUILD = '${BUILD}'\n`)
@@ -76,6 +90,14 @@ const deferred = {
       .join('\n'),
   },
 }
+/** The suites are a file of their own (`programs`). */
+const suites = {
+  name: 'suites of spt bench',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/bench\/gpu\/index\.ts$/ }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: '../bench-suites.js', external: true } : undefined,
+    ),
+}
 const libraries = {
   name: 'deferred libraries',
   setup({ onResolve, onLoad }) {
@@ -84,48 +106,43 @@ const libraries = {
   },
 }
 
-/** What both scripts of the command are built with. Names stay, for traces. */
+/** Names stay, for traces. */
 const shared = {
-  outdir: join(dist, 'src/cli'),
   bundle: true,
   platform: 'node',
   target: 'node20',
   // Native or optional: where they are is for Node to find.
-  external: ['koffi', 'webgpu', 'libsql', 'bullmq', 'ioredis'],
+  external: ['koffi', 'webgpu', 'libsql', 'bullmq', 'ioredis', '@resvg/resvg-wasm'],
   minifyWhitespace: true,
   minifySyntax: true,
-  sourcemap: true,
-  sourcesContent: false,
-  plugins: [withName, libraries],
+  plugins: [withName, suites, libraries],
   logLevel: 'warning',
 }
-// What starts: a few files, small enough to be compiled each time.
+/** One file for each entry, and chunks of the modules that several entries import. */
+const split = { splitting: true, chunkNames: 'chunks/[name]-[hash]', format: 'esm' }
 await build({
   ...shared,
-  entryPoints: [join(root, 'src/cli/main.ts')],
-  splitting: true,
-  chunkNames: 'chunks/[name]-[hash]',
-  format: 'esm',
+  ...split,
+  outdir: library,
+  entryPoints: Object.fromEntries(
+    Object.entries({ ...entries, ...programs }).map(([name, path]) => [name, join(root, `${path}.ts`)]),
+  ),
 })
-// All commands: one script, of which V8 keeps what it compiled (`src/cli/script.ts`). Each runs the files that it needs.
-await build({
-  ...shared,
-  entryPoints: { commands: join(root, 'src/cli/index.ts') },
-  format: 'cjs',
-  outExtension: { '.js': '.cjs' },
-  charset: 'ascii',
-  // Scripts cannot import; what is native is required.
-  supported: { 'dynamic-import': false },
-  define: { 'import.meta.url': 'fileUrl' },
-  banner: { js: "const fileUrl=require('node:url').pathToFileURL(__filename).href;" },
-})
-// A thread that lives for a second: it opens one file, not hundreds.
-await build({
-  ...shared,
-  outdir: dist,
-  entryPoints: { [ranking]: join(root, `${ranking}.ts`) },
-  format: 'esm',
-})
+const types = join(library, 'types')
+const copied = new Set()
+for (const path of Object.values(entries)) copyTypes(join(dist, `${path}.d.ts`))
+
+/** Copies a declaration file with those that it imports. */
+function copyTypes(file) {
+  if (copied.has(file) || !existsSync(file)) return
+  copied.add(file)
+  cpSync(file, join(types, relative(dist, file)))
+  for (const [, from, dynamic] of readFileSync(file, 'utf8').matchAll(
+    /\bfrom '(\.[^']*)'|\bimport\(['"](\.[^'"]*)['"]\)/g,
+  ))
+    copyTypes(resolve(dirname(file), (from ?? dynamic).replace(/\.[jt]s$/, '.d.ts')))
+}
+
 if (!readFileSync(command, 'utf8').startsWith('#!/usr/bin/env node\n'))
-  throw new Error('dist/src/cli/main.js has no shebang')
+  throw new Error('dist/lib/spt.js has no shebang')
 chmodSync(command, 0o755)

@@ -72,6 +72,7 @@ export const ROOMS = {
     'sketch',
     'cost-model',
   ],
+  'instruction-tests': [...COMPILER, 'interpret', 'reference', 'api'],
   search: [...COMPILER, 'pictures', 'cache', 'io', 'api', 'sketch', 'cost-model'],
   notebook: ['ast', 'ir', 'pictures', 'api', 'search'],
   cli: [
@@ -89,6 +90,7 @@ export const ROOMS = {
     'io',
     'api',
     'search',
+    'instruction-tests',
     'notebook',
     'prune',
     '.',
@@ -107,6 +109,7 @@ export const ROOMS = {
     'io',
     'api',
     'search',
+    'instruction-tests',
     'cost-model',
     'notebook',
     'prune',

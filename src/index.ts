@@ -36,7 +36,6 @@ export {
   stored,
   unpackIndices,
 } from './api/inputs/tensors.ts'
-export { type InstructionTest, instructionTest } from './api/instruction-tests/instruction-test.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernels/kernel.ts'
 export type {
   MicroTile,

@@ -40,6 +40,7 @@ import type { Tensor } from './storage/tensor.ts'
 import { checkValueArray } from './storage/values.ts'
 
 export * from './index.ts'
+export { type InstructionTest, instructionTest } from './instruction-tests/instruction-test.ts'
 
 export interface NodeLoadOptions extends LoadOptions {
   /**

@@ -1,13 +1,9 @@
 #!/usr/bin/env node
-import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
+import * as node from 'node:module'
+import { cacheFolder } from '../cache/disk-cache.ts'
 import { oldNodeMessage } from '../io/package/package.ts'
 import { processIo } from './output/io.ts'
 import { handleVersionFlag } from './version.ts'
-
-/** `index.ts` bundled with its imports. */
-const SCRIPT = fileURLToPath(new URL('commands.cjs', import.meta.url))
-type Script = typeof import('./index.ts')
 
 const problem = oldNodeMessage()
 if (problem !== null) {
@@ -26,16 +22,13 @@ process.stdout.write('', (error) => {
 })
 
 async function runCommand(): Promise<number> {
-  if (process.env.SPT_DEBUG === '1') {
-    // Stack traces refer to the TypeScript sources.
-    process.setSourceMapsEnabled(true)
-    return (createRequire(SCRIPT)(SCRIPT) as Script).main(argv, io)
-  }
+  // Stack traces refer to the TypeScript sources, if the package has source maps.
+  if (process.env.SPT_DEBUG === '1') process.setSourceMapsEnabled(true)
+  // Node 22.8 and later keep the code that V8 compiled, because a short command takes longer to compile than to run.
+  const { enableCompileCache } = node as { enableCompileCache?(folder: string): void }
+  const folder = cacheFolder(undefined)
+  if (folder !== undefined) enableCompileCache?.(`${folder}/code`)
   // Imported here, because an old Node fails while loading this module.
-  const { runScript } = await import('./script.ts')
-  const { exports, storeCode: storeCodeCache } = await runScript<Script>(SCRIPT, argv[0] ?? '')
-  const code = await exports.main(argv, io)
-  // A command that fails early has compiled few functions.
-  if (code === 0) await storeCodeCache()
-  return code
+  const { main } = await import('./index.ts')
+  return main(argv, io)
 }

@@ -106,15 +106,12 @@ export class Threads<Task, Answer = never> {
 // Scripts that run in threads of their own.
 
 /**
- * @param path - Next to this file, or in the package if this file was bundled
+ * @param name - Of a bundle next to this file, or in `dist/lib` of the package
  * @returns `null` if sources run untranspiled, because threads cannot load them
  */
-export function threadScript(path: string): string | null {
+export function threadScript(name: string): string | null {
   if (import.meta.url.endsWith('.ts')) return null
   const folder = packageFolder()
-  const places = [
-    new URL(path, import.meta.url),
-    ...(folder ? [new URL(`dist/src/search/${path}`, folder)] : []),
-  ]
-  return places.map((p) => fileURLToPath(p)).find((p) => existsSync(p)) ?? null
+  const places = [import.meta.url, ...(folder ? [new URL('dist/lib/', folder)] : [])]
+  return places.map((p) => fileURLToPath(new URL(`${name}.js`, p))).find((p) => existsSync(p)) ?? null
 }

@@ -60,6 +60,30 @@ describe('in a browser', async () => {
   })
 })
 
+test('the package has one copy of the compiler, and no source maps', () => {
+  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    encoding: 'utf8',
+  })
+  const [{ size, files }] = JSON.parse(stdout) as [{ size: number; files: { path: string }[] }]
+  const paths = files.map((f) => f.path)
+  expect(paths.filter((p) => /\.map$|^dist\/(?:src|bench)|bench-suites|^bench\/peers/.test(p))).toEqual([])
+  expect(size).toBeLessThan(3_000_000)
+  expect(paths.length).toBeLessThan(1500)
+})
+
+test('the built browser entry imports nothing of Node', async () => {
+  const { metafile } = await build({
+    entryPoints: ['dist/lib/index.js'],
+    bundle: true,
+    platform: 'browser',
+    format: 'esm',
+    write: false,
+    metafile: true,
+  })
+  const imports = Object.values(metafile.inputs).flatMap((i) => i.imports.map((x) => x.path))
+  expect(imports.filter((p) => p.startsWith('node:'))).toEqual([])
+})
+
 describe('built, in Node', () => {
   const consumer = (name: string, content: string): string => folder.file(name, content)
   folder.file('package.json', '{ "type": "module" }')

@@ -67,7 +67,7 @@ test('two outputs, and records, are rejected on standard output', async () => {
 })
 
 test.skipIf(!existsSync('/dev/stdout'))('redirected to a file, by its name and as the same file', () => {
-  const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+  const command = fileURLToPath(new URL('../../dist/lib/spt.js', import.meta.url))
   const [json, own] = [folder.at('one.json'), folder.at('two.json')]
   for (const [path, to] of [
     ['/dev/stdout', json],

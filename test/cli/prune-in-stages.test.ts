@@ -47,7 +47,7 @@ describe.skipIf(!hasPython)(hasPython ? 'with python3' : 'skipped: there is no p
       const out = folder.at(pattern.name)
       const limited = ['--limit-at', '50', '0.*=0.3', '--limit', '*=0.9']
       const python = ['--out', out, '--steps', '2', ...limited, '--pattern', ...text.split(' ')]
-      const main = here('../../dist/src/cli/main.js')
+      const main = here('../../dist/lib/spt.js')
       const log = folder.at(`${pattern.name}.log`)
       const wrapper = folder.file(
         'spt.mjs',

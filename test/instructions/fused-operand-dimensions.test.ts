@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { InstructionVerifier } from '../../src/api/instruction-tests/instruction-verify.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { runLoops } from '../../src/api/stages/stage-check.ts'
+import { InstructionVerifier } from '../../src/instruction-tests/instruction-verify.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'

@@ -1,8 +1,8 @@
 /** Tiles that are objects of a target: filled, and otherwise seen by instructions alone. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { instructionTest } from '../../src/api/instruction-tests/instruction-test.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { instructionTest } from '../../src/instruction-tests/instruction-test.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
 import { capabilities } from '../../src/runtime/webgpu/limits.ts'

@@ -1,8 +1,8 @@
 /** Elements that several threads hold, and what lanes tell each other: on the software GPU, whose subgroups are of 4. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { instructionTest } from '../../src/api/instruction-tests/instruction-test.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
+import { instructionTest } from '../../src/instruction-tests/instruction-test.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { type Device, devices, load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'

@@ -1,8 +1,8 @@
 /** Operands that are several tiles of a memory in registers: slots count through the tiles in the order in which they lie. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InstructionVerifier } from '../../src/api/instruction-tests/instruction-verify.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { InstructionVerifier } from '../../src/instruction-tests/instruction-verify.ts'
 import { devices } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { diagnosticOf } from '../support/refusal.ts'

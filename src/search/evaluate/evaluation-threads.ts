@@ -70,7 +70,7 @@ export class EvaluationThreads {
   constructor({ threads = 1, timeout = 30_000 }: ThreadOptions = {}) {
     this.#maxThreads = threads
     this.#timeout = timeout
-    this.#script = threadScript('evaluate/evaluation-worker.js')
+    this.#script = threadScript('evaluation-worker')
   }
 
   /** @throws SptError `search/timeout`, and as `lowerToMemory`; the abort reason of `signal`, after which the thread ends */

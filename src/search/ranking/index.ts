@@ -44,7 +44,7 @@ export class Ranking {
     this.#cost = cost
     this.#ask = origin
     this.#threads = threads
-    this.#script = threads > 0 ? threadScript('ranking/ranking-worker.js') : null
+    this.#script = threads > 0 ? threadScript('ranking-worker') : null
   }
 
   /** Number of points that are ranked together: enough for all threads, few without other threads. */

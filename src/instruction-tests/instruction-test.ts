@@ -9,16 +9,16 @@
  * one.
  * - Atomic updates of many threads go to the same few elements.
  */
-import { digitsOf, iteratorsOf } from '../../analysis/instructions/operand-digits.ts'
-import { sameMemory } from '../../analysis/instructions/operands.ts'
-import { Names } from '../../ir/expressions/bound-names.ts'
-import { type Expr, load } from '../../ir/expressions/expr.ts'
-import { mentions, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
-import type { Instr, Memory, Operand } from '../../ir/instructions/instr.ts'
-import { printExpr } from '../../ir/print/print-stage2.ts'
-import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
-import type { LoopStep } from '../../schedule/steps/steps.ts'
-import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
+import { digitsOf, iteratorsOf } from '../analysis/instructions/operand-digits.ts'
+import { sameMemory } from '../analysis/instructions/operands.ts'
+import { expectArgument, isRecord } from '../api/inputs/argument-checks.ts'
+import { Names } from '../ir/expressions/bound-names.ts'
+import { type Expr, load } from '../ir/expressions/expr.ts'
+import { mentions, rewriteExpr } from '../ir/expressions/expr-tree.ts'
+import type { Instr, Memory, Operand } from '../ir/instructions/instr.ts'
+import { printExpr } from '../ir/print/print-stage2.ts'
+import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
+import type { LoopStep } from '../schedule/steps/steps.ts'
 import { type InstructionTest, LARGEST, testOf } from './instruction-data.ts'
 import {
   halfOf,

@@ -1,16 +1,16 @@
 /** Parts of instruction tests: names, data, and the kernel with its schedule. */
 
-import { int } from '../../ir/expressions/expr.ts'
-import type { Instr } from '../../ir/instructions/instr.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
-import { Random } from '../../run/bind/sources/random-tensors.ts'
-import type { Inputs } from '../../run/bind/types.ts'
-import { programOf } from '../../schedule/steps/language.ts'
-import type { LoopStep } from '../../schedule/steps/steps.ts'
-import type { Tensor } from '../../storage/tensor.ts'
-import { encoder, newValues } from '../../storage/values.ts'
-import type { Kernel } from '../kernels/kernel.ts'
-import { SptProgram } from '../programs/program.ts'
+import type { Kernel } from '../api/kernels/kernel.ts'
+import { SptProgram } from '../api/programs/program.ts'
+import { int } from '../ir/expressions/expr.ts'
+import type { Instr } from '../ir/instructions/instr.ts'
+import type { Dtype } from '../ir/values/dtype.ts'
+import { Random } from '../run/bind/sources/random-tensors.ts'
+import type { Inputs } from '../run/bind/types.ts'
+import { programOf } from '../schedule/steps/language.ts'
+import type { LoopStep } from '../schedule/steps/steps.ts'
+import type { Tensor } from '../storage/tensor.ts'
+import { encoder, newValues } from '../storage/values.ts'
 
 export interface InstructionTest {
   readonly kernel: Kernel

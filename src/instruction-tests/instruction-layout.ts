@@ -3,11 +3,11 @@
  * injective in its loops, so the iterations are independent.
  */
 
-import { digitsOf, sumOf } from '../../analysis/instructions/operand-digits.ts'
-import { MAPPED_BYTES } from '../../analysis/instructions/operands.ts'
-import { add, div, type Expr, int, mul, variable } from '../../ir/expressions/expr.ts'
-import type { Instr, Memory, Operand } from '../../ir/instructions/instr.ts'
-import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
+import { digitsOf, sumOf } from '../analysis/instructions/operand-digits.ts'
+import { MAPPED_BYTES } from '../analysis/instructions/operands.ts'
+import { add, div, type Expr, int, mul, variable } from '../ir/expressions/expr.ts'
+import type { Instr, Memory, Operand } from '../ir/instructions/instr.ts'
+import { DTYPE_BYTES } from '../ir/values/dtype.ts'
 
 /** Names of the loops around those of the instruction, outermost first. */
 export interface Loops {

@@ -1,11 +1,11 @@
 /** Execution of the generated instruction tests on a device. */
-import { type Diagnostic, InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { targetOf } from '../../backends/targets/index.ts'
-import { add, int, mod, variable } from '../../ir/expressions/expr.ts'
-import { substitute } from '../../ir/expressions/expr-tree.ts'
-import { type Instr, type Memory, SLOT } from '../../ir/instructions/instr.ts'
-import type { Device } from '../../runtime/device.ts'
-import { decoder } from '../../storage/values.ts'
+import { type Diagnostic, InternalError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { targetOf } from '../backends/targets/index.ts'
+import { add, int, mod, variable } from '../ir/expressions/expr.ts'
+import { substitute } from '../ir/expressions/expr-tree.ts'
+import { type Instr, type Memory, SLOT } from '../ir/instructions/instr.ts'
+import type { Device } from '../runtime/device.ts'
+import { decoder } from '../storage/values.ts'
 import { type InstructionTest, instructionTests, packedOperand } from './instruction-test.ts'
 
 /** Result of testing a declaration on a device. */
