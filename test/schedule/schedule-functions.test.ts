@@ -37,6 +37,10 @@ schedule tile2(i: loop, f: loop, rows, cols) -> (io, fo, ii, fi) {
   reorder (io, fo, ii, fi)
 }
 schedule halves(i: loop, by) -> (outer, inner) { split i by by -> (outer, inner) }
+schedule entries(i: loop, j: loop, by) {
+  fuse (i, j) -> e
+  use inner(e, by)
+}
 schedule inner(i: loop, by) { split i by by -> (o, r); unroll r }
 schedule rowwise(n: nest, X: buffer, f: loop, place: memory) {
   split n.f by 4 -> (o, r)
@@ -98,6 +102,12 @@ describe('a schedule function', () => {
        each part of A as p { use inner(p.io, 2) }`,
       `A as rows where (i < 3) + rows
        each part of A as p { split p.io by 2 -> (o, r); unroll r }`,
+    )
+    same(
+      `A as rows where (i < 3) + rows
+       each part of A as p { use entries(p.io, p.jo, 2) }`,
+      `A as rows where (i < 3) + rows
+       each part of A as p { fuse (p.io, p.jo) -> e; split e by 2 -> (o, r); unroll r }`,
     )
   })
 

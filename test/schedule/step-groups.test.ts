@@ -205,6 +205,22 @@ describe('a step over several nests', () => {
     )
   })
 
+  test('binds the loops outside of groups once', () => {
+    expect(
+      outcomeOf(['bind first.i to block.x, (first, second).j to thread.x, second.i to block.x']).error,
+    ).toContain('schedule/')
+    const split = 'split (first, second).i by 4 -> (io, ii)'
+    expect(
+      outcomeOf([split, 'bind first.io to block.x, (first, second).ii to thread.x, second.io to block.x']),
+    ).toEqual(
+      outcomeOf([
+        split,
+        'bind first.io to block.x, first.ii to thread.x, second.io to block.x',
+        'bind second.ii to thread.x',
+      ]),
+    )
+  })
+
   test('has groups of one length', () => {
     expect(() => outcomeOf(['cache_write (A, B, C) at (first, second).i in register'])).toThrow(
       /3 names, but 2 names/,

@@ -23,9 +23,15 @@ function groupsIn(a: StepArgument | UseArgument): readonly Group[] {
 const groupsOf = (v: StepValue): readonly Group[] =>
   v.kind === 'group' ? [v] : v.kind === 'list' ? v.items.flatMap(groupsOf) : []
 
-/** Returns the arguments, whose groups have the same length. @throws SptError `parse/arity` */
+const isInList = (g: Group, a: StepArgument | UseArgument): boolean =>
+  typeof a !== 'string' && 'value' in a && 'field' in a && a.value !== g
+
+/**
+ * Returns the arguments, whose groups have the same length, except for groups in a list. @throws SptError
+ * `parse/arity`
+ */
 export function checkGroups<A extends StepArgument | UseArgument>(args: readonly A[]): readonly A[] {
-  const groups = args.flatMap(groupsIn)
+  const groups = args.flatMap((a) => groupsIn(a).filter((g) => !isInList(g, a)))
   const [first, ...others] = groups.map((g) => ({ what: 'name', length: g.items.length, span: g.span }))
   for (const other of others) checkSameLength(first!, other)
   return args
@@ -43,18 +49,21 @@ export const writtenOut = (steps: readonly Step[]): readonly Step[] =>
   })
 
 function singleSteps(step: WordStep): readonly WordStep[] {
-  const [first] = step.args.flatMap(groupsIn)
-  if (!first) return [step]
-  return first.items.map((item, k) => ({
+  const groups = step.args.flatMap(groupsIn)
+  if (groups.length === 0) return [step]
+  return Array.from({ length: Math.max(...groups.map((g) => g.items.length)) }, (_, k) => ({
     ...step,
     args: step.args.map((a) => (typeof a === 'string' ? a : { ...a, value: single(a.value, k) })),
-    span: placeIn(item) ?? step.span,
+    span: placeIn(groups.find((g) => g.items[k])!.items[k]!) ?? step.span,
   }))
 }
 
+/** Returns step k of a value. In a list with groups, step k has the k-th members, and the first step the other items. */
 function single(v: StepValue, k: number): StepValue {
   if (v.kind === 'group') return v.items[k]!
-  return v.kind === 'list' ? { ...v, items: v.items.map((x) => single(x, k)) } : v
+  if (v.kind !== 'list' || groupsOf(v).length === 0) return v
+  const items = v.items.map((x) => (x.kind === 'group' ? x.items[k] : k === 0 ? x : undefined))
+  return { ...v, items: items.filter((x) => x !== undefined) }
 }
 
 /** Returns the equivalent uses without groups. */

@@ -2,9 +2,11 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { valueIn } from '../../elaborate/schedules/uses.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { type CallNames, FunctionNames, type NewNames } from '../names/function-names.ts'
 import { valuesOf } from './schedule-values.ts'
 import { integer } from './step-arguments.ts'
+import { usedBy } from './step-counts.ts'
 import { type Env, instructionOf, memoryOf, type Passed, typeNamed } from './step-fields.ts'
 
 /** Returns the environment of a function's steps. Arguments are evaluated in the environment of the caller. */
@@ -39,3 +41,27 @@ export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewN
     calls: [step.span, ...env.calls],
   }
 }
+
+/** A step of a block or of a function that the block uses. */
+export interface CalledStep {
+  readonly step: Ast.Step
+  readonly schedule: Schedule
+  /** Returns the environment of the step from the environment of the block. */
+  readonly inside: (block: Env) => Env
+}
+
+/** Returns the steps with the steps of functions in place of their uses. */
+export const withoutCalls = (
+  steps: readonly Ast.Step[],
+  schedule: Schedule,
+  names: NewNames,
+): readonly CalledStep[] =>
+  steps.flatMap((step): readonly CalledStep[] => {
+    const used = step.kind === 'use' ? usedBy(step, schedule) : undefined
+    if (step.kind !== 'use' || used?.kernel !== null) return [{ step, schedule, inside: (block) => block }]
+    const called = memoize((block: Env) => callEnv(step, used, block, names))
+    return withoutCalls(used.steps, used, names).map((s) => ({
+      ...s,
+      inside: (block) => s.inside(called(block)),
+    }))
+  })

@@ -15,7 +15,7 @@ import { NestNames, nestsWriting } from '../names/nest-names.ts'
 import { PartNames, type Program, plainNames } from '../names/part-names.ts'
 import { partsOf } from '../names/parts.ts'
 import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
-import { callEnv } from './function-calls.ts'
+import { type CalledStep, callEnv, withoutCalls } from './function-calls.ts'
 import { mergeParts } from './merge-parts.ts'
 import { valuesOf } from './schedule-values.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
@@ -98,12 +98,16 @@ const isOnCoords = (word: string, onLoops: boolean): boolean =>
 
 /** Returns the steps of the block for each part: first the steps on coordinates, for all parts. */
 function eachPart(step: Ast.EachStep, env: Env, { onLoops, newNames }: Progress, now: Now): Step[] {
-  const first = step.steps.findIndex((s) => isOnLoops(s, env.schedule, onLoops))
-  const split = first < 0 ? step.steps.length : first
+  const flat = withoutCalls(step.steps, env.schedule, newNames)
+  const first = flat.findIndex((s) => isOnLoops(s.step, s.schedule, onLoops))
+  const split = first < 0 ? flat.length : first
   const progress: Progress = { onLoops, newNames }
-  const inParts = (steps: readonly Ast.Step[], at: Now, made: Iterable<string>) => {
+  const inParts = (steps: readonly CalledStep[], at: Now, made: Iterable<string>) => {
     const parts = partsOf(at.kernel, step.buffer)
-    const count = steps.reduce((n, s) => n + (s.kind === 'use' ? countOf(usedBy(s, env.schedule)) : 1), 0)
+    const count = steps.reduce(
+      (n, s) => n + (s.step.kind === 'use' ? countOf(usedBy(s.step, s.schedule)) : 1),
+      0,
+    )
     if (parts.length * count > MAX_STEPS)
       tooManySteps(
         `${countText(count)} steps for each of ${countText(parts.length)} parts of ${step.buffer.name} are ${countText(parts.length * count)}`,
@@ -113,13 +117,13 @@ function eachPart(step: Ast.EachStep, env: Env, { onLoops, newNames }: Progress,
     const names = parts.map((part) => new PartNames(step.as.name, part, at, env.names, made))
     const all = names.flatMap((n) => {
       const inside: Env = { ...env, names: n, constant: (e) => n.constant(e) }
-      return steps.flatMap((s) => convert(s, inside, progress))
+      return steps.flatMap((s) => convert(s.step, s.inside(inside), progress))
     })
     return { all, made: names[0]!.made }
   }
-  const { all, made } = inParts(step.steps.slice(0, split), now, [])
+  const { all, made } = inParts(flat.slice(0, split), now, [])
   const { text, span } = { text: printStep(step), span: step.span }
-  const rest = (at: Now): Step[] => inParts(step.steps.slice(split), at, made).all
+  const rest = (at: Now): Step[] => inParts(flat.slice(split), at, made).all
   // Parts that are stored in parts again have other names.
   return [...all, { stage: 'parts', text, span, steps: rest }]
 }
