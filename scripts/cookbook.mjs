@@ -151,7 +151,26 @@ function scheduleSection(kernel, { file }, row) {
     ? ['| schedule | in another file |', '|---|---|', ...lines]
     : all.map(({ name, params }) => `- \`${name}${params}\``)
   const lists = all.some(({ params }) => params !== '')
-  return `${lead}${lists ? ' The parentheses list the parameters with their default values.' : ''}\n\n${table.join('\n')}\n`
+  return `${lead}${lists ? ' The parentheses list the parameters with their default values.' : ''}\n\n${table.join('\n')}\n${libraryExample(kernel, file)}`
+}
+
+/** Names of the functions in `kernels/schedules/`. */
+const libraryFunctions = readdirSync('kernels/schedules').flatMap((file) =>
+  [...readFileSync(`kernels/schedules/${file}`, 'utf8').matchAll(/^schedule (\w+)\(/gm)].map((m) => m[1]),
+)
+
+/** The shortest schedule of the kernel that uses a function of the library. */
+function libraryExample(kernel, file) {
+  const { text } = sources.find((s) => s.file === file)
+  const schedules = [...text.matchAll(/^schedule (\w+)(?:<[^>]*>)?\.\w+[^\n]*\{\n(?:[^}\n].*\n)*\}/gm)]
+  const uses = schedules.flatMap(([declaration, of]) => {
+    const used = libraryFunctions.filter((f) => new RegExp(`^ +use ${f}\\(`, 'm').test(declaration))
+    return of === kernel.replace(/<.*/, '') && used.length > 0 ? [{ declaration, used }] : []
+  })
+  const [shortest] = uses.sort((a, b) => a.declaration.length - b.declaration.length)
+  if (!shortest) return ''
+  const names = shortest.used.map((f) => `\`${f}\``).join(', ')
+  return `\nSchedules use functions of the [library](../reference/steps/library.md), for example ${names}:\n\n\`\`\`text\n${shortest.declaration}\n\`\`\`\n`
 }
 
 function measuredSection(row) {
