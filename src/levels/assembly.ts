@@ -1,4 +1,5 @@
 /** Inputs and results of the assembly of one level. */
+import { LEVEL_ARRAYS, type LevelArray } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import type { Starts } from '../columns/engine-operands.ts'
@@ -29,7 +30,11 @@ export interface AssembledLevel<C> {
   readonly position: Expr
 }
 
-export const noArrays = { width: null, indptr: null, indices: null, mask: null, starts: null }
+/** The arrays and the width of a level without any. */
+export const noArrays = {
+  width: null,
+  ...(Object.fromEntries(LEVEL_ARRAYS.map((array) => [array, null])) as { readonly [A in LevelArray]: null }),
+}
 
 /** Checks that the number of positions fits memory and index types. */
 export function checkPositions<C extends Column>(

@@ -33,6 +33,7 @@ const TEXTS = [
   'bsr(3)',
   'sr_bcrs(2, 3)',
   'bitmap_blocks',
+  'banded',
   'dia',
   'band(30, 30)',
   'hyb(2, 2)',

@@ -128,7 +128,13 @@ export const isSparse = (a: Axis | null | undefined): boolean => propertiesOf(a)
 /** True if segments also contain absent coordinates between those of elements. */
 export function storesGaps(a: Axis | null | undefined): boolean {
   const stores = propertiesOf(a)?.stores
-  return stores === 'prefix' || stores === 'interval'
+  return stores !== undefined && GAPS[stores]
+}
+const GAPS: Readonly<Record<LevelProperties['stores'], boolean>> = {
+  all: false,
+  prefix: true,
+  interval: true,
+  elements: false,
 }
 /** True for segments that contain all coordinates up to a stored length. */
 export const isRagged = (a: Axis | null | undefined): boolean => propertiesOf(a)?.stores === 'prefix'
