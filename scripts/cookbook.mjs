@@ -18,7 +18,7 @@ export const kernels = new Map(
       ([declaration, name, param, types = 'f32', list]) =>
         types.split(' or ').map((type) => {
           const params = [...list.matchAll(/(\w+):/g)].map((m) => m[1])
-          const typed = param ? declaration.replaceAll(`: ${param}[`, `: ${type}[`) : declaration
+          const typed = declaration.replace(new RegExp(`:( +)${param}\\[`, 'g'), `:$1${type}[`)
           return [
             type === 'f32' ? name : `${name}<${type}>`,
             { file, declaration, params, ...shapesOf(typed) },

@@ -20,6 +20,15 @@ const ragged = (cast, narrow) =>
 const PAGE = ['dynamic-sparsity-kernels', 'Fast kernels for dynamic sparsity']
 const pool = (torch) => ({ torch, run: '--bind j=sparsetile/data/cora.mtx --size d=16', gpu: 'gpu' })
 
+/** Attention to extend, in a type. */
+const tiled = (suffix, dtype) => ({
+  operator: `Attention with a mask and a score function of your own${suffix}`,
+  formula: 'O = softmax(score(scale · Q Kᵀ)) V over the pairs of the mask',
+  torch: `O = flex_attention(Q, K, V, score_mod, create_block_mask(mask_mod, ...), scale)  # Q.dtype is ${dtype}`,
+  run: '--size blocks=2 --size key_blocks=2 --size b=2 --size heads=1 --size d=4 --size e=4 --size scale=0.5',
+  note: 'You extend this kernel: [attention with a mask of your own](../how-to/attention-masks.md).',
+})
+
 export const networks = {
   segment_sum: {
     group: 'Reductions over segments and neighbours',
@@ -205,4 +214,7 @@ console.log([...C.values!])`,
     page: PAGE,
     note: 'The softmax weights are rounded to f16 before they are multiplied by V.',
   },
+  tiled_attention: tiled('', 'torch.float32'),
+  'tiled_attention<f16>': tiled(', f16', 'torch.float16'),
+  'tiled_attention<bf16>': tiled(', bf16', 'torch.bfloat16'),
 }

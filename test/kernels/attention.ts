@@ -4,6 +4,7 @@ export function attend(
   { Q, K, V }: Readonly<Record<'Q' | 'K' | 'V', Float32Array>>,
   scale: number,
   counts: (h: number, i: number, j: number) => boolean,
+  bias: (h: number, i: number, j: number) => number = () => 0,
 ): Float32Array {
   const { tokens, heads, d, e } = of
   const O = new Float32Array(tokens * heads * e)
@@ -15,7 +16,7 @@ export function attend(
       const scores = columns.map((j) => {
         let sum = 0
         for (let x = 0; x < d; x++) sum += Q[at(i, d, x)]! * K[at(j, d, x)]!
-        return scale * sum
+        return scale * sum + bias(h, i, j)
       })
       const most = Math.max(...scores)
       const weights = scores.map((s) => Math.exp(s - most))
