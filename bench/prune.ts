@@ -8,11 +8,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { main } from '../src/cli/index.ts'
+import { pathToFileURL } from 'node:url'
 import { type SafetensorsPart, safetensorsChunks, writeFile } from '../src/io/index.ts'
 import { coords, load } from '../src/node.ts'
 import { layersFromValues, prune as pruned, tileWise } from '../src/prune.ts'
-import { child, count, isMain, median, option, table, writeJson } from './support.ts'
+import { child, count, isMain, median, option, packageFile, table, writeJson } from './support.ts'
 
 const PATTERNS = [
   'tw --granularity 128',
@@ -80,36 +80,26 @@ interface Pruned {
   readonly retainedNorm: number
 }
 
-/** The child. */
+/** The child: runs the built command in this process, and prints the figures when the command ends. */
 async function prune(path: string, pattern: string, out: string): Promise<void> {
   let printed = ''
-  const host = {
-    out: (text: string) => {
-      printed += text
-    },
-    err: (text: string) => void process.stderr.write(text),
-    stdin: async () => '',
-    color: { out: false, err: false },
-    env: {},
-  }
   const start = performance.now()
-  const argv = [
-    'prune',
-    path,
-    '--pattern',
-    ...pattern.split(' '),
-    '--sparsity',
-    SPARSITY,
-    '--out',
-    out,
-    '--json',
-  ]
-  const code = await main(argv, host)
-  const seconds = (performance.now() - start) / 1000
-  if (code !== 0) process.exit(code)
-  const { sparsity, retainedNorm } = JSON.parse(printed)
-  const report: Pruned = { seconds, peak: process.resourceUsage().maxRSS * 1024, sparsity, retainedNorm }
-  process.stdout.write(JSON.stringify(report))
+  const { write } = process.stdout
+  process.stdout.write = (text: string | Uint8Array, ...rest: unknown[]): boolean => {
+    printed += text
+    for (const done of rest) if (typeof done === 'function') done()
+    return true
+  }
+  process.once('exit', (code) => {
+    if (code !== 0) return
+    const seconds = (performance.now() - start) / 1000
+    const { sparsity, retainedNorm } = JSON.parse(printed)
+    const report: Pruned = { seconds, peak: process.resourceUsage().maxRSS * 1024, sparsity, retainedNorm }
+    write.call(process.stdout, JSON.stringify(report))
+  })
+  const options = ['--pattern', ...pattern.split(' '), '--sparsity', SPARSITY, '--out', out, '--json']
+  process.argv.splice(2, process.argv.length, 'prune', path, ...options)
+  await import(pathToFileURL(packageFile('dist/lib/spt.js')).href)
 }
 
 export interface PruneFigure extends Pruned {

@@ -156,14 +156,3 @@ test("plain tests use vitest's `test`: fast-check's `test` repeats each case", (
   )
   expect(found).toEqual([])
 })
-
-test('files read by packaged benchmarks are in the package', () => {
-  const shipped: string[] = JSON.parse(readFileSync('package.json', 'utf8')).files
-  const folders = shipped.map((s) => s.split('/*')[0]!)
-  const read = ['src', 'bench/gpu', 'bench/peers']
-    .flatMap(files)
-    .filter((f) => f.endsWith('.ts'))
-    .flatMap((f) => [...readFileSync(f, 'utf8').matchAll(/packageFile\(['`]([^'`$]+)/g)].map((m) => m[1]!))
-  expect(read.length).toBeGreaterThan(2)
-  expect(read.filter((f) => !folders.some((s) => `${f}/`.startsWith(`${s}/`)))).toEqual([])
-})

@@ -2,6 +2,9 @@
  * The state of a schedule, with its history (undo). A schedule is a value: the current kernel, the steps that led to
  * it, and the loops that steps replaced. States are immutable. A trace can be replayed on any kernel with the same
  * names, and converted to JSON.
+ *
+ * immer provides `freeze` only: a step comes from a caller as nested plain data, and is frozen deeply. Drafts and patches have no
+ * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
 import { freeze } from 'immer'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
