@@ -34,6 +34,8 @@ const { values } = parseArgs({
 })
 /** Seconds of tests, as they took without a mutant: the quickest that reach it, and where these pass others as well. */
 const BUDGETS = [8, 30]
+/** Time limit for emitting code; a mutant that takes longer is left to the tests. */
+const TEXT_SECONDS = 120
 /** Test files for each mutant, the nearest first; as many more for mutants that none of these reaches. */
 const FILES = 6
 /** Seconds for loading one more file. */
@@ -63,7 +65,7 @@ if (!values.score) {
   const again = values.again?.split(',').map(Number)
   const queue = mutants.filter((m) => (again ? again.includes(m.id) : !results[m.id]))
   await inParallel(queue, async (m) => {
-    const by = values.tests ? null : await changedText(m, `${cache}/build`, LATE.seconds)
+    const by = values.tests ? null : await changedText(m, `${cache}/build`, TEXT_SECONDS)
     if (by) keep(m, { verdict: 'killed', by })
   })
   const rest = mutants.filter((m) => (again ? again.includes(m.id) : !results[m.id]))
@@ -143,7 +145,7 @@ async function reachedBy(wanted) {
       ({ loaded, tests }) => loaded?.reached.includes(m.id) || tests.some((t) => t.reached?.includes(m.id)),
     )
   const tried = new Set(recorded().map((r) => r.file))
-  for (const turn of [0, 1]) {
+  for (const turn of [0, 1, 2]) {
     const open = turn === 0 ? wanted : wanted.filter((m) => !isReached(m))
     const near = open.flatMap((m) => nearestTo(m.file).slice(turn * FILES, (turn + 1) * FILES))
     const files = [...new Set(near)].map((f) => f.replace(/ts$/, 'js')).filter((f) => !tried.has(f))

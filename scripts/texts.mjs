@@ -70,7 +70,11 @@ function print(lines) {
 
 async function compare() {
   const files = positionals.map((f) => relative('.', f))
-  const isCompared = ({ key }) => files.length === 0 || files.includes(`kernels/${key.split(' ')[0]}`)
+  // Rows of files that no longer exist are always compared, so that `--record` drops them.
+  const isCompared = ({ key }) => {
+    const file = `kernels/${key.split(' ')[0]}`
+    return files.length === 0 || files.includes(file) || !existsSync(file)
+  }
   const chosen = (root) => kernelFiles(root).filter((f) => files.length === 0 || files.includes(f))
   const after = byKey(await emitAll(chosen(), { jobs, ...(values.sample ? { wanted: ['cuda'] } : {}) }))
   const stored = existsSync(TABLE) ? readTable() : { codes: new Map(), rows: new Map(), repeated: new Set() }

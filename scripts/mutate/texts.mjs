@@ -9,7 +9,7 @@ const COMPILER = new Set(['analysis', 'backends', 'elaborate', 'ir', 'levels', '
 /** Kernels for a mutant of any module: sparse and dense products, tensor cores, formats that are built at run time. */
 const SAMPLE = ['gcn.spt', 'sddmm-tensor-cores.spt', 'frontier.spt', 'segment-reduce.spt']
 /** Files that are compiled for a mutant of a pass. */
-const MOST_FILES = 3
+const MOST_FILES = 2
 
 const table = existsSync('test/support/emitted-texts.txt') ? readTable().rows : new Map()
 
@@ -28,7 +28,7 @@ function filesFor(mutant) {
   return (using.size > 0 ? cheapest : SAMPLE).map((f) => `kernels/${f}`)
 }
 
-/** Returns the first text that a mutant changes, or `null`. */
+/** Returns the first text that a mutant changes; `null` if there is none within the time limit. */
 export async function changedText(mutant, root, seconds) {
   const files = filesFor(mutant)
   if (files.length === 0) return null
@@ -38,6 +38,7 @@ export async function changedText(mutant, root, seconds) {
     const changed = rows.find((r) => FIELDS.some((f) => `${table.get(r.key)?.[f]}` !== `${r[f]}`))
     return changed ? `emitted text ${changed.key}` : null
   } catch (e) {
+    if (e.message.endsWith('null')) return null
     return `emitting texts: ${e.message.split('\n')[0]}`
   }
 }
