@@ -1,5 +1,6 @@
 /**
- * Lists for `fastest { … }` of choices, made forward greedily of what was measured: each time the schedule that brings what
+ * Lists for `fastest` of dispatch tables (`data/choices/`), made forward greedily of what was measured: each time the
+ * schedule that brings what
  * the cost model takes of the list nearest to the best of all. What is printed of each is judged on what it was not made of:
  * for each family, the list is made of the others, and chosen from by a model that has not seen the family.
  *
@@ -45,7 +46,7 @@ for (const [kind, own] of together(cases, kindOf)) {
   const all = listed(own)
   const families = all.filter((c) => c.case.group !== REAL)
   const list = greedy(families, MOST)
-  console.log(`${kind}: fastest {\n${list.map((l) => `    ${l}`).join('\n')}\n  }`)
+  console.log(`${kind}:\n"fastest": ${JSON.stringify(list, null, 2)}`)
   const others = new Map<string, readonly string[]>()
   for (const group of new Set(families.map((c) => c.case.group)))
     others.set(

@@ -10,7 +10,9 @@ import type { Io } from './output/io.ts'
 
 /** The distinct calls in a kernel's dispatches whose arguments are constants. `apply` throws SptError if a step is illegal. */
 export function constantCalls(kernel: Kernel): readonly { readonly apply: () => void }[] {
-  const calls = [...kernel.choices.values()].flatMap(({ branches }) => branches.flatMap((b) => b.calls))
+  const calls = [...kernel.declaredDispatches.values()].flatMap(({ branches }) =>
+    branches.flatMap((b) => b.calls),
+  )
   const constant = calls.flatMap(({ schedule, args, span }) =>
     args.some((a) => a !== null) && args.every((a) => a === null || freeVars(a).size === 0)
       ? [{ schedule, values: args.map((a) => (a ? constantValue(a, span) : undefined)), span }]
@@ -31,7 +33,7 @@ export function constantCalls(kernel: Kernel): readonly { readonly apply: () => 
 /** Shows a warning for each outdated dispatch table. Returns the number of warnings. */
 export async function warnStale(program: SptProgram, io: Io): Promise<number> {
   const named = program.kernels.map((name) => program.kernel(name))
-  const stored = named.filter((k) => [...k.choices.values()].some((c) => c.table))
+  const stored = named.filter((k) => [...k.declaredDispatches.values()].some((c) => c.table))
   if (stored.length === 0) return 0
   const { staleChoices } = await import('../search/choice/stale.ts')
   const warnings = stored.flatMap(staleChoices)

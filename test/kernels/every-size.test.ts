@@ -8,6 +8,7 @@ import { decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions
 import { elaborate } from '../../src/elaborate/index.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { loadProgram } from '../../src/schedule/steps/language.ts'
+import { staleChoices } from '../../src/search/choice/stale.ts'
 import { isTurnOf, LONG, SEED, sample } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 
@@ -45,6 +46,8 @@ interface Open {
   readonly choice: Parameters<typeof dispatchCall>[0]
 }
 
+const stale: unknown[] = []
+
 /** The kernels of `file` that products on tensor cores are for, with their choices. */
 async function kernelsOf(file: string): Promise<readonly Open[]> {
   const path = `kernels/${file}`
@@ -53,6 +56,7 @@ async function kernelsOf(file: string): Promise<readonly Open[]> {
   if (own.length === 0) return []
   const { choices } = elaborate(await loadProgram(path, async (p) => readFileSync(p, 'utf8')))
   const program = await load(path)
+  stale.push(...program.kernels.flatMap((name) => staleChoices(program.kernel(name))))
   return program.kernels
     .filter((name) => own.includes(name.replace(/<.*/, '')) && choices.get(name)?.has('auto'))
     .map((name) => ({ kernel: program.kernel(name), choice: choices.get(name)!.get('auto')! }))
@@ -213,3 +217,7 @@ test.skipIf(noNvcc !== null)(
   },
   300_000,
 )
+
+test('no dispatch table is out of date: if a kernel changed, search again, or write the hash of the warning into the table', () => {
+  expect(stale).toEqual([])
+})

@@ -1,4 +1,5 @@
 /** Dispatch tables that searches write: new rules come first, for their kind of device, and rules for other devices stay. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { load, SptError } from '../../src/node.ts'
@@ -78,4 +79,14 @@ describe('a table that a search writes', () => {
     expect(warning!.hint).toContain('--generalise product.json')
     expect(staleChoices(await program(first, `// a remark\n${PROGRAM}`))).toEqual([])
   })
+})
+
+test('each table of the package belongs to a kernel', () => {
+  const texts = readdirSync('kernels').flatMap((f) =>
+    f.endsWith('.spt') ? [readFileSync(`kernels/${f}`, 'utf8')] : [],
+  )
+  const named = texts.flatMap((t) =>
+    [...t.matchAll(/choose from "\.\.\/data\/choices\/(.*)"/g)].map((m) => m[1]!),
+  )
+  expect([...new Set(named)].sort()).toEqual(readdirSync('data/choices').sort())
 })

@@ -112,7 +112,7 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /** @internal Its dispatches with their branches. */
-  get choices(): ReadonlyMap<string, Choice> {
+  get declaredDispatches(): ReadonlyMap<string, Choice> {
     return this.surroundings.choices
   }
 

@@ -6,7 +6,7 @@ import { kernelHash } from '../records/identity.ts'
 /** A warning for each dispatch of a kernel whose table was found before the kernel changed. */
 export function staleChoices(kernel: Kernel): readonly Diagnostic[] {
   const now = kernelHash(kernel)
-  return [...kernel.choices.values()].flatMap(({ name, table }): Diagnostic[] => {
+  return [...kernel.declaredDispatches.values()].flatMap(({ name, table }): Diagnostic[] => {
     // The identity of a kernel with type parameters is unknown: the table serves all types.
     if (!table?.kernelHash || table.kernelHash.name === now || table.kernel.name !== kernel.name) return []
     return [
