@@ -34,12 +34,15 @@ export const withArrays = <C, D>(
   >),
 })
 
+/** The first position of the segment under parent position p. */
+export const firstPosition = ({ indptr, width, extent }: Level, p: number): number =>
+  indptr ? indptr[p]! : p * (width ?? extent)
+
 /** Bounds of the segment under parent position p. */
-export function segment(level: Level, p: number): readonly [number, number] {
-  if (level.indptr) return [level.indptr[p]!, level.indptr[p + 1]!]
-  const width = level.width ?? level.extent
-  return [p * width, (p + 1) * width]
-}
+export const segment = (level: Level, p: number): readonly [number, number] => [
+  firstPosition(level, p),
+  firstPosition(level, p + 1),
+]
 
 /** The stored coordinate at each position; `null` if the level stores none. */
 export const coordinatesOf = ({ indices, bits, positions }: Level): Int32Array | null =>

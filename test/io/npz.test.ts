@@ -68,12 +68,19 @@ describe('write ∘ read = id', () => {
     const deep = npzArrays({
       ...stored,
       shape: [2, 3, 4],
-      arrays: { ...stored.arrays, k: { indptr: Int32Array.of(0, 1, 1, 1) } },
+      arrays: {
+        ...stored.arrays,
+        k: { indptr: Int32Array.of(0, 1, 1, 1), starts: Int32Array.of(2, 0, 0) },
+        l: { indptr: Int32Array.of(0, 2), mask: Int32Array.of(5) },
+      },
     })
     expect((await openNpz(await archive(deep))).names).toEqual([
       'j_indptr',
       'j_indices',
       'k_indptr',
+      'k_starts',
+      'l_indptr',
+      'l_mask',
       'data',
       'shape',
     ])

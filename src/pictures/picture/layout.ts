@@ -2,7 +2,7 @@
  * Two-dimensional layout of the slots of a part: each level places the segments of its positions side by side or one below the
  * other. Rows of equal width form a rectangle, slices form rows of unequal boxes, blocks form small boxes.
  */
-import type { Level } from '../../columns/stored-level.ts'
+import { firstPosition, type Level } from '../../columns/stored-level.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { formatOf } from '../../levels/index.ts'
 import type { StoredPart } from '../../storage/entries/stored-parts.ts'
@@ -94,13 +94,10 @@ function viewsOf(storage: Storage, vertical: (axis: string) => boolean): View[] 
 const positionsOf = (v: View): number => v.level.positions
 const valueAt = (x: Int32Array | number, p: number): number => (typeof x === 'number' ? x : x[p]!)
 
-const start = ({ indptr, width, extent }: Level, p: number): number =>
-  indptr ? indptr[p]! : p * (width ?? extent)
-
 /** Size of the segment of a position, whose own positions have these sizes. */
 function segmentSize({ level, vertical }: View, { width, height }: Sizes, p: number) {
-  const lo = start(level, p)
-  const hi = start(level, p + 1)
+  const lo = firstPosition(level, p)
+  const hi = firstPosition(level, p + 1)
   const along = vertical ? height : width
   const across = vertical ? width : height
   let sum = 0
@@ -141,9 +138,9 @@ function walk(
   const visitLevel = (d: number, parent: number, base: number, x: number, y: number): void => {
     const { level, vertical, treeSize } = views[d]!
     const { width, height } = sizes[d]!
-    const hi = start(level, parent + 1)
+    const hi = firstPosition(level, parent + 1)
     const isTreeEnd = d === last || views[d + 1]!.root
-    for (let q = start(level, parent); q < hi && x < region.width && y < region.height; q++) {
+    for (let q = firstPosition(level, parent); q < hi && x < region.width && y < region.height; q++) {
       if (d === last) visit(base * treeSize + q, x, y, q)
       else if (isTreeEnd) visitLevel(d + 1, 0, base * treeSize + q, x, y)
       else visitLevel(d + 1, q, base, x, y)

@@ -8,7 +8,7 @@ import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-eng
 import type { Coroutine } from '../../columns/coroutines.ts'
 import { coordinateAt, coordinateColumn } from '../../columns/stored-coordinates.ts'
 import type { Level } from '../../columns/stored-level.ts'
-import { hasWidth, isDense, isPadded } from '../../ir/coordinates/axis.ts'
+import { hasWidth, isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import {
   add,
   all,
@@ -29,7 +29,6 @@ import {
 } from '../../ir/expressions/expr.ts'
 import { pointOf } from '../coordinate-checks.ts'
 import { computeAncestorCoordinates } from '../entries/ancestor-coordinates.ts'
-import { isRepeating } from './nonunique-positions.ts'
 
 /** `full`: no coordinate is absent. `compact`: there is no padding. */
 export type LevelProperty = 'full' | 'compact'
@@ -78,7 +77,7 @@ const holdsTrivially = ({ axis, extent, width }: Level<unknown>, claim: LevelPro
   claim === 'full' ? isDense(axis) || extent === 0 : !hasWidth(axis) || width === 0
 
 /** True if the number of stored coordinates, or a single position, determines whether a segment is full. */
-const isDecidedByLength = ({ axis }: Level<unknown>): boolean => !isRepeating(axis) && !isPadded(axis)
+const isDecidedByLength = ({ axis }: Level<unknown>): boolean => !isNonunique(axis) && !isPadded(axis)
 
 /** True if the last position of a segment is padding. */
 function hasPadding<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): Expr {
@@ -124,7 +123,7 @@ function lacksCoordinate<C extends Column>(
   }
   frame.tables.set('@stored', stored)
   // Coordinates ascend: if each is stored once, c is at index c as long as no smaller one is missing.
-  const index = isRepeating(axis) ? search('lower', '@stored', lo, hi, c) : add(lo, c)
+  const index = isNonunique(axis) ? search('lower', '@stored', lo, hi, c) : add(lo, c)
   return select(lt(index, hi), binary('ne', load('@stored', [index], 'i32'), c), eq(int(0), int(0)))
 }
 

@@ -2,11 +2,9 @@
 
 import { type Column, ENTRY, type Frame } from '../../columns/column-engine.ts'
 import type { Starts } from '../../columns/engine-operands.ts'
-import { hasIndices, hasWidth, type StoredAxis } from '../../ir/coordinates/axis.ts'
+import { hasWidth, isNonunique } from '../../ir/coordinates/axis.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { Dimension } from '../../levels/assembly.ts'
-
-export const isRepeating = (axis: StoredAxis): boolean => hasIndices(axis) && !axis.unique
 
 /** Each entry is the first of a run. */
 const EACH: Starts = { keys: [variable(ENTRY)], cut: null }
@@ -30,17 +28,17 @@ export function nonuniqueStarts<C extends Column>(
   ]
   const tuple = keysThrough(dimensions.length)
   // If another axis also starts positions within a run, widths are counted from those starts.
-  const isOnlyRepeating = dimensions.filter((d) => isRepeating(d.axis)).length === 1
+  const isOnlyRepeating = dimensions.filter((d) => isNonunique(d.axis)).length === 1
   // A child starts new positions within a run of its parent, so the deepest axis is processed first.
   for (let d = dimensions.length - 1; d >= 0; d--) {
-    if (!isRepeating(dimensions[d]!.axis)) continue
+    if (!isNonunique(dimensions[d]!.axis)) continue
     const child = dimensions[d + 1]
     if (!hasWidth(child?.axis)) {
       out[d] = separateDuplicates ? EACH : { keys: tuple, cut: null }
       continue
     }
     const keys = keysThrough(d + 1)
-    const repeatedTuple = separateDuplicates && !isRepeating(child.axis) ? tuple : null
+    const repeatedTuple = separateDuplicates && !isNonunique(child.axis) ? tuple : null
     if (child.width === null && !repeatedTuple) {
       out[d] = { keys, cut: null }
       continue

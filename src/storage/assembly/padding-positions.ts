@@ -1,6 +1,6 @@
 /** Padding positions of a tree: those without a coordinate, and their descendants. */
 
-import { coordinatesOf, type Level } from '../../columns/stored-level.ts'
+import { coordinatesOf, type Level, segment } from '../../columns/stored-level.ts'
 import { hasWidth, isPadded } from '../../ir/coordinates/axis.ts'
 import type { Storage } from '../storage.ts'
 
@@ -19,7 +19,7 @@ export const chainOf = (storage: Storage, tree: readonly string[]): readonly Lev
 
 /** The padding positions of one level, given those of its parent; `null` if there are none. */
 export function markPadding(level: Level, parentPadding: Uint8Array | null): Uint8Array | null {
-  const { positions, indptr, extent, width } = level
+  const { positions, extent } = level
   if (!parentPadding && !hasWidth(level.axis)) return null
   const out = new Uint8Array(positions)
   let hasPadding = false
@@ -36,9 +36,7 @@ export function markPadding(level: Level, parentPadding: Uint8Array | null): Uin
   if (parentPadding)
     for (let p = 0; p < parentPadding.length; p++) {
       if (parentPadding[p] === 0) continue
-      const [lo, hi] = indptr
-        ? [indptr[p]!, indptr[p + 1]!]
-        : [p * (width ?? extent), (p + 1) * (width ?? extent)]
+      const [lo, hi] = segment(level, p)
       if (hi === lo) continue
       out.fill(1, lo, hi)
       hasPadding = true

@@ -14,6 +14,7 @@ import {
   hasIndices,
   hasWidth,
   isDense,
+  isNonunique,
   isSparse,
   paddingOf,
   type StoredAxis,
@@ -25,7 +26,7 @@ import type { AssembledLevel, Dimension, ParentPosition } from '../../levels/ass
 import { formatOf } from '../../levels/index.ts'
 import { missingValue } from '../missing-size.ts'
 import { treesOf } from '../storage.ts'
-import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
+import { nonuniqueStarts } from './nonunique-positions.ts'
 import { packChain } from './packed-indices.ts'
 
 export interface AssembledTrees<C> {
@@ -157,7 +158,7 @@ function* buildTree<C extends Column>(
   { separateDuplicates = false, existing, prefixes, ranks: knownRanks = new Map() }: BuildOptions<C>,
 ): Coroutine<{ readonly levels: readonly Level<C>[]; readonly position: Expr; readonly positions: number }> {
   const { engine } = frame
-  const repeating = tree.some(({ axis }) => isRepeating(axis))
+  const repeating = tree.some(({ axis }) => isNonunique(axis))
   const ranks: ReadonlyMap<string, Expr> = repeating ? new Map() : knownRanks
   const isOrdered = ({ axis }: Dimension): boolean => {
     const { order } = formatOf(axis)

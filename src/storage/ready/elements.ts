@@ -3,7 +3,7 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import type { Level } from '../../columns/stored-level.ts'
+import { firstPosition, type Level } from '../../columns/stored-level.ts'
 import { isInjective } from '../../formats/proof/prove.ts'
 import {
   hasWidth,
@@ -99,13 +99,11 @@ function markLastSlots(chain: readonly Level[], occupied: Uint8Array): void {
   const depth = chain.findLastIndex((l) => isSparse(l.axis))
   const dense = chain.slice(depth + 1)
   for (let p = 0; p < chain[depth]!.positions; p++) {
-    const start = dense.reduce((q, l) => firstChild(l, q), p)
-    const end = dense.reduce((q, l) => firstChild(l, q), p + 1)
+    const start = dense.reduce((q, l) => firstPosition(l, q), p)
+    const end = dense.reduce((q, l) => firstPosition(l, q), p + 1)
     if (end > start && !occupied.subarray(start, end).includes(1)) occupied[end - 1] = 1
   }
 }
-
-const firstChild = (level: Level, p: number): number => level.indptr?.[p] ?? p * (level.width ?? level.extent)
 
 /**
  * Disjointness of ready-made arrays: each coordinate is stored at most once, across the parts of a tensor and within
