@@ -94,9 +94,41 @@ test('a stored dispatch selects what the same rules in the text select', async (
         compared++
       },
     ),
-    { numRuns: 40 },
+    { numRuns: 25 },
   )
-  expect(compared).toBe(40)
+  expect(compared).toBe(25)
+})
+
+test('a damaged table is an error with a place, or still a table', async () => {
+  const whole = stored([
+    { when: 'cuda and d % 4 == 2', calls: ['tiles(1, each = 2)', 'plain'], origin: 'h' },
+    { calls: 'plain' },
+  ])
+  const choice = 'schedule mul.auto choose from "mul.json"'
+  let rejected = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat({ max: whole.length - 1 }),
+      fc.nat({ max: 6 }),
+      fc.constantFrom('', '"', '{', '}', ',', '0', '\\', '\n', '\u0000', 'd', '(', '\ud800'),
+      async (at, length, by) => {
+        const table = whole.slice(0, at) + by + whole.slice(at + length)
+        const error: unknown = await program(choice, table).then(
+          () => undefined,
+          (e) => e,
+        )
+        if (error === undefined) return
+        expect(error).toBeInstanceOf(SptError)
+        for (const d of (error as SptError).diagnostics) {
+          expect(d.span).toBeDefined()
+          expect(d.code).not.toMatch(/^compiler/)
+        }
+        rejected++
+      },
+    ),
+    { numRuns: 30 },
+  )
+  expect(rejected).toBeGreaterThan(12)
 })
 
 describe('a wrong dispatch table', () => {
