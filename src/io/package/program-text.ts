@@ -25,9 +25,11 @@ export function readProgramText(path: string): Promise<string> {
   return readTextAt(path, locate(path))
 }
 
-/** The source of a program shipped with the package; `null` for other paths. */
+/** The source of a program or a dispatch table shipped with the package; `null` for other paths. */
 export const shippedText = (path: string): string | null =>
-  isWithin(`${PACKAGE}kernels`, path) ? packageText(resolvePath('', path).slice(PACKAGE.length)) : null
+  ['kernels', 'data/choices'].some((folder) => isWithin(`${PACKAGE}${folder}`, path))
+    ? packageText(resolvePath('', path).slice(PACKAGE.length))
+    : null
 
 async function readTextAt(path: string, location: string): Promise<string> {
   const text = await withFileErrors(path, 'read', async () => {
