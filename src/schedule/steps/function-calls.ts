@@ -8,6 +8,7 @@ import { valuesOf } from './schedule-values.ts'
 import { integer } from './step-arguments.ts'
 import { usedBy } from './step-counts.ts'
 import { type Env, instructionOf, memoryOf, type Passed, typeNamed } from './step-fields.ts'
+import { parametersOf } from './step-parameters.ts'
 
 /** Returns the environment of a function's steps. Arguments are evaluated in the environment of the caller. */
 export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewNames): Env {
@@ -39,6 +40,7 @@ export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewN
     constant: (e) => env.names.constant(e),
     path,
     calls: [step.span, ...env.calls],
+    callParameters: () => [...parametersOf(step, env), ...env.callParameters()],
   }
 }
 

@@ -61,7 +61,16 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
   checkCount(schedule)
   const { constant } = plainNames
   const values = valuesOf(schedule, args)
-  const env: Env = { schedule, values, passed: new Map(), names: plainNames, constant, path: '', calls: [] }
+  const env: Env = {
+    schedule,
+    values,
+    passed: new Map(),
+    names: plainNames,
+    constant,
+    path: '',
+    calls: [],
+    callParameters: () => [],
+  }
   return schedule.steps.flatMap((s) => convert(s, env, progress))
 }
 
@@ -154,7 +163,8 @@ function eachNest(step: Ast.EachStep, env: Env, { newNames }: Progress, { loops 
 function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
   // Steps that consist of other steps have the parameters of those steps.
   if (step.kind !== 'as' && step.kind !== 'step') return converted(step, env, progress)
-  const where: Where = { parameters: () => parametersOf(step, env), calls: env.calls }
+  const parameters = () => [...new Set([...parametersOf(step, env), ...env.callParameters()])]
+  const where: Where = { parameters, calls: env.calls }
   const made = withParameters(where, () => converted(step, env, progress))
   return env.values.size === 0 && env.calls.length === 0 ? made : made.map((s) => ({ ...s, where }))
 }

@@ -16,6 +16,8 @@ export interface Env extends Known {
   readonly path: string
   /** The places of the calls, the innermost first. */
   readonly calls: readonly Span[]
+  /** Returns the parameters that the calls mention, such as `t = 2`, the innermost first. */
+  readonly callParameters: () => readonly string[]
 }
 
 export type Passed =
