@@ -107,6 +107,12 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
     'bind/list: the list rows is bound to a dense tensor of type f64',
   ],
   [
+    'a sparse list',
+    'vbr',
+    { A, rows: coords([2], [[0, 1]], ints(0, 3)), cols: [0, 4] },
+    'bind/list: the list rows is bound to a coords tensor of type i32',
+  ],
+  [
     'a list of two dimensions',
     'vbr',
     { A, rows: dense([1, 2], ints(0, 3)), cols: [0, 4] },
