@@ -5,7 +5,7 @@ const DECLARATIONS = words(
   `import from kernel format schedule space monoid memory instr choose extends when otherwise fastest`,
 )
 const MEMBERS = words(`
-  axis list buffer iterate let if else where map inverse sort mask part partition bucket by into as over padded packed with
+  axis list buffer define iterate let if else where map inverse sort mask part partition bucket by into as over padded packed with
   full unordered nonunique compact fill accumulate identity combine element address precision require examples
   each of merge parts nest use live in out inout local place capacity for either only to or and not`)
 const STEPS = words(`

@@ -245,6 +245,30 @@ test('writes no schedule if the default is fastest', async () => {
   expect([again.dispatch, again.schedules]).toEqual(['auto', own.schedules])
 })
 
+test('a schedule of an instance is read back with the kernel that the file imports', async () => {
+  const path = folder.file(
+    'typed.spt',
+    `kernel scale<T: f32 or f16>(m: size) {
+       axis i = dense_fixed(m)
+       buffer x: T[i] in
+       buffer y: T[i] out
+       iterate body [i] as S { y[i] = x[i] }
+     }`,
+  )
+  const typed = await parseFile(path, new Call('tune', [path], new Map(), { env: {} } as never))
+  const renamed = folder.file('renamed.spt', 'import { scale as copy } from "./typed.spt"')
+  const copy = await parseFile(renamed, new Call('tune', [renamed], new Map(), { env: {} } as never))
+  for (const [name, parsed] of [
+    ['scale<f16>', typed],
+    ['scale', typed],
+    ['copy<f16>', copy],
+  ] as const) {
+    const schedule = `schedule ${name}.found {\n  unroll i by 4\n}\n`
+    const written = folder.file('found.spt', outFile(parsed, name, schedule, folder.at('found.spt')))
+    expect((await load(written)).kernel(name).schedules).toEqual(['found'])
+  }
+})
+
 test('files are unchanged without a result', async () => {
   const [out, html] = [folder.file('good.spt', '// good'), folder.file('good.html', 'good')]
   // As Ctrl-C before the first trial.

@@ -41,9 +41,12 @@ export function outFile(program: Program, kernel: string, schedules: string, pat
     (declarations: ReadonlyMap<string, ImportableDecl>) =>
       [...declarations].filter(([name]) => words.has(name)),
   )
-  const [local, declaration] = [...program.kernels].find(([name, k]) => [name, k.name.name].includes(kernel))!
+  const declared = kernel.replace(/<.*/, '')
+  const [local, declaration] = [...program.kernels].find(([name, k]) =>
+    [name, k.name.name].includes(declared),
+  )!
   const files = new Map<string, string[]>()
-  for (const [name, decl] of [[declaration.name.name, declaration] as const, ...referenced]) {
+  for (const [name, decl] of [[declared, declaration] as const, ...referenced]) {
     const file = decl.span.source
     const text = decl.name.name === name ? name : `${decl.name.name} as ${name}`
     files.set(file, [...(files.get(file) ?? []), text])

@@ -6,6 +6,7 @@ import { quotedPath } from '../../ast/imports/quoted-path.ts'
 import { inPackage } from '../../ast/imports/resolve-path.ts'
 import { isTablePath } from '../../ast/parse/parse-table.ts'
 import { locate } from '../../io/package/package.ts'
+import { kernelWord } from '../../ir/coordinates/derived-names.ts'
 import type { TuneAllResult } from '../../search/tune/cases/tune-all-result.ts'
 import type { Call } from '../arguments/command.ts'
 import { checkWritable } from '../arguments/paths.ts'
@@ -83,5 +84,10 @@ function commandText(call: Call, kernel: string): string {
       call.many(name).map((value) => `--${name} ${/^[\w.=/:-]+$/.test(value) ? value : `'${value}'`}`),
   )
   const file = call.args[0]!
-  return ['spt tune', inPackage(file) ? file : basename(file), `--kernel ${kernel}`, ...options].join(' ')
+  return [
+    'spt tune',
+    inPackage(file) ? file : basename(file),
+    `--kernel ${kernelWord(kernel)}`,
+    ...options,
+  ].join(' ')
 }

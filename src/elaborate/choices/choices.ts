@@ -4,6 +4,7 @@ import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { resolvePath } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
+import { kernelIdentifier, kernelWord } from '../../ir/coordinates/derived-names.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, settled, truth } from '../expressions/expressions.ts'
@@ -96,7 +97,7 @@ function tableOf(c: Ast.Dispatch, r: Resolve): Ast.DispatchTable | null {
       message: `\`${value}\` is a program`,
       span,
       expected: 'a dispatch table: "choices.json"',
-      hint: `write the file with: spt tune FILE --kernel ${kernel} … --generalise ${kernel}.json`,
+      hint: `write the file with: spt tune FILE --kernel ${kernelWord(kernel)} … --generalise ${kernelIdentifier(kernel)}.json`,
     })
   // A table may serve all types of a kernel.
   if ([kernel, r.kernel!.name, kernel.replace(/<.*/, '')].includes(table.kernel.name)) return table

@@ -49,3 +49,6 @@ const isNumbered = (name: string, test: (name: string) => boolean): boolean =>
 
 /** Returns the name of a kernel in generated code and printed stages: `scale_f16` for `scale<f16>`. */
 export const kernelIdentifier = (name: string): string => name.replace('>', '').replace(/\W+/g, '_')
+
+/** Returns the name of a kernel as a word of a shell: `'scale<f16>'`. */
+export const kernelWord = (name: string): string => (/^\w+$/.test(name) ? name : `'${name}'`)

@@ -1,6 +1,7 @@
 /** Dispatch tables that was found for another version of their kernel. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
+import { kernelWord } from '../../ir/coordinates/derived-names.ts'
 import { kernelHash } from '../records/identity.ts'
 
 /** A warning for each dispatch of a kernel whose table was found before the kernel changed. */
@@ -15,7 +16,7 @@ export function staleChoices(kernel: Kernel): readonly Diagnostic[] {
         severity: 'warning',
         message: `the dispatch table of ${kernel.name}.${name} was found for another version of the kernel`,
         span: table.kernelHash.span,
-        hint: `search again: spt tune FILE --kernel ${kernel.name} --bind … --generalise ${table.path}; if the kernel computes the same as before: "kernelHash": "${now}"`,
+        hint: `search again: spt tune FILE --kernel ${kernelWord(kernel.name)} --bind … --generalise ${table.path}; if the kernel computes the same as before: "kernelHash": "${now}"`,
       },
     ]
   })
