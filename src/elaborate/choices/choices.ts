@@ -214,7 +214,7 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
       message: `${name} is a space, whose steps are not decided`,
       span,
       expected: 'a schedule with steps, or a dispatch',
-      hint: `list the branches of ${name} here`,
+      hint: `search the space, and read what is found with \`choose from\`: spt tune FILE --space ${name} … --generalise ${c.kernel.name}.json`,
     })
   return r.report.error({
     code: 'check/unknown-schedule',
