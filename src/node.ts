@@ -19,9 +19,8 @@ import {
   type TextOrUrl,
   textOf,
 } from './api/programs/program.ts'
-import { readPackaged } from './ast/imports/packaged.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
-import { inPackage } from './ast/imports/resolve-path.ts'
+import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'
 import { devices as hosted } from './index.ts'
 import {
   type ReadOptions,

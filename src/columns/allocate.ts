@@ -2,8 +2,9 @@
  * Allocation of columns (typed integer arrays with one element per entry), and the errors for too many elements or too
  * little memory.
  */
-import { countText } from '../ast/diagnostics/count-text.ts'
+
 import { fail, type SptError } from '../ast/diagnostics/diagnostic.ts'
+import { countText } from '../ast/diagnostics/value-kinds.ts'
 
 /** Positions and elements are counted in i32. */
 export const MAX_POSITIONS = 2 ** 31 - 1

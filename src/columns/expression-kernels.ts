@@ -2,7 +2,7 @@
 
 import type { Expr } from '../ir/expressions/expr.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
-import type { BinaryOp } from '../ir/values/ops.ts'
+import type { BinaryOp } from '../ir/values/math.ts'
 
 /** Float64 values of some entries, including integers. */
 export type Chunk = Float64Array

@@ -5,7 +5,7 @@
  */
 
 import { allocate } from './allocate.ts'
-import { bitCount } from './bits.ts'
+import { bitCount } from './scratch-buffers.ts'
 
 /** Runs of at most this length use insertion sort. */
 const MAX_INSERTION = 16

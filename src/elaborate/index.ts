@@ -27,8 +27,13 @@ import type { Schedule } from './schedules/schedule-types.ts'
 import type { Space } from './spaces/space-types.ts'
 import { elaborateSpace } from './spaces/spaces.ts'
 
-export { type Coverage, coverageText, withNumbers } from './choices/choice-coverage.ts'
-export { FEATURE_WORDS, featureText } from './choices/choice-features.ts'
+export {
+  type Coverage,
+  coverageText,
+  FEATURE_WORDS,
+  featureText,
+  withNumbers,
+} from './choices/choice-coverage.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choices/choice-names.ts'
 export type { Branch, Choice, Condition, ScheduleCall } from './choices/choice-types.ts'
 export { type FormatExpression, parseFormatExpression } from './formats/format-expressions.ts'
@@ -37,8 +42,15 @@ export { EXPERIMENTAL } from './instructions/target-requirements.ts'
 export { instanceName } from './kernels/kernel-instances.ts'
 export type { ScheduleParam } from './schedules/schedule-params.ts'
 export type { AppliedFormat, Schedule } from './schedules/schedule-types.ts'
-export { isEmpty as isEmptySpace } from './spaces/space-emptiness.ts'
-export { decidedIn, openIn, refuseOthers, restIn, scheduleIn, soleUse } from './spaces/space-points.ts'
+export {
+  decidedIn,
+  isEmpty as isEmptySpace,
+  openIn,
+  refuseOthers,
+  restIn,
+  scheduleIn,
+  soleUse,
+} from './spaces/space-points.ts'
 export { isNested, type Space, type SpaceStep } from './spaces/space-types.ts'
 export type { Known, SpacePoint, SpaceUse } from './spaces/space-values.ts'
 

@@ -18,7 +18,7 @@ import { mentions, rewriteExpr } from '../ir/expressions/expr-tree.ts'
 import type { Instr, Memory, Operand } from '../ir/instructions/instr.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
-import type { LoopStep } from '../schedule/steps/steps.ts'
+import type { LoopStep } from '../schedule/steps/step-data.ts'
 import { type InstructionTest, LARGEST, testOf } from './instruction-data.ts'
 import {
   halfOf,

@@ -3,7 +3,7 @@
  * rank: the number of set bits below it, plus the bits of earlier parents.
  */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
-import { bitCount, bitsBelow } from '../columns/bits.ts'
+import { bitCount, bitsBelow } from '../columns/scratch-buffers.ts'
 import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
 import {
   add,

@@ -3,7 +3,7 @@
  * if the loop nest has both, otherwise its outermost loop over blocks of threads. Iterations that would combine use
  * partial results, so results are reproducible. Correct for any kernel, fast for few.
  */
-import { rolesIn } from '../analysis/loops/loop-roles.ts'
+import { rolesIn } from '../analysis/loops/segmented-loops.ts'
 import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { freeVars, someExpr } from '../ir/expressions/expr-tree.ts'
 import { loopsOf } from '../ir/statements/definitions.ts'
@@ -11,7 +11,7 @@ import type { For, Kernel2 } from '../ir/statements/loops.ts'
 import { reductionsOf } from '../ir/statements/reductions.ts'
 import { isInt } from '../ir/values/dtype.ts'
 import { apply, type ScheduleState } from './state/state.ts'
-import type { LoopStep } from './steps/steps.ts'
+import type { LoopStep } from './steps/step-data.ts'
 
 /** Threads of a block for one loop; columns and rows of a block for two loops. */
 const THREADS = 64

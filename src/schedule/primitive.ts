@@ -5,7 +5,7 @@
 import type { StepSyntax } from '../ast/nodes/step-syntax.ts'
 import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/statements/loops.ts'
 import type { Body } from '../ir/statements/tree.ts'
-import type { LoopRef } from './names/loop-ref.ts'
+import type { LoopRef } from './names/kernel-names.ts'
 import type { Consumed, Context } from './state/context.ts'
 import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './steps/arguments.ts'
 

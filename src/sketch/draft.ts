@@ -7,7 +7,7 @@ import { findLoop, loopsOf } from '../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../ir/statements/loops.ts'
 import type { CoordStep } from '../schedule/coordinates/steps.ts'
 import type { Step } from '../schedule/steps/resolve.ts'
-import type { LoopStep } from '../schedule/steps/steps.ts'
+import type { LoopStep } from '../schedule/steps/step-data.ts'
 
 /** Basis of sketches: a kernel as an immutable value that accepts schedule steps. */
 export interface Schedulable<K> {

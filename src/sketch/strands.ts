@@ -1,5 +1,5 @@
 /** Splits a nest into strands: the loops around each innermost body, by their roles for its writes. */
-import { type LoopRole, rolesIn } from '../analysis/loops/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../analysis/loops/segmented-loops.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'

@@ -6,8 +6,8 @@ import type { Expr } from '../ir/expressions/expr.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
+import { isCompare } from '../ir/values/math.ts'
 import { isBuiltinReducer, type Monoid } from '../ir/values/monoid.ts'
-import { isCompare } from '../ir/values/ops.ts'
 
 export function check(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InternalError(`Stage I: ${message}`)

@@ -1,7 +1,7 @@
 /** Conditions of runs are asked once only where all elements of a run answer alike. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { boundOfRun } from '../../src/analysis/instructions/aligned-runs.ts'
+import { boundOfRun } from '../../src/analysis/instructions/lane-groups.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
 import { add, ceildiv, type Expr, ge, int, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
 import { mentions } from '../../src/ir/expressions/expr-tree.ts'

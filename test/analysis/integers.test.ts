@@ -6,9 +6,8 @@ import { END_RULES } from '../../src/analysis/integers/bound-rules.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
 import { linear, linearKey } from '../../src/analysis/integers/linear.ts'
 import { type Digit, mixedRadix } from '../../src/analysis/integers/mixed-radix.ts'
-import { neverNegative } from '../../src/analysis/integers/non-negative.ts'
+import { neverNegative, RELAXATIONS } from '../../src/analysis/integers/non-negative.ts'
 import { rangeOfSum, rangesOver } from '../../src/analysis/integers/ranges.ts'
-import { RELAXATIONS } from '../../src/analysis/integers/relaxations.ts'
 import {
   add,
   ceildiv,

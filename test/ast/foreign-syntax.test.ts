@@ -1,7 +1,7 @@
 /** Mistakes of users of Python, C, NumPy, Triton and TVM: the message names the mistake, the hint is something to type. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { readPackaged } from '../../src/ast/imports/packaged.ts'
+import { readPackaged } from '../../src/ast/imports/resolve-path.ts'
 import { packagedFormatsNamed } from '../../src/io/package/package.ts'
 import { refusal } from '../support/refusal.ts'
 

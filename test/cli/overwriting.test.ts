@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 
-import { isQuotable, quotedPath } from '../../src/ast/imports/quoted-path.ts'
+import { isQuotable, quotedPath } from '../../src/ast/imports/resolve-path.ts'
 import { Call } from '../../src/cli/arguments/command.ts'
 import { writeWrongResults } from '../../src/cli/tune/tuning.ts'
 import { load } from '../../src/node.ts'

@@ -6,7 +6,7 @@ import type { CoordExample } from '../../src/schedule/coordinates/primitive.ts'
 import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { apply, start } from '../../src/schedule/state/state.ts'
-import { printStep } from '../../src/schedule/steps/steps.ts'
+import { printStep } from '../../src/schedule/steps/step-data.ts'
 import { standard } from '../support/packaged-formats.ts'
 
 const ROW_SUMS = `kernel k(m: size, n: size) {

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { readPackaged } from '../../src/ast/imports/packaged.ts'
+import { readPackaged } from '../../src/ast/imports/resolve-path.ts'
 import { packagedFormatsNamed } from '../../src/io/package/package.ts'
 import { complaint, errors } from './support.ts'
 

@@ -13,7 +13,7 @@ import {
   variable,
 } from '../../src/ir/expressions/expr.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
-import type { BinaryOp } from '../../src/ir/values/ops.ts'
+import type { BinaryOp } from '../../src/ir/values/math.ts'
 import type { Choices } from '../support/choices.ts'
 
 const v = variable

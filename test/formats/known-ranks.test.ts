@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { rankFrom } from '../../src/analysis/dependence/derived-ranks.ts'
+import { rankFrom } from '../../src/analysis/dependence/query-dependence.ts'
 import { div, type Expr, int, mod, variable } from '../../src/ir/expressions/expr.ts'
 import type { Query } from '../../src/ir/formats/queries.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'

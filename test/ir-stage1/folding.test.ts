@@ -17,8 +17,7 @@ import {
   variable,
 } from '../../src/ir/expressions/expr.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
-import type { MathFn } from '../../src/ir/values/math.ts'
-import type { BinaryOp } from '../../src/ir/values/ops.ts'
+import type { BinaryOp, MathFn } from '../../src/ir/values/math.ts'
 import { rounding } from '../../src/ir/values/rounding.ts'
 import { compileExpr } from '../../src/reference/evaluation/compile-expressions.ts'
 import { runs } from '../support/cases.ts'

@@ -1,7 +1,7 @@
 /** Copies of the loops around an element: what they visit, by counting. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { spatialNest } from '../../src/analysis/dependence/spatial-nest.ts'
+import { spatialNest } from '../../src/analysis/dependence/full-coverage.ts'
 import { add, type Expr, int, lt, variable } from '../../src/ir/expressions/expr.ts'
 import { freeVars, substitute } from '../../src/ir/expressions/expr-tree.ts'
 import type { For } from '../../src/ir/statements/loops.ts'

@@ -1,7 +1,7 @@
 /** Where threads meet, and where nobody has to. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { print3 } from '../../src/ir/print/print-stage3.ts'
+import { print3 } from '../../src/ir/print/print-stage2.ts'
 
 test('a block of one thread has no barriers', () => {
   const program = parseProgram(`kernel k(m: size, n: size) {

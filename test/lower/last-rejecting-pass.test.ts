@@ -34,5 +34,5 @@ test('the last rejecting pass can reject, and later passes cannot', () => {
   expect(last).toBeGreaterThan(0)
   expect([...reached(fileOf(LAUNCH_PASSES[last]!.run))].filter(refuses)).not.toEqual([])
   for (const { name, run } of LAUNCH_PASSES.slice(last + 1))
-    expect([name, [...reached(fileOf(run))].map((f) => basename(f)).filter(refuses)]).toEqual([name, []])
+    expect([name, [...reached(fileOf(run))].filter(refuses).map((f) => basename(f))]).toEqual([name, []])
 })

@@ -1,8 +1,7 @@
 /** What a kernel is lowered to for one target does not depend on those that it was lowered for before. */
 import { expect, test } from 'vitest'
 import { TARGETS } from '../../src/backends/targets/index.ts'
-import { print2 } from '../../src/ir/print/print-stage2.ts'
-import { print3 } from '../../src/ir/print/print-stage3.ts'
+import { print2, print3 } from '../../src/ir/print/print-stage2.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'
 import { LAUNCH_PASSES, LOOP_PASSES, type LowerOptions } from '../../src/lower/passes.ts'
 import { checkLowering, lowerToMemory } from '../../src/lower/pipeline.ts'

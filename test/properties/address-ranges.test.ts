@@ -11,7 +11,7 @@ import { add, binary, type Expr, int, lt, neg, select, variable } from '../../sr
 import type { Plan } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
-import type { BinaryOp } from '../../src/ir/values/ops.ts'
+import type { BinaryOp } from '../../src/ir/values/math.ts'
 import { elements } from '../../src/run/execution/buffer-layout.ts'
 import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'

@@ -4,7 +4,7 @@ import { type Memory, outputIn, runLaunches, runLoops } from '../../src/api/stag
 import { verifyPass, verifyStage } from '../../src/api/stages/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS as LANGUAGES } from '../../src/backends/targets/index.ts'
-import { print3 } from '../../src/ir/print/print-stage3.ts'
+import { print3 } from '../../src/ir/print/print-stage2.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'

@@ -3,7 +3,7 @@
  * Whatever else is thrown is a bug of the compiler, wherever it happens.
  */
 
-import { unrolledSize } from '../../src/analysis/loops/unrolled-size.ts'
+import { unrolledSize } from '../../src/analysis/loops/segmented-loops.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { verifyPass, verifyStage } from '../../src/api/stages/stage-verifier.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'

@@ -19,7 +19,7 @@ import {
 } from '../../src/schedule/examples/samples.ts'
 import { replay } from '../../src/schedule/state/state.ts'
 import { traceFromJson } from '../../src/schedule/state/trace.ts'
-import type { LoopStep } from '../../src/schedule/steps/steps.ts'
+import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 import { pair, run } from '../support/kernel2.ts'
 import { FORMATS } from '../support/program-parts.ts'
 import { diagnosticOf, refusal as refused } from '../support/refusal.ts'

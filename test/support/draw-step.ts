@@ -1,8 +1,8 @@
 /** A step of any word, drawn from what its primitive says that it takes; most are refused. */
 import type { StepSyntax, Syntax, ValueSyntax } from '../../src/ast/nodes/step-syntax.ts'
 import { THREAD_AXES } from '../../src/ir/expressions/expr.ts'
-import type { LoopRef } from '../../src/schedule/names/loop-ref.ts'
-import type { LoopStep } from '../../src/schedule/steps/steps.ts'
+import type { LoopRef } from '../../src/schedule/names/kernel-names.ts'
+import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 
 /** Where draws come from, and what there is to draw. */
 export interface Draws {

@@ -9,7 +9,7 @@ import { printExpr } from '../../src/ir/print/print-stage2.ts'
 import type { Buffer, Plan, Stmt } from '../../src/ir/statements/loops.ts'
 import { piecesOf } from '../../src/ir/statements/tree.ts'
 import { isFloat } from '../../src/ir/values/dtype.ts'
-import type { BinaryOp } from '../../src/ir/values/ops.ts'
+import type { BinaryOp } from '../../src/ir/values/math.ts'
 
 interface Both {
   readonly exact: bigint

@@ -7,7 +7,7 @@ import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../src/ir/statements/loops.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { apply, type ScheduleState, start } from '../../src/schedule/state/state.ts'
-import type { LoopStep } from '../../src/schedule/steps/steps.ts'
+import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 import { drawnStep } from './draw-step.ts'
 
 /** Numbers that choose one step. */

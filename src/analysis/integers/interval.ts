@@ -4,9 +4,8 @@ import { type Expr, isZero } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { foldInt } from '../../ir/values/constant-folding.ts'
 import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
-import { MATH, type MathFn } from '../../ir/values/math.ts'
+import { type BinaryOp, MATH, type MathFn } from '../../ir/values/math.ts'
 import { TRUTH, wrap } from '../../ir/values/numeric.ts'
-import type { BinaryOp } from '../../ir/values/ops.ts'
 import { endsOfBits } from './bit-ranges.ts'
 
 export interface Interval {

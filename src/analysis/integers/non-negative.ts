@@ -2,7 +2,8 @@
  * Proofs that a sum is never negative, to which other questions about integers are reduced. Terms are replaced one by
  * one by bounds that make the sum smaller, until only a constant remains.
  */
-import type { Expr } from '../../ir/expressions/expr.ts'
+import { type Expr, int, sub } from '../../ir/expressions/expr.ts'
+import { type Bindings, matcher, type Pattern } from '../../ir/expressions/patterns.ts'
 import {
   GivesUp,
   handy,
@@ -15,7 +16,6 @@ import {
   shift,
   type Term,
 } from './linear.ts'
-import { relaxationOf } from './relaxations.ts'
 
 /** The premises of proofs. */
 export interface Premises {
@@ -80,4 +80,45 @@ function nextTerm(f: Linear, premises: Premises): Term | undefined {
     terms.find((t) => premises.high(t.term).length > 0) ??
     terms[0]
   )
+}
+
+/** Relaxation rules: bounds of terms, by which a proof eliminates the terms. */
+interface Relaxation {
+  readonly name: string
+  readonly of: Pattern
+  /** The factor of the term in the bounded product; 1 by default. */
+  readonly times?: (found: Bindings) => number
+  /** Lower bounds (`low`) and upper bounds (`high`) of the product. */
+  readonly low?: (found: Bindings) => readonly Expr[]
+  readonly high?: (found: Bindings) => readonly Expr[]
+  /** Expressions of which one equals the term. */
+  readonly oneOf?: (found: Bindings) => readonly Expr[]
+  /** Expressions that must not be negative for `low` to hold. */
+  readonly where?: (found: Bindings) => readonly Expr[]
+}
+
+const both = ({ x, y }: Bindings): readonly Expr[] => [x!, y!]
+
+export const RELAXATIONS: readonly Relaxation[] = [
+  {
+    name: 'quotient',
+    of: ['div', 'x', 'c'],
+    times: ({ c }) => c.value,
+    low: ({ x, c }) => [sub(x!, int(c.value - 1))],
+    high: ({ x }) => [x!],
+  },
+  { name: 'least', of: ['min', 'x', 'y'], high: both, oneOf: both },
+  { name: 'most', of: ['max', 'x', 'y'], low: both, oneOf: both },
+  { name: 'product', of: ['mul', 'x', 'y'], low: () => [int(0)], where: both },
+]
+
+const matchers = RELAXATIONS.map((rule) => ({ rule, match: matcher(rule.of) }))
+
+/** Returns the rule for a term, with the values of its letters; undefined if there is no rule. */
+function relaxationOf(e: Expr): { readonly rule: Relaxation; readonly found: Bindings } | undefined {
+  for (const { rule, match } of matchers) {
+    const found = match(e)
+    if (found) return { rule, found }
+  }
+  return undefined
 }

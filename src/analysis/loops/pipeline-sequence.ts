@@ -3,7 +3,6 @@
  * in which copies can be made ahead. The number of inner iterations must be known before an outer iteration begins, and
  * be the same for all threads.
  */
-
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { mentionsSome, readsSome } from '../../ir/expressions/expr-tree.ts'
@@ -11,10 +10,9 @@ import { AXES_OF_BLOCK, boundIndex } from '../../ir/instructions/hardware-axes.t
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import { accessesOf, writesOf } from '../../ir/statements/accesses.ts'
 import { findLoop } from '../../ir/statements/definitions.ts'
-import type { For } from '../../ir/statements/loops.ts'
+import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
-import { conditionsAround } from '../dependence/dominating-conditions.ts'
-import { copiesIn } from './shared-memory-copies.ts'
+import { conditionsAround } from '../dependence/loop-writes.ts'
 
 export interface PipelineSequence {
   /** The innermost loop around the pipelined loop that is not bound; it is serial. */
@@ -29,7 +27,7 @@ export interface PipelineSequence {
 }
 
 /** The reason why the iterations are not a sequence. */
-export interface NoSequence {
+interface NoSequence {
   readonly message: string
   /** The loops that the message names; the last is the pipelined loop. */
   readonly loops: readonly For[]
@@ -99,4 +97,44 @@ function expressionsIn(body: Body): readonly Expr[] {
     out.push(...exprsOf(s))
   })
   return out
+}
+
+/** Copies into shared memory in a loop: the statements that only copy, and can run iterations ahead of their use. */
+interface Copies {
+  /** Statements of the loop's body that only copy, in order. */
+  readonly statements: readonly Stmt[]
+  /** The buffers that these statements fill, allocated in the loop's body. */
+  readonly buffers: readonly Buffer[]
+  /**
+   * Statements that fill such a buffer but read data that the loop writes, with the name of the buffer that is read.
+   */
+  readonly late: readonly { readonly stmt: Stmt; readonly fills: string; readonly reads: string }[]
+}
+
+export function copiesIn(loop: For): Copies {
+  const shared = new Map<string, Buffer>()
+  for (const s of loop.body)
+    if (s.kind === 'alloc' && s.buffer.scope === 'shared') shared.set(s.buffer.name, s.buffer)
+  const written = writesOf(loop.body)
+  const late: { stmt: Stmt; fills: string; reads: string }[] = []
+  let found = loop.body.filter((s) => {
+    if (s.kind !== 'for' && s.kind !== 'if' && s.kind !== 'store') return false
+    const all = accessesOf([s])
+    const writes = all.filter((a) => a.mode === 'write')
+    const fills = writes[0]?.buffer
+    if (fills === undefined || writes.some((a) => !shared.has(a.buffer) || a.stmt.kind !== 'store'))
+      return false
+    const reads = all.find((a) => a.mode === 'read' && written.has(a.buffer))
+    if (reads) late.push({ stmt: s, fills, reads: reads.buffer })
+    return !reads
+  })
+  // A statement stays if another statement writes a buffer that it fills.
+  for (let settled = false; !settled; ) {
+    const other = writesOf(loop.body.filter((s) => !found.includes(s)))
+    const kept = found.filter((s) => ![...writesOf([s])].some((b) => other.has(b)))
+    settled = kept.length === found.length
+    found = kept
+  }
+  const filled = writesOf(found as Body)
+  return { statements: found, buffers: [...shared.values()].filter((b) => filled.has(b.name)), late }
 }

@@ -1,14 +1,14 @@
 /** Segmented reductions: loops whose neighbouring iterations mostly combine into the same element. */
-
 import { add, type Expr, int, mul } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import { accessesOf, readsOf, writesOf } from '../../ir/statements/accesses.ts'
+import { accessesOf, type BufferAccess, readsOf, writesOf } from '../../ir/statements/accesses.ts'
 import { boundVarsOf } from '../../ir/statements/bindings.ts'
-import type { For, Reduce } from '../../ir/statements/loops.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
+import type { For, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { elementChanges } from '../../ir/statements/reductions.ts'
 import { define } from '../../ir/statements/statement-builders.ts'
-import { type Body, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, walkStmts } from '../../ir/statements/tree.ts'
 import { linear } from '../integers/linear.ts'
 
 export interface Segments {
@@ -105,4 +105,49 @@ export function segmentsOf(loop: For): Segments | string {
   const reads = readsOf(outside.map((value) => define('', value)))
   if ([...reads].some((b) => written.has(b))) return `${loop.name} writes what decides on the element`
   return { reduce, inner, parts, rest }
+}
+
+// Roles of loops in the writes of a loop nest: the rows of its result, contiguous elements, and reductions. A
+// schedule that names roles fits the loops of any format (the roles in hand-written schedules of SparseTIR
+// and Halide).
+
+/**
+ * `contiguous`: iterations write neighbours along the last dimension of a result with several dimensions. `rows`: they
+ * write different elements that are not neighbours. `scatter`: they combine into changing elements, in order (as in
+ * balanced chunks) or not. `reduction`: they combine into one element.
+ */
+export type LoopRole = 'rows' | 'contiguous' | 'scatter' | 'reduction'
+
+/** Returns the role of each loop of a loop nest, by its variable. */
+export function rolesIn(top: For): ReadonlyMap<string, LoopRole> {
+  const targets = accessesOf([top]).filter((a) => a.mode === 'write')
+  return new Map(loopsOf([top]).map((l) => [l.var, roleOf(l, targets)]))
+}
+
+function roleOf(l: For, targets: readonly BufferAccess[]): LoopRole {
+  const moved = targets.filter((t) => t.index.some((e) => mentions(e, l.var)))
+  if (l.reduce) return moved.length > 0 ? 'scatter' : 'reduction'
+  const alongLast = ({ index }: BufferAccess): boolean =>
+    index.length > 1 && index.every((e, k) => mentions(e, l.var) === (k === index.length - 1))
+  return moved.length > 0 && moved.every(alongLast) ? 'contiguous' : 'rows'
+}
+
+// The number of statements after loops are unrolled.
+
+/** Returns the number of copies that an unrolled loop makes of its body; 1 for other loops. */
+export function copiesOf(l: For): number {
+  if (l.mode.kind !== 'unroll' && l.mode.kind !== 'vectorize') return 1
+  const factor = l.mode.kind === 'unroll' ? l.mode.factor : null
+  // A factor leaves a remainder, which is a separate loop.
+  if (factor !== null) return factor + 1
+  return l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1
+}
+
+/** Returns the number of statements of the body, with the copies of unrolled loops. */
+export const unrolledSize = (body: Body, copies: (l: For) => number = copiesOf): number =>
+  body.reduce((n, s) => n + sizeOf(s, copies), 0)
+
+const sizeOf = (s: Stmt, copies: (l: For) => number): number => {
+  const inside = bodiesOf(s).reduce((n, b) => n + unrolledSize(b, copies), 0)
+  return s.kind === 'for' ? copies(s) * Math.max(1, inside) : 1 + inside
 }

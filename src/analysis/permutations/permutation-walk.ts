@@ -21,7 +21,7 @@ import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { children, substitute } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
-import { isCompare } from '../../ir/values/ops.ts'
+import { isCompare } from '../../ir/values/math.ts'
 import { Alike } from './permutation-classes.ts'
 
 /** A coordinate in scope. */

@@ -11,8 +11,7 @@ import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import { absorb, comesToNothing, givenBy } from './fill-folding.ts'
-import { madeInfinite } from './infinite-values.ts'
-import type { KnownValues } from './known-values.ts'
+import { type KnownValues, madeInfinite } from './known-values.ts'
 import {
   constantOf,
   maskedAt,

@@ -4,13 +4,13 @@
  */
 
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/applied-name.ts'
+import { appliedName } from '../../ast/print/print-parts.ts'
 import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
 import { suitsUnevenSegments } from '../../formats/uneven-segments.ts'
 import { type AnyFormat, formatOfOrder } from '../../ir/formats/format.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { UsedFormat } from '../../schedule/coordinates/as/used-formats.ts'
+import type { UsedFormat } from '../../schedule/coordinates/as/format-inputs.ts'
 import {
   applySketch,
   Decisions,

@@ -1,7 +1,7 @@
 /** A kernel under a dispatch: each binding selects a schedule, and schedules are compiled on first use. */
 
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/applied-name.ts'
+import { appliedName } from '../../ast/print/print-parts.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'

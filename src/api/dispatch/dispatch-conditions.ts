@@ -2,7 +2,7 @@
 
 import { type Diagnostic, fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
-import { appliedName } from '../../ast/print/applied-name.ts'
+import { appliedName } from '../../ast/print/print-parts.ts'
 import { withoutDivisionByZero } from '../../elaborate/expressions/division-by-zero.ts'
 import {
   type Branch,

@@ -1,7 +1,7 @@
 /** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
 import { fail, resultOrError, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/applied-name.ts'
+import { appliedName } from '../../ast/print/print-parts.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
 import type { Choice, ScheduleCall } from '../../elaborate/index.ts'

@@ -17,7 +17,7 @@ import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { StageObserver } from '../../run/compile/compile.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import type { CacheScope, MemoryScope } from '../../schedule/steps/arguments.ts'
-import type { LoopStep } from '../../schedule/steps/steps.ts'
+import type { LoopStep } from '../../schedule/steps/step-data.ts'
 
 /** Declarations and imports of a program. */
 interface Declarations {

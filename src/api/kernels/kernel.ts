@@ -11,8 +11,9 @@ import {
   formatInputs,
   formatInputsOfChoice,
   inputsOfFormats,
+  type UsedFormat,
+  usedFormats,
 } from '../../schedule/coordinates/as/format-inputs.ts'
-import { type UsedFormat, usedFormats } from '../../schedule/coordinates/as/used-formats.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
 import type { SketchDevice } from '../../sketch/index.ts'
 import {

@@ -1,5 +1,5 @@
 /** The loops of a kernel as data, for programs that schedule arbitrary formats. */
-import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../../analysis/loops/segmented-loops.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr, printMode } from '../../ir/print/print-stage2.ts'
@@ -7,8 +7,7 @@ import { writesOf } from '../../ir/statements/accesses.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { loopNames } from '../../schedule/names/loop-names.ts'
-import type { LoopHandle, LoopRef } from '../../schedule/names/loop-ref.ts'
+import { type LoopHandle, type LoopRef, loopNames } from '../../schedule/names/kernel-names.ts'
 import { handle, loopName } from '../../schedule/state/state.ts'
 
 /** A top-level loop nest: one launch, unless it is merged with others. */

@@ -4,7 +4,7 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { printCoordStep } from '../../schedule/coordinates/steps.ts'
-import type { LoopStep } from '../../schedule/steps/steps.ts'
+import type { LoopStep } from '../../schedule/steps/step-data.ts'
 
 /** A step in JSON; formats are given by name or source. */
 export type TraceStep =

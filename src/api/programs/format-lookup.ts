@@ -1,6 +1,6 @@
 /** Lookup of formats by name. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { packagedFormatHint } from '../../ast/imports/packaged.ts'
+import { packagedFormatHint } from '../../ast/imports/resolve-path.ts'
 import { parseFormatExpression } from '../../elaborate/index.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { expectArgument, isRecord, nameText } from '../inputs/argument-checks.ts'

@@ -1,7 +1,6 @@
 /** Diagnostics → text; the only module that renders them. */
 import type { Diagnostic, Severity } from './diagnostic-types.ts'
-import { ansi, type Paint, plain } from './paint.ts'
-import { frame, type Mark, SourceText } from './source-frame.ts'
+import { ansi, frame, type Mark, type Paint, plain, SourceText } from './source-frame.ts'
 import { type Source, type Span, sourceOf } from './span.ts'
 import { suggestion } from './suggest.ts'
 

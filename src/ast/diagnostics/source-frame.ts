@@ -1,6 +1,5 @@
 /** Source lines with marks under them, in the style of rustc. */
 import type { Severity } from './diagnostic-types.ts'
-import type { Paint } from './paint.ts'
 
 /** A marked range `[start, end)` of characters. */
 export interface Mark {
@@ -213,3 +212,10 @@ function markRows(pieces: readonly LineMark[], shift: number, severity: Severity
     return out
   })
 }
+
+/** Styles of diagnostics and their ANSI colours. */
+const COLORS = { error: '31', warning: '33', note: '36', strong: '1', frame: '34', help: '32' } as const
+export type Paint = (style: keyof typeof COLORS, text: string) => string
+
+export const plain: Paint = (_, text) => text
+export const ansi: Paint = (style, text) => (text === '' ? '' : `\u001b[${COLORS[style]}m${text}\u001b[0m`)

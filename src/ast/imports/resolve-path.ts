@@ -41,3 +41,30 @@ function decodeOrKeep(path: string): string {
     return path
   }
 }
+
+/** Paths in the syntax of imports: quoted, without escapes. */
+export const quotedPath = (path: string): string => `"${path}"`
+
+/** True if an import can name the file at a path: a backslash would be read as a slash. */
+export const isQuotable = (path: string): boolean => !/["\n\r\\]/.test(path)
+
+// Lookup of the package's formats. The host reads the package's files: the compiler has no built-in format
+// names.
+
+/** Returns the import paths of package files that declare a format. */
+type FormatLookup = (name: string) => readonly string[]
+
+let lookup: FormatLookup = () => []
+
+/** Registers the lookup; called by hosts that have the package's files. */
+export function readPackaged(reader: FormatLookup): void {
+  lookup = reader
+}
+
+/** A hint for an unknown format: the package file to import. */
+export function packagedFormatHint(name: string): string {
+  const [file] = lookup(name)
+  return file === undefined
+    ? 'formats of the package are in files of its own: import "sparsetile/kernels/formats.spt" (those of several parts: formats-composed.spt, of tensors of any order: formats-tensors.spt)'
+    : `${name} is a format of the package: import ${quotedPath(file)}`
+}

@@ -1,6 +1,7 @@
 /** Schedules and their steps: the part of the AST that describes the execution of kernels (`nodes.ts` has the rest). */
-import type { Ident, Item, Node, TypeName } from './nodes-base.ts'
+import type { Ident, Item, Node, Path, TypeName } from './nodes-base.ts'
 import type { AsPart, Expr } from './nodes-exprs.ts'
+import type { Width } from './nodes-formats.ts'
 import type { Instance } from './nodes-instr.ts'
 
 export const BIND_TARGETS = ['block.x', 'block.y', 'block.z', 'thread.x', 'thread.y', 'thread.z'] as const
@@ -131,3 +132,127 @@ export interface UseGroup extends Node {
   readonly items: readonly Expr[]
 }
 export type Step = AsStep | EachStep | MergePartsStep | UseStep | WordStep
+
+// Schedules selected when data are bound.
+
+/**
+ * `schedule kernel.name(params) choose { … }`: dispatches to the first branch whose condition holds. With `choose from
+ * "path"`, a dispatch table has the branches. With `extends { … }`, without parameters, it extends the imported choice
+ * of its name, which is evaluated if no branch holds.
+ */
+export interface Dispatch extends Item, ScheduleName {
+  readonly kind: 'choice'
+  readonly by: 'rules'
+  readonly params: readonly ScheduleParam[]
+  readonly isExtension: boolean
+  /** The file of the branches; null if they are in the text. */
+  readonly table: Path | null
+  /** In source order, at least one without `table`; only the last may have no condition. */
+  readonly branches: readonly Branch[]
+}
+/** `when (cond) schedule(args)`; without a condition, `otherwise schedule(args)`. */
+export interface Branch extends Item {
+  readonly cond: Expr | null
+  /**
+   * `when (cond) fastest { … }`: the schedule predicted to be fastest among several; otherwise `calls` has one element.
+   */
+  readonly isFastest: boolean
+  /** In source order. */
+  readonly calls: readonly ScheduleCall[]
+  /** The origin of a stored branch. */
+  readonly origin?: string
+}
+/** The content of a dispatch table. */
+export interface DispatchTable {
+  readonly kernel: Ident
+  /** Identity of the kernel for which the rules were found; null if it is unknown. */
+  readonly kernelHash: Ident | null
+  readonly origins: readonly RuleOrigin[]
+  readonly branches: readonly Branch[]
+}
+/** The search or commit that a stored branch comes from. `transferred`: a search has no record, and `note` describes the source. */
+export interface RuleOrigin {
+  readonly name: string
+  readonly status: 'measured' | 'transferred'
+  readonly device?: string
+  readonly matrices?: readonly string[]
+  /** `YYYY-MM-DD` */
+  readonly date?: string
+  readonly trials?: number
+  readonly commit?: string
+  readonly command?: string
+  readonly note?: string
+}
+/** `schedule(args)`, of a schedule or a choice. */
+export interface ScheduleCall extends Item {
+  readonly schedule: Ident
+  readonly args: readonly NamedArg[]
+}
+/** `value`, by position, or `name = value`; named arguments come last. */
+export interface NamedArg extends Node {
+  readonly name: Ident | null
+  readonly value: Expr
+}
+
+// Spaces of schedules: alternatives of formats, schedules and groups of steps, and integer decisions with
+// conditions.
+
+/** `schedule kernel.name(params) choose by search { items }`: the set of schedules obtained from all decisions of its items. */
+export interface Space extends Item, ScheduleName {
+  readonly kind: 'choice'
+  readonly by: 'search'
+  readonly params: readonly ScheduleParam[]
+  readonly items: readonly SpaceItem[]
+}
+export type SpaceItem = FormatDecision | NumberDecision | Only | SpaceStep
+
+/** `format F in rows, blocks(b) where (cond)`: the formats that `A as F` may apply. At least one option. */
+export interface FormatDecision extends Item {
+  readonly kind: 'formats'
+  readonly name: Ident
+  readonly options: readonly FormatOption[]
+}
+/** `blocks(b)`, or a composition in parentheses. */
+export interface FormatOption extends Node {
+  readonly parts: readonly AsPart[]
+  /** Condition on other decisions, sizes, statistics and the device. */
+  readonly where: Expr | null
+}
+/** `lanes in 1, 2 .. 32 where (cond)`, `k from 2 to 6 by 2`. */
+export interface NumberDecision extends Item {
+  readonly kind: 'numbers'
+  readonly name: Ident
+  readonly values: NumberList
+  readonly where: Expr | null
+}
+export type NumberList =
+  /** At least one width, with the syntax of `bucket`. */
+  | { readonly kind: 'list'; readonly widths: readonly Width[] }
+  | { readonly kind: 'range'; readonly from: Expr; readonly to: Expr; readonly by: Expr | null }
+/** `only where (cond)`. */
+export interface Only extends Item {
+  readonly kind: 'only'
+  readonly cond: Expr
+}
+
+export type SpaceStep = UseAlternatives | Either | Exclude<Step, UseStep>
+/** `use rows(4) where (cond) or blocks`: schedules or spaces of the kernel. At least one option. */
+export interface UseAlternatives extends Item {
+  readonly kind: 'uses'
+  readonly options: readonly UseOption[]
+}
+export interface UseOption extends Node {
+  readonly schedule: Ident
+  readonly args: readonly UseArgument[]
+  readonly results: readonly Ident[]
+  readonly where: Expr | null
+}
+/** `either { steps } or { steps } where (cond)`; at least one group. */
+export interface Either extends Item {
+  readonly kind: 'either'
+  readonly groups: readonly StepGroup[]
+}
+export interface StepGroup extends Item {
+  readonly steps: readonly SpaceStep[]
+  readonly where: Expr | null
+}

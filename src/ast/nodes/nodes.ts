@@ -8,21 +8,19 @@
  */
 
 import type { Ident, Item, Node, Path } from './nodes-base.ts'
-import type { Dispatch, DispatchTable } from './nodes-choices.ts'
 import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'
 import type { Kernel, Monoid } from './nodes-kernels.ts'
-import type { Schedule, ScheduleFunction } from './nodes-schedules.ts'
-import type { Space } from './nodes-spaces.ts'
+import type { Dispatch, DispatchTable, Schedule, ScheduleFunction, Space } from './nodes-schedules.ts'
 
 export * from './nodes-base.ts'
-export type * from './nodes-choices.ts'
 export * from './nodes-exprs.ts'
 export * from './nodes-formats.ts'
 export type * from './nodes-instr.ts'
 export * from './nodes-kernels.ts'
+export type * from './nodes-schedules.ts'
+export type * from './nodes-schedules.ts'
 export * from './nodes-schedules.ts'
-export type * from './nodes-spaces.ts'
 
 export interface File extends Item {
   readonly kind: 'file'

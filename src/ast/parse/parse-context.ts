@@ -1,7 +1,8 @@
 /** Shared helpers of the parse actions: children, spans, slots for comments. */
 import type { IterationNode, Node } from 'ohm-js'
-import type { SptActionDict } from '../../../grammar/spt.ohm-bundle.js'
+import type { SptActionDict, SptGrammar } from '../../../grammar/spt.ohm-bundle.js'
 import { type Source, type Span, spanAt, spanIn } from '../diagnostics/span.ts'
+import { TextCache } from '../latest.ts'
 import type * as ast from '../nodes/nodes.ts'
 import type { Heights } from './checks.ts'
 import { type BlockSlot, type Slot, Writable } from './comments.ts'
@@ -9,7 +10,7 @@ import { type BlockSlot, type Slot, Writable } from './comments.ts'
 export type Actions = SptActionDict<unknown>
 
 /** State of the parse actions besides their node; one for each call of `parse`, which is synchronous. */
-export interface Context {
+interface Context {
   /** The source that spans refer to; for an excerpt of a file, that file, if its text is available. */
   readonly source: Pick<Source, 'name'> & Partial<Source>
   /** The parsed text, and the map from condensed offsets to source offsets. */
@@ -88,4 +89,52 @@ export function blockItem<T extends { readonly span: Span }>(
   const trivia = new Writable()
   cx.slots.set(node, { span: node.span, blocks: [block(braces, slots, trivia)], trivia })
   return node
+}
+
+// Caches parse trees of texts that occur repeatedly: generated or edited programs share most declarations.
+// Most other texts occur once and are not kept, because retained trees burden the garbage collector.
+
+/** The failure of a text against a rule: its offset, and the tokens expected there. */
+interface Failure {
+  readonly place: number
+  readonly failures: readonly string[]
+}
+
+/** Matches a text against a rule; the tree does not depend on the text's location. */
+export type Match = (text: string, rule: string) => Node | Failure
+
+/** Limit in characters of texts with cached trees: a tree takes about 800 times as many bytes. */
+const MAX_CACHED_LENGTH = 2 ** 15
+/** Limit in characters of texts remembered as seen before. */
+const MAX_SEEN_LENGTH = 2 ** 18
+
+/** Ohm's description of a failed match; the method is documented but missing from its types. */
+interface Failures {
+  getRightmostFailures(): readonly { toString(): string }[]
+}
+
+export function cachedMatcher(
+  grammar: SptGrammar,
+  semantics: ReturnType<SptGrammar['createSemantics']>,
+): Match {
+  const trees = new TextCache<Node>(MAX_CACHED_LENGTH)
+  const seenTexts = new TextCache<true>(MAX_SEEN_LENGTH)
+  return (text, rule) => {
+    const key = `${rule} ${text}`
+    const cached = trees.get(key)
+    if (cached) return cached
+    const match = grammar.match(text, rule)
+    if (match.failed())
+      return {
+        place: match.getRightmostFailurePosition(),
+        failures: (match as unknown as Failures).getRightmostFailures().map(String),
+      }
+    const tree = semantics(match) as unknown as Node
+    if (seenTexts.get(key)) {
+      // Keeping the match result would keep Ohm's memo tables too.
+      match.matcher.setInput('')
+      trees.put(key, tree)
+    } else seenTexts.put(key, true)
+    return tree
+  }
 }

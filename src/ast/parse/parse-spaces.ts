@@ -1,16 +1,19 @@
 /** Spaces of schedules: parse actions for the grammar. */
 
+import { fail, type Span } from '../diagnostics/diagnostic.ts'
 import type * as ast from '../nodes/nodes.ts'
 import { Writable } from './comments.ts'
 import {
   type Actions,
   all,
+  type Braces,
   blockItem,
   get,
   item,
   list,
   maybe,
   maybeList,
+  pathOf,
   register,
   slotsOf,
   spanOf,
@@ -99,5 +102,118 @@ export const spaces: Actions = {
     const innerNodes = all<ast.SpaceStep>(steps)
     const node: ast.StepGroup = { steps: innerNodes, where: maybe(where), span: spanOf(this) }
     return blockItem(node, { open, close }, slotsOf(innerNodes))
+  },
+}
+
+// Choices among schedules: parse actions for the grammar.
+
+/** The schedule calls after a branch's condition. */
+interface BranchCalls {
+  readonly calls: readonly ast.ScheduleCall[]
+  /** The braces of `fastest { … }`. */
+  readonly braces: Braces | null
+}
+
+function branchNode(cond: ast.Expr | null, { calls, braces }: BranchCalls, span: Span): ast.Branch {
+  const node: ast.Branch = { cond, isFastest: braces !== null, calls, span }
+  return braces ? blockItem(node, braces, slotsOf(calls)) : item(node)
+}
+
+/** The part of a choice before its branches. */
+type Head = Omit<ast.Dispatch, 'kind' | 'by' | 'branches' | 'trivia'>
+
+function choiceNode(list: Parameters<typeof all>[0], braces: Braces, head: Head): ast.Dispatch {
+  const branches = all<ast.Branch>(list)
+  const otherwise = branches.findIndex((b) => b.cond === null)
+  const misplaced = otherwise < 0 ? undefined : branches[otherwise + 1]
+  if (misplaced)
+    fail({
+      code: 'parse/after-otherwise',
+      message: 'nothing is left to choose after `otherwise`',
+      span: misplaced.span,
+      labels: [{ span: branches[otherwise]!.span, text: 'this is for all others' }],
+      hint: 'move `otherwise` to the end',
+    })
+  return blockItem<ast.Dispatch>(
+    { kind: 'choice', by: 'rules', ...head, branches },
+    braces,
+    slotsOf(branches),
+  )
+}
+
+export const choices: Actions = {
+  Choice_chosen(_, kernel, _dot, name, params, _choose, open, list, close) {
+    return choiceNode(
+      list,
+      { open, close },
+      {
+        ...get<OfKernel>(kernel),
+        name: get(name),
+        params: maybeList(params),
+        isExtension: false,
+        table: null,
+        span: spanOf(this),
+      },
+    )
+  },
+  Choice_stored(_, kernel, _dot, name, params, _choose, _from, path) {
+    return item<ast.Dispatch>({
+      kind: 'choice',
+      by: 'rules',
+      ...get<OfKernel>(kernel),
+      name: get(name),
+      params: maybeList(params),
+      isExtension: false,
+      table: pathOf(path),
+      branches: [],
+      span: spanOf(this),
+    })
+  },
+  Choice_extended(_, kernel, _dot, name, _extends, open, list, close) {
+    return choiceNode(
+      list,
+      { open, close },
+      {
+        ...get<OfKernel>(kernel),
+        name: get(name),
+        params: [],
+        isExtension: true,
+        table: null,
+        span: spanOf(this),
+      },
+    )
+  },
+  Branch: (node, _) => get(node),
+  When(_, _open, cond, _close, called) {
+    return branchNode(get(cond), get(called), spanOf(this))
+  },
+  Otherwise(_, called) {
+    return branchNode(null, get(called), spanOf(this))
+  },
+  Called_fastest: (_, open, list, close): BranchCalls => ({ calls: all(list), braces: { open, close } }),
+  Called_one: (call): BranchCalls => ({ calls: [get(call)], braces: null }),
+  CalledItem: (call, _) => get(call),
+  ScheduleCall(schedule, args) {
+    return item<ast.ScheduleCall>({ schedule: get(schedule), args: maybeList(args), span: spanOf(this) })
+  },
+  NamedArgs(_, args, _close) {
+    const namedArgs = list<ast.NamedArg>(args)
+    const firstNamed = namedArgs.findIndex((a) => a.name !== null)
+    const misplaced = firstNamed < 0 ? undefined : namedArgs.find((a, k) => k > firstNamed && a.name === null)
+    if (misplaced)
+      fail({
+        code: 'parse/argument-order',
+        message: 'an argument without a name follows one with a name',
+        span: misplaced.span,
+        labels: [{ span: namedArgs[firstNamed]!.span, text: 'named here' }],
+        hint: 'move the argument to the front, or name the argument',
+      })
+    return namedArgs
+  },
+  NamedArg_named(name, _, value): ast.NamedArg {
+    return { name: get(name), value: get(value), span: spanOf(this) }
+  },
+  NamedArg_place(value): ast.NamedArg {
+    return { name: null, value: get(value), span: spanOf(this) }
   },
 }

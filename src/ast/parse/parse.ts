@@ -9,15 +9,16 @@ import type { StepSyntax } from '../nodes/step-syntax.ts'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
 import { rejectDepth, type ScanResult, scan } from './lexical-scan.ts'
-import { choices } from './parse-choices.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
 import {
   type Actions,
   all,
+  cachedMatcher,
   get,
   inContext,
   item,
   list,
+  type Match,
   maybe,
   pathOf,
   slotsOf,
@@ -25,9 +26,8 @@ import {
 } from './parse-context.ts'
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
-import { cachedMatcher, type Match } from './parse-once.ts'
 import { schedules } from './parse-schedules.ts'
-import { spaces } from './parse-spaces.ts'
+import { choices, spaces } from './parse-spaces.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
 
 const files: Actions = {

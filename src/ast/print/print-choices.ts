@@ -1,6 +1,6 @@
 /** Choices among schedules as text. */
 
-import { quotedPath } from '../imports/quoted-path.ts'
+import { quotedPath } from '../imports/resolve-path.ts'
 import type { Branch, Dispatch, ScheduleCall } from '../nodes/nodes.ts'
 import type { Doc } from './layout-document.ts'
 import type { Printer } from './print-blocks.ts'

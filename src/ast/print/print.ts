@@ -3,7 +3,7 @@
  * Lines have at most 100 characters if their expressions can be broken.
  */
 
-import { quotedPath } from '../imports/quoted-path.ts'
+import { quotedPath } from '../imports/resolve-path.ts'
 import type {
   AsPart,
   BufferDecl,

@@ -9,10 +9,10 @@
  */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
+import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, Launch, Stmt } from '../../ir/statements/loops.ts'
 import { barrier } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, piecesOf, walkStmts, withBodies } from '../../ir/statements/tree.ts'
-import { isUniformCondition } from '../../ir/statements/uniform-conditions.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { sharedAlign } from '../print/printer.ts'
 

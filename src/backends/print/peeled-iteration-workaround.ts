@@ -9,7 +9,7 @@ import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import type { Launch } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 import { foldCompare } from '../../ir/values/constant-folding.ts'
-import { isCompare } from '../../ir/values/ops.ts'
+import { isCompare } from '../../ir/values/math.ts'
 
 export class FirstIterations {
   readonly #loops = new Set<string>()

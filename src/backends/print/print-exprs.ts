@@ -1,6 +1,6 @@
 /** Prints expressions of Stage III as C-like source. */
 
-import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
+import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
@@ -9,7 +9,7 @@ import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Launch } from '../../ir/statements/loops.ts'
 import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 import { computeType, isFloat } from '../../ir/values/dtype.ts'
-import { type BinaryOp, isCompare } from '../../ir/values/ops.ts'
+import { type BinaryOp, isCompare } from '../../ir/values/math.ts'
 import { registerConstantFolder } from '../../ir/values/register-constant-folding.ts'
 import type { MatrixUse } from '../launch-uses.ts'
 import { FirstIterations, hasBranch } from './peeled-iteration-workaround.ts'

@@ -1,7 +1,7 @@
 /** Prints statements of Stage III as C-like source. Differences between targets are in their spelling tables. */
 
 import { Exact } from '../../analysis/exact-narrowing.ts'
-import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
+import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'

@@ -6,8 +6,7 @@ import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Const, ThreadAxis } from '../../ir/expressions/expr.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import type { MathFn } from '../../ir/values/math.ts'
-import type { BinaryOp } from '../../ir/values/ops.ts'
+import type { BinaryOp, MathFn } from '../../ir/values/math.ts'
 
 /** Definitions of the helper functions that a module uses, by name. */
 export type Helpers = Map<string, string>

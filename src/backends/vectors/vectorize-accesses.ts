@@ -7,7 +7,7 @@
  * enclosing conditions imply.
  */
 
-import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
+import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { type Linear, linearKey } from '../../analysis/integers/linear.ts'
 import { add, type Expr, int, type Load, load, mul, variable } from '../../ir/expressions/expr.ts'
 import { buffersRead, children, isLazy, rewriteExpr } from '../../ir/expressions/expr-tree.ts'

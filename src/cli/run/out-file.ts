@@ -1,8 +1,7 @@
 /** Output of `spt tune --out`: a program with the schedules, which imports the names that they use. */
 import { dirname, relative, resolve, sep } from 'node:path'
 import type { Program } from '../../ast/imports/linked-program.ts'
-import { isQuotable, quotedPath } from '../../ast/imports/quoted-path.ts'
-import { inPackage } from '../../ast/imports/resolve-path.ts'
+import { inPackage, isQuotable, quotedPath } from '../../ast/imports/resolve-path.ts'
 import type { Decl, Kernel } from '../../ast/nodes/nodes.ts'
 import { locate } from '../../io/package/package.ts'
 import type { Call } from '../arguments/command.ts'

@@ -12,10 +12,10 @@ import { queryWords } from '../../ir/formats/queries.ts'
 import { Report } from '../diagnostics.ts'
 import { elaborateRules } from './compositions.ts'
 import { elementNames, partsWrittenOut } from './dimension-lists.ts'
-import { familyOf } from './families.ts'
 import { constantPlace, numberAt, numbersOf } from './format-params.ts'
 import type { Numbers } from './format-place.ts'
 import { type FindFormat, formatArguments, unknownFormat } from './format-uses.ts'
+import { familyOf } from './formats.ts'
 
 /** The name of a number: `n`, `p.width`. */
 type NumberName = Ast.Name | Ast.Field

@@ -2,7 +2,7 @@
 
 import { type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
-import { packagedFormatHint } from '../../ast/imports/packaged.ts'
+import { packagedFormatHint } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import {

@@ -24,8 +24,7 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { type Names, settled } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
-import { tooLong } from './extent-mismatch.ts'
-import { chainOf, type Declared, declare, storedAxis, unknownAxis } from './kernel-names.ts'
+import { chainOf, type Declared, declare, storedAxis, tooLong, unknownAxis } from './kernel-names.ts'
 
 export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
   for (const p of params) {

@@ -1,4 +1,6 @@
 /** The name space of one kernel: parameters, axes and buffers, and the first declaration of each name. */
+
+import { linear, minus } from '../../analysis/integers/linear.ts'
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
@@ -12,6 +14,7 @@ import {
 } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Param } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
+import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'
 
@@ -119,4 +122,14 @@ export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
   const parent = parentOf(a)
   const up = parent === null ? null : storedAxis(d, parent)
   return up ? [...chainOf(d, up), a.name] : [a.name]
+}
+
+// Extents that are provably different, which make an index an error.
+
+/** Returns whether the extents are two different sizes, or the range is longer by a constant. */
+export function tooLong(range: Expr, dimension: Expr): boolean {
+  if (sameExpr(range, dimension)) return false
+  if (range.kind === 'var' && dimension.kind === 'var') return true
+  const { terms, constant } = minus(linear(range), linear(dimension))
+  return terms.size === 0 && constant > 0
 }

@@ -1,13 +1,14 @@
 /** Elaboration of a kernel: AST → Stage I. */
 
+import { accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
 import { checkKinds } from '../../analysis/dependence/iterator-kinds.ts'
+import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'
 import { checkConstantExtents, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
-import { checkDataflow } from './definite-assignment.ts'
 import { checkOwnedNames, nothingDeclared } from './kernel-names.ts'
 import { Scope } from './statement-scope.ts'
 import { elaborateIteration } from './statements.ts'
@@ -66,4 +67,37 @@ export function elaborateKernel(
   // If statements are missing, errors about unwritten buffers would be unreliable.
   if (isWhole && report.count === before) for (const wrong of checkDataflow(kernel)) report.error(wrong)
   return isWhole && report.count === before ? kernel : null
+}
+
+/** Definite assignment: outputs and temporaries must be written before they are read, in the order of the text. */
+function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): readonly Diagnostic[] {
+  const out: Diagnostic[] = []
+  const written = new Set<string>()
+  const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
+  for (const a of accessesOf(kernel.body, new Map(kernel.axes.map((x) => [x.name, x])))) {
+    const b = buffers.get(a.buffer)
+    if (a.mode !== 'read') written.add(a.buffer)
+    else if (b && (b.role === 'out' || b.role === 'local') && !written.has(b.name))
+      out.push({
+        code: 'check/read-before-write',
+        message: `${b.name} is read before the first write`,
+        ...(a.span ? { span: a.span } : {}),
+        ...(b.span
+          ? { labels: [{ span: b.span, text: `${b.name} is ${b.role === 'out' ? 'an output' : 'a local'}` }] }
+          : {}),
+        hint:
+          b.role === 'out'
+            ? `use a reducer (\`+=\`), or give ${b.name} the role \`inout\``
+            : `write ${b.name} in an earlier statement`,
+      })
+  }
+  for (const b of kernel.buffers)
+    if (b.role === 'out' && !written.has(b.name))
+      out.push({
+        code: 'check/never-written',
+        message: `the output ${b.name} is never written`,
+        ...(b.span ? { span: b.span } : {}),
+        hint: `assign or reduce to ${b.name} in a statement, or remove the declaration`,
+      })
+  return out
 }

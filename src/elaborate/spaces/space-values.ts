@@ -1,11 +1,26 @@
 /** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
 import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
 import { withoutDivisionByZero } from '../expressions/division-by-zero.ts'
-import type { NumberDecision, Space } from './space-types.ts'
+import type { NumberDecision, Space, SpaceStep } from './space-types.ts'
+
+/** Steps with open arguments in a space, and errors for values that a decision does not have. */
+export type Use = Extract<SpaceStep, { kind: 'use' }>
+
+/** Returns true for a step with open arguments. A `use` step of a schedule text has no `step` field. */
+export const isUse = (leaf: { readonly kind: string }): leaf is Use => leaf.kind === 'use' && 'step' in leaf
+
+export function notAmong(name: string, value: unknown, options: readonly string[]): never {
+  return fail({
+    code: 'space/point',
+    message: `${name} cannot be ${String(value)}`,
+    expected: options.join(', '),
+  })
+}
 
 /** Returns the value of a name; undefined if it is not known yet. */
 export type Known = (v: Var) => number | undefined
@@ -31,7 +46,7 @@ export interface SpaceUse {
 }
 
 /** The maximum number of values of a number. */
-export const MAX_VALUES = 4096
+const MAX_VALUES = 4096
 
 /** Thrown if a value depends on an unknown name. */
 class Unknown extends Error {}
@@ -152,4 +167,26 @@ function tooMany(name: string, many: number, span: Span): never {
     expected: `at most ${MAX_VALUES}`,
     hint: '`1, 2 .. 1024` doubles; `from 0 to 1000 by 50` takes steps',
   })
+}
+
+// Arguments of steps in a point of a space: the decided numbers, as literals of a text.
+
+/** Returns the arguments with numbers as literals. @throws SptError `space/argument` if one is not an integer */
+export const argumentsOf = ({ step, args }: Use, known: Known): readonly Ast.UseArgument[] =>
+  step.args.map((written, k) => (args[k] ? argumentOf(args[k], step, known) : written))
+
+function argumentOf(e: Expr, { schedule, span }: Ast.UseStep, known: Known): Ast.Expr {
+  const value = partialValue(e, known)
+  if (value !== undefined && Number.isSafeInteger(value)) return literal(value, span)
+  return fail({
+    code: 'space/argument',
+    message: `an argument of schedule ${schedule.name} would be ${value}`,
+    span: e.span ?? span,
+    expected: 'an integer',
+  })
+}
+
+export const literal = (value: number, span: Ast.Node['span']): Ast.Expr => {
+  const number: Ast.Expr = { kind: 'number', value: Math.abs(value), float: false, span }
+  return value < 0 ? { kind: 'unary', op: 'neg', x: number, span } : number
 }

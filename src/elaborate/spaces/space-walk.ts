@@ -6,8 +6,6 @@ import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
-import { argumentsOf, literal } from './space-arguments.ts'
-import { isUse, notAmong, type Use } from './space-leaves.ts'
 import {
   type FormatDecision,
   isNested,
@@ -18,13 +16,18 @@ import {
   type SpaceStep,
 } from './space-types.ts'
 import {
+  argumentsOf,
   isStrict,
+  isUse,
   type Known,
+  literal,
+  notAmong,
   numbersOf,
   type OpenValues,
   partialValue,
   type SpacePoint,
   type SpaceUse,
+  type Use,
 } from './space-values.ts'
 
 /** A chosen step, or a nested space. */

@@ -10,9 +10,9 @@ import { checkArguments } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import { namesAround } from '../schedules/schedule-declarations.ts'
 import { StepWalk } from '../schedules/schedules.ts'
-import { isEmpty } from './space-emptiness.ts'
 import { refuseUnused } from './space-mentions.ts'
 import { SpaceNumbers } from './space-numbers.ts'
+import { isEmpty } from './space-points.ts'
 import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
 
 /** Returns the space; null after a reported error. @param path the spaces that are being elaborated */

@@ -1,6 +1,7 @@
 /** A format with its arguments, over the axes of one kernel. */
-import { countText } from '../../ast/diagnostics/count-text.ts'
+
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { countText } from '../../ast/diagnostics/value-kinds.ts'
 import {
   FIELD_WIDTHS,
   hasIndices,

@@ -4,6 +4,8 @@
  *
  * Map and inverse change on that axis only. Conditions, queries and sorts remain over the tensor's coordinates.
  */
+
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { isDense, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
   add,
@@ -22,10 +24,11 @@ import {
 } from '../../ir/expressions/expr.ts'
 import { children, substitute, withChildren } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import type { FormatInstance } from '../../ir/formats/format.ts'
+import type { Composition, FormatInstance, PartRule } from '../../ir/formats/format.ts'
+import { type SpanOption, spanOf } from './format-arguments.ts'
 
 /** Coordinates from `start` to before `end`; `0 <= start <= end <=` the extent for every extent. */
-export interface Range {
+interface Range {
   readonly start: Expr
   readonly end: Expr
   /** Lower bound of the range's coordinates; beyond the extent for an empty range. */
@@ -102,4 +105,42 @@ function axisRange(map: Expr, extent: Expr, dim: StoredAxis, range: Range): Rang
   if (map.kind !== 'binary' || map.op !== 'div' || !isDim(map.a) || map.b.kind !== 'const') return null
   if (!sameExpr(extent, ceildiv(dim.extent, map.b))) return null
   return { ...range, start: div(range.start, map.b), end: ceildiv(range.end, map.b) }
+}
+
+/** The widths of a bucket rule. */
+const MAX_WIDTH = 2 ** 30
+
+/**
+ * Expands widths: `1, 2 .. 2^5` → 1, 2, 4, 8, 16, 32; `3 .. 20` → 3, 6, 12, 20; the end is always included. @throws
+ * SptError `format/bucket-widths`
+ */
+export function bucketWidths(
+  rule: Extract<PartRule, { kind: 'bucket' }>,
+  composition: Composition,
+  constantOf: (e: Expr, what: string) => number,
+  site: SpanOption,
+): readonly number[] {
+  const widths: number[] = []
+  const reject = (problem: string): never =>
+    fail({
+      code: 'format/bucket-widths',
+      message: `${composition.name} has buckets of ${problem}`,
+      ...spanOf(site.span, rule.span, composition.span),
+      expected: `ascending widths from 1 to ${MAX_WIDTH}`,
+      hint: '`a .. b` doubles from a up to b; `2^k` is a power',
+    })
+  for (const w of rule.widths) {
+    const base = constantOf(w.value, 'a bucket width')
+    const power = w.power === null ? 1 : constantOf(w.power, 'the power of a bucket width')
+    const end = base ** power
+    const last = widths[widths.length - 1]
+    if (!Number.isInteger(end) || end < 1 || end > MAX_WIDTH) reject(`width ${end}`)
+    if (w.doubling && last !== undefined) {
+      if (end < last) reject(`widths ${last} .. ${end}`)
+      for (let next = last * 2; next < end; next *= 2) widths.push(next)
+      if (end > last) widths.push(end)
+    } else if (last !== undefined && end <= last) reject(`widths ${last}, ${end}`)
+    else widths.push(end)
+  }
+  return widths
 }

@@ -20,7 +20,7 @@ import type { Composition, Format, OrderedFormat, PartRule } from '../../ir/form
 import type { Query } from '../../ir/formats/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { checkOver } from './instantiate-format.ts'
-import { addRange, isInRange, type Ranges, rangeOf } from './ranges.ts'
+import { addRange, bucketWidths, isInRange, type Ranges, rangeOf } from './ranges.ts'
 import {
   declaredWithValue,
   extentScope,
@@ -30,7 +30,6 @@ import {
   translate,
   withVariables,
 } from './translate-names.ts'
-import { bucketWidths } from './widths.ts'
 
 /** More parts than this are a mistake: each is a separate iteration. */
 const MAX_PARTS = 256

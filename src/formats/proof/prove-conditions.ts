@@ -6,8 +6,8 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
+import { type CompareOp, isCompare } from '../../ir/values/math.ts'
 import { COMPARE } from '../../ir/values/numeric.ts'
-import { type CompareOp, isCompare } from '../../ir/values/ops.ts'
 
 type Literal =
   /** A linear form that is at least 0. */

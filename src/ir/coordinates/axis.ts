@@ -281,7 +281,7 @@ export const hasHoles = (a: Axis): boolean => hasWidth(a) && a.padding === undef
 /** True if a segment may store a coordinate more than once. */
 export const isNonunique = (a: Axis): boolean => 'unique' in a && !a.unique
 
-/** True if elements with equal coordinates stay separate, as declared. */
+/** True if elements with equal coordinates stay separate, as in the source. */
 export const keepsDuplicates = (a: Axis): boolean => isNonunique(a) && !(hasIndices(a) && a.perChild)
 
 /** True if a loop over a segment can visit a coordinate twice. */

@@ -1,12 +1,13 @@
 /** Walking and rewriting statements of Stage I. Every rewriter keeps the identity of unchanged nodes. */
 
+import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import { rewriteExpr, substitute, walkExpr } from '../expressions/expr-tree.ts'
 import { mapSame } from '../lists.ts'
 import { memoize } from '../memoize.ts'
 import { isBuiltinReducer, type Monoid } from '../values/monoid.ts'
 import type { Axis } from './axis.ts'
-import type { Assign, If1, Iteration, Kernel1, Reduce1, Stmt1 } from './stage1.ts'
+import type { Access, Assign, If1, Iteration, Kernel1, Let1, Reduce1, Stmt1 } from './stage1.ts'
 
 export type Body1 = readonly Stmt1[]
 
@@ -170,3 +171,32 @@ export const declaredMonoids = (body: Body1): ReadonlyMap<string, Monoid> =>
 /** Axes by name, including those that formats replaced. */
 export const allAxesOf = ({ reformats, axes }: Kernel1): ReadonlyMap<string, Axis> =>
   new Map([...reformats.flatMap((r) => r.from), ...axes].map((a) => [a.name, a]))
+
+/** Constructors of Stage I's statements, the only ones. */
+export const iteration = (fields: Omit<Iteration, 'kind'>): Iteration => ({ kind: 'iterate', ...fields })
+
+export const define1 = (name: string, value: Expr, span?: Span): Let1 => ({ kind: 'let', name, value, span })
+
+export function when1(
+  cond: Expr,
+  then: readonly Stmt1[],
+  otherwise: readonly Stmt1[] = [],
+  span?: Span,
+): If1 {
+  invariant(cond.dtype === 'bool', 'a condition of another type')
+  return { kind: 'if', cond, then, else: otherwise, span }
+}
+
+export function assign1(targets: readonly Access[], values: readonly Expr[], span?: Span): Assign {
+  invariant(targets.length === values.length, 'a value for each target')
+  return { kind: 'assign', targets, values, span }
+}
+
+export function reduce1(fields: Omit<Reduce1, 'kind'>): Reduce1 {
+  const { reducer, targets, values } = fields
+  invariant(
+    targets.length === values.length && targets.length === reducer.fields.length,
+    'a target and a value for each component',
+  )
+  return { kind: 'reduce', ...fields }
+}

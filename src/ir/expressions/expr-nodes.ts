@@ -13,8 +13,7 @@
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { BIND_TARGETS, type BindTarget } from '../../ast/nodes/nodes-schedules.ts'
 import type { Dtype } from '../values/dtype.ts'
-import type { MathFn } from '../values/math.ts'
-import type { BinaryOp } from '../values/ops.ts'
+import type { BinaryOp, MathFn } from '../values/math.ts'
 
 /** The hardware indices that bound loops become in Stage III. */
 export const THREAD_AXES = BIND_TARGETS

@@ -3,7 +3,7 @@
  * match constants. Matching takes one walk over the pattern's operators.
  */
 
-import type { BinaryOp } from '../values/ops.ts'
+import type { BinaryOp } from '../values/math.ts'
 import type { Const, Expr } from './expr-nodes.ts'
 import { sameExpr } from './structural-equality.ts'
 

@@ -5,7 +5,7 @@
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Stmt } from '../statements/loops.ts'
 import { type Body, piecesOf, walkStmts } from '../statements/tree.ts'
-import { isCompare } from '../values/ops.ts'
+import { isCompare } from '../values/math.ts'
 import type { Expr } from './expr.ts'
 import { children, perExpr } from './expr-tree.ts'
 

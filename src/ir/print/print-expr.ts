@@ -4,7 +4,7 @@ import { INFIX, LEVEL } from '../../ast/nodes/operators.ts'
 import type { Const, Expr } from '../expressions/expr.ts'
 import { sameExpr } from '../expressions/structural-equality.ts'
 import { type Dtype, isFloat } from '../values/dtype.ts'
-import type { BinaryOp } from '../values/ops.ts'
+import type { BinaryOp } from '../values/math.ts'
 import { decimal } from '../values/rounding.ts'
 
 type Numeral = Pick<Const, 'value' | 'dtype'>

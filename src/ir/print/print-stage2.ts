@@ -3,7 +3,7 @@ import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelIdentifier } from '../coordinates/derived-names.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { CallPiece } from '../instructions/instr-call.ts'
-import type { Buffer, For, Kernel2, LoopMode, Stmt } from '../statements/loops.ts'
+import type { Buffer, For, Kernel2, LoopMode, Plan, Stmt } from '../statements/loops.ts'
 import { piecesOf } from '../statements/tree.ts'
 import { exprPrinter, plainConstant } from './print-expr.ts'
 
@@ -59,7 +59,7 @@ export function printLoop(loop: For): string {
 /** The memory of a buffer: the declared memory's name, or the scope. */
 const memoryName = (b: Buffer): string => b.memory?.name ?? b.scope
 
-export function printBuffer(b: Buffer): string {
+function printBuffer(b: Buffer): string {
   const scope = b.scope === 'global' ? '' : `  ${memoryName(b)}`
   const fill = b.fill === 0 ? '' : `  fill ${plainConstant({ value: b.fill, dtype: b.dtype })}`
   const accumulate = b.accumulate === b.dtype ? '' : `  accumulate ${b.accumulate}`
@@ -67,7 +67,7 @@ export function printBuffer(b: Buffer): string {
   return `${b.name}: ${b.dtype}[${b.shape.map((e) => printExpr(e)).join(', ')}] ${b.role}${scope}${fill}${accumulate}${packed}`
 }
 
-export interface PrintOptions {
+interface PrintOptions {
   /** Loop variables whose lines get a `>`. */
   readonly mark?: readonly string[]
   /** Leave out the signature and the buffers. */
@@ -181,5 +181,27 @@ export function print2(kernel: Kernel2, options: PrintOptions = {}): string {
     ...kernel.buffers.map((b) => `  ${printBuffer(b)}`),
   ]
   printStatements(kernel.body, '', out, new Set(options.mark ?? []))
+  return out.join('\n')
+}
+
+// Stage III as text: the buffers that a plan allocates and the steps that it runs.
+
+/** A plan as text, without a final line break. */
+export function print3(plan: Plan): string {
+  const params = plan.params.map((p) => `${p.name}: ${p.kind === 'size' ? 'size' : p.dtype}`).join(', ')
+  const out = [`plan ${plan.name}(${params})`, ...plan.buffers.map((b) => `  ${printBuffer(b)}`)]
+  for (const s of plan.steps) {
+    if (s.kind === 'clear') out.push(`clear ${s.buffer}`)
+    else {
+      out.push(
+        `launch ${s.name}  grid ${s.grid.map((e) => printExpr(e)).join(' × ')}  block ${s.block.join(' × ')}`,
+      )
+      out.push(
+        ...printBody(s.body)
+          .split('\n')
+          .map((l) => `  ${l}`),
+      )
+    }
+  }
   return out.join('\n')
 }

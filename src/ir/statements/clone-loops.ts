@@ -1,12 +1,15 @@
 /** Copies of loops and their bodies. */
 
+import type { Kernel1 } from '../coordinates/stage1.ts'
 import type { FreshNames } from '../expressions/bound-names.ts'
 import { type Expr, variable } from '../expressions/expr.ts'
 import { substitute } from '../expressions/expr-tree.ts'
+import { sameData } from '../expressions/structural-equality.ts'
+import { memoize } from '../memoize.ts'
 import { boundVarsOf, renameBound, renameBuffers } from './bindings.ts'
 import { allocations } from './definitions.ts'
-import type { For, LoopMode } from './loops.ts'
-import { type Body, stmt } from './tree.ts'
+import type { For, If, Kernel2, LoopMode, Stmt } from './loops.ts'
+import { type Body, someStmt, stmt } from './tree.ts'
 
 /** The body at one value of the loop variable, with fresh names for the names that it binds. */
 export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>
@@ -52,4 +55,33 @@ export function copyNest(
     return { ...l, var: name, mode: copiedMode(l), extent, guards }
   })
   return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], makeBody(map))
+}
+
+// Barriers of a block, and conditions that are uniform across its threads.
+
+/** True if the statement contains a barrier of the whole block. */
+export const hasBlockBarrier = (s: Stmt): boolean =>
+  someStmt([s], (x) => x.kind === 'barrier' && x.lanes === undefined)
+
+/** True for a condition around a barrier: it must have the same value in all threads of the block. */
+export const isUniformCondition = (s: Stmt): s is If => s.kind === 'if' && hasBlockBarrier(s)
+
+/**
+ * Hash consing of kernels: equal loops of one source become one object, so that steps find memoised results. Formats
+ * that differ only in their parameters often have the same loops.
+ */
+const loopsOf = memoize((_: Kernel1): Map<string, Kernel2[]> => new Map())
+/** Maximum number of loops kept for each source, and for each list of names. */
+const MAX_CACHED = 64
+
+/** The loops, or an earlier kernel of the same source that equals them, spans included. */
+export function sharedLoops(source: Kernel1, loops: Kernel2): Kernel2 {
+  const cache = loopsOf(source)
+  const key = [...loops.params, ...loops.buffers].map((x) => x.name).join()
+  const candidates = cache.get(key)
+  const equal = candidates?.find((k) => sameData(k, loops, true))
+  if (equal) return equal
+  if (cache.size >= MAX_CACHED || (candidates?.length ?? 0) >= MAX_CACHED) cache.clear()
+  cache.set(key, [...(cache.get(key) ?? []), loops])
+  return loops
 }

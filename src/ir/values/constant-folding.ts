@@ -1,8 +1,7 @@
 /** Constant folding of operators and functions. */
 import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
-import type { MathFn } from './math.ts'
+import { type ArithOp, type BinaryOp, isTruth, type MathFn } from './math.ts'
 import { arithmetic, mathOf, TRUTH, WHOLE } from './numeric.ts'
-import { type ArithOp, type BinaryOp, isTruth } from './ops.ts'
 import { rounding } from './rounding.ts'
 
 /** `a op b` in exact integers; `undefined` for a divisor of 0 and for operators that return a truth value. */

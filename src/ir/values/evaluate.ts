@@ -9,9 +9,8 @@ import { perExpr, treeSize } from '../expressions/expr-tree.ts'
 import { memoize } from '../memoize.ts'
 import { foldInt } from './constant-folding.ts'
 import { computeType, isFloat } from './dtype.ts'
-import { MATH } from './math.ts'
+import { isTruth, MATH } from './math.ts'
 import { arithmetic, convert, mathOf, TRUTH, wrap } from './numeric.ts'
-import { isTruth } from './ops.ts'
 
 type Builtin = Extract<Expr, { kind: 'builtin' }>
 /** Nodes whose value depends on their operands alone. `select`, `and` and `or` are excluded, because they are lazy. */

@@ -4,9 +4,9 @@
  */
 
 /** The result type: `float` (f32 for integer operands), the operand's type, or i32 for bitwise functions. */
-export type MathType = 'float' | 'operand' | 'bits'
+type MathType = 'float' | 'operand' | 'bits'
 
-export interface MathRow {
+interface MathRow {
   readonly arity: 1 | 2
   readonly type: MathType
   /** True if f64 results are identical on every machine, so that hosts and devices agree on computed coordinates. */
@@ -98,3 +98,17 @@ function popcount(x: number): number {
   for (let remaining = x; remaining !== 0; remaining &= remaining - 1) count++
   return count
 }
+
+// The operators of expressions, by name; functions are in `math.ts`.
+
+/** Integer `div` and `mod` round towards minus infinity; `quo` and `rem` (Stage III) towards zero. */
+export type ArithOp = 'add' | 'sub' | 'mul' | 'div' | 'mod' | 'quo' | 'rem' | 'min' | 'max'
+export type LogicOp = 'and' | 'or'
+export type CompareOp = 'lt' | 'le' | 'gt' | 'ge' | 'eq' | 'ne'
+export type BinaryOp = ArithOp | LogicOp | CompareOp
+
+const COMPARE: ReadonlySet<string> = new Set(['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
+/** True if the operator returns a truth value. */
+export const isTruth = (op: BinaryOp): op is CompareOp | LogicOp =>
+  COMPARE.has(op) || op === 'and' || op === 'or'
+export const isCompare = (op: BinaryOp): op is CompareOp => COMPARE.has(op)

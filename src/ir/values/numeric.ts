@@ -5,8 +5,7 @@
  */
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
-import { MATH, type MathFn } from './math.ts'
-import type { ArithOp, CompareOp, LogicOp } from './ops.ts'
+import { type ArithOp, type CompareOp, type LogicOp, MATH, type MathFn } from './math.ts'
 import { rounding } from './rounding.ts'
 
 export type Binary = (a: number, b: number) => number

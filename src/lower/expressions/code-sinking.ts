@@ -8,9 +8,9 @@ import type { Names } from '../../ir/expressions/bound-names.ts'
 import { mentions, someExpr } from '../../ir/expressions/expr-tree.ts'
 import { mapSame } from '../../ir/lists.ts'
 import { freeVarsOf, renameBound } from '../../ir/statements/bindings.ts'
+import { hasBlockBarrier, isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { If, Let, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, someStmt, withBodies } from '../../ir/statements/tree.ts'
-import { hasBlockBarrier, isUniformCondition } from '../../ir/statements/uniform-conditions.ts'
 
 export function sinkCode(body: Body, names: Names): Body {
   const inner = mapSame(intoBranches(body, names), (s) =>

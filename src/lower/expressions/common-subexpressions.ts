@@ -23,10 +23,10 @@ import { children, freeVars, isLazy, withChildren } from '../../ir/expressions/e
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
+import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
 import { define } from '../../ir/statements/statement-builders.ts'
 import { type Body, exprsOf, mapExprs, stmt } from '../../ir/statements/tree.ts'
-import { isUniformCondition } from '../../ir/statements/uniform-conditions.ts'
 import { ProtectedAccesses } from './protected-accesses.ts'
 
 /** Approximate cost of one evaluation, in cycles of arithmetic. */

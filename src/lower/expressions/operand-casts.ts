@@ -5,14 +5,14 @@
  */
 
 import { Exact } from '../../analysis/exact-narrowing.ts'
-import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
+import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { call, cast, type Expr } from '../../ir/expressions/expr.ts'
 import { children, withChildren } from '../../ir/expressions/expr-tree.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { computeType, isHalf, join } from '../../ir/values/dtype.ts'
-import { type CompareOp, isCompare } from '../../ir/values/ops.ts'
+import { type CompareOp, isCompare } from '../../ir/values/math.ts'
 
 export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
   const bufferByName = new Map(buffers.map((b) => [b.name, b]))

@@ -5,9 +5,8 @@
  * conversion and write-back need no instruction.
  */
 
-import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/instructions/lane-groups.ts'
+import { isWarpCollective, type Lanes, lanesIn, tiledShape } from '../../analysis/instructions/lane-groups.ts'
 import { matchInstr } from '../../analysis/instructions/match.ts'
-import { tiledShape } from '../../analysis/instructions/memory-tiles.ts'
 import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
@@ -31,9 +30,7 @@ import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 import { coordinatesAt } from '../../ir/values/arrays.ts'
-import { checkFences } from './async-proxy-fences.ts'
-import { physical, unrolled } from './register-fragments.ts'
-import { matrixIndex, matrixOf } from './tensor-maps.ts'
+import { checkFences, matrixIndex, matrixOf, physical, unrolled } from './register-fragments.ts'
 import { ElementLoops } from './tile-element-loops.ts'
 
 export function selectInstructions(body: Body, kernel: Kernel2, names: Names): Body {

@@ -2,12 +2,12 @@
  * Kernel outlining: top-level loop nests become launches with grids and thread indices (or clears). Invariant reached: bound loops are
  * hardware indices, and guards are `if` statements. Only the thread that owns an element writes it to shared or global memory.
  */
-
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { fail, InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelIdentifier } from '../../ir/coordinates/derived-names.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import {
+  add,
   all,
   builtin,
   type Expr,
@@ -15,8 +15,10 @@ import {
   int,
   lt,
   max,
+  mul,
   THREAD_AXES,
   type ThreadAxis,
+  variable,
 } from '../../ir/expressions/expr.ts'
 import { truncateDivisions } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
@@ -24,13 +26,12 @@ import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { accessesOf, offsetsIn } from '../../ir/statements/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../../ir/statements/loops.ts'
-import { store } from '../../ir/statements/statement-builders.ts'
+import { forLoop, store } from '../../ir/statements/statement-builders.ts'
 import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { insertBarriers } from '../divergence/barriers.ts'
 import { Varying } from '../divergence/divergence-analysis.ts'
 import { Conditions, isCooperative } from '../divergence/divergent-conditions.ts'
 import { clusterOf } from '../pipelining/cluster-multicast.ts'
-import { flatNest, isParallel } from './flat-nest.ts'
 
 /**
  * Outlines every top-level statement. `warp`: number of lanes that can synchronise without their block; 1 if the target has no such
@@ -220,4 +221,42 @@ class Binder {
     const shared = written.some((a) => scopeOf(a.buffer) === 'shared')
     return idle.filter((a) => (levelOf(a) === 'thread' ? global || shared : global && !shared))
   }
+}
+
+// A loop nest over all elements of a buffer by flat address, for fills and whole-buffer copies.
+
+/** Number of threads per block. */
+const THREADS = 256
+
+/** Returns true if a loop is bound to a hardware axis; new nests are then bound too. */
+export const isParallel = (body: readonly Stmt[]): boolean =>
+  someStmt(body, (s) => s.kind === 'for' && s.mode.kind === 'bind')
+
+/** Returns a loop that runs `each(p)` for every flat address p of the buffer. */
+export function flatNest(
+  buffer: Buffer,
+  nest: string,
+  names: Names,
+  parallel: boolean,
+  each: (p: Expr) => Stmt,
+): For {
+  const total = buffer.shape.reduce(mul, int(1))
+  const p = names.fresh('p')
+  if (!parallel) return forLoop(p, total, [each(variable(p))], { name: nest, nest })
+  const block = names.fresh('p_block')
+  const at = add(mul(variable(block), int(THREADS)), variable(p))
+  const inner = forLoop(p, int(THREADS), [each(at)], {
+    name: nest,
+    nest,
+    guards: [lt(at, total)],
+    mode: { kind: 'bind', to: 'thread.x' },
+  })
+  const blocks: Expr = {
+    kind: 'binary',
+    op: 'div',
+    a: add(total, int(THREADS - 1)),
+    b: int(THREADS),
+    dtype: 'i32',
+  }
+  return forLoop(block, blocks, [inner], { name: nest, nest, mode: { kind: 'bind', to: 'block.x' } })
 }

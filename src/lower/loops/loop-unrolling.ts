@@ -3,8 +3,7 @@
  * constant loop becomes copies of its body. A factor yields a main loop of that many copies, and a remainder loop.
  * Other constant loops over the same register array are unrolled too, because one variable index would move the array out of registers.
  */
-
-import { copiesOf, unrolledSize } from '../../analysis/loops/unrolled-size.ts'
+import { copiesOf, unrolledSize } from '../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
@@ -156,3 +155,7 @@ const keeping = (body: Body, there: Expr, names: Names): Body =>
       return [define(name, s.value), stmt({ ...s, value: kept })]
     },
   })
+
+/** Demotes a vectorized loop to an unrolled one, because iterations that contain barriers cannot be lanes of a vector. */
+export const vectorToUnroll = (l: For): For =>
+  l.mode.kind === 'vectorize' ? { ...l, mode: { kind: 'unroll', factor: null } } : l

@@ -2,7 +2,7 @@
  * Buffer flattening (row-major linearisation). Invariant reached: every buffer has one dimension, and every access one row-major index.
  */
 
-import { tiledIndex, tiledShape } from '../../analysis/instructions/memory-tiles.ts'
+import { tiledIndex, tiledShape } from '../../analysis/instructions/lane-groups.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { add, cast, div, type Expr, int, load, mul } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'

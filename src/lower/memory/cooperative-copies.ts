@@ -28,7 +28,7 @@ import type { For, Kernel2, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, whenAll } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 import { type Axes, Varying } from '../divergence/divergence-analysis.ts'
-import { vectorToUnroll } from '../loops/vector-to-unroll.ts'
+import { vectorToUnroll } from '../loops/loop-unrolling.ts'
 
 export function makeCopiesCooperative(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)

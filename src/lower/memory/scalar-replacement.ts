@@ -3,7 +3,7 @@
  * scalar per element, so that targets keep it in registers.
  */
 
-import { isPacked } from '../../analysis/instructions/memory-tiles.ts'
+import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { type Expr, int, load } from '../../ir/expressions/expr.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'

@@ -19,8 +19,7 @@
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
-import { type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
-import { copiesIn } from '../../analysis/loops/shared-memory-copies.ts'
+import { copiesIn, type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'

@@ -27,11 +27,10 @@ import { fill, forLoop, reduction, store, when } from '../../ir/statements/state
 import { stmt } from '../../ir/statements/tree.ts'
 import { type ElementPosition, locate, whenPresent } from './access.ts'
 import { openIterator } from './iterate.ts'
-import { buffersOf, tableLength, valuesBelow } from './kernel-buffers.ts'
 import { Copies, usedChanged } from './let-inlining.ts'
 import { Levels } from './level-positions.ts'
 import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
-import { deriveInitialisation } from './output-initialization.ts'
+import { buffersOf, deriveInitialisation, tableLength, valuesBelow } from './output-initialization.ts'
 
 /** Lowers a Stage I kernel to loops over positions. */
 export function lowerToPositions(kernel: Kernel1): Kernel2 {

@@ -6,20 +6,31 @@
  * identity of the reducer or the fill value. Temporaries that are private to one step of a nest, or read only where they were written,
  * need no fill.
  */
-
 import { type Access, accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { type Axis, countedBy, type DenseAxis, isDense, isDenseRoot } from '../../ir/coordinates/axis.ts'
-import type { Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
-import { walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
+import {
+  type Axis,
+  arrayName,
+  countedBy,
+  type DenseAxis,
+  isDense,
+  isDenseRoot,
+  isStored,
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
+import { readsIn, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { ceildiv, constant, type Expr, int } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { matcher } from '../../ir/expressions/patterns.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
 import { initialValue } from '../../ir/values/monoid.ts'
+import { MASK_BITS } from '../../ir/values/packed-fields.ts'
+import { formatOf } from '../../levels/index.ts'
 import { isDefinitelyInitialized, members, type Writer } from './definite-initialization.ts'
+import type { Levels } from './level-positions.ts'
 
-export interface Initialisation {
+interface Initialisation {
   /** Reductions that set their targets to the identity inside their own loop nest. */
   readonly inNest: ReadonlySet<Reduce1>
   /** Buffers to fill before the kernel, with their values. */
@@ -208,4 +219,47 @@ function onlyCombined(
   const reduced = condIters.filter((it) => it.kind === 'R')
   const ends = reduced.flatMap((it) => countedBy(axes.get(it.axis)))
   return reduced.length > 0 && condIters.every((it) => it.kind === 'R' || ends.includes(it.axis))
+}
+
+// The buffers of a kernel over positions: declared buffers, tables and masks of formats, and index arrays of
+// axes.
+
+/** The length of a table: the extent of its dimension other than 1. */
+export const tableLength = (shape: readonly Expr[]): Expr =>
+  shape.reduce((a, c) => (a.kind === 'const' && a.value === 1 ? c : a), int(1))
+
+/** Exclusive upper bound on the values of a table; for a permutation, its length. Undefined if unknown. */
+export const valuesBelow = (
+  b: Pick<Buffer1, 'distinct' | 'below'>,
+  shape: readonly Expr[],
+): Expr | undefined => (b.distinct ? tableLength(shape) : b.below)
+
+/** Returns the declared buffers of a kernel and the index arrays of its axes. */
+export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
+  // Masks that no statement reads are omitted.
+  const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
+  const out: Buffer[] = kernel.buffers.flatMap(
+    ({ name, dtype, axes, role, fill, accumulate, ascending, positions, mask, span, ...b }) => {
+      if (mask !== undefined && !read.has(name)) return []
+      const shape = levels.shape(axes)
+      const bits = mask === undefined ? {} : { packed: MASK_BITS }
+      const known = { below: valuesBelow(b, shape), ascending, positions, ...bits }
+      return { name, dtype, scope: 'global', role, shape, fill, accumulate, span, ...known }
+    },
+  )
+  for (const a of kernel.axes) {
+    if (!isStored(a)) continue
+    for (const { array, length, values } of formatOf(a).indexArrays(a, levels))
+      out.push({
+        ...values,
+        name: arrayName(a.name, array),
+        dtype: 'i32',
+        scope: 'global',
+        role: 'index',
+        shape: [length],
+        fill: 0,
+        accumulate: 'i32',
+      })
+  }
+  return out
 }

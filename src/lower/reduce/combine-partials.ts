@@ -24,7 +24,7 @@ import { copyNest } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, store, when, whenAll } from '../../ir/statements/statement-builders.ts'
 import { type Body, stmt } from '../../ir/statements/tree.ts'
-import { vectorToUnroll } from '../loops/vector-to-unroll.ts'
+import { vectorToUnroll } from '../loops/loop-unrolling.ts'
 import { exchangeHalves, hasHalves } from './recursive-halving.ts'
 
 /** The roles of the loops of a cross-thread reduction. */

@@ -6,7 +6,7 @@
  * can exchange again. One thread updates the target (`combine-partials.ts`). `barriers.ts` inserts the barriers later.
  */
 
-import { conditionsAround, hoistable } from '../../analysis/dependence/dominating-conditions.ts'
+import { conditionsAround, hoistable } from '../../analysis/dependence/loop-writes.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'
@@ -22,10 +22,9 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/statements/loo
 import { elementChanges, reductionsOf, scattersElements } from '../../ir/statements/reductions.ts'
 import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, replaceStmt, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
-import { outsideLifetime } from './accumulator-live-range.ts'
 import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
+import { laneWidth, onX, outsideLifetime } from './reduction-expansion.ts'
 import { startsOf } from './reduction-initialization.ts'
-import { laneWidth, onX } from './warp-lanes.ts'
 
 /** Target properties for cross-thread reductions, as in `LowerOptions`. */
 interface Exchange {

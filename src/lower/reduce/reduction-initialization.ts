@@ -5,7 +5,7 @@
  * between. If the target's element changes with a reduction loop, or the loop is parallel, the whole buffer is filled first.
  */
 
-import { spatialNest } from '../../analysis/dependence/spatial-nest.ts'
+import { spatialNest } from '../../analysis/dependence/full-coverage.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'

@@ -11,7 +11,7 @@ import { type ReductionPath, reductionsOf } from '../../ir/statements/reductions
 import { store, unflatten } from '../../ir/statements/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 import { isBuiltinReducer, widen } from '../../ir/values/monoid.ts'
-import { flatNest, isParallel } from '../launches/flat-nest.ts'
+import { flatNest, isParallel } from '../launches/launch-outlining.ts'
 
 export function widenAccumulators(kernel: Kernel2): Kernel2 {
   const narrow = new Set(kernel.buffers.filter((b) => b.accumulate !== b.dtype).map((b) => b.name))

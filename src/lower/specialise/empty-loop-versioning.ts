@@ -5,7 +5,7 @@
  * The trip count is uniform in a block, so barriers remain legal. Tiles in shared memory are shared by both versions.
  */
 
-import { unrolledSize } from '../../analysis/loops/unrolled-size.ts'
+import { unrolledSize } from '../../analysis/loops/segmented-loops.ts'
 import { MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'

@@ -2,8 +2,8 @@
 
 import type { Binary, Call, Expr } from '../../ir/expressions/expr.ts'
 import { computeType, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
+import { isCompare } from '../../ir/values/math.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../../ir/values/numeric.ts'
-import { isCompare } from '../../ir/values/ops.ts'
 import {
   binaryMonotoneError,
   isExactProduct,

@@ -1,6 +1,7 @@
 /** Buffers of the reference: one float64 per element, addressed by one leaf node per tree. */
-import { countText } from '../../ast/diagnostics/count-text.ts'
+
 import { fail, invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { countText } from '../../ast/diagnostics/value-kinds.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
 import { wrap } from '../../ir/values/numeric.ts'

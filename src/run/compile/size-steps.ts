@@ -1,5 +1,5 @@
 /** Size requirements (`require`): steps on loops that steps on coordinates may follow, with their order among these. */
-import type { LoopStep } from '../../schedule/steps/steps.ts'
+import type { LoopStep } from '../../schedule/steps/step-data.ts'
 
 interface EarlyStep {
   readonly step: LoopStep

@@ -9,7 +9,7 @@ import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-i
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { when1 } from '../../ir/coordinates/stage1-builders.ts'
+import { when1 } from '../../ir/coordinates/stage1-tree.ts'
 import { differs, load } from '../../ir/expressions/expr.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import * as arg from '../steps/arguments.ts'

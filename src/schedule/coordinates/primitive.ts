@@ -1,7 +1,7 @@
 /** The interface of a primitive on coordinates. */
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { LoopRef } from '../names/loop-ref.ts'
+import type { LoopRef } from '../names/kernel-names.ts'
 import { type Declared, formsOf } from '../primitive.ts'
 import type { GivenOf, StepOf, Takes } from '../steps/arguments.ts'
 

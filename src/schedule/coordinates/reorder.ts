@@ -5,7 +5,7 @@
  */
 import { countedBy } from '../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { LoopRef } from '../names/loop-ref.ts'
+import type { LoopRef } from '../names/kernel-names.ts'
 import * as arg from '../steps/arguments.ts'
 import { findIters, refuse, replaceIteration } from './iterator-names.ts'
 import { keepParents, parentsIn } from './parent-iterators.ts'

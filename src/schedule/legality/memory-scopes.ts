@@ -3,7 +3,7 @@
  * thread, shared memory belongs to a block.
  */
 
-import { conditionsAround } from '../../analysis/dependence/dominating-conditions.ts'
+import { conditionsAround } from '../../analysis/dependence/loop-writes.ts'
 import { blockOf, type Space } from '../../analysis/dependence/subscript-injectivity.ts'
 import { type Expr, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'

@@ -6,8 +6,7 @@
 import { lanesIn } from '../../analysis/instructions/lane-groups.ts'
 import { groupsOf, withoutStart } from '../../analysis/loops/balanced-partition.ts'
 import { pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
-import { segmentsOf } from '../../analysis/loops/segmented-loops.ts'
-import { copiesOf, unrolledSize } from '../../analysis/loops/unrolled-size.ts'
+import { copiesOf, segmentsOf, unrolledSize } from '../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { countText, MAX_NEST, MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
 import type { ThreadAxis } from '../../ir/expressions/expr.ts'
@@ -19,7 +18,7 @@ import { elementChanges, reductionsOf } from '../../ir/statements/reductions.ts'
 import { stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { checkInstr } from '../loops/mapping/tensorize.ts'
 import type { Context } from '../state/context.ts'
-import { isAlone } from './distribute-conditions.ts'
+import { isAlone } from './loop-dependence.ts'
 import { checkAllocations } from './memory-scopes.ts'
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }

@@ -3,9 +3,12 @@
  * would make the time of a schedule quadratic.
  */
 
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
+import { isName } from '../../ast/parse/parse.ts'
 import { unusedNumber } from '../../ir/expressions/bound-names.ts'
 import { differing } from '../../ir/lists.ts'
-import { definitionsIn } from '../../ir/statements/definitions.ts'
+import { definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import type { Body } from '../../ir/statements/tree.ts'
 
@@ -89,3 +92,47 @@ function changed<T>(
   for (const x of come) each(x, 1)
   return after
 }
+
+// Validity of names that steps give to loops and buffers: a trace can be printed only if they are names of
+// the language.
+
+/** Checks the new names of a step. @throws SptError `schedule/bad-name` */
+export function checkNewNames(step: unknown): void {
+  const { kind, into, span } = (step ?? {}) as {
+    readonly kind?: unknown
+    readonly into?: unknown
+    readonly span?: Span
+  }
+  for (const name of [into].flat()) {
+    // Values that are not strings are rejected by the check of the step.
+    if (typeof name !== 'string' || isName(name)) continue
+    fail({
+      code: 'schedule/bad-name',
+      message: `${show(name)} is not a valid name for a result of ${String(kind)}`,
+      ...(span ? { span } : {}),
+      expected: 'a name: a letter or _, then letters, digits and _',
+      ...(/^[a-z]+$/.test(name) ? { hint: 'this word is reserved; choose another name' } : {}),
+    })
+  }
+}
+
+// Names of loops in the language.
+
+/** Returns the name of each loop by its variable; `nest.name` if several loops have the name. */
+export function loopNames(body: Body): ReadonlyMap<string, string> {
+  const loops = loopsOf(body)
+  const counts = new Map<string, number>()
+  for (const { name } of loops) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return new Map(loops.map((l) => [l.var, counts.get(l.name)! > 1 ? `${l.nest}.${l.name}` : l.name]))
+}
+
+/**
+ * A reference to a loop: the user's name (`i`, or `nest.i` if several loop nests have an `i`), or a handle with the
+ * variable.
+ */
+export type LoopRef = string | LoopHandle
+export interface LoopHandle {
+  readonly var: string
+}
+
+export const isHandle = (x: unknown): x is LoopHandle => isRecord(x) && typeof x.var === 'string'

@@ -3,7 +3,7 @@
  * that one schedule fits any format.
  */
 
-import { type LoopRole, rolesIn } from '../../analysis/loops/loop-roles.ts'
+import { type LoopRole, rolesIn } from '../../analysis/loops/segmented-loops.ts'
 import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'

@@ -15,9 +15,7 @@ import {
   loopsOf,
 } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
-import { KernelNames } from '../names/kernel-names.ts'
-import { loopNames } from '../names/loop-names.ts'
-import type { LoopRef } from '../names/loop-ref.ts'
+import { KernelNames, type LoopRef, loopNames } from '../names/kernel-names.ts'
 
 /** A loop that a step replaced. */
 export interface Consumed {

@@ -7,7 +7,7 @@
 import type { Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import type { Body } from '../../ir/statements/tree.ts'
 import type { Gone, Primitive } from '../primitive.ts'
-import type { LoopStep } from '../steps/steps.ts'
+import type { LoopStep } from '../steps/step-data.ts'
 import type { Context, NameQuery } from './context.ts'
 
 /** The result of a step that acts on a single loop nest. */

@@ -12,16 +12,18 @@ import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceAt } from '../../ir/lists.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
-import { distributeConditions } from '../legality/distribute-conditions.ts'
+import { distributeConditions } from '../legality/loop-dependence.ts'
 import { checkParallel } from '../legality/parallel-legality.ts'
-import { checkNewNames } from '../names/fresh-names.ts'
-import { KernelNames } from '../names/kernel-names.ts'
-import { loopNames } from '../names/loop-names.ts'
-import type { LoopHandle, LoopRef } from '../names/loop-ref.ts'
+import {
+  checkNewNames,
+  KernelNames,
+  type LoopHandle,
+  type LoopRef,
+  loopNames,
+} from '../names/kernel-names.ts'
 import type { Gone, Outcome, Primitive } from '../primitive.ts'
 import { LOOP_STEPS } from '../primitives.ts'
-import { checkStep } from '../steps/step-data.ts'
-import { type LoopStep, printStep } from '../steps/steps.ts'
+import { checkStep, type LoopStep, printStep } from '../steps/step-data.ts'
 import { type Consumed, Context, type NameQuery } from './context.ts'
 import { actsIn, keep, recalled } from './nest-memo.ts'
 

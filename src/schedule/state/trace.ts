@@ -1,8 +1,7 @@
 /** Traces of loop steps as JSON. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { LOOP_STEPS } from '../primitives.ts'
-import { stepProblem } from '../steps/step-data.ts'
-import type { LoopStep } from '../steps/steps.ts'
+import { type LoopStep, stepProblem } from '../steps/step-data.ts'
 
 /** Returns a trace as JSON, without spans, which belong to a source text. */
 export const traceToJson = (trace: readonly LoopStep[]): string =>

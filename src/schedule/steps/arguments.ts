@@ -9,7 +9,7 @@ import type { StepName } from '../../ast/nodes/nodes.ts'
 import type { ListSyntax, Syntax, ValueSyntax } from '../../ast/nodes/step-syntax.ts'
 import type { ThreadAxis } from '../../ir/expressions/expr.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
-import type { LoopRef } from '../names/loop-ref.ts'
+import type { LoopRef } from '../names/kernel-names.ts'
 
 /** The memory scope of a cached copy. */
 export type CacheScope = 'shared' | 'register'

@@ -6,9 +6,15 @@ import { memoize } from '../../ir/memoize.ts'
 import { type CallNames, FunctionNames, type NewNames } from '../names/function-names.ts'
 import { valuesOf } from './schedule-values.ts'
 import { integer } from './step-arguments.ts'
-import { usedBy } from './step-counts.ts'
-import { type Env, instructionOf, memoryOf, type Passed, typeNamed } from './step-fields.ts'
-import { parametersOf } from './step-parameters.ts'
+import {
+  type Env,
+  instructionOf,
+  memoryOf,
+  type Passed,
+  parametersOf,
+  typeNamed,
+  usedBy,
+} from './step-fields.ts'
 
 /** Returns the environment of a function's steps. Arguments are evaluated in the environment of the caller. */
 export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewNames): Env {

@@ -4,7 +4,7 @@ import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
 import type { Program } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
-import type { LoopStep } from './steps.ts'
+import type { LoopStep } from './step-data.ts'
 
 interface MergeParts {
   readonly buffer: { readonly name: string; readonly span?: Span | undefined }

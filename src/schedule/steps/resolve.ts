@@ -19,10 +19,18 @@ import { type CalledStep, callEnv, withoutCalls } from './function-calls.ts'
 import { mergeParts } from './merge-parts.ts'
 import { valuesOf } from './schedule-values.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
-import { checkCount, countOf, tooManySteps, usedBy } from './step-counts.ts'
-import { type Env, fieldsOf } from './step-fields.ts'
-import { parametersOf, type Where, withParameters } from './step-parameters.ts'
-import type { LoopStep } from './steps.ts'
+import type { LoopStep } from './step-data.ts'
+import {
+  checkCount,
+  countOf,
+  type Env,
+  fieldsOf,
+  parametersOf,
+  tooManySteps,
+  usedBy,
+  type Where,
+  withParameters,
+} from './step-fields.ts'
 
 /** The program that steps are applied to. */
 export interface Now extends Program {

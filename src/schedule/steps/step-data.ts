@@ -5,10 +5,12 @@ import type { StepSyntax, Syntax, ValueSyntax } from '../../ast/nodes/step-synta
 import { THREAD_AXES } from '../../ir/expressions/expr.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import { memoize } from '../../ir/memoize.ts'
-import { isHandle, type LoopRef } from '../names/loop-ref.ts'
+import { isHandle, type LoopRef } from '../names/kernel-names.ts'
+import type { StepIn } from '../primitive.ts'
+import { LOOP_STEPS } from '../primitives.ts'
 
 /** `call`: a call of the step's method, for the hint. */
-export type Words = Readonly<Record<string, StepSyntax & { readonly call?: string }>>
+type Words = Readonly<Record<string, StepSyntax & { readonly call?: string }>>
 
 // Validation ---------------------------------------------------------------------------------------------------
 
@@ -166,3 +168,13 @@ export function stepText(
 /** Returns whether a keyword that distinguishes forms has the value of the step's field. */
 const isSaid = (s: Syntax, fields: Fields): boolean =>
   typeof s === 'string' || 'optional' in s || s.value.kind !== 'word' || s.value.means === fields[s.field]
+
+// Steps on loops (Stage II) as plain data: the common form of `.spt` schedules, TypeScript calls, traces and
+// JSON.
+
+/** A step on loops; `kind` is its word. */
+export type LoopStep = StepIn<typeof LOOP_STEPS>
+
+/** Returns a step as `.spt` text; `named` returns the current name of a handle's loop. */
+export const printStep = (s: LoopStep, named?: (variable: string) => string): string =>
+  stepText(LOOP_STEPS[s.kind], s, named)

@@ -1,7 +1,9 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { printStep } from '../../ast/print/print.ts'
 import type { Argument, Family, Schedule } from '../../elaborate/index.ts'
+import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { Names } from '../names/part-names.ts'
 import { integer, type Known } from './step-arguments.ts'
@@ -105,4 +107,96 @@ function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
     })
   })
   return family.instantiate(args, use.span)
+}
+
+/**
+ * The number of steps of a schedule, counted before any step is applied: nested schedules may have too many to expand.
+ */
+const counts = new WeakMap<Schedule, number>()
+/**
+ * Returns the number of steps of a schedule; steps for each part count once. A `use` counts as a step, too, because the
+ * used schedule may be empty.
+ */
+export function countOf(schedule: Schedule): number {
+  const known = counts.get(schedule)
+  if (known !== undefined) return known
+  const all = (steps: readonly Ast.Step[]): number => steps.reduce((n, s) => n + one(s), 0)
+  const one = (s: Ast.Step): number =>
+    s.kind === 'use' ? 1 + countOf(usedBy(s, schedule)) : s.kind === 'each' ? all(s.steps) : 1
+  const count = all(schedule.steps)
+  counts.set(schedule, count)
+  return count
+}
+
+export const usedBy = (step: Ast.UseStep, schedule: Schedule): Schedule =>
+  schedule.uses.get(step.schedule.name)!
+
+export function checkCount(schedule: Schedule): void {
+  const count = countOf(schedule)
+  if (count <= MAX_STEPS) return
+  const uses = schedule.steps.filter((s) => s.kind === 'use')
+  const [most] = [...uses].sort((a, b) => countOf(usedBy(b, schedule)) - countOf(usedBy(a, schedule)))
+  tooManySteps(
+    `schedule ${schedule.name} makes ${countText(count)} steps${most ? `, ${countText(countOf(usedBy(most, schedule)))} of them by \`${printStep(most)}\`` : ''}`,
+    most?.span ?? schedule.span,
+    'use a schedule once',
+  )
+}
+
+export function tooManySteps(message: string, span: Span, hint: string): never {
+  fail({
+    code: 'schedule/too-many-steps',
+    message,
+    span,
+    expected: `at most ${countText(MAX_STEPS)} steps`,
+    hint,
+  })
+}
+
+// Parameters in the errors of steps: callers who set the parameters of a schedule may not know its text.
+
+/**
+ * Returns the parameters that a step mentions, such as `t = 2`; all parameters of its schedule if the step mentions no
+ * parameter.
+ */
+export function parametersOf(step: Ast.Step, { values }: Pick<Env, 'values'>): readonly string[] {
+  const mentioned = new Set<string>()
+  const look = (x: unknown): void => {
+    if (typeof x !== 'object' || x === null) return
+    const { kind, name } = x as { readonly kind?: unknown; readonly name?: unknown }
+    if (kind === 'name' && typeof name === 'string' && values.has(name)) mentioned.add(name)
+    for (const y of Object.values(x)) look(y)
+  }
+  look(step)
+  const told = [...values].filter(([name]) => mentioned.size === 0 || mentioned.has(name))
+  return told.map(([name, value]) => `${name} = ${value}`)
+}
+
+/** The place of a step in schedules, for its errors. */
+export interface Where {
+  /** Returns the parameters of the step's schedule, such as `t = 2`. */
+  readonly parameters: () => readonly string[]
+  /** The places of the calls of functions, the innermost first. */
+  readonly calls: readonly Span[]
+}
+
+/** Returns the result of `work`, and adds the parameters and the calls of functions to its errors. */
+export function withParameters<T>(where: Where | undefined, work: () => T): T {
+  try {
+    return work()
+  } catch (e) {
+    if (!(e instanceof SptError) || !where) throw e
+    const told = where.parameters()
+    const suffix = told.length > 0 ? `, where ${told.join(', ')}` : ''
+    const calls = where.calls.map((span) => ({ span, text: 'used here' }))
+    const made = new SptError(
+      e.diagnostics.map((d) => ({
+        ...d,
+        message: `${d.message}${suffix}`,
+        ...(calls.length > 0 && { labels: [...(d.labels ?? []), ...calls] }),
+      })),
+    )
+    made.sources = e.sources
+    throw made
+  }
 }

@@ -1,12 +1,12 @@
 /** Studies that several machines measure, over queues of BullMQ on Redis. */
 
+export { type RebuildOptions, type RebuiltStudy, rebuildStudy, shareProgram } from './rebuild.ts'
 export {
   type CollectOptions,
   collectResults,
   publishStudy,
   unpublishStudy,
-} from './publish.ts'
-export { type RebuildOptions, type RebuiltStudy, rebuildStudy, shareProgram } from './rebuild.ts'
+} from './remote-trials.ts'
 export {
   type StudyEvaluator,
   type StudyEvaluatorOptions,

@@ -3,7 +3,7 @@
  * computed by the data-parallel operations that their declarations name (`ir/formats/queries.ts`).
  */
 
-import { rankFrom } from '../../analysis/dependence/derived-ranks.ts'
+import { rankFrom } from '../../analysis/dependence/query-dependence.ts'
 import type { Interval } from '../../analysis/integers/interval.ts'
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'

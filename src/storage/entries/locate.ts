@@ -5,8 +5,8 @@
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, gather } from '../../columns/allocate.ts'
+import { repetitions } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import { repetitions } from '../../columns/repetitions.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'

@@ -3,7 +3,7 @@
 import { allocate, ascending, concat, gather } from '../../columns/allocate.ts'
 import { Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
-import { Occurrences } from '../../columns/repetitions.ts'
+import { Occurrences } from '../../columns/key-columns.ts'
 import { withScratchPool } from '../../columns/scratch-buffers.ts'
 import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import { provedOf } from '../../formats/proof/prove.ts'

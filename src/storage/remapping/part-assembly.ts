@@ -1,7 +1,6 @@
 /** Coordinate remapping of one part: the coordinates of its entries in its format. */
 
-import { rankFrom } from '../../analysis/dependence/derived-ranks.ts'
-import { neededBy } from '../../analysis/dependence/query-dependence.ts'
+import { neededBy, rankFrom } from '../../analysis/dependence/query-dependence.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'

@@ -1,8 +1,7 @@
 /** Report of the formats of tensors, and of their storage cost. */
 
 import { gather } from '../../../columns/allocate.ts'
-import { largest } from '../../../columns/key-columns.ts'
-import { Occurrences } from '../../../columns/repetitions.ts'
+import { largest, Occurrences } from '../../../columns/key-columns.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
 import { additionalArrays } from '../../../ir/formats/format-tables.ts'

@@ -2,7 +2,7 @@
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, ascending, concat, gather } from '../../../columns/allocate.ts'
-import { repetitions, uniqueTuples } from '../../../columns/repetitions.ts'
+import { repetitions, uniqueTuples } from '../../../columns/key-columns.ts'
 import { type Axis, isNonunique } from '../../../ir/coordinates/axis.ts'
 import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { Piece, Source } from '../types.ts'

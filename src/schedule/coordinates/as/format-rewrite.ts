@@ -11,8 +11,13 @@ import { conjuncts, type Expr, type Load, load, lt, variable } from '../../../ir
 import { freeVars, rewriteExpr, someExpr } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
-import { partialProblems, standsUnder, visitsTwice } from '../legality/axis-prefixes.ts'
-import { inRange, mayBeNegative } from '../legality/coordinate-ranges.ts'
+import {
+  inRange,
+  mayBeNegative,
+  partialProblems,
+  standsUnder,
+  visitsTwice,
+} from '../legality/axis-prefixes.ts'
 import { entryOf, opened, type Rows, viewOf } from './attached-rows.ts'
 import { enters } from './iteration-fission.ts'
 import { lookup, lookupTarget } from './lookup.ts'

@@ -8,8 +8,14 @@
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
-import { iteration, when1 } from '../../../ir/coordinates/stage1-builders.ts'
-import { exprsOf1, someStmt1, walkStmts1, writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
+import {
+  exprsOf1,
+  iteration,
+  someStmt1,
+  walkStmts1,
+  when1,
+  writtenBuffers1,
+} from '../../../ir/coordinates/stage1-tree.ts'
 import { type Expr, not } from '../../../ir/expressions/expr.ts'
 import { freeVars, someExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import type { StepSpan } from './tensor-split.ts'

@@ -6,8 +6,7 @@
  */
 
 import type { Buffer1, Reduce1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
-import { when1 } from '../../../ir/coordinates/stage1-builders.ts'
-import { type Body1, rewriteBody1, rewriteStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { type Body1, rewriteBody1, rewriteStmts1, when1 } from '../../../ir/coordinates/stage1-tree.ts'
 import {
   all,
   binary,

@@ -15,7 +15,7 @@ import type {
   NestDefault,
   Stmt1,
 } from '../../../ir/coordinates/stage1.ts'
-import { assign1, iteration, reduce1 } from '../../../ir/coordinates/stage1-builders.ts'
+import { assign1, iteration, reduce1 } from '../../../ir/coordinates/stage1-tree.ts'
 import {
   add,
   all,

@@ -21,8 +21,7 @@ import type {
   Kernel1,
   Stmt1,
 } from '../../../ir/coordinates/stage1.ts'
-import { assign1, iteration, reduce1 } from '../../../ir/coordinates/stage1-builders.ts'
-import { writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { assign1, iteration, reduce1, writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { unusedName } from '../../../ir/expressions/bound-names.ts'
 import {
   add,

@@ -33,7 +33,7 @@ import type { Query } from '../../../ir/formats/queries.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { refuseLive } from './format.ts'
-import { atIterators } from './locals.ts'
+import { atIterators } from './groups.ts'
 
 export interface LivePart extends PartInstance {
   /** The condition on the part's elements, over the names of the tensor's axes; null if the part has all elements. */

@@ -20,7 +20,7 @@ import {
 import { substitute } from '../../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import type { Position, Split } from '../as/tensor-split.ts'
-import { inRange } from '../legality/coordinate-ranges.ts'
+import { inRange } from '../legality/axis-prefixes.ts'
 import type { LiveFormat } from './format.ts'
 
 /** The number of coordinates in a word, and of words in a chunk. */

@@ -24,9 +24,7 @@ import { bodiesOf, exprsOf } from '../../../ir/statements/tree.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
 import { type Footprint, namedAlike } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
-import { isOfTiles } from './declared-memory-copies.ts'
-import { extentOf, grouped } from './digit-groups.ts'
-import { tailGuards } from './tail-guards.ts'
+import { extentOf, grouped, isOfTiles, tailGuards } from './tail-guards.ts'
 
 /** A loop that is one digit of a dimension: the dimension's index is the sum of digit · stride. */
 interface Digit {

@@ -1,6 +1,6 @@
 /** Caching of reads: elements that an iteration reads are staged in shared memory or registers (`cache_read`). */
 
-import { notInRuns } from '../../../analysis/instructions/aligned-runs.ts'
+import { notInRuns } from '../../../analysis/instructions/lane-groups.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { type Expr, int, load } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
@@ -15,15 +15,14 @@ import { replaceLoads, usesOf } from '../../legality/buffer-uses.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import { checkStable, type Footprint, footprint } from '../../legality/footprint.ts'
 import { eliminateRedundantGuards } from '../../legality/redundant-guards.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import { ownBox, tileOf } from './block-tile.ts'
-import { type Bounding, boundingOf } from './bounding-index.ts'
-import { readConditions } from './copy-conditions.ts'
-import { inMemory } from './declared-memory-copies.ts'
+import { type Bounding, boundingOf, readConditions } from './copy-conditions.ts'
 import { boxed, type CopyLayout, LAYOUT, own } from './read-copies.ts'
+import { inMemory } from './tail-guards.ts'
 
 const takes = arg.takes(
   arg.buffer('buffer'),

@@ -4,8 +4,8 @@ import {
   type Condition,
   conditionsAround,
   hoistable,
-} from '../../../analysis/dependence/dominating-conditions.ts'
-import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
+  writtenIn,
+} from '../../../analysis/dependence/loop-writes.ts'
 import { cast, type Expr, int, load } from '../../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'
@@ -28,19 +28,21 @@ import {
   localIndex,
   neededBy,
 } from '../../legality/footprint.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import {
+  asTile,
   checkAskedAgain,
   checkEveryElement,
+  checkOthersApart,
   checkReads,
   checkTogether,
   checkWriters,
+  meetingAgain,
 } from './cache-write-checks.ts'
-import { inMemory } from './declared-memory-copies.ts'
-import { asTile, checkOthersApart, meetingAgain } from './scattered-tile.ts'
+import { inMemory } from './tail-guards.ts'
 
 /**
  * `cache_write C at i in register -> Cr`: the writes of an iteration of `i` to `C` go to a local buffer, which is

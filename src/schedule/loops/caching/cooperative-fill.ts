@@ -1,6 +1,6 @@
 /** Cooperative copies into shared memory: the loops in which the threads of a block fill a copy together. */
 
-import { boundOfRun } from '../../../analysis/instructions/aligned-runs.ts'
+import { boundOfRun } from '../../../analysis/instructions/lane-groups.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { add, all, type Expr, int, mul, variable } from '../../../ir/expressions/expr.ts'
 import { mentions, orderReadsLast, substitute } from '../../../ir/expressions/expr-tree.ts'

@@ -9,7 +9,7 @@ import { allocations, type LoopLocation } from '../../../ir/statements/definitio
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { initsOf } from '../../../ir/statements/reductions.ts'
 import { type Body, walkStmts } from '../../../ir/statements/tree.ts'
-import { loopNames } from '../../names/loop-names.ts'
+import { loopNames } from '../../names/kernel-names.ts'
 import type { Context } from '../../state/context.ts'
 import { nestName } from '../nests/top-nests.ts'
 

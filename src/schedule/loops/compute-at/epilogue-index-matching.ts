@@ -18,8 +18,7 @@ import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { dropSingleIterations, isSingleIteration } from '../../../ir/statements/reductions.ts'
 import type { Context } from '../../state/context.ts'
-import { counting, sharesOf } from './epilogue-coverage.ts'
-import { sameElements } from './epilogue-element-loops.ts'
+import { counting, sameElements, sharesOf } from './epilogue-coverage.ts'
 
 export interface IndexMatch {
   /** A loop of the consumer, and the value of its variable. */

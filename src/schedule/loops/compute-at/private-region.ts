@@ -19,7 +19,7 @@ import { overParams } from '../../legality/checks.ts'
 import { SIZE_LIMIT } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 import type { CacheScope } from '../../steps/arguments.ts'
-import { inMemory } from '../caching/declared-memory-copies.ts'
+import { inMemory } from '../caching/tail-guards.ts'
 import { sumText, type Windows } from './producer-region.ts'
 
 /** The memory that the step requests for the region; without `scope`, the default. */

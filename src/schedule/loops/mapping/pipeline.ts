@@ -1,13 +1,12 @@
 /** Software pipelining: copies are made stages ahead of their use, in a ring of buffers (`pipeline`). */
 
-import { pipelineSequence } from '../../../analysis/loops/pipeline-sequence.ts'
-import { copiesIn } from '../../../analysis/loops/shared-memory-copies.ts'
+import { copiesIn, pipelineSequence } from '../../../analysis/loops/pipeline-sequence.ts'
 import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { stagedRows } from '../../examples/samples.ts'
 import { checkSerial } from '../../legality/checks.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'

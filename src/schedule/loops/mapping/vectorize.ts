@@ -4,7 +4,7 @@ import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { fourWide } from '../../examples/samples.ts'
 import { checkConstantExtent, checkNoReduction, checkOrderFree, checkSerial } from '../../legality/checks.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
 

@@ -5,8 +5,7 @@
  * only for rows of which the first part has no element.
  */
 
-import { visitsAll } from '../../../analysis/dependence/full-coverage.ts'
-import { spatialNest } from '../../../analysis/dependence/spatial-nest.ts'
+import { spatialNest, visitsAll } from '../../../analysis/dependence/full-coverage.ts'
 import {
   add,
   all,

@@ -10,9 +10,8 @@ import { atOnce } from '../../legality/nest-dependence.ts'
 import { gone, primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
-import { launchOf } from './merge-blocks.ts'
 import { startApart } from './merge-disjoint-rows.ts'
-import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-nests.ts'
+import { checkSeveral, launchOf, nestName, placeFor, type TopNest, topNest } from './top-nests.ts'
 
 /**
  * `merge (a, b)`: loop nests on blocks become one launch (horizontal fusion). Their ranges of blocks are consecutive on

@@ -1,8 +1,15 @@
 /** Top-level loop nests that `merge` and `join` combine into one: lookup by name, and the place of the result. */
 
+import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { nestNames } from '../../../ir/expressions/bound-names.ts'
+import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../../ir/expressions/expr.ts'
+import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
+import { directionOf } from '../../../ir/instructions/hardware-axes.ts'
+import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
+import { forLoop, unflatten, when, whenAll } from '../../../ir/statements/statement-builders.ts'
+import { type Body, stmt } from '../../../ir/statements/tree.ts'
 import { inAnyOrder } from '../../legality/nest-dependence.ts'
 import type { Context } from '../../state/context.ts'
 
@@ -91,4 +98,87 @@ export function nestName(cx: Context, nests: readonly string[], otherwise: strin
   const common = first.findIndex((w, k) => words.some((other) => other[k] !== w))
   const base = first.slice(0, common < 0 ? first.length : common).join('_') || otherwise
   return nestNames(cx.kernel.body).fresh(base)
+}
+
+// Block ranges of horizontal fusion: in one launch of several loop nests, their ranges of blocks are
+// consecutive, and the index of a block determines its loop nest.
+
+/** A loop nest by its block-bound loops, outermost first; the body of the last loop has its statements. */
+interface Nest {
+  readonly loops: readonly For[]
+}
+
+/** A loop nest in the merged launch. */
+interface Part {
+  readonly loops: readonly For[]
+  /** The loops whose blocks are numbered on `block.x`, and the number of these blocks. */
+  readonly own: readonly For[]
+  readonly blocks: Expr
+  /** The common variables in place of the other block-bound loops. */
+  readonly shared: ReadonlyMap<string, Expr>
+}
+
+/** Returns a single loop nest named `name` that runs all these loop nests: one launch. */
+export function launchOf(cx: Context, name: string, nests: readonly Nest[], span: Span | undefined): For {
+  const block = cx.fresh(`${name}_block`)
+  const axes = commonAxes(nests)
+  const common = axes.map((to): For => {
+    const loops = nests.map((m) => onAxis(m, to)!)
+    return forLoop(cx.fresh(`${name}_block_${directionOf(to)}`), loops[0]!.extent, [], {
+      name: `block_${directionOf(to)}`,
+      nest: name,
+      reduce: loops.some((l) => l.reduce),
+      mode: { kind: 'bind', to },
+      span,
+    })
+  })
+  const parts = nests.map((m): Part => {
+    const shared = new Map(common.map((c, k) => [onAxis(m, axes[k]!)!.var, variable(c.var)] as const))
+    const own = m.loops.filter((l) => !shared.has(l.var))
+    return { loops: m.loops, own, shared, blocks: own.map((l) => l.extent).reduce(mul, int(1)) }
+  })
+  const own = forLoop(block, parts.map((m) => m.blocks).reduce(add), select(parts, variable(block)), {
+    name: 'block',
+    nest: name,
+    reduce: parts.some((m) => m.own.some((l) => l.reduce)),
+    mode: { kind: 'bind', to: 'block.x' },
+    span,
+  })
+  return common.reduceRight<For>((inside, c) => stmt({ ...c, body: [inside] }), own)
+}
+
+const onAxis = (m: Nest, to: ThreadAxis): For | undefined =>
+  m.loops.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
+
+/** Returns the axes other than x that all loop nests use with the same extent, and which need no numbering. */
+const commonAxes = (nests: readonly Nest[]): readonly ThreadAxis[] =>
+  (['block.y', 'block.z'] as const).filter((to) => {
+    const extents = nests.map((m) => onAxis(m, to)?.extent)
+    return extents.every((e) => e !== undefined && extents[0] !== undefined && sameExpr(e, extents[0]))
+  })
+
+/** Returns the statements of all loop nests under a tree of comparisons of the block's index. */
+function select(parts: readonly Part[], block: Expr): Body {
+  const starts: Expr[] = [int(0)]
+  for (const m of parts) starts.push(add(starts.at(-1)!, m.blocks))
+  const go = (from: number, to: number): Body => {
+    if (to - from === 1) return bodyOf(parts[from]!, sub(block, starts[from]!))
+    const middle = (from + to) >> 1
+    return [when(lt(block, starts[middle]!), go(from, middle), go(middle, to))]
+  }
+  return go(0, parts.length)
+}
+
+/** Returns the statements of block `rank` of a loop nest; x varies fastest, as in a grid. */
+function bodyOf(m: Part, rank: Expr): Body {
+  const axisOf = (l: For): string => (l.mode.kind === 'bind' ? l.mode.to : '')
+  const inOrder = [...m.own].sort((a, b) => (axisOf(a) < axisOf(b) ? 1 : -1))
+  const digits = unflatten(
+    rank,
+    inOrder.map((l) => l.extent),
+  )
+  const map = new Map<string, Expr>([...m.shared, ...inOrder.map((l, k) => [l.var, digits[k]!] as const)])
+  const guards = m.loops.flatMap((l) => l.guards)
+  const { body } = m.loops.at(-1)!
+  return substituteStmts(whenAll(guards, body), map)
 }

@@ -2,10 +2,10 @@
 
 import { int, sub } from '../../../ir/expressions/expr.ts'
 import { rowBlocks } from '../../examples/samples.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
-import { permuteIterations } from './iteration-order.ts'
+import { permuteIterations } from './serpentine.ts'
 
 /**
  * `reverse i`: the same iterations, the last one first. Blocks of threads begin in the order of their index. If

@@ -1,12 +1,55 @@
 /** Serpentine (boustrophedon) order of iterations, which balances the load of blocks (`serpentine`). */
-
-import { add, div, eq, int, min, mod, mul, select, sub } from '../../../ir/expressions/expr.ts'
+import {
+  add,
+  div,
+  type Expr,
+  eq,
+  int,
+  min,
+  mod,
+  mul,
+  select,
+  sub,
+  variable,
+} from '../../../ir/expressions/expr.ts'
+import { substitute } from '../../../ir/expressions/expr-tree.ts'
+import { substituteStmts } from '../../../ir/statements/bindings.ts'
+import { replaceLoop } from '../../../ir/statements/definitions.ts'
+import type { For } from '../../../ir/statements/loops.ts'
+import { stmt } from '../../../ir/statements/tree.ts'
 import { rowProduct } from '../../examples/samples.ts'
-import { checkFactor } from '../../legality/checks.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
-import { primitive } from '../../primitive.ts'
+import { checkFactor, checkOrderFree, checkSerial } from '../../legality/checks.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
+import { type Outcome, primitive } from '../../primitive.ts'
+import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
-import { permuteIterations } from './iteration-order.ts'
+
+// Permutations of the iterations of a loop whose order is free (`serpentine`, `reverse`).
+
+/**
+ * Replaces the number of each iteration by `permuted` of it, a permutation of `0..extent`; the guards move along.
+ * Iterations of a bound loop have no order, so the loop may be bound already. Throws `schedule/order-matters` or
+ * `schedule/not-serial`.
+ */
+export function permuteIterations(
+  cx: Context,
+  loop: For,
+  verb: string,
+  permuted: (at: Expr) => Expr,
+): Outcome {
+  if (loop.mode.kind !== 'bind') checkSerial(cx, loop, verb)
+  checkOrderFree(cx, loop, verb)
+  const other = new Map([[loop.var, permuted(variable(loop.var))]])
+  return {
+    body: replaceLoop(cx.kernel.body, loop.var, (l) =>
+      stmt<For>({
+        ...l,
+        guards: l.guards.map((g) => substitute(g, other)),
+        body: substituteStmts(l.body, other),
+      }),
+    ),
+  }
+}
 
 /**
  * `serpentine i by c`: iterations form lots of `c`, and every second lot runs backwards (also the last, shorter lot).

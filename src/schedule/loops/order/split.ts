@@ -8,7 +8,7 @@ import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { rowSums } from '../../examples/samples.ts'
 import { checkFactor, checkSerial } from '../../legality/checks.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { gone, primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
 

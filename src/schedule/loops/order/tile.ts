@@ -2,7 +2,7 @@
 
 import { elementwise } from '../../examples/samples.ts'
 import { checkPerfectChain } from '../../legality/checks.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Gone, primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
 import { reorder } from './reorder.ts'

@@ -9,7 +9,7 @@ import type { For, LoopMode, WorkPartition } from '../../../ir/statements/loops.
 import { type Body, rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { listedRows } from '../../examples/samples.ts'
 import { checkConstantExtent, checkFactor, checkSerial, checkUsedAlone } from '../../legality/checks.ts'
-import type { LoopRef } from '../../names/loop-ref.ts'
+import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'

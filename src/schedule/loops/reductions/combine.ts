@@ -17,7 +17,7 @@ import {
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
-import { checkOthersApart } from '../caching/scattered-tile.ts'
+import { checkOthersApart } from '../caching/cache-write-checks.ts'
 import { partialResultsNest, type Update } from './partial-results-nest.ts'
 import { rfactor } from './rfactor.ts'
 

@@ -1,6 +1,6 @@
 /** Second pass of a two-pass reduction: the loop nest that adds partial results to their elements, in a fixed order. */
 
-import { conditionsAround } from '../../../analysis/dependence/dominating-conditions.ts'
+import { conditionsAround } from '../../../analysis/dependence/loop-writes.ts'
 import { add, type Expr, int, load, sub, variable } from '../../../ir/expressions/expr.ts'
 import { buffersRead, mentions, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
@@ -9,7 +9,7 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/statements/
 import { loopsUsedBy } from '../../../ir/statements/reductions.ts'
 import { forLoop } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { dependentAfterReorder } from '../../legality/reorder-dependence.ts'
+import { dependentAfterReorder } from '../../legality/loop-dependence.ts'
 import type { Context } from '../../state/context.ts'
 import { firstWith } from './monotone-segments.ts'
 

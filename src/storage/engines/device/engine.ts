@@ -1,7 +1,7 @@
 /** The operations of conversion as generated kernels on columns in device memory. */
 
-import { countText } from '../../../ast/diagnostics/count-text.ts'
 import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
+import { countText } from '../../../ast/diagnostics/value-kinds.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
 import type { Engine } from '../../../columns/column-engine.ts'
 import { waitFor } from '../../../columns/coroutines.ts'

@@ -1,10 +1,9 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks, each in one or two passes. */
 import { allocate } from '../../../columns/allocate.ts'
-import { bitCount } from '../../../columns/bits.ts'
 import { ENTRY } from '../../../columns/column-engine.ts'
 import type { BitmapOptions, CutOptions, Starts } from '../../../columns/engine-operands.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
-import { borrowExact } from '../../../columns/scratch-buffers.ts'
+import { bitCount, borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { type F, valuesOf } from './map-reduce.ts'
 

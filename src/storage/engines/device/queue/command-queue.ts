@@ -3,8 +3,8 @@
  * once for each structure; commands are collected and run in order when a result is read back.
  */
 
-import { countText } from '../../../../ast/diagnostics/count-text.ts'
 import { fail } from '../../../../ast/diagnostics/diagnostic.ts'
+import { countText } from '../../../../ast/diagnostics/value-kinds.ts'
 import { FEWER_POSITIONS } from '../../../../columns/allocate.ts'
 import { type Coroutine, runAsync, waitFor } from '../../../../columns/coroutines.ts'
 import { int } from '../../../../ir/expressions/expr.ts'
