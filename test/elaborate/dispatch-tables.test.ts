@@ -2,7 +2,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { print } from '../../src/ast/print/print.ts'
 import { load } from '../../src/node.ts'
+import { parse } from '../../src/schedule/steps/language.ts'
 import { dispatchTableText, type StoredRule } from '../../src/search/choice/table-text.ts'
 
 const KERNEL = `kernel mul(m: size, n: size, d: size) {
@@ -97,6 +99,11 @@ test('a stored dispatch selects what the same rules in the text select', async (
     { numRuns: 25 },
   )
   expect(compared).toBe(25)
+})
+
+test('the declaration is printed as written', () => {
+  const text = '// Found on graphs.\nschedule mul.auto(b = 4) choose from "../data/mul.json"\n'
+  expect(print(parse({ name: 'mul.spt', text: `${KERNEL}\n${text}` })).endsWith(`\n${text}`)).toBe(true)
 })
 
 test('a damaged table is an error with a place, or still a table', async () => {
