@@ -31,7 +31,7 @@ export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewN
     else if (value?.kind === 'instance' && value.of === 'memory')
       passed.set(name, { kind: 'memory', fields: memoryOf(value.use, env) })
     else if (value?.kind === 'instance')
-      passed.set(name, { kind: 'instr', instr: instructionOf(value.use, env) })
+      passed.set(name, { kind: 'instruction', instr: instructionOf(value.use, env) })
     else if (e.kind === 'name') passed.set(name, { kind: 'type', name: typeNamed(e.name, env) })
     return undefined
   })

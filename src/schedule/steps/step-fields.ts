@@ -24,7 +24,7 @@ export interface Env extends Known {
 
 export type Passed =
   | { readonly kind: 'memory'; readonly fields: object }
-  | { readonly kind: 'instr'; readonly instr: Instr }
+  | { readonly kind: 'instruction'; readonly instr: Instr }
   | { readonly kind: 'type'; readonly name: string }
 
 /** Returns the type that a name in a function stands for; other names themselves. */
@@ -78,7 +78,9 @@ function nameOf(of: Ast.StepName, name: Ast.Ident, names: Names): string {
 /** Returns the instruction of a step or an argument. */
 export function instructionOf(use: Ast.Instance, env: Env): Instr {
   const given = env.passed.get(use.name.name)
-  return given?.kind === 'instr' ? given.instr : instanceOf(env.schedule.instrs.get(use.name.name)!, use, env)
+  return given?.kind === 'instruction'
+    ? given.instr
+    : instanceOf(env.schedule.instrs.get(use.name.name)!, use, env)
 }
 
 /** Returns the fields of a step for its memory. */
