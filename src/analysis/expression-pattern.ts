@@ -2,12 +2,12 @@
 
 import type { Expr } from '../ir/expressions/expr.ts'
 import { children } from '../ir/expressions/expr-tree.ts'
-import { computeType } from '../ir/values/dtype.ts'
+import { computeType, scalarType } from '../ir/values/dtype.ts'
 
 /** Returns the expression without casts to 32 bits, in which narrow values are computed in any case. */
 function plain(e: Expr): Expr {
   let x = e
-  while (x.kind === 'cast' && computeType(x.x.dtype) === x.dtype) x = x.x
+  while (x.kind === 'cast' && computeType(x.x.dtype) === scalarType(x.dtype)) x = x.x
   return x
 }
 

@@ -2,6 +2,7 @@
 
 import type { Expr } from '../ir/expressions/expr.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
+import { isWord } from '../ir/values/dtype.ts'
 import type { BinaryOp } from '../ir/values/math.ts'
 
 /** Float64 values of some entries, including integers. */
@@ -79,7 +80,7 @@ interface Digit {
 }
 
 export function digitOf(e: Expr): Digit | null {
-  if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || e.dtype !== 'i32') return null
+  if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || !isWord(e.dtype)) return null
   if (e.a.kind !== 'var' || e.b.kind !== 'const' || e.b.value < 1) return null
   return { op: e.op, input: e.a.name, divisor: e.b.value }
 }
@@ -112,7 +113,7 @@ const LARGEST = 4096
 
 /** The thresholds of such a sum; `null` for other expressions, and for negative or large constants. */
 export function thresholdsOf(e: Expr): Thresholds | null {
-  if (e.kind !== 'binary' || e.op !== 'add' || e.dtype !== 'i32') return null
+  if (e.kind !== 'binary' || e.op !== 'add' || !isWord(e.dtype)) return null
   const bounds: number[] = []
   let compared: Expr | null = null
   const pending: Expr[] = [e]
@@ -137,7 +138,7 @@ export function thresholdsOf(e: Expr): Thresholds | null {
 function comparison(e: Expr): { readonly compared: Expr; readonly bound: number } | null {
   if (e.kind !== 'select' || !isFlag(e)) return null
   const { cond } = e
-  if (cond.kind !== 'binary' || cond.op !== 'gt' || cond.a.dtype !== 'i32' || cond.b.kind !== 'const')
+  if (cond.kind !== 'binary' || cond.op !== 'gt' || !isWord(cond.a.dtype) || cond.b.kind !== 'const')
     return null
   return Number.isInteger(cond.b.value) ? { compared: cond.a, bound: cond.b.value } : null
 }

@@ -9,7 +9,7 @@ export function coordinateAt<C extends Column>(frame: Frame<C>, level: Level<C>,
   const name = `@indices ${level.axis.name}`
   frame.tables.set(name, level.indices!)
   if (level.bits !== undefined) frame.signed.add(name)
-  return fieldAt(position, level.bits ?? 32, (word) => load(name, [word], 'i32'))
+  return fieldAt(position, level.bits ?? 32, (word) => load(name, [word]))
 }
 
 /** The coordinates as a column; a newly allocated column is appended to `allocated`. */

@@ -6,7 +6,7 @@ import type { Expr, Load, Search } from '../ir/expressions/expr.ts'
 import { treeSize } from '../ir/expressions/expr-tree.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import type { Buffer, Store } from '../ir/statements/loops.ts'
-import type { Dtype } from '../ir/values/dtype.ts'
+import type { ExprType } from '../ir/values/dtype.ts'
 import { compileExpr, type Leaves } from '../ir/values/evaluate.ts'
 import { convert } from '../ir/values/numeric.ts'
 import { unpackFields } from '../ir/values/packed-fields.ts'
@@ -109,7 +109,7 @@ export class Expressions {
   }
 
   /** Compiles a store of a `from` value; `to`: storage type. An element reduced in a wider type is rounded only on reads. */
-  writer(t: Load | Store, from: Dtype, to?: Dtype): (value: number) => void {
+  writer(t: Load | Store, from: ExprType, to?: ExprType): (value: number) => void {
     const cell = this.cell(t.buffer)
     const address = this.address(t)
     const storedType = to ?? cell.buffer.dtype
@@ -128,7 +128,7 @@ export class Expressions {
     return [...this.#vars].map(([name, slot]) => `${name}=${slot.value}`).join(' ')
   }
 
-  compileAs(e: Expr, to: Dtype): Value {
+  compileAs(e: Expr, to: ExprType): Value {
     const value = this.compile(e)
     if (e.dtype === to) return value
     const convertValue = convert(e.dtype, to)
@@ -136,7 +136,7 @@ export class Expressions {
   }
 
   /** Reads an element without rounding: it is stored in the type of its accumulation. */
-  compileAccumulator(target: Load, to: Dtype): Value {
+  compileAccumulator(target: Load, to: ExprType): Value {
     const cell = this.cell(target.buffer)
     const address = this.address(target)
     const { accumulate } = cell.buffer

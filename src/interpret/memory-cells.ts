@@ -2,17 +2,17 @@
 
 import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
-import { type Dtype, isFloat } from '../ir/values/dtype.ts'
+import { type ExprType, isFloat } from '../ir/values/dtype.ts'
 
 /** Row-major elements of a buffer. */
 export type Cells = { readonly length: number; [k: number]: number }
 
 /** Fill value of unwritten memory: a value that no kernel computes. */
-export const poisonValue = (t: Dtype): number =>
+export const poisonValue = (t: ExprType): number =>
   isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
 
 /** Creates memory filled with the poison value. */
-export const createPoisoned = (t: Dtype, length: number): Cells =>
+export const createPoisoned = (t: ExprType, length: number): Cells =>
   new Array<number>(length).fill(poisonValue(t))
 
 /** The array bound to a buffer of the kernel; a missing array of a `local` buffer is created. */

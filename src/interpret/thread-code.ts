@@ -7,7 +7,7 @@ import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expressions/expr.
 import type { InstrCall } from '../ir/instructions/instr-call.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import type { Buffer, Reduce, Stmt } from '../ir/statements/loops.ts'
-import { computeType, type Dtype } from '../ir/values/dtype.ts'
+import { computeType, type ExprType } from '../ir/values/dtype.ts'
 import { compileExpr as compileClosure, evaluate, type Leaves, type Value } from '../ir/values/evaluate.ts'
 import { convert, wrap } from '../ir/values/numeric.ts'
 import { findPosition } from './expressions.ts'
@@ -146,10 +146,10 @@ export function compileCombine(s: Reduce): (f: Frame, right: readonly number[]) 
 }
 
 /** Converts a value of type `from` to an element of type `to`; registers of narrow types are 32 bits wide. */
-const toMemory = (x: number, from: Dtype, to: Dtype): number =>
+const toMemory = (x: number, from: ExprType, to: ExprType): number =>
   from !== to ? convert(from, to)(x) : to === 'f32' ? Math.fround(x) : wrap(to)(x)
 
-export function compileAs(e: Expr, to: Dtype): Value<Frame> {
+export function compileAs(e: Expr, to: ExprType): Value<Frame> {
   const value = compileExpr(e)
   const computed = computeType(to)
   return e.dtype === to || computeType(e.dtype) === computed ? value : (f) => toMemory(value(f), e.dtype, to)

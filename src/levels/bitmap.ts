@@ -80,7 +80,7 @@ export const BITMAP: LevelFormat<MaskedAxis> = {
     const bits = frame.engine.bitsOf(level, parents)
     allocated.push(bits.parents, bits.coordinates)
     const at = (kind: string, column: typeof bits.parents): Expr =>
-      load(bindTable(frame, `@${kind} ${level.axis.name}`, column), [position], 'i32')
+      load(bindTable(frame, `@${kind} ${level.axis.name}`, column), [position])
     return { parent: at('parents', bits.parents), coordinate: at('indices', bits.coordinates) }
   },
   bind(axis, { extent, parents, arrays, make }) {
@@ -103,7 +103,7 @@ function wordsOf(axis: MaskedAxis): number {
 }
 
 const wordAt = (axis: MaskedAxis, parent: Expr, word: Expr): Expr =>
-  load(arrayName(axis.name, 'mask'), [add(mul(parent, int(wordsOf(axis))), word)], 'i32')
+  load(arrayName(axis.name, 'mask'), [add(mul(parent, int(wordsOf(axis))), word)])
 
 /** Shifts a word left so that the bit of the coordinate is the highest. */
 function upTo(axis: MaskedAxis, parent: Expr, coordinate: Expr): Expr {

@@ -129,7 +129,7 @@ function* assembleWidthOne<C extends Column>({
   const assembled = yield* writeSegments(frame, d, 1, parent.position, parent.positions)
   const name = `@indices ${d.axis.name}`
   frame.tables.set(name, assembled.level.indices!)
-  const clash = binary('ne', load(name, [parent.position], 'i32'), d.coordinate)
+  const clash = binary('ne', load(name, [parent.position]), d.coordinate)
   const maxClash = yield* frame.engine.largest(frame, select(clash, int(1), int(0)))
   if (maxClash > 0) yield* rejectNarrowWidth(frame, d, parent, clash, '2 or more')
   return assembled

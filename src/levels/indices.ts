@@ -25,7 +25,7 @@ export function indicesArray(
 
 export function indexedEntry(axis: IndexedAxis, { base }: Segment, relative: Expr): Entry {
   const offset = add(base, relative)
-  const coordinate = load(indicesOf(axis.name), [offset], 'i32')
+  const coordinate = load(indicesOf(axis.name), [offset])
   return { offset, coordinate, guards: hasHoles(axis) ? [lt(coordinate, axis.extent)] : [] }
 }
 
@@ -44,7 +44,7 @@ export function searchIndices(
     search(method, indicesOf(axis.name), lo, hi, coordinate)
   const found = find(ordered ? 'lower' : 'linear')
   const present = [lt(found, hi)]
-  if (ordered) present.push(eq(load(indicesOf(axis.name), [found], 'i32'), coordinate))
+  if (ordered) present.push(eq(load(indicesOf(axis.name), [found]), coordinate))
   // Padding has the extent as its coordinate, and must not match a search.
   if (hasWidth(axis) && !facts.below(coordinate, axis.extent)) present.push(lt(coordinate, axis.extent))
   const end = ordered && !axis.unique ? find('upper') : null

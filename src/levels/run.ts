@@ -28,7 +28,7 @@ function runSegment(
   levels: KernelLevels,
 ): Segment {
   invariant(parent && !end, `axis ${axis.name} is entered under one position of its parent`)
-  const start = load(arrayName(axis.name, 'starts'), [parent], 'i32')
+  const start = load(arrayName(axis.name, 'starts'), [parent])
   return { ...offsetSegment(axis, parent, end, levels), start }
 }
 
@@ -67,10 +67,10 @@ export const RUN: LevelFormat<RunAxis> = {
     const ends = engine.lengths(frame, p, coordinate, parents, `ends of ${axis.name}`)
     const reversed = engine.lengths(frame, p, fromEnd, parents, `starts of ${axis.name}`)
     const segments = new Frame(engine, parents, new Map())
-    const end = load(bindTable(segments, '@end', ends), [variable(ENTRY)], 'i32')
+    const end = load(bindTable(segments, '@end', ends), [variable(ENTRY)])
     const first = sub(
       segments.bindSize(extent),
-      load(bindTable(segments, '@reversed', reversed), [variable(ENTRY)], 'i32'),
+      load(bindTable(segments, '@reversed', reversed), [variable(ENTRY)]),
     )
     const isEmpty = eq(end, int(0))
     const starts = engine.empty(parents, arrayName(axis.name, 'starts'))
@@ -80,14 +80,14 @@ export const RUN: LevelFormat<RunAxis> = {
     const { indptr, total } = yield* engine.offsets(lengths, parents * extent, arrayName(axis.name, 'indptr'))
     engine.release(ends, reversed, lengths)
     const positions = checkPositions(frame, axis, total)
-    const start = load(bindTable(frame, `@starts ${axis.name}`, starts), [p], 'i32')
+    const start = load(bindTable(frame, `@starts ${axis.name}`, starts), [p])
     const position = add(segmentStart(frame, axis, indptr, p), sub(coordinate, start))
     return { level: { ...noArrays, axis, extent, positions, indptr, starts }, position }
   },
   assembleRanked: null,
   ancestor(frame, level, position, parents, allocated) {
     const parent = offsetParent(frame, level, position, parents, allocated)
-    const start = load(bindTable(frame, `@starts ${level.axis.name}`, level.starts!), [parent], 'i32')
+    const start = load(bindTable(frame, `@starts ${level.axis.name}`, level.starts!), [parent])
     return { parent, coordinate: add(start, distance(frame, level, position, parent)) }
   },
   bind(axis, { extent, parents, arrays, make }) {

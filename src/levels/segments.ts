@@ -20,7 +20,7 @@ export function offsetSegment(
   levels: KernelLevels,
 ): Segment {
   if (parent === null) return { parent, base: int(0), length: variable(countOf(axis.name)), start: int(0) }
-  const at = (p: Expr): Expr => load(levels.offsets(axis.name), [p], 'i32')
+  const at = (p: Expr): Expr => load(levels.offsets(axis.name), [p])
   const base = at(parent)
   return { parent, base, length: sub(at(end ?? add(parent, int(1))), base), start: int(0) }
 }
@@ -69,7 +69,7 @@ export function offsetParent<C extends Column>(
   invariant(indptr, `${axis.name} has segments`)
   const column = frame.engine.parentsOf(indptr, parents, positions)
   allocated.push(column)
-  return load(bindTable(frame, `@parents ${axis.name}`, column), [position], 'i32')
+  return load(bindTable(frame, `@parents ${axis.name}`, column), [position])
 }
 
 /** The distance of a position from the first of its segment. */
@@ -78,7 +78,7 @@ export const distance = <C extends Column>(
   { axis, indptr }: Level<C>,
   position: Expr,
   parent: Expr,
-): Expr => sub(position, load(bindTable(frame, `@indptr ${axis.name}`, indptr!), [parent], 'i32'))
+): Expr => sub(position, load(bindTable(frame, `@indptr ${axis.name}`, indptr!), [parent]))
 
 /** The start of each entry's segment. */
 export const segmentStart = <C extends Column>(
@@ -86,4 +86,4 @@ export const segmentStart = <C extends Column>(
   axis: StoredAxis,
   indptr: C,
   parent: Expr,
-): Expr => load(bindTable(frame, `@indptr ${axis.name}`, indptr), [parent], 'i32')
+): Expr => load(bindTable(frame, `@indptr ${axis.name}`, indptr), [parent])

@@ -2,7 +2,7 @@
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Reduce1 } from '../ir/coordinates/stage1.ts'
 import type { Load } from '../ir/expressions/expr.ts'
-import { computeType, type Dtype, isFloat } from '../ir/values/dtype.ts'
+import { computeType, type Dtype, isFloat, scalarType } from '../ir/values/dtype.ts'
 import { isBuiltinReducer } from '../ir/values/monoid.ts'
 import { arithmetic, wrap } from '../ir/values/numeric.ts'
 import {
@@ -76,7 +76,7 @@ export function compileReduce(s: Reduce1, scope: Scope, ctx: Context): Run {
   const values = s.values.map((e) => compileBounded(e, scope, ctx))
   const targets = s.targets.map((t) => compileTarget(t, scope, ctx))
   const { accumulate } = ctx.tensors.get(s.targets[0]!.buffer)!.buffer
-  const types = s.targets.map((t) => t.dtype)
+  const types = s.targets.map((t) => scalarType(t.dtype))
   const [value] = values
   const [target] = targets
   const { undecidedDepth } = ctx

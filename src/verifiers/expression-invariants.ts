@@ -4,12 +4,12 @@ import type { Expr } from '../ir/expressions/expr.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
-import type { Dtype } from '../ir/values/dtype.ts'
+import { type ExprType, elementType } from '../ir/values/dtype.ts'
 import { MATH } from '../ir/values/math.ts'
 
 /** Variables and buffers in scope. */
 export interface ExprScope {
-  readonly vars: ReadonlyMap<string, Dtype>
+  readonly vars: ReadonlyMap<string, ExprType>
   readonly buffers: ReadonlyMap<string, Buffer>
 }
 
@@ -50,9 +50,13 @@ function verifyNode(e: Expr, { vars, buffers }: ExprScope, check: Check): void {
       check(buffers.has(e.buffer), () => `no buffer ${e.buffer} here`)
       break
     case 'load': {
-      const type = buffers.get(e.buffer)?.dtype
+      const buffer = buffers.get(e.buffer)
+      const type = buffer && elementType(buffer)
       check(type !== undefined, () => `no buffer ${e.buffer} here`)
-      check(type === e.dtype, () => `${e.buffer} is ${type}, not ${e.dtype}`)
+      check(
+        type === e.dtype || (type === 'i32' && e.dtype === 'index'),
+        () => `${e.buffer} is ${type}, not ${e.dtype}`,
+      )
     }
   }
 }

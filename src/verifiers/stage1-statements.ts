@@ -1,11 +1,12 @@
 /** Invariants of Stage I statements and their expressions. */
+
 import { InternalError, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/coordinates/axis.ts'
 import type { Access, Buffer1, Iteration, Reduce1, Stmt1 } from '../ir/coordinates/stage1.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'
-import type { Dtype } from '../ir/values/dtype.ts'
+import { type ExprType, isWord, scalarType } from '../ir/values/dtype.ts'
 import { isCompare } from '../ir/values/math.ts'
 import { isBuiltinReducer, type Monoid } from '../ir/values/monoid.ts'
 
@@ -15,7 +16,7 @@ export function check(condition: unknown, message: string): asserts condition {
 
 /** Variables in scope with their types, and the axes that are iterated (an attached axis also opens its base). */
 export interface Scope {
-  readonly types: ReadonlyMap<string, Dtype>
+  readonly types: ReadonlyMap<string, ExprType>
   readonly open: ReadonlySet<string>
 }
 
@@ -87,7 +88,7 @@ export class Verifier {
           name === it.axis || isFused(a) || isViewName(a, name) || !this.#declared.has(name),
           `iterator ${name} hides something`,
         )
-        types.set(name, 'i32')
+        types.set(name, 'index')
       }
       for (const iterator of countedBy(a))
         check(types.has(iterator), `${it.name} of ${s.name} ends by ${iterator}, which is not in sight`)
@@ -142,9 +143,9 @@ export class Verifier {
         case 'load': {
           const b = this.#buffers.get(x.buffer)
           check(b, `there is no buffer ${x.buffer}`)
-          check(b.dtype === x.dtype, `${b.name} is ${b.dtype} and used as ${x.dtype}`)
+          check(b.dtype === scalarType(x.dtype), `${b.name} is ${b.dtype} and used as ${x.dtype}`)
           check(b.axes.length === x.index.length, `${printExpr1(x)} has ${x.index.length} indices`)
-          for (const i of x.index) check(i.dtype === 'i32', `index ${printExpr1(i)} is ${i.dtype}`)
+          for (const i of x.index) check(isWord(i.dtype), `index ${printExpr1(i)} is ${i.dtype}`)
           break
         }
         default:
@@ -162,7 +163,10 @@ function verifyNode(x: Expr): void {
       check(false, `${x.kind} in ${printExpr1(x)}`)
       break
     case 'binary': {
-      check(x.a.dtype === x.b.dtype, `operands of ${printExpr1(x)} are ${x.a.dtype} and ${x.b.dtype}`)
+      check(
+        scalarType(x.a.dtype) === scalarType(x.b.dtype),
+        `operands of ${printExpr1(x)} are ${x.a.dtype} and ${x.b.dtype}`,
+      )
       const logical = x.op === 'and' || x.op === 'or'
       check(!logical || x.a.dtype === 'bool', `operands of ${printExpr1(x)} are ${x.a.dtype}`)
       check(!(isCompare(x.op) || logical) || x.dtype === 'bool', `${printExpr1(x)} is ${x.dtype}`)
@@ -172,7 +176,7 @@ function verifyNode(x: Expr): void {
     case 'select':
       check(x.cond.dtype === 'bool', `the condition of ${printExpr1(x)} is ${x.cond.dtype}`)
       check(
-        x.then.dtype === x.dtype && x.else.dtype === x.dtype,
+        [x.then, x.else].every((e) => scalarType(e.dtype) === scalarType(x.dtype)),
         `branches of ${printExpr1(x)} differ in type`,
       )
       break

@@ -16,7 +16,7 @@ import {
 import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'
-import { type Dtype, isFloat } from '../ir/values/dtype.ts'
+import { type ExprType, isFloat, isWord } from '../ir/values/dtype.ts'
 import { check, type Scope, Verifier } from './stage1-statements.ts'
 
 /** Throws `InternalError` naming the first violated invariant. */
@@ -31,7 +31,7 @@ export function verify1(kernel: Kernel1): void {
     check(p.kind === 'scalar' || p.dtype === 'i32', `size ${p.name} is ${p.dtype}`)
   }
   const axes = new Map<string, Axis>()
-  const sizes = new Map(kernel.params.filter((p) => p.kind === 'size').map((p) => [p.name, p.dtype]))
+  const sizes = new Map(kernel.params.filter((p) => p.kind === 'size').map((p) => [p.name, 'index'] as const))
   for (const a of kernel.axes) {
     declare(a.name, 'axis')
     verifyAxis(a, axes, sizes, kernel)
@@ -43,7 +43,10 @@ export function verify1(kernel: Kernel1): void {
     verifyBuffer(b, axes)
     buffers.set(b.name, b)
   }
-  const scope: Scope = { types: new Map(kernel.params.map((p) => [p.name, p.dtype])), open: new Set() }
+  const scope: Scope = {
+    types: new Map(kernel.params.map((p) => [p.name, p.kind === 'size' ? 'index' : p.dtype])),
+    open: new Set(),
+  }
   new Verifier(axes, buffers, names).verifyBody(kernel.body, scope)
   for (const r of kernel.reformats) {
     for (const { instance: f } of r.instance.parts) {
@@ -58,7 +61,7 @@ export function verify1(kernel: Kernel1): void {
 function verifyAxis(
   a: Axis,
   axes: ReadonlyMap<string, Axis>,
-  sizes: ReadonlyMap<string, Dtype>,
+  sizes: ReadonlyMap<string, ExprType>,
   kernel: Kernel1,
 ): void {
   const findStored = (name: string): Axis => {
@@ -80,7 +83,7 @@ function verifyAxis(
           x.kind !== 'var' || sizes.has(x.name),
           `the extent of ${a.name} mentions ${printExpr1(x)}, which is no size`,
         )
-        check(x.dtype === 'i32', `the extent of ${a.name} is ${x.dtype}`)
+        check(isWord(x.dtype), `the extent of ${a.name} is ${x.dtype}`)
       })
     return
   }

@@ -13,21 +13,21 @@ import { loopsOf } from '../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.ts'
 import { hasReduction, initsOf } from '../ir/statements/reductions.ts'
 import { exprsOf, hasBarrier, piecesOf } from '../ir/statements/tree.ts'
-import type { Dtype } from '../ir/values/dtype.ts'
+import { type ExprType, isWord, scalarType } from '../ir/values/dtype.ts'
 import { type Check, verifyExpr } from './expression-invariants.ts'
 
 interface Scope {
-  readonly vars: ReadonlyMap<string, Dtype>
+  readonly vars: ReadonlyMap<string, ExprType>
   readonly buffers: ReadonlyMap<string, Buffer>
   readonly path: readonly For[]
 }
 
 /** Throws `InternalError` naming the first violated invariant. */
 export function verify2(kernel: Kernel2): void {
-  const params = new Map<string, Dtype>()
+  const params = new Map<string, ExprType>()
   for (const p of kernel.params) {
     invariant(!params.has(p.name), `${kernel.name}: parameter ${p.name} occurs twice`)
-    params.set(p.name, p.kind === 'size' ? 'i32' : p.dtype)
+    params.set(p.name, p.kind === 'size' ? 'index' : p.dtype)
   }
   const buffers = new Map<string, Buffer>()
   for (const b of kernel.buffers) {
@@ -42,7 +42,7 @@ export function verify2(kernel: Kernel2): void {
 }
 
 interface Context {
-  readonly params: ReadonlyMap<string, Dtype>
+  readonly params: ReadonlyMap<string, ExprType>
   /** Every name bound so far: variables and buffers share one namespace. */
   readonly boundNames: Set<string>
 }
@@ -122,10 +122,10 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
   const where = () => printLoop(s)
   invariant(!cx.boundNames.has(s.var), () => `${where()}: ${s.var} is bound twice`)
   cx.boundNames.add(s.var)
-  invariant(s.extent.dtype === 'i32', () => `${where()}: the extent is ${s.extent.dtype}`)
+  invariant(isWord(s.extent.dtype), () => `${where()}: the extent is ${s.extent.dtype}`)
   const inner: Scope = {
     ...scope,
-    vars: new Map([...scope.vars, [s.var, 'i32']]),
+    vars: new Map([...scope.vars, [s.var, 'index']]),
     path: [...scope.path, s],
   }
   const verified = new Set<Expr>()
@@ -197,7 +197,10 @@ function verifyReduce(s: Reduce, scope: Scope): void {
     )
   }
   for (const t of s.targets)
-    invariant(scope.buffers.get(t.buffer)?.dtype === t.dtype, `${where}: ${t.buffer} is not ${t.dtype}`)
+    invariant(
+      scope.buffers.get(t.buffer)?.dtype === scalarType(t.dtype),
+      `${where}: ${t.buffer} is not ${t.dtype}`,
+    )
 }
 
 /** Checks that the elements of an initialisation, which runs before the outermost reduction loop, do not depend on one. */
@@ -236,7 +239,7 @@ const nodeInvariants =
     check(indices === dims, () => `${e.buffer} has ${dims} dimensions`)
   }
 
-function checkOverParams(e: Expr, params: ReadonlyMap<string, Dtype>, where: () => string): void {
+function checkOverParams(e: Expr, params: ReadonlyMap<string, ExprType>, where: () => string): void {
   for (const v of freeVars(e))
     invariant(params.has(v), () => `${where()}: ${printExpr(e)} depends on ${v}, not only on parameters`)
   invariant(!readsMemory(e), () => `${where()}: ${printExpr(e)} reads memory`)

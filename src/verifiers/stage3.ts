@@ -2,6 +2,7 @@
  * Invariants of Stage III plans. They are checked once the launches exist; each later pass adds further invariants. A
  * violation is a bug of the compiler: `InternalError` with the location.
  */
+
 import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { binaryType, type Expr } from '../ir/expressions/expr.ts'
 import { freeVars, someExpr } from '../ir/expressions/expr-tree.ts'
@@ -9,7 +10,7 @@ import { printExpr } from '../ir/print/print-stage2.ts'
 import { isReadOnly, targetsOf, writesOf } from '../ir/statements/accesses.ts'
 import type { Buffer, Launch, Plan, Stmt } from '../ir/statements/loops.ts'
 import { exprsOf, piecesOf } from '../ir/statements/tree.ts'
-import { computeType, type Dtype, isFloat } from '../ir/values/dtype.ts'
+import { computeType, type ExprType, isFloat, isWord } from '../ir/values/dtype.ts'
 import { isCompare } from '../ir/values/math.ts'
 import { isPowerOfTwo } from '../ir/values/numeric.ts'
 import { findDivergentBarrier } from './barrier-uniformity.ts'
@@ -28,7 +29,7 @@ export type Milestone = (typeof MILESTONES)[number]
 
 /** Variables and buffers in scope. Names are unique in a launch, so a body removes its own bindings at its end. */
 interface Scope {
-  readonly vars: Map<string, Dtype>
+  readonly vars: Map<string, ExprType>
   readonly buffers: Map<string, Buffer>
 }
 
@@ -41,7 +42,9 @@ interface Context {
 
 /** Throws `InternalError` naming the first violated invariant. `hasRun`: true for passes that have run; default: all. */
 export function verify3(plan: Plan, hasRun: Context['hasRun'] = () => true): void {
-  const params = new Map<string, Dtype>(plan.params.map((p) => [p.name, p.kind === 'size' ? 'i32' : p.dtype]))
+  const params = new Map<string, ExprType>(
+    plan.params.map((p) => [p.name, p.kind === 'size' ? 'index' : p.dtype]),
+  )
   invariant(params.size === plan.params.length, `${plan.name}: a parameter occurs twice`)
   const buffers = new Map<string, Buffer>()
   for (const b of plan.buffers) {
@@ -119,7 +122,7 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         () => `${cx.where}: ${t.buffer} has one dimension`,
       )
       if (cx.hasRun('operand-casts'))
-        for (const e of t.index) checkType(e, 'i32', cx, `an index of ${t.buffer}`)
+        for (const e of t.index) checkType(e, 'index', cx, `an index of ${t.buffer}`)
     }
     switch (s.kind) {
       case 'for':
@@ -130,8 +133,8 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
           !cx.hasRun('loop-unrolling') || s.mode.kind === 'serial',
           `${cx.where}: ${s.var} is ${s.mode.kind}`,
         )
-        invariant(s.extent.dtype === 'i32', `${cx.where}: the extent of ${s.var} is ${s.extent.dtype}`)
-        scope.vars.set(s.var, 'i32')
+        invariant(isWord(s.extent.dtype), `${cx.where}: the extent of ${s.var} is ${s.extent.dtype}`)
+        scope.vars.set(s.var, 'index')
         verifyBody(s.body, scope, cx)
         scope.vars.delete(s.var)
         break
@@ -227,7 +230,7 @@ const nodeInvariants =
         break
       case 'load':
         check(!cx.hasRun('buffer-flattening') || e.index.length === 1, () => `${e.buffer} has one dimension`)
-        if (hasCasts) for (const x of e.index) checkType(x, 'i32', cx, 'an index')
+        if (hasCasts) for (const x of e.index) checkType(x, 'index', cx, 'an index')
         break
       case 'search':
         check(!cx.hasRun('search-expansion'), () => 'a search is a loop by now')
@@ -237,14 +240,14 @@ const nodeInvariants =
   }
 
 /** Checks that `e` has the same register type as `dtype`. */
-function checkType(e: Expr, dtype: Dtype, cx: Context, description: string): void {
+function checkType(e: Expr, dtype: ExprType, cx: Context, description: string): void {
   if (computeType(e.dtype) === computeType(dtype)) return
   throw new InternalError(
     `${cx.where}: ${description}, ${printExpr(e)}, is ${e.dtype} where ${dtype} is needed`,
   )
 }
 
-function checkOverParams(e: Expr, params: ReadonlyMap<string, Dtype>, where: string): void {
+function checkOverParams(e: Expr, params: ReadonlyMap<string, ExprType>, where: string): void {
   for (const v of freeVars(e)) invariant(params.has(v), () => `${where}: ${printExpr(e)} depends on ${v}`)
   const forbidden = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
   invariant(!forbidden, () => `${where}: ${printExpr(e)}`)

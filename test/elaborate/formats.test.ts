@@ -38,12 +38,17 @@ describe('descriptions', () => {
       { kind: 'place', sort: 'place', of: bare(read1('i')), name: 'place_1' },
       { kind: 'rank', of: [bare(read1('j'))], by: [bare(read1('i'))], name: 'rank_1' },
     ])
-    expect(keys(f.map)).toEqual(['(div place_1:i32 c:i32)', 'rank_1:i32', '(mod place_1:i32 c:i32)', 'j:i32'])
-    expect(keys(f.inverse)).toEqual(['row[(add (mul so:i32 c:i32) ii:i32)]', 'jo:i32'])
+    expect(keys(f.map)).toEqual([
+      '(div place_1:index c:index)',
+      'rank_1:index',
+      '(mod place_1:index c:index)',
+      'j:index',
+    ])
+    expect(keys(f.inverse)).toEqual(['row[(add (mul so:index c:index) ii:index)]', 'jo:index'])
     const [sort] = f.sorts
     expect(sort).toMatchObject({ place: 'place', at: 'row', dim: 'i' })
-    expect(keyOf(sort!.key)).toBe('(neg count_1:i32)')
-    expect(keyOf(sort!.within!)).toBe('s:i32')
+    expect(keyOf(sort!.key)).toBe('(neg count_1:index)')
+    expect(keyOf(sort!.within!)).toBe('s:index')
     expect(sort!.queries.map((q) => q.kind)).toEqual(['count'])
   })
 
@@ -57,7 +62,7 @@ describe('descriptions', () => {
     }`) as Format
     expect(f.queries.map((q) => q.kind)).toEqual(['place', 'rank'])
     const rank = f.queries[1]!
-    expect(rank.kind === 'rank' && keys(rank.by)).toEqual(['(div place_1:i32 c:i32)'])
+    expect(rank.kind === 'rank' && keys(rank.by)).toEqual(['(div place_1:index c:index)'])
   })
 
   test('names of queries avoid those of the format', () => {
@@ -72,14 +77,14 @@ describe('descriptions', () => {
 
   test('extents, sizes, segments, loads of lists', () => {
     const dia = description('dia')
-    expect(keys(dia.map)).toEqual(['(sub (add (sub j:i32 i:i32) size(i):i32) 1:i32)', 'i:i32'])
-    expect(keys(dia.axes.map((a) => a.extent))).toEqual(['(sub (add i:i32 j:i32) 1:i32)', 'i:i32'])
+    expect(keys(dia.map)).toEqual(['(sub (add (sub j:index i:index) size(i):index) 1:index)', 'i:index'])
+    expect(keys(dia.axes.map((a) => a.extent))).toEqual(['(sub (add i:index j:index) 1:index)', 'i:index'])
     const vbr = description('vbr')
     expect(vbr.params.map((p) => p.kind)).toEqual(['list', 'list'])
     expect(vbr.queries.map((q) => q.kind === 'find' && q.list)).toEqual(['rows', 'cols'])
-    expect(keyOf(vbr.axes[0]!.extent)).toBe('segments of rows:i32')
-    expect(keyOf(vbr.map[2]!)).toBe('(sub i:i32 rows[find_1:i32])')
-    expect(keyOf(vbr.inverse[1]!)).toBe('(add cols[jo:i32] ji:i32)')
+    expect(keyOf(vbr.axes[0]!.extent)).toBe('segments of rows:index')
+    expect(keyOf(vbr.map[2]!)).toBe('(sub i:index rows[find_1:index])')
+    expect(keyOf(vbr.inverse[1]!)).toBe('(add cols[jo:index] ji:index)')
   })
 
   test('operands of maps may be renamed, in queries too', () => {
@@ -95,7 +100,7 @@ describe('descriptions', () => {
 
   test('conditions, claims, measured and constant parameters', () => {
     expect(keyOf(description('band').where!)).toBe(
-      '(and (le (sub i:i32 j:i32) l:i32) (le (sub j:i32 i:i32) u:i32))',
+      '(and (le (sub i:index j:index) l:index) (le (sub j:index i:index) u:index))',
     )
     expect(description('padded').claims).toEqual([
       { axis: 'jo', claim: 'full' },
@@ -118,13 +123,13 @@ describe('compositions', () => {
     expect(bucket).toMatchObject({ kind: 'bucket', dims: ['i'], as: 'width', split: true })
     if (bucket?.kind !== 'bucket') throw new Error('no bucket')
     expect(bucket.widths.map((w) => [keyOf(w.value), w.power && keyOf(w.power), w.doubling])).toEqual([
-      ['1:i32', null, false],
-      ['2:i32', null, false],
-      ['2:i32', 'k:i32', true],
+      ['1:index', null, false],
+      ['2:index', null, false],
+      ['2:index', 'k:index', true],
     ])
     const [part] = bucket.parts
     expect(part?.kind === 'part' && part.use.format).toBe(formats.get('rows_ell'))
-    expect(part?.kind === 'part' && keys(part.use.args)).toEqual(['width:i32'])
+    expect(part?.kind === 'part' && keys(part.use.args)).toEqual(['width:index'])
   })
 
   test('density is the fill ratio of a block', () => {
@@ -133,18 +138,18 @@ describe('compositions', () => {
     expect(blocks.name).toBe('blocks')
     const [count] = blocks.queries
     if (count?.kind !== 'count') throw new Error('no count')
-    expect(keys(count.of)).toEqual(['i:i32', 'j:i32'])
-    expect(keys(count.by)).toEqual(['(div i:i32 b:i32)', '(div j:i32 b:i32)'])
-    expect(keyOf(blocks.where!)).toBe('(ge (div (f64 count_1:i32) (f64 (mul b:i32 b:i32))) t:f64)')
+    expect(keys(count.of)).toEqual(['i:index', 'j:index'])
+    expect(keys(count.by)).toEqual(['(div i:index b:index)', '(div j:index b:index)'])
+    expect(keyOf(blocks.where!)).toBe('(ge (div (f64 count_1:index) (f64 (mul b:index b:index))) t:f64)')
     expect([rest.name, rest.where]).toEqual([null, null])
   })
 
   test('lists are passed on by name, sets are tested for membership', () => {
     const [vbr] = composition('lists').parts
-    expect(vbr?.kind === 'part' && keys(vbr.use.args)).toEqual(['r:i32', 'r:i32'])
+    expect(vbr?.kind === 'part' && keys(vbr.use.args)).toEqual(['r:index', 'r:index'])
     const [held] = composition('by_mask').parts
     expect(held?.kind === 'part' && bare(held.queries)).toEqual([{ kind: 'held', set: 'm', name: 'held_1' }])
-    expect(held?.kind === 'part' && keyOf(held.where!)).toBe('(ne held_1:i32 0:i32)')
+    expect(held?.kind === 'part' && keyOf(held.where!)).toBe('(ne held_1:index 0:index)')
   })
 })
 
@@ -267,5 +272,5 @@ function only(text: string): AnyFormat {
   return f
 }
 function read1(name: string): unknown {
-  return { kind: 'var', name, dtype: 'i32' }
+  return { kind: 'var', name, dtype: 'index' }
 }

@@ -16,7 +16,7 @@ import {
   select,
   variable,
 } from '../../src/ir/expressions/expr.ts'
-import type { Dtype } from '../../src/ir/values/dtype.ts'
+import type { Dtype, ExprType } from '../../src/ir/values/dtype.ts'
 import type { BinaryOp, MathFn } from '../../src/ir/values/math.ts'
 import { rounding } from '../../src/ir/values/rounding.ts'
 import { compileExpr } from '../../src/reference/evaluation/compile-expressions.ts'
@@ -163,7 +163,7 @@ function expressions(t: Dtype, depth: number, isReal: boolean): fc.Arbitrary<Bot
             .map(([fn, a, b]) => called(t, fn, a, b)),
           fc
             .tuple(fc.constantFrom<BinaryOp[]>('quo', 'rem'), below(t), fc.constantFrom(1, -1, 3, -4))
-            .map(([op, a, n]) => operation(t, op, a, { written: constant(n), made: constant(n) })),
+            .map(([op, a, n]) => operation(t, op, a, { written: constant(n, t), made: constant(n, t) })),
         )
       : t === 'u32'
         ? converted
@@ -186,7 +186,7 @@ const cases = (isReal: boolean): fc.Arbitrary<Case> =>
     .chain(([t, depth]) => fc.record({ e: expressions(t, depth, isReal), values }))
 
 /** Zeros of integers have no sign. */
-const same = (t: Dtype, a: number, b: number): boolean => (isWhole(t) ? a === b : Object.is(a, b))
+const same = (t: ExprType, a: number, b: number): boolean => (isWhole(t) ? a === b : Object.is(a, b))
 
 test('folding and simplification keep the value', () => {
   let folded = 0

@@ -35,12 +35,12 @@ const BROKEN: Readonly<Record<string, Kernel1>> = {
   'and used as f32': inside([{ ...sum, values: [variable('i', 'f32')] }]),
   'there is no buffer Z': inside([{ ...sum, values: [load('Z', [int(0)], 'f32')] }]),
   'has 1 indices': inside([{ ...sum, values: [load('B', [int(0)], 'f32')] }]),
-  'is reduced with i32': inside([{ ...sum, values: [int(1)] }]),
+  'is reduced with index': inside([{ ...sum, values: [int(1)] }]),
   'the input B is written': inside([{ ...sum, targets: [load('B', [int(0), int(0)], 'f32')] }]),
-  'and is assigned i32': inside([{ kind: 'assign', targets: sum.targets, values: [int(1)] }]),
+  'and is assigned index': inside([{ kind: 'assign', targets: sum.targets, values: [int(1)] }]),
   'check/assign-in-reduction': inside([{ kind: 'assign', targets: sum.targets, values: sum.values }]),
   'check/spatial': inside([{ ...sum, targets: [load('C', [variable('i'), int(0)], 'f32')] }]),
-  'is i32': withBody([{ ...agg, where: [variable('i')] }]),
+  'is index': withBody([{ ...agg, where: [variable('i')] }]),
   'operands of': inside([
     {
       ...sum,
@@ -52,7 +52,15 @@ const BROKEN: Readonly<Record<string, Kernel1>> = {
     {
       ...sum,
       values: [
-        { kind: 'search', method: 'lower', buffer: 'A', lo: int(0), hi: int(1), value: int(0), dtype: 'i32' },
+        {
+          kind: 'search',
+          method: 'lower',
+          buffer: 'A',
+          lo: int(0),
+          hi: int(1),
+          value: int(0),
+          dtype: 'index',
+        },
       ],
     },
   ]),

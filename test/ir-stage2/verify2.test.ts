@@ -60,7 +60,7 @@ describe('invariants of Stage II', () => {
     [
       'a block axis of an extent in memory',
       'reads memory',
-      kernel(loop('i', at('n_indptr', [0], 'i32'), [put('i')], bind('block.x'))),
+      kernel(loop('i', at('n_indptr', [0], 'index'), [put('i')], bind('block.x'))),
     ],
     [
       'a local of unknown size',
@@ -104,13 +104,13 @@ describe('invariants of Stage II', () => {
     [
       'a shape in memory',
       'reads memory',
-      { ...kernel(), buffers: [buffer('Z', [at('n_indptr', [0], 'i32')], 'in')] },
+      { ...kernel(), buffers: [buffer('Z', [at('n_indptr', [0], 'index')], 'in')] },
     ],
     ['a parameter twice', 'twice', { ...kernel(), params: [...kernel().params, ...kernel().params] }],
     [
       'an index array with two indices',
       'dimensions',
-      kernel(over('i', [store(at('Y', [add(expr('i'), at('n_indptr', ['i', 'i'], 'i32')), 0]), 1)])),
+      kernel(over('i', [store(at('Y', [add(expr('i'), at('n_indptr', ['i', 'i'], 'index')), 0]), 1)])),
     ],
   ])('rejects %s', (_, text, k) => {
     expect(() => verify2(k)).toThrow(InternalError)

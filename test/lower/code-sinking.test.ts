@@ -7,7 +7,7 @@ import type { For, Stmt } from '../../src/ir/statements/loops.ts'
 import { barrier, when } from '../../src/ir/statements/statement-builders.ts'
 import { sinkCode } from '../../src/lower/expressions/code-sinking.ts'
 
-const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'i32', value })
+const name = (n: string, value: Expr): Stmt => ({ kind: 'let', name: n, dtype: 'index', value })
 const put = (at: Expr): Stmt => ({ kind: 'store', buffer: 'C', index: [at], value: int(1) })
 const loop = (...body: Stmt[]): For => ({
   kind: 'for',
@@ -25,7 +25,7 @@ test('a value that is used only after a loop is sunk behind the loop, with its o
   const body = [
     name('a', mul(variable('n'), int(3))),
     name('b', add(variable('a'), int(1))),
-    name('c', load('A', [variable('n')], 'i32')),
+    name('c', load('A', [variable('n')])),
     name('d', add(variable('n'), int(7))),
     loop(put(variable('d'))),
     put(variable('b')),
@@ -53,7 +53,7 @@ test('a value that only branches with barriers use is sunk into each, behind the
   const lets = [
     name('a', mul(variable('n'), int(3))),
     name('b', add(variable('a'), int(1))),
-    name('c', load('A', [variable('n')], 'i32')),
+    name('c', load('A', [variable('n')])),
     name('d', add(variable('n'), int(7))),
     name('e', add(variable('n'), int(8))),
   ]

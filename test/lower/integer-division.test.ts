@@ -84,8 +84,8 @@ property.prop([differences, fc.nat(4)], { numRuns: runs(500) })(
       ...(ascends && { positions: variable('count') }),
     }
     const first = named ? variable('place') : add(N, int(a))
-    const name = stmt<Let>({ kind: 'let', name: 'place', dtype: 'i32', value: add(N, int(a)) })
-    const read = (at: Expr): Expr => load('z', [at], 'i32')
+    const name = stmt<Let>({ kind: 'let', name: 'place', dtype: 'index', value: add(N, int(a)) })
+    const read = (at: Expr): Expr => load('z', [at])
     const e = mod(sub(read(first), read(add(N, int(b)))), int(by))
     const last = lowerIntegerDivision([name, store(e)], { params: SIZES, buffers: [z] }).at(-1) as Store
     const sizes = new Map([

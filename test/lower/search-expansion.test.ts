@@ -22,7 +22,7 @@ import { expandSearches } from '../../src/lower/loops/search-expansion.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 
 const [i, m] = [variable('i'), variable('m')]
-const at = (k: Expr) => load('indptr', [k], 'i32')
+const at = (k: Expr) => load('indptr', [k], 'index')
 const found = search('next', 'indices', at(i), at(add(i, int(1))), variable('c'))
 const there = lt(found, m)
 const put: Stmt = { kind: 'store', buffer: 'C', index: [i], value: int(1) }

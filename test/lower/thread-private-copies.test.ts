@@ -19,8 +19,8 @@ const register: Stmt = {
   kind: 'alloc',
   buffer: buffer('r', [1], 'local', { scope: 'register', dtype: 'i32' }),
 }
-const r = at('r', [0], 'i32')
-const order = at('order', ['t'], 'i32')
+const r = at('r', [0], 'index')
+const order = at('order', ['t'], 'index')
 
 /** Threads fill `S`, then copy it to `y`. */
 const filled = (...fill: Stmt[]): Kernel2 =>
@@ -58,8 +58,8 @@ const KERNELS: Readonly<Record<string, Kernel2>> = {
       register,
       { kind: 'alloc', buffer: buffer('q', [1], 'local', { scope: 'register', dtype: 'i32' }) },
       store(r, order),
-      store(at('q', [0], 'i32'), add(r, expr(0))),
-      store(at('S', [at('q', [0], 'i32')]), at('x', ['t'])),
+      store(at('q', [0], 'index'), add(r, expr(0))),
+      store(at('S', [at('q', [0], 'index')]), at('x', ['t'])),
     ]),
   ),
   'an index that a condition on the thread chose': filled(

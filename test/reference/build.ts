@@ -2,10 +2,10 @@
 import type { Axis } from '../../src/ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1, Param, Role, Stmt1 } from '../../src/ir/coordinates/stage1.ts'
 import { type Expr, load, variable } from '../../src/ir/expressions/expr.ts'
-import type { Dtype } from '../../src/ir/values/dtype.ts'
+import type { Dtype, ExprType } from '../../src/ir/values/dtype.ts'
 import { type BuiltinReducer, builtinMonoid } from '../../src/ir/values/monoid.ts'
 
-export const v = (name: string, dtype: Dtype = 'i32'): Expr => variable(name, dtype)
+export const v = (name: string, dtype: ExprType = 'index'): Expr => variable(name, dtype)
 export const size = (name: string): Param => ({ name, kind: 'size', dtype: 'i32' })
 export const dense = (name: string, extent: Expr): Axis => ({
   kind: 'dense_fixed',

@@ -3,7 +3,18 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Axis, StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
-import { add, ceildiv, div, type Expr, int, lt, mod, mul, sub } from '../../src/ir/expressions/expr.ts'
+import {
+  add,
+  ceildiv,
+  constant,
+  div,
+  type Expr,
+  int,
+  lt,
+  mod,
+  mul,
+  sub,
+} from '../../src/ir/expressions/expr.ts'
 import type { Format, Instance } from '../../src/ir/formats/format.ts'
 import { reference } from '../../src/reference/index.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'
@@ -130,7 +141,11 @@ test('padding of a dense buffer stays out of the result', () => {
     ...plain,
     axes: [...plain.axes, dense('io', ceildiv(v('m'), int(4))), dense('ii', int(4))],
     buffers: plain.buffers.map((b) => ({ ...b, axes: over })),
-    body: [iterate('r, io, ii', 'SSS', [assign(at('y', over, 'i32'), add(at('x', over, 'i32'), int(1)))])],
+    body: [
+      iterate('r, io, ii', 'SSS', [
+        assign(at('y', over, 'i32'), add(at('x', over, 'i32'), constant(1, 'i32'))),
+      ]),
+    ],
     reformats: [
       {
         format: 'tiles(4)',

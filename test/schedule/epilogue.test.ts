@@ -322,8 +322,8 @@ test('a row is searched in a list only if the part with all rows has no element 
 })
 
 test('an empty segment means an empty row only if all reductions run over it', () => {
-  const start = at('j_indptr', ['i'], 'i32')
-  const held = sub(at('j_indptr', [add(expr('i'), expr(1))], 'i32'), start)
+  const start = at('j_indptr', ['i'], 'index')
+  const held = sub(at('j_indptr', [add(expr('i'), expr(1))], 'index'), start)
   const summed = (name: string, extent: Expr) =>
     loop(name, extent, [reduce(at('C', ['i']), '+', at('A', [name]))], { reduce: true })
   const row = (...body: For[]) => loop('i', 'm', body)
@@ -376,7 +376,7 @@ test('a table covers every element only if it is known to be a permutation', () 
     buffer('C', ['m'], 'local'),
     buffer('Y', ['m'], 'out'),
   ]
-  const made = loop('i', 'm', [store(at('C', [at('row', ['i'], 'i32')]), at('X', ['i']))], { nest: 'make' })
+  const made = loop('i', 'm', [store(at('C', [at('row', ['i'], 'index')]), at('X', ['i']))], { nest: 'make' })
   const used = loop('k', 'm', [store(at('Y', ['k']), at('C', ['k']))], { nest: 'use' })
   const kernel = kernel2('named', ['m'], buffers, [made, used])
   const fused = (k: typeof kernel) => replay(k, [{ kind: 'compute_at', nest: 'use', at: 'i' }]).kernel

@@ -172,7 +172,7 @@ const ILLEGAL: readonly Illegal[] = [
     made: () => ({
       kernel: gather(1, true),
       inputs: gatherInputs([1, 3]),
-      changed: onInstructions((s) => when(lt(load('j_indices', [int(3)], 'i32'), int(1)), [s])),
+      changed: onInstructions((s) => when(lt(load('j_indices', [int(3)], 'index'), int(1)), [s])),
     }),
   },
   ...['tensorize As.j with put', ''].map((put) => ({

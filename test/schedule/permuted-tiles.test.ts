@@ -173,8 +173,8 @@ interface Loops {
   readonly permutation: boolean
   readonly index: keyof typeof INDICES
 }
-const tile = at('tile', ['t'], 'i32')
-const other = at('other', ['t'], 'i32')
+const tile = at('tile', ['t'], 'index')
+const other = at('other', ['t'], 'index')
 /** The index, and whether its values are all below count · g whatever the permutations are. */
 const INDICES: Readonly<Record<string, readonly [(g: number) => Expr, whole: boolean]>> = {
   'tile[t] g + u': [(g) => add(mul(tile, expr(g)), expr('u')), true],
@@ -187,7 +187,7 @@ const INDICES: Readonly<Record<string, readonly [(g: number) => Expr, whole: boo
     (g) => add(sub(mul(add(tile, other), expr(g)), mul(expr('t'), expr(g))), expr('u')),
     false,
   ],
-  'tile[tile[t]] g + u': [(g) => add(mul(at('tile', [tile], 'i32'), expr(g)), expr('u')), false],
+  'tile[tile[t]] g + u': [(g) => add(mul(at('tile', [tile], 'index'), expr(g)), expr('u')), false],
   'tile[t + 0 u] g + u, from 1': [(g) => add(add(mul(tile, expr(g)), expr('u')), expr(1)), false],
   'tile[t] g + 2 u': [(g) => add(mul(tile, expr(g)), mul(expr('u'), expr(2))), false],
 }

@@ -119,7 +119,7 @@ const scatter = kernel2(
   'scatter',
   ['m', 'n'],
   [buffer('idx', ['m'], 'in', { dtype: 'i32' }), buffer('X', ['m'], 'in'), buffer('y', ['n'], 'inout')],
-  [loop('i', 'm', [reduce(at('y', [at('idx', ['i'], 'i32')]), '+', at('X', ['i']), {})], { reduce: true })],
+  [loop('i', 'm', [reduce(at('y', [at('idx', ['i'], 'index')]), '+', at('X', ['i']), {})], { reduce: true })],
 )
 
 /** What `produce` reads is written between it and what reads its results. */
@@ -680,8 +680,8 @@ describe('partial results', () => {
           [
             loop(
               'j',
-              add(at('j_indptr', ['i'], 'i32'), expr(1)),
-              [reduce(at('y', [at('j_indices', ['j'], 'i32')]), '+', at('A', ['j']), { init: false })],
+              add(at('j_indptr', ['i'], 'index'), expr(1)),
+              [reduce(at('y', [at('j_indices', ['j'], 'index')]), '+', at('A', ['j']), { init: false })],
               { reduce: true },
             ),
           ],

@@ -1,4 +1,7 @@
-/** Plans as one C program that a compiler of this machine makes: each runs on arrays of its own. */
+/**
+ * Plans as one C program that a compiler of this machine makes. Each array is allocated on its own, so that sanitizers see accesses
+ * beyond its end.
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +25,7 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
   const calls: string[] = []
   let bytes = 0
   const arrays = cases.map(({ plan, memory, params }, k) => {
-    const places = new Map<string, { readonly at: number; readonly bytes: number }>()
+    const places = new Map<string, Place>()
     for (const b of plan.buffers) {
       const values = newValues(b.dtype, memory.get(b.name)!.length)
       const write = encoder(b.dtype)
@@ -43,25 +46,26 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
     for (const step of plan.steps) {
       if (step.kind === 'clear') {
         const { at, bytes: n } = places.get(step.buffer)!
-        calls.push(`  memset(data + ${at}, 0, ${n});`)
+        calls.push(`  memset(array${at}, 0, ${n});`)
         continue
       }
       const entry = entries[next++]!
       const args = entry.args.map((a) => {
-        if (a.kind === 'buffer') return `(void*)(data + ${places.get(a.name)!.at})`
+        if (a.kind === 'buffer') return `array${places.get(a.name)!.at}`
         return `${params.get(a.name)!}`
       })
       calls.push(`  of${k}_${entry.name}(${args.join(', ')});`)
     }
     return places
   })
+  const places = arrays.flatMap((a) => [...a.values()])
   const image = new Uint8Array(bytes + 16)
   for (const [at, part] of parts.splice(0)) image.set(part, at)
   const folder = mkdtempSync(join(tmpdir(), 'spt-c-'))
   const file = (name: string): string => join(folder, name)
   try {
     writeFileSync(file('data'), image)
-    writeFileSync(file('all.c'), programOf([...chunks], calls, image.length))
+    writeFileSync(file('all.c'), programOf([...chunks], calls, image.length, places))
     const made = spawnSync(
       compilerOfC!,
       [
@@ -85,7 +89,8 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
     const ran = spawnSync(file('all'), [file('data')], {
       timeout: 20_000,
       encoding: 'utf8',
-      env: { OMP_NUM_THREADS: '2' },
+      // Leaks cannot be detected where tracing of processes is forbidden.
+      env: { OMP_NUM_THREADS: '2', ASAN_OPTIONS: 'detect_leaks=0' },
     })
     if (ran.status !== 0) throw new Error(`the program ended with ${ran.status ?? ran.signal}: ${ran.stderr}`)
     const after = readFileSync(file('data'))
@@ -108,8 +113,19 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
 
 const parts: (readonly [number, Uint8Array])[] = []
 
-const programOf = (chunks: readonly string[], calls: readonly string[], bytes: number): string => `
+interface Place {
+  readonly at: number
+  readonly bytes: number
+}
+
+const programOf = (
+  chunks: readonly string[],
+  calls: readonly string[],
+  bytes: number,
+  places: readonly Place[],
+): string => `
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 ${chunks.join('\n\n')}
 
@@ -118,7 +134,9 @@ int main(int count, char** names) {
   FILE* f = fopen(names[count - 1], "rb");
   if (!f || fread(data, 1, sizeof data, f) != sizeof data) return 1;
   fclose(f);
+${places.map(({ at, bytes: n }) => `  void* const array${at} = memcpy(malloc(${n || 1}), data + ${at}, ${n});`).join('\n')}
 ${calls.join('\n')}
+${places.map(({ at, bytes: n }) => `  memcpy(data + ${at}, array${at}, ${n});`).join('\n')}
   f = fopen(names[count - 1], "wb");
   return !f || fwrite(data, 1, sizeof data, f) != sizeof data || fclose(f) != 0;
 }

@@ -130,12 +130,12 @@ export function differenceIn(
     }
   }
   const result = (e: Expr, operands: readonly Both[], exact: bigint, inWord: bigint): Both => {
-    // What has left 32 bits before, in a text, does not leave them here.
+    // What has left 32 bits before does not leave them here, and values of type i32 wrap in the reference, too.
     const leaves = exact !== word(exact) && operands.every((x) => x.exact === x.word)
     const w = word(inWord)
     return operands.some((x) => x.data) || e.dtype === 'u32'
       ? { exact: w, word: w, data: true, made: false }
-      : { exact, word: w, data: false, made: operands.some((x) => x.made) || (leaves && !e.span) }
+      : { exact, word: w, data: false, made: operands.some((x) => x.made) || (leaves && e.dtype === 'index') }
   }
   const combined = (e: Expr & { readonly op: BinaryOp }, a: Both, b: Both): Both => {
     if (isFloat(e.dtype)) return data()

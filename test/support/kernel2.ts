@@ -83,9 +83,10 @@ const shapes: fc.Arbitrary<Shape> = fc
     }),
   )
 
-const LENGTH = (i: Expr): Expr => sub(at('j_indptr', [add(i, expr(1))], 'i32'), at('j_indptr', [i], 'i32'))
-const position = (i: Expr, j: Expr): Expr => add(at('j_indptr', [i], 'i32'), j)
-const column = (i: Expr, j: Expr): Expr => at('j_indices', [position(i, j)], 'i32')
+const LENGTH = (i: Expr): Expr =>
+  sub(at('j_indptr', [add(i, expr(1))], 'index'), at('j_indptr', [i], 'index'))
+const position = (i: Expr, j: Expr): Expr => add(at('j_indptr', [i], 'index'), j)
+const column = (i: Expr, j: Expr): Expr => at('j_indices', [position(i, j)], 'index')
 
 /** (sum, maximum), combined together. */
 export const pair: Monoid = (() => {
@@ -248,7 +249,7 @@ class Builder {
     const at_ = fused ? entry : add(mul(entry, expr(2)), variable(inner([]).var))
     const feature = this.loop('f', this.#d, 'listed')
     const f = variable(feature([]).var)
-    const row = at('r_indices', [fused ? div(entry, expr(2)) : entry], 'i32')
+    const row = at('r_indices', [fused ? div(entry, expr(2)) : entry], 'index')
     const core = reduce(at('Y', [row, f]), op, mul(at('R', [at_]), at('W', [expr(0), f])), { init: false })
     const body = fused
       ? r([feature([core])])

@@ -4,7 +4,7 @@
  */
 
 import type { Binary, Call, Expr } from '../../src/ir/expressions/expr-nodes.ts'
-import type { Dtype } from '../../src/ir/values/dtype.ts'
+import type { ExprType } from '../../src/ir/values/dtype.ts'
 
 /** Numbers from 0 to the largest of a type with so many bits of exponent and fraction, by their bits. */
 function numbersOf(exponents: number, fractions: number): readonly number[] {
@@ -38,26 +38,27 @@ function nearestHalf(t: 'f16' | 'bf16', x: number): number {
 }
 
 /** The nearest number of a type, ties to even. */
-export function nearest(t: Dtype, x: number): number {
+export function nearest(t: ExprType, x: number): number {
   if (t === 'f16' || t === 'bf16') return nearestHalf(t, x)
   return t === 'f32' ? new Float32Array([x])[0]! : x
 }
 
-const BITS: Partial<Record<Dtype, readonly [bits: number, signed: boolean]>> = {
+const BITS: Partial<Record<ExprType, readonly [bits: number, signed: boolean]>> = {
   i32: [32, true],
+  index: [32, true],
   u32: [32, false],
   i8: [8, true],
   u8: [8, false],
 }
-export const isWhole = (t: Dtype): boolean => BITS[t] !== undefined
+export const isWhole = (t: ExprType): boolean => BITS[t] !== undefined
 
-export function wrapped(t: Dtype, x: bigint): number {
+export function wrapped(t: ExprType, x: bigint): number {
   const [bits, signed] = BITS[t]!
   return Number(signed ? BigInt.asIntN(bits, x) : BigInt.asUintN(bits, x))
 }
 
 /** What floats of this type are computed in. */
-const wide = (t: Dtype): Dtype => (t === 'f64' ? 'f64' : 'f32')
+const wide = (t: ExprType): ExprType => (t === 'f64' ? 'f64' : 'f32')
 
 const floorDiv = (a: bigint, b: bigint): bigint => {
   const q = a / b
@@ -124,14 +125,14 @@ const TRUTH: Readonly<Record<string, (a: number, b: number) => boolean>> = {
 }
 
 /** `a op b` in a type that both have. */
-export function operate(op: Binary['op'], t: Dtype, a: number, b: number): number {
+export function operate(op: Binary['op'], t: ExprType, a: number, b: number): number {
   const truth = TRUTH[op]
   if (truth) return truth(a, b) ? 1 : 0
   if (isWhole(t)) return wrapped(t, whole(op, BigInt(a), BigInt(b)))
   return nearest(wide(t), real(op, a, b))
 }
 
-export function convert(from: Dtype, to: Dtype, x: number): number {
+export function convert(from: ExprType, to: ExprType, x: number): number {
   if (to === 'bool') return x === 0 ? 0 : 1
   if (!isWhole(to)) return nearest(to, x)
   if (isWhole(from) || from === 'bool') return wrapped(to, BigInt(x))

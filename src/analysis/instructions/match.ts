@@ -11,6 +11,7 @@ import type { Instr } from '../../ir/instructions/instr.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { For, Reduce, Store } from '../../ir/statements/loops.ts'
 import type { Body } from '../../ir/statements/tree.ts'
+import { scalarType } from '../../ir/values/dtype.ts'
 import { matches } from '../expression-pattern.ts'
 import { boundOfRun } from './lane-groups.ts'
 import { elementsIn } from './operand-digits.ts'
@@ -138,7 +139,11 @@ const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[
 /** Returns the bindings, extended from those in `ways`, under which the expression matches the pattern. */
 const same = (pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] =>
   matches(pattern, actual, ways, (p, a, now) =>
-    p.kind !== 'load' ? undefined : a.kind === 'load' && p.dtype === a.dtype ? bindAll(p, a, now) : [],
+    p.kind !== 'load'
+      ? undefined
+      : a.kind === 'load' && scalarType(p.dtype) === scalarType(a.dtype)
+        ? bindAll(p, a, now)
+        : [],
   )
 
 /**
@@ -152,7 +157,8 @@ function bindAll(p: Load, a: Load, ways: readonly Bound[]): readonly Bound[] {
       if (x.kind === 'load') read.push(x)
     })
   return elementsIn(p.index).reduce(
-    (now, v) => read.filter((x) => x.dtype === v.dtype).flatMap((x) => bind(v.buffer, x, now)),
+    (now, v) =>
+      read.filter((x) => scalarType(x.dtype) === scalarType(v.dtype)).flatMap((x) => bind(v.buffer, x, now)),
     bind(p.buffer, a, ways),
   )
 }

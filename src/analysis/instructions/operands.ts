@@ -136,7 +136,7 @@ export function operandProblem(
   return o.align > 0 ? alignProblem(o, b, l, own, around) : undefined
 }
 
-const ZERO: Expr = { kind: 'const', value: 0, dtype: 'i32' }
+const ZERO: Expr = { kind: 'const', value: 0, dtype: 'index' }
 
 /** Returns whether two declarations of memories are equal. */
 export const sameMemory = (a: Memory, b: Memory): boolean => sameData(a, b)

@@ -1,6 +1,7 @@
 /** Divisors of integer expressions. */
+
 import type { Expr } from '../../ir/expressions/expr.ts'
-import { perExpr } from '../../ir/expressions/expr-tree.ts'
+import { isFreeCast, perExpr } from '../../ir/expressions/expr-tree.ts'
 
 export const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
 
@@ -13,6 +14,8 @@ export const divisorsBy = (factor: (leaf: Expr) => number): ((e: Expr) => number
     switch (e.kind) {
       case 'const':
         return Math.abs(e.value)
+      case 'cast':
+        return isFreeCast(e) ? of(e.x) : 1
       case 'select':
         return gcd(of(e.then), of(e.else))
       case 'binary':

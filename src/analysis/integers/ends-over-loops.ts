@@ -2,8 +2,10 @@
  * Symbolic interval analysis (bounds inference): the interval of index expressions while some loops run, as sums over
  * terms that do not change meanwhile.
  */
+
 import { conjuncts, div, type Expr, int, max, sub } from '../../ir/expressions/expr.ts'
 import type { Buffer, For } from '../../ir/statements/loops.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import {
   constantSum,
   type Linear,
@@ -48,7 +50,7 @@ export function premisesIn(
 /** Returns the sums that are non-negative where a condition holds. */
 const assumed = (cond: Expr): readonly Linear[] =>
   conjuncts(cond).flatMap((c) => {
-    if (c.kind !== 'binary' || c.a.dtype !== 'i32') return []
+    if (c.kind !== 'binary' || !isWord(c.a.dtype)) return []
     if (c.op === 'lt') return [shift(minus(linear(c.b), linear(c.a)), -1)]
     return c.op === 'ge' ? [minus(linear(c.a), linear(c.b))] : []
   })

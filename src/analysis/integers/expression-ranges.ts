@@ -8,7 +8,7 @@ import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
-import { isFloat } from '../../ir/values/dtype.ts'
+import { isFloat, isWord } from '../../ir/values/dtype.ts'
 import {
   ANY,
   beyond,
@@ -56,12 +56,8 @@ export const scopeOf = (bounds: Known): Scope => ({ bounds, memo: new Map(), see
 /** A range, and the part of the expression that exceeds 32 bits, if any. */
 export type Ranged = Interval & { readonly over?: Over }
 
-/**
- * Returns a part that exceeds 32 bits, first one without a span: comparisons in the text of a kernel may wrap, other
- * expressions must not.
- */
-export const overOf = (operands: readonly Ranged[]): Over | undefined =>
-  (operands.find((x) => x.over && !x.over.expr.span) ?? operands.find((x) => x.over))?.over
+/** Returns the first part that exceeds 32 bits. */
+export const overOf = (operands: readonly Ranged[]): Over | undefined => operands.find((x) => x.over)?.over
 
 export class Ranges {
   readonly lets = new Map<string, Expr>()
@@ -138,7 +134,7 @@ export class Ranges {
     const over = overOf(operands)
     const exact = intervalOf(e, operands, undefined, (x) => this.#defined(x))
     const range = inRegister(e, exact)
-    const wraps = range !== exact && (over || e.kind === 'cast' || e.dtype !== 'i32' || !beyond(exact))
+    const wraps = range !== exact && (over || e.kind === 'cast' || e.dtype !== 'index' || !beyond(exact))
     if (range === exact || wraps) return over ? { ...range, over } : range
     return { ...ANY, over: { expr: e, lo: exact.lo, hi: exact.hi } }
   }
@@ -236,7 +232,7 @@ export class Ranges {
         read(c.b)
         return
       }
-      if (c.a.dtype !== 'i32' || c.b.dtype !== 'i32') return
+      if (!isWord(c.a.dtype) || !isWord(c.b.dtype)) return
       const [a, b] = [this.of(c.a, scope), this.of(c.b, scope)].map((x) => ({
         over: x.over,
         lo: x.knownLo ? x.lo : Number.NEGATIVE_INFINITY,

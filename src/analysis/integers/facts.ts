@@ -3,10 +3,12 @@
  * Conclusions are one-sided: a statement without a proof may hold as well. Sums and products of sizes and coordinates
  * are assumed not to wrap; sums and products of data may wrap (`ranges.ts`).
  */
+
 import { ceildiv, conjuncts, type Expr, int } from '../../ir/expressions/expr.ts'
 import { perExpr, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
 import { HIGHEST, type Interval, isNonNegative, LOWEST } from './interval.ts'
@@ -101,7 +103,7 @@ export class Facts implements Bounds, FormPremises {
    */
   holds(cond: Expr, written: ReadonlySet<string> = new Set()): void {
     for (const c of conjuncts(cond)) {
-      if (c.kind !== 'binary' || c.a.dtype !== 'i32' || readsSome(c, written)) continue
+      if (c.kind !== 'binary' || !isWord(c.a.dtype) || readsSome(c, written)) continue
       if (c.op === 'lt') this.isBelow(c.a, c.b)
       if (c.op === 'ge' && c.b.kind === 'const' && c.b.value >= 0) this.atLeast(c.a, c.b.value)
     }

@@ -2,7 +2,6 @@
 
 import { all, conjuncts, type Expr, select } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
-import { isSourceValue, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame, reuseIfSame } from '../../ir/lists.ts'
 import type { Buffer, Fact, For, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/statements/tree.ts'
@@ -11,16 +10,13 @@ import { Facts } from './facts.ts'
 /**
  * Returns the body without conditions that always hold, such as `v c + rest < n` over `n / c` tiles, where c divides n;
  * v may be a coordinate. Guards, existence tests around statements, and conditions in expressions are removed.
- * Expressions in the kernel's text may wrap, and count as data.
+ * Values of the source may wrap, and count as data.
  */
 export function eliminateImpliedGuards(body: Body, buffers: readonly Buffer[], sizes: readonly Fact[]): Body {
-  const values = valuesIn(body)
-  const ofData = (e: Expr): boolean => isSourceValue(values, e)
   const under = (path: readonly For[]): Conditions =>
     new Conditions(
       new Facts({
         sizes,
-        ofData,
         end: (leaf) =>
           leaf.kind === 'var'
             ? path.findLast((l) => l.var === leaf.name)?.extent

@@ -3,7 +3,7 @@
 import { type Expr, isZero } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { foldInt } from '../../ir/values/constant-folding.ts'
-import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
+import { computeType, type ExprType, INT_RANGE, isFloat, isWord, scalarType } from '../../ir/values/dtype.ts'
 import { type BinaryOp, MATH, type MathFn } from '../../ir/values/math.ts'
 import { TRUTH, wrap } from '../../ir/values/numeric.ts'
 import { endsOfBits } from './bit-ranges.ts'
@@ -44,10 +44,10 @@ const EITHER = interval(0, 1)
 const REAL: Interval = { ...interval(-Infinity, Infinity, false), fits: true }
 
 /** Returns the range of a type, which is all that is known of data. */
-export function wholeOf(dtype: Dtype): Interval {
+export function wholeOf(dtype: ExprType): Interval {
   if (isFloat(dtype)) return REAL
   if (dtype === 'bool') return EITHER
-  if (dtype === 'i32') return ANY
+  if (isWord(dtype)) return ANY
   const [lo, hi] = INT_RANGE[dtype as 'u32' | 'i8' | 'u8']
   return interval(lo, hi, true, dtype !== 'u32')
 }
@@ -58,7 +58,7 @@ export function wholeOf(dtype: Dtype): Interval {
  * narrow them again.
  */
 export function inRegister(e: Expr, exact: Interval): Interval {
-  const dtype = e.kind === 'cast' ? e.dtype : computeType(e.dtype)
+  const dtype = e.kind === 'cast' ? scalarType(e.dtype) : computeType(e.dtype)
   if (isFloat(dtype) || dtype === 'bool') return exact
   const [lo, hi] = INT_RANGE[dtype as 'i32']
   if (exact.lo >= lo && exact.hi <= hi) return exact

@@ -1,5 +1,6 @@
 /** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`, and arithmetic on such sums. */
-import { add, type Expr, int, isZero, mul, variable } from '../../ir/expressions/expr.ts'
+
+import { add, coordinateIn, type Expr, int, isZero, mul, variable } from '../../ir/expressions/expr.ts'
 import { mentions, mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
@@ -60,6 +61,8 @@ function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[] {
 
 function summandsOf(x: Expr): readonly (readonly [x: Expr, factor: number])[] | undefined {
   if (x.kind === 'unary' && x.op === 'neg') return [[x.x, -1]]
+  const coordinate = coordinateIn(x)
+  if (coordinate) return [[coordinate, 1]]
   if (x.kind !== 'binary') return undefined
   if (x.op === 'add' || x.op === 'sub')
     return [

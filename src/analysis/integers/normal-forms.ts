@@ -2,10 +2,12 @@
  * Normal forms of integer expressions, in exact integers: sums over terms that consist of normal forms, so that equal
  * forms have equal values. 32-bit overflow is checked elsewhere.
  */
+
 import { binary, div, type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
 import { perExpr } from '../../ir/expressions/expr-tree.ts'
 import { matcher } from '../../ir/expressions/patterns.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { gcd } from './divisors.ts'
 import {
   constantSum,
@@ -55,7 +57,7 @@ export const normalForms = (facts: FormPremises): ((e: Expr) => Linear) =>
 const unknown = (key: string): Linear => linear(variable(`?${key}`))
 
 function formOf(e: Expr, of: (e: Expr) => Linear, facts: FormPremises): Linear {
-  if (e.dtype !== 'i32') return unknown(keyOf(e))
+  if (!isWord(e.dtype)) return unknown(keyOf(e))
   switch (e.kind) {
     case 'const':
     case 'var':
@@ -64,6 +66,8 @@ function formOf(e: Expr, of: (e: Expr) => Linear, facts: FormPremises): Linear {
       return e.op === 'neg' ? mapNumbers(of(e.x), (n) => -n) : unknown(keyOf(e))
     case 'binary':
       return binaryForm(e, of(e.a), of(e.b), facts)
+    case 'cast':
+      return isWord(e.x.dtype) ? of(e.x) : unknown(keyOf(e))
     case 'load': {
       const table = facts.tables.get(e.buffer)
       if (!table) return unknown(keyOf(e))

@@ -2,8 +2,8 @@
  * Overflow checks by range analysis: the range of every extent, index and condition that a plan computes in 32 bits,
  * for given sizes, by exact interval arithmetic without a run. Kernels count and address in i32 and cannot detect
  * wrap-around.
- * Arithmetic on data wraps like i32, and so do values and comparisons in the text of a kernel, because they wrap in the
- * reference, too. An expression that leads to an iteration or to an element must be exact; otherwise it is reported.
+ * Arithmetic on data and on values (type i32) wraps, as in the reference. Expressions of type `index` that lead to an
+ * iteration or to an element must be exact; otherwise they are reported.
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
@@ -194,7 +194,7 @@ class Walk {
         }
         if (condition && e.dtype === 'bool' && e.op !== 'or') {
           const over = overOf([this.#ranges.of(e.a, scope), this.#ranges.of(e.b, scope)])
-          if (over && !over.expr.span) this.#fail({ kind: 'condition' }, over)
+          if (over) this.#fail({ kind: 'condition' }, over)
         }
     }
     for (const x of children(e)) this.#value(x, scope, condition && e.dtype === 'bool')

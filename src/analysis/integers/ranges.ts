@@ -3,11 +3,12 @@
 import type { Param } from '../../ir/coordinates/stage1.ts'
 import { type Expr, int, sub, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
 import { children, perExpr, someExpr, substitute, truncateDivisions } from '../../ir/expressions/expr-tree.ts'
-import { isSourceValue, type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
+import { isWrapping } from '../../ir/expressions/wrapping-values.ts'
 import { boundVarsOf } from '../../ir/statements/bindings.ts'
 import { allocations } from '../../ir/statements/definitions.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Body, walkStmts } from '../../ir/statements/tree.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { MATH } from '../../ir/values/math.ts'
 import {
   ANY,
@@ -43,7 +44,8 @@ export type KnownRegister = (e: Expr) => KnownOfRegister | undefined
 
 /**
  * Returns a function to the properties of expressions, which visits each node once. Sizes, coordinates and sums of
- * these fit, or are rejected before a run (`plan-ranges.ts`). Casts, types other than i32, and arithmetic on data wrap.
+ * these have the type `index`; they fit, or are rejected before a run (`plan-ranges.ts`). Casts, other types, and
+ * arithmetic on data wrap.
  */
 export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
   perExpr<Register>((e, of) => {
@@ -55,8 +57,8 @@ export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
         e,
         operands.map((x) => x.range),
       )
-    const { ofData = e.kind === 'load' || operands.some((x) => x.ofData) } = given ?? {}
-    const unseen = ofData || e.kind === 'cast' || e.dtype !== 'i32'
+    const { ofData = e.kind === 'load' || isWrapping(e) || operands.some((x) => x.ofData) } = given ?? {}
+    const unseen = ofData || e.kind === 'cast' || e.dtype !== 'index'
     const held = unseen ? inRegister(e, exact) : exact
     const wraps = held !== exact
     const range = given?.within ? narrowed(held, ...given.within) : held
@@ -86,11 +88,8 @@ const overLoops =
 /** Returns a function to the ranges of expressions over loops. */
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) => rangesBy(overLoops(loops))
 
-/** Returns a function to the properties of expressions over loops; some are values, which wrap. */
-export function registersOver(loops: Extents, values: SourceValues): (e: Expr) => Register {
-  const known = overLoops(loops)
-  return registersBy((e) => (isSourceValue(values, e) ? { ofData: true } : known(e)))
-}
+/** Returns a function to the properties of expressions over loops. */
+export const registersOver = (loops: Extents): ((e: Expr) => Register) => registersBy(overLoops(loops))
 
 /** Returns a function to the ranges only. */
 export function rangesBy(known: KnownRegister): (e: Expr) => Interval {
@@ -146,8 +145,8 @@ export function overflowIn(
   perExpr<Interval>((x, of) => {
     if (fitting(x)) return ANY
     const own = exactly(x, children(x).map(of), named, read)
-    if (!found && x.dtype === 'i32' && beyond(own)) found = { ...own, expr: x }
-    return x.dtype === 'i32' && !own.fits ? ANY : own
+    if (!found && isWord(x.dtype) && beyond(own)) found = { ...own, expr: x }
+    return isWord(x.dtype) && !own.fits ? ANY : own
   })(e)
   return found
 }
@@ -187,7 +186,6 @@ export function registersOf(
       if (someExpr(s.value, isData)) data.add(s.name)
     })
   }
-  const values = valuesIn(body)
   const place = { range: NATURAL, ofData: false }
   /**
    * Returns whether this is `indptr[p + 1] - indptr[p]`. For other positions, lists and tables, the difference may be
@@ -221,12 +219,8 @@ export function registersOf(
         return natural.has(e.name) ? place : { ofData: data.has(e.name) }
       case 'load':
         return index.has(e.buffer) ? place : undefined
-      case 'binary': {
-        if (isSourceValue(values, e)) return { ofData: true }
-        return isLength(e) || isCountedDown(e) ? place : undefined
-      }
-      case 'unary':
-        return isSourceValue(values, e) ? { ofData: true } : undefined
+      case 'binary':
+        return !isWrapping(e) && (isLength(e) || isCountedDown(e)) ? place : undefined
       default:
         return undefined
     }

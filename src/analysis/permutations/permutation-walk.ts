@@ -18,7 +18,7 @@ import {
 import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { someStmt1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
-import { children, substitute } from '../../ir/expressions/expr-tree.ts'
+import { children, isFreeCast, substitute } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import { isCompare } from '../../ir/values/math.ts'
@@ -174,7 +174,8 @@ export class PermutationWalk {
   }
 
   #use(e: Expr, open: readonly Open[], use: Use): void {
-    if (e.kind === 'load') this.#access(e, open, use)
+    if (isFreeCast(e)) this.#use(e.x, open, use)
+    else if (e.kind === 'load') this.#access(e, open, use)
     else if (!use.seen.has(e)) {
       use.seen.add(e)
       this.#compute(e, open, use)
@@ -230,8 +231,10 @@ export class PermutationWalk {
   }
 }
 
-const coordinateIn = (e: Expr, open: readonly Open[]): Open | undefined =>
-  e.kind === 'var' ? open.find((o) => o.name === e.name) : undefined
+function coordinateIn(e: Expr, open: readonly Open[]): Open | undefined {
+  if (isFreeCast(e)) return coordinateIn(e.x, open)
+  return e.kind === 'var' ? open.find((o) => o.name === e.name) : undefined
+}
 
 const isComparison = (e: Expr): boolean => e.kind === 'binary' && isCompare(e.op)
 

@@ -185,7 +185,7 @@ const selections = (of: readonly number[], count: number): readonly (readonly nu
 /** A key that is equal for formats that differ in names and spans only. */
 function structureOf({ name: _, params, ...f }: Format, args: readonly number[]): string {
   const names = new Map([...f.over, ...f.order, ...f.queries.map((q) => q.name)].map((n, k) => [n, `@${k}`]))
-  const values = new Map(params.map((p, k) => [p.name, constant(args[k]!, 'i32')]))
+  const values = new Map(params.map((p, k) => [p.name, constant(args[k]!)]))
   return JSON.stringify(f, (key, x: unknown) => {
     if (key === 'span') return undefined
     if (isRecord(x) && 'dtype' in x) return substitute(x as unknown as Expr, values)

@@ -9,6 +9,7 @@ import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import type { Launch } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 import { foldCompare } from '../../ir/values/constant-folding.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { isCompare } from '../../ir/values/math.ts'
 
 export class FirstIterations {
@@ -29,7 +30,7 @@ export class FirstIterations {
       return value !== undefined && this.isFirstIterationTest(value)
     }
     if (cond.kind === 'unary') return cond.op === 'not' && this.isFirstIterationTest(cond.x)
-    if (cond.kind !== 'binary' || !isCompare(cond.op) || cond.a.dtype !== 'i32') return false
+    if (cond.kind !== 'binary' || !isCompare(cond.op) || !isWord(cond.a.dtype)) return false
     const { terms, constant } = minus(linear(cond.a), linear(cond.b))
     const [left, ...furtherTerms] = terms.values()
     if (left?.term.kind !== 'var' || furtherTerms.length > 0 || !this.#loops.has(left.term.name)) return false

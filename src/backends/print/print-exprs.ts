@@ -4,11 +4,11 @@ import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
-import { type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
+import { isWrapping, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Launch } from '../../ir/statements/loops.ts'
 import { type Body, walkStmts } from '../../ir/statements/tree.ts'
-import { computeType, isFloat } from '../../ir/values/dtype.ts'
+import { computeType, isFloat, scalarType } from '../../ir/values/dtype.ts'
 import { type BinaryOp, isCompare } from '../../ir/values/math.ts'
 import { registerConstantFolder } from '../../ir/values/register-constant-folding.ts'
 import type { MatrixUse } from '../launch-uses.ts'
@@ -65,8 +65,8 @@ export class ExprPrinter {
   readonly #vectors: ReadonlySet<string>
   /** Variables that hold data: scalars, and values loaded or computed from data. */
   readonly #data: Set<string>
-  /** Expressions computed as values; index expressions are excluded. */
-  readonly #values: SourceValues
+  /** Expressions outside of addresses. */
+  readonly #values: ReadonlySet<Expr>
   readonly #speculative: ReadonlySet<Expr>
   readonly #texts = new WeakMap<Expr, Text>()
   readonly #constant = registerConstantFolder()
@@ -172,8 +172,10 @@ export class ExprPrinter {
         ]
       case 'cast':
         // Registers already hold the wide value, so the cast is a no-op.
-        if (computeType(e.x.dtype) === e.dtype) return this.#print(e.x)
-        return callPrecedence(t.cast(this.text(e.x), e.x.dtype, e.dtype, h), [this.#print(e.x)])
+        if (computeType(e.x.dtype) === scalarType(e.dtype)) return this.#print(e.x)
+        return callPrecedence(t.cast(this.text(e.x), scalarType(e.x.dtype), scalarType(e.dtype), h), [
+          this.#print(e.x),
+        ])
       case 'load': {
         const ref = this.ref(e.buffer)
         if (isScalar(ref.buffer)) return [ref.name, ATOM]
@@ -188,7 +190,7 @@ export class ExprPrinter {
 
   /** Prints a comparison of an element with 0 as a test of its bits, on targets that support this. */
   #zeroTest(op: 'ne' | 'eq', a: Expr, b: Expr): Text | null {
-    const element = a.kind === 'cast' && computeType(a.x.dtype) === a.dtype ? a.x : a
+    const element = a.kind === 'cast' && computeType(a.x.dtype) === scalarType(a.dtype) ? a.x : a
     const constant = this.#constant(b)
     if (element.kind !== 'load' || constant?.value !== 0 || !this.#target.magnitudeBits) return null
     const ref = this.ref(element.buffer)
@@ -207,7 +209,7 @@ export class ExprPrinter {
       dtype,
       computeType(a.dtype),
       this.#mayWrap(e)
-        ? this.#values.nodes.has(e)
+        ? isWrapping(e) || this.#values.has(e)
           ? 'value'
           : 'place'
         : this.#speculative.has(e)
@@ -244,9 +246,9 @@ export class ExprPrinter {
     return p >= minPrecedence ? text : `(${text})`
   }
 
-  /** True if 32-bit arithmetic may overflow: for data and computed values, not for addresses, whose ranges the plan checks. */
+  /** True if 32-bit arithmetic may overflow: on data and values, but not on coordinates, whose ranges are checked before a run. */
   #mayWrap(e: Expr): boolean {
-    if (e.dtype === 'u32' || (e.span && this.#values.spans.has(e.span))) return true
+    if (e.dtype === 'u32' || isWrapping(e)) return true
     return someExpr(
       e,
       (x) =>
@@ -265,7 +267,7 @@ export class ExprPrinter {
 function speculativeNodes(launch: Launch): ReadonlySet<Expr> {
   const out = new Set<Expr>()
   const visit = (e: Expr): boolean => {
-    if (e.kind !== 'binary' || e.dtype !== 'i32') return false
+    if (e.kind !== 'binary' || e.dtype !== 'index') return false
     const mayOverflow =
       e.op === 'mul'
         ? e.a.kind !== 'const' && e.b.kind !== 'const'

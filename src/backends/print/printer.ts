@@ -8,7 +8,7 @@ import { substitute } from '../../ir/expressions/expr-tree.ts'
 import type { CallPiece } from '../../ir/instructions/instr-call.ts'
 import type { Buffer, Launch, Let, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import type { Body } from '../../ir/statements/tree.ts'
-import { computeType, type Dtype } from '../../ir/values/dtype.ts'
+import { computeType, type Dtype, scalarType } from '../../ir/values/dtype.ts'
 import { isBuiltinReducer } from '../../ir/values/monoid.ts'
 import { callText, typeText } from './instr-calls.ts'
 import { ExprPrinter, isScalar, type PrintContext } from './print-exprs.ts'
@@ -87,7 +87,11 @@ export class Printer {
       case 'vector_load': {
         const v = this.#vector(s.load, s.names.length)
         const names = s.names.map((n) => this.#c.mangler.name(n))
-        this.#loaded.set(s.names[0]!, { names: s.names, dtype: s.load.dtype, temporary: v.temporary })
+        this.#loaded.set(s.names[0]!, {
+          names: s.names,
+          dtype: scalarType(s.load.dtype),
+          temporary: v.temporary,
+        })
         return t.loadVector(v, names, this.#c.helpers).map((l) => indent + l)
       }
       case 'vector_store': {

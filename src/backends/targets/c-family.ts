@@ -1,5 +1,5 @@
 /** Spellings shared by C and CUDA C++. */
-import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
+import { type Dtype, isFloat, scalarType } from '../../ir/values/dtype.ts'
 import { decimal } from '../../ir/values/rounding.ts'
 import type { MathCall, Spellings } from '../print/spellings.ts'
 import { REGISTER } from './cuda/elements.ts'
@@ -42,7 +42,8 @@ export const floorMod = (a: string, b: string, dtype: Dtype): string =>
 /** Prints literals, with these spellings of NaN and infinity; `is64Bit`: f64, otherwise f32. */
 export const literalPrinter =
   (nan: (is64Bit: boolean) => string, infinity: (is64Bit: boolean) => string): Spellings['literal'] =>
-  ({ value, dtype }) => {
+  ({ value, dtype: type }) => {
+    const dtype = scalarType(type)
     if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
     if (!isFloat(dtype))
       return dtype === 'u32' ? `${value}u` : value === -2147483648 ? '(-2147483647 - 1)' : String(value)

@@ -7,6 +7,7 @@ import { buffersRead, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../../ir/statements/tree.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 
 export class Addresses {
   #facts: Facts
@@ -91,5 +92,5 @@ export function elementwiseStored(body: Body, addresses: Addresses, inElse = fal
 
 const isSum = (e: Expr): boolean =>
   e.kind === 'binary' &&
-  e.dtype === 'i32' &&
+  isWord(e.dtype) &&
   (e.op === 'add' || e.op === 'sub' || (e.op === 'mul' && (e.a.kind === 'const' || e.b.kind === 'const')))

@@ -2,12 +2,14 @@
  * Expected values of extents and conditions. Loop variables are uniformly distributed over ranges, and lengths of
  * segments are given.
  */
+
 import { linear } from '../../analysis/integers/linear.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { exactOperation } from '../../ir/values/evaluate.ts'
 import { wordsFor } from '../../ir/values/packed-fields.ts'
 
@@ -73,7 +75,7 @@ function follows(next: Expr, load: Load): boolean {
 }
 
 const isSum = (e: Expr): boolean =>
-  e.kind === 'binary' && e.dtype === 'i32' && (e.op === 'add' || e.op === 'sub')
+  e.kind === 'binary' && isWord(e.dtype) && (e.op === 'add' || e.op === 'sub')
 
 /** The segments whose lengths an expression depends on. */
 export const collectSegments = memoize((e: Expr): readonly Segment[] => {

@@ -2,13 +2,14 @@
  * Resolution of names in the conditions and arguments of choices: parameters, sizes, the device, and statistics of the
  * bound data.
  */
+
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { DEVICE_KINDS, type DeviceKind } from '../../backends/target.ts'
 import { type Axis, hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { variable } from '../../ir/expressions/expr.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import { type Dtype, isWord, scalarType } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import type { Names } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
@@ -68,8 +69,8 @@ export function decidedParams(c: Ast.Choice, kernel: Kernel1, report: Report): r
   c.params.forEach(({ name, default: written }, k) => {
     refuseMeaning(name, kernel, report)
     const fallback = params[k]?.default
-    if (written && fallback && fallback.dtype !== 'i32')
-      report.error(wrongArgument('an integer', fallback.dtype, written.span))
+    if (written && fallback && !isWord(fallback.dtype))
+      report.error(wrongArgument('an integer', scalarType(fallback.dtype), written.span))
   })
   return params
 }
@@ -121,12 +122,12 @@ export class ChoiceNames implements Names {
   }
 
   name(e: Ast.Name): Typed | null {
-    if (this.#params.includes(e.name)) return plain(variable(e.name, 'i32', e.span))
+    if (this.#params.includes(e.name)) return plain(variable(e.name, 'index', e.span))
     const param = this.#kernel.params.find((p) => p.name === e.name)
     const sizes = this.#kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     const own = this.#params.length > 0 ? `a parameter (${this.#params.join(', ')}), ` : ''
     const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICE_KINDS.join(', ')}) or a statistic`
-    if (param?.kind === 'size') return plain(variable(e.name, 'i32', e.span))
+    if (param?.kind === 'size') return plain(variable(e.name, 'index', e.span))
     if (param)
       return this.#report.error({
         code: 'check/unknown-name',
@@ -204,10 +205,10 @@ export class ChoiceNames implements Names {
       })
     const found = fn === 'nnz' ? this.#nnz(of) : this.#ofAxis(fn as AxisStatistic, of)
     if (!found) return null
-    return this.#told(`${fn}(${of.name})`, found, fn === 'mean' ? 'f64' : 'i32', e.span)
+    return this.#told(`${fn}(${of.name})`, found, fn === 'mean' ? 'f64' : 'index', e.span)
   }
 
-  #told(name: string, found: Statistic, dtype: Dtype, span: Span): Typed {
+  #told(name: string, found: Statistic, dtype: 'f64' | 'index', span: Span): Typed {
     this.statistics.set(name, found)
     return plain(variable(name, dtype, span))
   }

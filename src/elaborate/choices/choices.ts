@@ -6,8 +6,10 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import { kernelIdentifier, kernelWord } from '../../ir/coordinates/derived-names.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
+import { isWord, scalarType } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, settled, truth } from '../expressions/expressions.ts'
+import { asIndex } from '../expressions/type-conversion.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import { wrongArgument } from '../schedules/schedule-params.ts'
@@ -281,10 +283,11 @@ function argumentsOf(
       })
   })
   const values = given.map((a, k): Expr | null => {
-    const own = passed.includes(params[k]!.name) ? variable(params[k]!.name, 'i32', b.span) : null
+    const own = passed.includes(params[k]!.name) ? variable(params[k]!.name, 'index', b.span) : null
     const x = a ? settled(a.value, names, report) : own
-    if (a && x && x.dtype !== 'i32') report.error(wrongArgument('an integer', x.dtype, a.value.span))
-    return x
+    if (a && x && !isWord(x.dtype))
+      report.error(wrongArgument('an integer', scalarType(x.dtype), a.value.span))
+    return x && asIndex(x)
   })
   return report.count > before ? null : values
 }

@@ -48,7 +48,7 @@ function roundedUp(a: Expr, b: Expr, span: Span): Expr {
 }
 
 const isSize = (e: Expr, sizes: Sizes): boolean =>
-  e.dtype === 'i32' && !someExpr(e, (x) => x.kind === 'load' || (x.kind === 'var' && !sizes(x.name)))
+  e.dtype === 'index' && !someExpr(e, (x) => x.kind === 'load' || (x.kind === 'var' && !sizes(x.name)))
 
 /** Returns whether an expression over sizes is never negative, given that sizes are not negative. */
 const isNatural = (e: Expr): boolean =>

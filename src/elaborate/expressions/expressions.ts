@@ -5,7 +5,7 @@ import { functionHint } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../../ir/expressions/expr.ts'
-import { computeType, DTYPES, isDtype, isFloat, isInt } from '../../ir/values/dtype.ts'
+import { computeType, DTYPES, isDtype, isFloat, isInt, scalarType } from '../../ir/values/dtype.ts'
 import { type ArithOp, type BinaryOp, isCompare, MATH, MATH_FNS, type MathFn } from '../../ir/values/math.ts'
 import { arithmetic } from '../../ir/values/numeric.ts'
 import type { Report } from '../diagnostics.ts'
@@ -110,14 +110,14 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
 }
 
 /** Converts integers narrower than 32 bits to 32 bits, in which they are computed. */
-const wide = (x: Expr): Expr => (isInt(x.dtype) ? cast(x, computeType(x.dtype)) : x)
+const wide = (x: Expr): Expr => (isInt(x.dtype) && x.dtype !== 'index' ? cast(x, computeType(x.dtype)) : x)
 
 /** Returns a condition; null after a reported error. */
 export function truth(t: Typed, span: Span, report: Report): Expr | null {
   if (t.expr.dtype === 'bool') return t.expr
   return report.error({
     code: 'check/condition',
-    message: `this must be true or false, not ${t.literal ? 'a number' : t.expr.dtype}`,
+    message: `this must be true or false, not ${t.literal ? 'a number' : scalarType(t.expr.dtype)}`,
     span,
     expected: 'a comparison or a value of type bool',
     hint: 'write a comparison: `… != 0`',
@@ -253,7 +253,9 @@ function math(
 ): Typed | null {
   const { type } = MATH[fn]
   if (type === 'bits') {
-    const bits = xs.map((x, k) => coerce(x, 'i32', `an operand of ${fn}`, spans[k]!, report))
+    const bits = xs.map((x, k) =>
+      coerce(x, x.expr.dtype === 'index' ? 'index' : 'i32', `an operand of ${fn}`, spans[k]!, report),
+    )
     return bits.every((x) => x !== null) ? plain(call(fn, bits, whole)) : null
   }
   const exact = type === 'operand'

@@ -4,7 +4,17 @@
  */
 import { InternalError, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { cast, constant, type Expr, select } from '../../ir/expressions/expr.ts'
-import { computeType, type Dtype, INT_RANGE, isFloat, isHalf, isInt, join } from '../../ir/values/dtype.ts'
+import {
+  computeType,
+  type ExprType,
+  INT_RANGE,
+  isFloat,
+  isHalf,
+  isInt,
+  isWord,
+  join,
+  scalarType,
+} from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 
 /**
@@ -18,12 +28,13 @@ export interface Typed {
 
 export const plain = (expr: Expr): Typed => ({ expr, literal: null })
 
-const INTO: Readonly<Record<Dtype, readonly Dtype[]>> = {
+const INTO: Readonly<Record<ExprType, readonly ExprType[]>> = {
   bool: ['u8', 'i8', 'u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
   u8: ['u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
   i8: ['i32', 'f16', 'bf16', 'f32', 'f64'],
   u32: ['f32', 'f64'],
-  i32: ['f32', 'f64'],
+  i32: ['index', 'f32', 'f64'],
+  index: ['i32', 'f32', 'f64'],
   f16: ['f32', 'f64'],
   bf16: ['f32', 'f64'],
   f32: ['f64'],
@@ -33,9 +44,9 @@ const INTO: Readonly<Record<Dtype, readonly Dtype[]>> = {
 /**
  * Returns whether a value of type `from` converts to `to` implicitly: only the precision of large integers may be lost.
  */
-export const fits = (from: Dtype, to: Dtype): boolean => from === to || INTO[from].includes(to)
+export const fits = (from: ExprType, to: ExprType): boolean => from === to || INTO[from].includes(to)
 
-function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
+function literalAs(e: Expr, to: ExprType, at: Span, report: Report): Expr | null {
   if (e.kind === 'select') {
     const a = literalAs(e.then, to, e.then.span ?? at, report)
     const b = literalAs(e.else, to, e.else.span ?? at, report)
@@ -50,7 +61,7 @@ function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
       span: at,
       expected: to,
     })
-  const [lo, hi] = INT_RANGE[to as 'i32']
+  const [lo, hi] = INT_RANGE[scalarType(to) as 'i32']
   if (value < lo || value > hi)
     return report.error({
       code: 'check/literal-range',
@@ -60,6 +71,9 @@ function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
     })
   return constant(value, to, at)
 }
+
+/** Returns a coordinate, an extent or a position; a constant gets the type `index`. */
+export const asIndex = (x: Expr): Expr => (x.kind === 'const' ? cast(x, 'index') : x)
 
 /** Returns the number of a literal; of several numbers, a fraction if there is one. */
 function numberIn(e: Expr): number {
@@ -88,7 +102,7 @@ export function settle(t: Typed, span: Span, report: Report, real: Real): Expr |
 }
 
 /** Returns the value converted to `to`; null after a reported error. `what` names the place in the message. */
-export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Report): Expr | null {
+export function coerce(t: Typed, to: ExprType, what: string, span: Span, report: Report): Expr | null {
   const { expr, literal } = t
   if (literal !== null) {
     if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span, report)
@@ -102,7 +116,7 @@ export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Re
   if (fits(expr.dtype, to)) return cast(expr, to, span)
   return report.error({
     code: 'check/lossy',
-    message: `${what} is ${to}, and this value is ${expr.dtype}`,
+    message: `${what} is ${to}, and this value is ${scalarType(expr.dtype)}`,
     span,
     expected: `a value of type ${to}`,
     hint: to === 'bool' ? 'write a comparison: `… != 0`' : `convert the value: ${to}(…)`,
@@ -110,7 +124,7 @@ export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Re
 }
 
 /** Returns the explicit conversion `to(e)`; null after a reported error. */
-export function convert(t: Typed, to: Dtype, span: Span, report: Report): Expr | null {
+export function convert(t: Typed, to: ExprType, span: Span, report: Report): Expr | null {
   if (t.literal !== null && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
     return literalAs(t.expr, to, span, report)
   // Half types are computed in f32 without rounding, so an explicit conversion of a result must round.
@@ -132,6 +146,8 @@ export function joinOperands(
   const left = openTo(a, b, at.a, report, real)
   const right = openTo(b, a, at.b, report, real)
   if (!left || !right) return null
+  // A coordinate and a value of type i32 are combined without a conversion, which would hide the load.
+  if (isWord(left.dtype) && isWord(right.dtype)) return [left, right]
   const dtype = join(left.dtype, right.dtype)
   return [cast(left, dtype), cast(right, dtype)]
 }

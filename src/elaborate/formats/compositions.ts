@@ -89,7 +89,7 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
     what: `a condition of ${scope.what} over (${over.join(', ')})`,
     values: new Map([
       ...scope.values,
-      ...over.map((d) => [d, { name: d, dtype: 'i32' as const, coordinate: true as const }] as const),
+      ...over.map((d) => [d, { name: d, dtype: 'index' as const, coordinate: true as const }] as const),
     ]),
     given: scope.given,
     size: (dim) => (over.includes(dim) ? `size(${dim})` : undefined),
@@ -137,7 +137,7 @@ function argument(e: Ast.Expr, format: AnyFormat, k: number, scope: RuleScope): 
   const name = givenArgument(e, p, format, report)
   if (name === null) return null
   if (given.kinds.get(name) === p.kind || given.declare?.(name, p.kind, e.span))
-    return variable(name, 'i32', e.span)
+    return variable(name, 'index', e.span)
   return report.error({
     code: 'check/not-given',
     message: `${what} is a ${p.kind}, and ${name} is none here`,
@@ -159,7 +159,7 @@ function inside(scope: RuleScope, name: Ast.Ident | null): RuleScope | null {
       span: name.span,
       hint: 'choose another name',
     })
-  const values = new Map([...scope.values, [name.name, { name: name.name, dtype: 'i32' as const }]])
+  const values = new Map([...scope.values, [name.name, { name: name.name, dtype: 'index' as const }]])
   return { ...scope, values }
 }
 

@@ -8,7 +8,9 @@ import { type FormatScope, type Head, integerAt, type Numbers } from './format-p
 import type { Queries } from './query-list.ts'
 
 export const coordinatesOf = (names: readonly string[], own: readonly string[] = names): Numbers =>
-  new Map(names.map((name, k) => [name, { name: own[k]!, dtype: 'i32' as const, coordinate: true as const }]))
+  new Map(
+    names.map((name, k) => [name, { name: own[k]!, dtype: 'index' as const, coordinate: true as const }]),
+  )
 
 interface MapPlace {
   readonly head: Head

@@ -89,7 +89,7 @@ export function elaborateDescription(b: Ast.Description, head: Head, d: Declared
 
 function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d: Declared): void {
   const sizes = [...head.over, ...b.axes.flatMap((a) => (a.list ? [a.name.name] : []))]
-  const dims: Numbers = new Map(sizes.map((name) => [name, { name, dtype: 'i32' }]))
+  const dims: Numbers = new Map(sizes.map((name) => [name, { name, dtype: 'index' }]))
   const extents: FormatScope = {
     ...place,
     what: `an extent of format ${head.name}`,

@@ -53,7 +53,7 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
 
 function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
   const list = e.args.length === 1 && !e.by && givenName(p, e.args[0]!, 'list', 'segments')
-  if (list !== false) return list === null ? null : plain(variable(segmentsOf(list), 'i32', e.span))
+  if (list !== false) return list === null ? null : plain(variable(segmentsOf(list), 'index', e.span))
   return p.report.error({
     code: 'check/query-arguments',
     message: 'invalid arguments of segments',
@@ -65,7 +65,7 @@ function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
 function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
   const [dim] = e.args
   const known = dim?.kind === 'name' ? p.size?.(dim.name) : undefined
-  if (known !== undefined && e.args.length === 1 && !e.by) return plain(variable(known, 'i32', e.span))
+  if (known !== undefined && e.args.length === 1 && !e.by) return plain(variable(known, 'index', e.span))
   if (!p.size)
     return p.report.error({
       code: 'check/query-place',

@@ -1,7 +1,9 @@
 /** Resolution of names, accesses and calls in the expressions of formats and compositions. */
+
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
 import { QUERY_WORDS } from '../../ir/formats/queries.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { FUNCTIONS, type Names } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
@@ -18,7 +20,7 @@ import {
 export function namesAt(p: FormatScope): Names {
   const sizes = new Set<string | undefined>([
     ...p.dims.map((d) => p.size?.(d)),
-    ...[...p.values.values()].flatMap((v) => (v.coordinate || v.dtype !== 'i32' ? [] : [v.name])),
+    ...[...p.values.values()].flatMap((v) => (v.coordinate || !isWord(v.dtype) ? [] : [v.name])),
   ])
   const names: Names = {
     name: (e) => nameAt(p, e),
@@ -124,7 +126,7 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
     })
   const x = integerAt(p, index, names, 'an index')
   if (!x) return null
-  if (list) return plain(load(name, [x], 'i32', e.span))
+  if (list) return plain(load(name, [x], 'index', e.span))
   if (own) return listed(p, e, own, x)
   return sorted(p, e, sort!, x)
 }
@@ -135,7 +137,7 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
  */
 function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
   if (typeof p.queries === 'string')
-    return plain(load(name, [...under.map((a) => variable(a)), x], 'i32', e.span))
+    return plain(load(name, [...under.map((a) => variable(a)), x], 'index', e.span))
   return p.report.error({
     code: 'check/table-in-map',
     message: `${name}[…] (the coordinate at a position of the list) is allowed only in an inverse; this is ${p.what}`,
@@ -154,7 +156,7 @@ function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed 
   const place = e.buffer.name === sort.place
   if (place && typeof queries !== 'string')
     return plain(queries.ask({ kind: 'place', sort: sort.place, of: x }, e.span))
-  if (!place && typeof queries === 'string') return plain(load(sort.at, [x], 'i32', e.span))
+  if (!place && typeof queries === 'string') return plain(load(sort.at, [x], 'index', e.span))
   return place
     ? report.error({
         code: 'check/query-place',

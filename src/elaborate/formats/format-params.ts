@@ -28,7 +28,7 @@ export const numbersOf = (params: readonly FormatParam[]): Numbers =>
   new Map(
     params.flatMap(({ name, kind }) =>
       kind === 'integer' || kind === 'real'
-        ? [[name, { name, dtype: kind === 'real' ? 'f64' : 'i32' }] as const]
+        ? [[name, { name, dtype: kind === 'real' ? 'f64' : 'index' }] as const]
         : [],
     ),
   )

@@ -3,10 +3,10 @@ import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import { type ExprType, isWord } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names } from '../expressions/expressions.ts'
-import { settle } from '../expressions/type-conversion.ts'
+import { asIndex, settle } from '../expressions/type-conversion.ts'
 import type { Queries } from './query-list.ts'
 
 /** The names of a sort: `place` maps a coordinate to its place, `at` maps a place to its coordinate. */
@@ -32,7 +32,7 @@ export interface ListName {
 /** Numbers by their names in the text: parameters and coordinates. */
 export type Numbers = ReadonlyMap<
   string,
-  { readonly name: string; readonly dtype: Dtype; readonly coordinate?: true }
+  { readonly name: string; readonly dtype: ExprType; readonly coordinate?: true }
 >
 
 /** The scope of an expression in a format. */
@@ -88,7 +88,7 @@ export const expectedNames = (p: FormatScope): string =>
 export function integerAt(p: FormatScope, e: Ast.Expr, names: Names, what: string): Expr | null {
   const t = elaborateExpr(e, names, p.report)
   const x = t && settle(t, e.span, p.report, 'f64')
-  if (!x || x.dtype === 'i32') return x
+  if (!x || isWord(x.dtype)) return x && asIndex(x)
   return p.report.error({
     code: 'check/coordinate-type',
     message: `${what} is an integer, and this is ${x.dtype === 'f64' || x.dtype === 'f32' ? 'a real number' : x.dtype}`,

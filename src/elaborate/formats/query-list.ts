@@ -32,7 +32,7 @@ export class Queries {
       this.#byKey.set(key, query)
       this.list.push(query)
     }
-    return variable(query.name, declarationOf(query).dtype ?? 'i32', span)
+    return variable(query.name, declarationOf(query).dtype ?? 'index', span)
   }
 
   #fresh(kind: string): string {

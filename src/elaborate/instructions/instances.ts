@@ -3,7 +3,7 @@
 import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/print-parts.ts'
-import { DTYPE_BYTES, type Dtype, isDtype } from '../../ir/values/dtype.ts'
+import { DTYPE_BYTES, type Dtype, isDtype, isWord } from '../../ir/values/dtype.ts'
 import { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, truth } from '../expressions/expressions.ts'
 import { checkArguments } from '../formats/format-uses.ts'
@@ -202,7 +202,7 @@ const NONE: Names = { name: () => null, access: () => null, field: () => null, r
 
 function constantInteger(e: Ast.Expr, report: Report): number | null {
   const t = elaborateExpr(e, NONE, report)
-  if (t?.expr.kind === 'const' && t.expr.dtype === 'i32') return t.expr.value
+  if (t?.expr.kind === 'const' && isWord(t.expr.dtype)) return t.expr.value
   return report.error({
     code: 'check/constant',
     message: 'this is not a constant integer',

@@ -7,6 +7,7 @@ import { mentions } from '../../ir/expressions/expr-tree.ts'
 import type { InstrIter, Operand } from '../../ir/instructions/instr.ts'
 import type { Reduce, Store } from '../../ir/statements/loops.ts'
 import { reduction as reduce, store } from '../../ir/statements/statement-builders.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { builtinMonoid, isBuiltinReducer } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, settled } from '../expressions/expressions.ts'
@@ -201,7 +202,7 @@ export class BodyOf {
       field: refuse,
       access: (e): Typed | null => {
         const element = of && e.buffer.name !== of.name ? this.#operands.get(e.buffer.name) : undefined
-        if (!of || (element && element.dtype !== 'i32') || e.buffer.name === of.name) return refuse(e)
+        if (!of || (element && !isWord(element.dtype)) || e.buffer.name === of.name) return refuse(e)
         const l = this.#access(e, { within: of.name })
         if (!l) return null
         this.#reads.add(l.buffer)

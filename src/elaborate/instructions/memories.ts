@@ -211,13 +211,13 @@ export function integerOver(
   const scope: Names = {
     name: (x) => {
       const to = names.get(x.name)
-      return to === undefined ? refuse(x) : plain(variable(to, 'i32', x.span))
+      return to === undefined ? refuse(x) : plain(variable(to, 'index', x.span))
     },
     access: refuse,
     field: refuse,
   }
   const t = elaborateExpr(e, scope, report)
-  return t && coerce(t, 'i32', 'this', e.span, report)
+  return t && coerce(t, 'index', 'this', e.span, report)
 }
 
 /** Returns the bits of `precision`; undefined if there is no precision, or after a reported error. */

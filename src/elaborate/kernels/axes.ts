@@ -20,10 +20,10 @@ import {
 } from '../../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import { type Dtype, isWord } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { type Names, settled } from '../expressions/expressions.ts'
-import { plain, type Typed } from '../expressions/type-conversion.ts'
+import { asIndex, plain, type Typed } from '../expressions/type-conversion.ts'
 import { chainOf, type Declared, declare, storedAxis, tooLong, unknownAxis } from './kernel-names.ts'
 
 export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
@@ -42,7 +42,7 @@ export function sizeNames(names: ReadonlySet<string>, what: string, report: Repo
     report.error({ code: 'check/extent', message: `an extent depends on ${what} only`, span, expected })
   return {
     name(e): Typed | null {
-      if (names.has(e.name)) return plain(variable(e.name, 'i32', e.span))
+      if (names.has(e.name)) return plain(variable(e.name, 'index', e.span))
       return report.error({
         code: 'check/unknown-size',
         message: `${e.name} is not a size`,
@@ -59,7 +59,7 @@ export function sizeNames(names: ReadonlySet<string>, what: string, report: Repo
 function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
   const x = settled(e, { ...names, sizes: () => true }, report)
   if (!x) return null
-  if (x.dtype !== 'i32')
+  if (!isWord(x.dtype))
     return report.error({
       code: 'check/extent-type',
       message: `an extent is an integer, and this is ${x.dtype}`,
@@ -73,7 +73,7 @@ function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
       span: e.span,
       expected: 'an extent of 0 or more',
     })
-  return x
+  return asIndex(x)
 }
 
 /**

@@ -7,19 +7,25 @@ import { quantity } from '../../ast/parse/checks.ts'
 import { type Axis, isFused } from '../../ir/coordinates/axis.ts'
 import { cast, type Expr, type Load, load, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import { isFloat } from '../../ir/values/dtype.ts'
+import { isFloat, isWord } from '../../ir/values/dtype.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions.ts'
-import { plain, settle, type Typed } from '../expressions/type-conversion.ts'
+import { asIndex, plain, settle, type Typed } from '../expressions/type-conversion.ts'
 import { type Declared, extentOf, tooLong } from './kernel-names.ts'
 import type { Scope } from './statement-scope.ts'
 
 const VALUES = 'a size, a scalar, an iterator or a `let`'
 
-export function bodyNames(d: Declared, scope: Scope): Names {
+/** Returns the names of values: sizes and coordinates are converted to i32, so arithmetic on them wraps. */
+export const bodyNames = (d: Declared, scope: Scope): Names => namesIn(d, scope, 'i32')
+
+function namesIn(d: Declared, scope: Scope, integers: 'i32' | 'index'): Names {
   const names: Names = {
-    name: (e) => nameOf(d, scope, e),
+    name: (e) => {
+      const t = nameOf(d, scope, e)
+      return t && t.expr.dtype === 'index' ? plain(cast(t.expr, integers, e.span)) : t
+    },
     access: (e) => {
-      const l = accessOf(d, scope, e, names)
+      const l = accessOf(d, scope, e)
       return l && plain(l)
     },
     field: (e) => {
@@ -39,7 +45,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   const seen = scope.find(e.name)
   if (seen) return plain(variable(e.name, seen.dtype, e.span))
   const param = d.params.get(e.name)
-  if (param) return plain(variable(e.name, param.dtype, e.span))
+  if (param) return plain(variable(e.name, param.kind === 'size' ? 'index' : param.dtype, e.span))
   if (d.broken.has(e.name)) return null
   const { report } = d
   const buffer = d.buffers.get(e.name)
@@ -84,9 +90,10 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
 const MOST_SWAPPED = 4
 
 /** Returns the access `B[e, …]`, as a value or as a target; null after a reported error. */
-export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names): Load | null {
+export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   const { report } = d
   const buffer = d.buffers.get(e.buffer.name)
+  const names = namesIn(d, scope, 'index')
   const index = e.index.map((x) => {
     const t = elaborateExpr(x, names, report)
     const value = t && settle(t, x.span, report, 'f32')
@@ -129,7 +136,7 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names)
 }
 
 function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
-  if (value.dtype === 'i32') return value
+  if (isWord(value.dtype)) return asIndex(value)
   if (isFloat(value.dtype) || value.dtype === 'bool')
     return d.report.error({
       code: 'check/index-type',
@@ -137,7 +144,7 @@ function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
       span: e.span,
       hint: 'convert the index: i32(…)',
     })
-  return cast(value, 'i32')
+  return cast(value, 'index')
 }
 
 /** Returns a permutation of the indices that fits the dimensions; undefined if there is no such permutation. */

@@ -1,13 +1,14 @@
 /** Names that a statement can use in addition to the kernel's declarations: iterators and `let`s around it. */
+
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isAttached } from '../../ir/coordinates/axis.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import type { ExprType } from '../../ir/values/dtype.ts'
 
 export interface Seen {
   readonly what: 'iterator' | 'let'
   readonly name: string
   readonly span: Span
-  readonly dtype: Dtype
+  readonly dtype: ExprType
   /** The declared axis of an iterator, or of a member of a fused iterator; null for a `let`. */
   readonly axis: Axis | null
   /**

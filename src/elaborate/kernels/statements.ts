@@ -10,10 +10,10 @@ import { ACCESS_LEVELS, countText, MAX_LEVELS, MAX_NEST } from '../../ir/code-si
 import { isAttached, isFused, isGathered, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { assign1, define1, iteration, reduce1, when1 } from '../../ir/coordinates/stage1-tree.ts'
-import { cast, conjuncts, type Expr, type Load } from '../../ir/expressions/expr.ts'
+import { cast, conjuncts, coordinateIn, type Expr, type Load } from '../../ir/expressions/expr.ts'
 import { children, perExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import type { ExprType } from '../../ir/values/dtype.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../../ir/values/monoid.ts'
 import { elaborateExpr, settled, truth } from '../expressions/expressions.ts'
 import { coerce } from '../expressions/type-conversion.ts'
@@ -26,7 +26,9 @@ function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): re
   const scope = new Scope(outer)
   for (const s of body) {
     if (s.kind === 'let') {
-      const value = settled(s.value, bodyNames(d, scope), d.report)
+      const elaborated = settled(s.value, bodyNames(d, scope), d.report)
+      // A name of a coordinate is a coordinate.
+      const value = elaborated && (coordinateIn(elaborated) ?? elaborated)
       const own = free(d, scope, s.name, 'let')
       // A `let` with an invalid value still declares its name, and errors about its uses are not reported.
       const levels = value ? levelsOf(value, scope) : 0
@@ -62,7 +64,7 @@ const tooManyLevels = (d: Declared, s: Ast.Let, levels: number): null =>
     hint: 'store an intermediate value in a local buffer, and read the buffer in a separate iteration',
   })
 
-const letOf = (name: Ast.Ident, dtype: Dtype): Seen => ({
+const letOf = (name: Ast.Ident, dtype: ExprType): Seen => ({
   what: 'let',
   name: name.name,
   span: name.span,
@@ -169,7 +171,7 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
     what: 'iterator',
     name,
     span: it.span,
-    dtype: 'i32',
+    dtype: 'index',
     axis: of,
   })
   // An attached axis is a view of its base, and an iterator over it may have either name.
@@ -197,7 +199,7 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
 }
 
 function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
-  const l = accessOf(d, scope, e, bodyNames(d, scope))
+  const l = accessOf(d, scope, e)
   const buffer = l && d.buffers.get(l.buffer)
   if (buffer?.role === 'in')
     return d.report.error({

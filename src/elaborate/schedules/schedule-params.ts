@@ -2,10 +2,10 @@
 import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import { type Dtype, isWord, scalarType } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { type Names, settled } from '../expressions/expressions.ts'
-import { integersOver, plain } from '../expressions/type-conversion.ts'
+import { asIndex, integersOver, plain } from '../expressions/type-conversion.ts'
 
 export interface ScheduleParam {
   readonly name: string
@@ -75,8 +75,9 @@ export function argumentOver(
   report: Report,
 ): Expr | null {
   const x = settled(e, names, report)
-  if (!x || x.dtype === 'i32' || (kind === 'real' && x.dtype !== 'bool')) return x
-  return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', x.dtype, e.span))
+  if (!x || isWord(x.dtype) || (kind === 'real' && x.dtype !== 'bool'))
+    return x && (isWord(x.dtype) ? asIndex(x) : x)
+  return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', scalarType(x.dtype), e.span))
 }
 
 /** Returns a scope of i32 names and constants of parts only. */
@@ -96,7 +97,7 @@ export function parameters(
   return {
     name: (e) =>
       known.has(e.name)
-        ? plain(variable(e.name, 'i32', e.span))
+        ? plain(variable(e.name, 'index', e.span))
         : report.error({
             code: 'check/unknown-name',
             message: `there is no ${e.name} here`,
@@ -107,7 +108,7 @@ export function parameters(
     access: refuse,
     field: (e) =>
       parts.includes(e.object.name)
-        ? plain(variable(`${e.object.name}.${e.field.name}`, 'i32', e.span))
+        ? plain(variable(`${e.object.name}.${e.field.name}`, 'index', e.span))
         : refuse(e),
     real: 'f64',
   }

@@ -1,12 +1,15 @@
 /** Elaboration of a space's numbers (decisions with numeric values), and of conditions on these numbers. */
+
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { isWord, scalarType } from '../../ir/values/dtype.ts'
 import type { ChoiceNames } from '../choices/choice-names.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, settled, truth } from '../expressions/expressions.ts'
+import { asIndex } from '../expressions/type-conversion.ts'
 import { wrongArgument } from '../schedules/schedule-params.ts'
 import { expressionsIn, namesIn } from './space-mentions.ts'
 import type { NumberDecision, NumberList, SpaceCondition } from './space-types.ts'
@@ -76,8 +79,9 @@ export class SpaceNumbers {
 
   integer(e: Ast.Expr): Expr | null {
     const x = settled(e, this.#names, this.#report)
-    if (x && x.dtype !== 'i32') return this.#report.error(wrongArgument('an integer', x.dtype, e.span))
-    return x
+    if (x && !isWord(x.dtype))
+      return this.#report.error(wrongArgument('an integer', scalarType(x.dtype), e.span))
+    return x && asIndex(x)
   }
 
   /**

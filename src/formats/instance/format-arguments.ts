@@ -93,8 +93,7 @@ function numericArgument(format: OrderedFormat, p: FormatParam, e: Expr, site: S
     if (e.kind === 'const' && Number.isFinite(e.value)) return constant(e.value, 'f64')
     return rejectKind(format, p, e, 'a finite number', site)
   }
-  if (e.kind === 'const' && Number.isInteger(e.value) && Math.abs(e.value) < 2 ** 31)
-    return constant(e.value, 'i32')
+  if (e.kind === 'const' && Number.isInteger(e.value) && Math.abs(e.value) < 2 ** 31) return constant(e.value)
   if (e.kind === 'var' && p.measured) return e
   return rejectKind(format, p, e, p.measured ? 'an integer, or a size' : 'an integer', site)
 }
@@ -124,7 +123,9 @@ export const signature = (format: OrderedFormat): string =>
 export const useText = (format: FormatSignature, args: readonly (number | string)[]): string =>
   textOf(
     format,
-    args.map((a) => (typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'))),
+    args.map((a) =>
+      typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'index' : 'f64'),
+    ),
   )
 
 type FormatSignature = Pick<OrderedFormat, 'name' | 'params'>

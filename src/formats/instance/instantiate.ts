@@ -51,7 +51,7 @@ export function instantiate(
   site: SpanOption = {},
 ): Instance {
   const args = use.args.map((a) =>
-    typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'),
+    typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'index' : 'f64'),
   )
   const openSizes = new OpenSizes()
   const plan = planParts(

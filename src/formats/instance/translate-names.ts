@@ -123,7 +123,7 @@ export function translateQueries(
       namesByQuery.set(key, name)
       out.push(translateQuery(q, name, inner))
     }
-    inner = withVariables(inner, [[q.name, variable(name, declarationOf(q).dtype ?? 'i32')]])
+    inner = withVariables(inner, [[q.name, variable(name, declarationOf(q).dtype ?? 'index')]])
   }
   return { queries: out, scope: inner }
 }

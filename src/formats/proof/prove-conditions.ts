@@ -5,7 +5,7 @@ import { neverNegative } from '../../analysis/integers/non-negative.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import { isFloat } from '../../ir/values/dtype.ts'
+import { isFloat, isWord } from '../../ir/values/dtype.ts'
 import { type CompareOp, isCompare } from '../../ir/values/math.ts'
 import { COMPARE } from '../../ir/values/numeric.ts'
 
@@ -36,7 +36,7 @@ export function alternatives(e: Expr, holds: boolean, facts: Facts): readonly Co
     return (e.op === 'and') === holds ? product(a, b) : checkCount([...a, ...b])
   }
   if (e.kind === 'binary' && isCompare(e.op)) {
-    if (e.a.dtype === 'i32' && e.b.dtype === 'i32') return integerLiterals(e.op, e.a, e.b, holds, facts)
+    if (isWord(e.a.dtype) && isWord(e.b.dtype)) return integerLiterals(e.op, e.a, e.b, holds, facts)
     if (isFloat(e.a.dtype) || isFloat(e.b.dtype)) return realLiterals(e.op, e.a, e.b, holds)
   }
   return [[{ kind: 'truth', key: keyOf(e), holds }]]
@@ -112,9 +112,9 @@ function realLiterals(op: CompareOp, a: Expr, b: Expr, holds: boolean): readonly
 
 /** True if the value is neither NaN nor near overflow: few operations on integers and constants. */
 function isNumber(e: Expr): boolean {
-  if (e.dtype === 'i32') return e.kind === 'const' || e.kind === 'var'
+  if (isWord(e.dtype)) return e.kind === 'const' || e.kind === 'var'
   if (e.kind === 'const') return Math.abs(e.value) < 1e15
-  if (e.kind === 'cast') return e.x.dtype === 'i32' && isFloat(e.dtype) && isNumber(e.x)
+  if (e.kind === 'cast') return isWord(e.x.dtype) && isFloat(e.dtype) && isNumber(e.x)
   if (e.kind !== 'binary') return false
   const small = e.b.kind === 'const' && Math.abs(e.b.value) > 1e-15
   if (e.op === 'div') return small && isNumber(e.a) && isNumber(e.b)

@@ -12,7 +12,7 @@
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { BIND_TARGETS, type BindTarget } from '../../ast/nodes/nodes-schedules.ts'
-import type { Dtype } from '../values/dtype.ts'
+import type { ExprType } from '../values/dtype.ts'
 import type { BinaryOp, MathFn } from '../values/math.ts'
 
 /** The hardware indices that bound loops become in Stage III. */
@@ -20,7 +20,7 @@ export const THREAD_AXES = BIND_TARGETS
 export type ThreadAxis = BindTarget
 
 interface Node {
-  readonly dtype: Dtype
+  readonly dtype: ExprType
   readonly span?: Span | undefined
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { memoize } from '../memoize.ts'
+import { isWord } from '../values/dtype.ts'
 import { binary, call, cast, type Expr, load, neg, not, select } from './expr.ts'
 
 const NONE: readonly Expr[] = Object.freeze([])
@@ -156,8 +157,12 @@ export function perExpr<T>(f: (e: Expr, operandValue: (e: Expr) => T) => T): (e:
 
 /** The number of nodes of the expression as a tree, shared nodes counted at each occurrence; may be infinite. */
 export const treeSize: (e: Expr) => number = memoize((e: Expr) =>
-  children(e).reduce((size, c) => size + treeSize(c), 1),
+  children(e).reduce((size, c) => size + treeSize(c), isFreeCast(e) ? 0 : 1),
 )
+
+/** True for a conversion between `index` and `i32`, which costs nothing. */
+export const isFreeCast = (e: Expr): e is Extract<Expr, { kind: 'cast' }> =>
+  e.kind === 'cast' && isWord(e.dtype) && isWord(e.x.dtype)
 
 /** Names of the variables in an expression; hardware indices are included by their axis name. */
 export const freeVars: (e: Expr) => ReadonlySet<string> = memoize((e: Expr) =>

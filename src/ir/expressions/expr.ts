@@ -2,11 +2,12 @@
  * Constructors of expressions, the only ones, with constant folding and algebraic simplification (neutral elements); an
  * unchanged node keeps its identity.
  */
+
 import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { enableMemo } from '../memoize.ts'
 import { foldCall, foldCompare, foldFloat, foldInt, isValue } from '../values/constant-folding.ts'
-import { type Dtype, isFloat, isInt, join } from '../values/dtype.ts'
-import { type BinaryOp, isTruth, MATH, type MathFn } from '../values/math.ts'
+import { type ExprType, isFloat, isInt, join, scalarType } from '../values/dtype.ts'
+import { type BinaryOp, isCompare, isTruth, MATH, type MathFn } from '../values/math.ts'
 import { convert } from '../values/numeric.ts'
 import { rounding } from '../values/rounding.ts'
 import type { Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr-nodes.ts'
@@ -17,29 +18,30 @@ export * from './expr-nodes.ts'
 const freeze = <T extends Expr>(node: T): T => Object.freeze(enableMemo(node))
 
 /** The number of the type nearest to `value`. For integer types, `value` must be an integer. */
-export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {
+export function constant(value: number, dtype: ExprType = 'index', span?: Span): Const {
   invariant(isFloat(dtype) || Number.isInteger(value), `${value} is no ${dtype}`)
   // Adding 0 turns -0 into 0: integers have one zero, and as a float -0 would be another number.
   return freeze({ kind: 'const', value: isFloat(dtype) ? rounding(dtype)(value) : value + 0, dtype, span })
 }
-export const int = (value: number): Const => constant(value, 'i32')
+export const int = (value: number): Const => constant(value)
 export const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
 export const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0
 export const bool = (value: boolean): Const => constant(value ? 1 : 0, 'bool')
 
-export function variable(name: string, dtype: Dtype = 'i32', span?: Span): Var {
+export function variable(name: string, dtype: ExprType = 'index', span?: Span): Var {
   invariant(name.length > 0, 'a variable needs a name')
   return freeze({ kind: 'var', name, dtype, span })
 }
 
-export const builtin = (axis: ThreadAxis): Builtin => freeze({ kind: 'builtin', axis, dtype: 'i32' })
+export const builtin = (axis: ThreadAxis): Builtin => freeze({ kind: 'builtin', axis, dtype: 'index' })
 
-export function load(buffer: string, index: readonly Expr[], dtype: Dtype, span?: Span): Load {
-  return freeze({ kind: 'load', buffer, index: Object.freeze([...index]), dtype, span })
+export function load(buffer: string, index: readonly Expr[], dtype: ExprType = 'index', span?: Span): Load {
+  const coordinates = index.map((e) => coordinateIn(e) ?? e)
+  return freeze({ kind: 'load', buffer, index: Object.freeze(coordinates), dtype, span })
 }
 
 export function search(method: Search['method'], buffer: string, lo: Expr, hi: Expr, value: Expr): Search {
-  return freeze({ kind: 'search', method, buffer, lo, hi, value, dtype: 'i32' })
+  return freeze({ kind: 'search', method, buffer, lo, hi, value, dtype: 'index' })
 }
 
 export function neg(x: Expr, span?: Span): Expr {
@@ -58,7 +60,7 @@ export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
   const { arity, type } = MATH[fn]
   invariant(args.length === arity, `${fn} takes ${arity} arguments`)
   const t = args.map((a) => a.dtype).reduce(join)
-  const dtype = type === 'bits' ? 'i32' : type === 'operand' || isFloat(t) ? t : 'f32'
+  const dtype = type === 'bits' ? (t === 'index' ? t : 'i32') : type === 'operand' || isFloat(t) ? t : 'f32'
   const constantArgs = args.flatMap((a) => (a.kind === 'const' ? [a.value] : []))
   if (constantArgs.length === args.length) {
     const v = foldCall(fn, constantArgs, dtype)
@@ -80,16 +82,21 @@ export function select(cond: Expr, then: Expr, otherwise: Expr, span?: Span): Ex
   })
 }
 
-export function cast(x: Expr, dtype: Dtype, span?: Span): Expr {
+export function cast(x: Expr, dtype: ExprType, span?: Span): Expr {
   if (x.dtype === dtype) return x
   if (x.kind === 'const') return constant(convert(x.dtype, dtype)(x.value), dtype, span)
+  if (dtype === 'index' && coordinateIn(x)) return coordinateIn(x)!
   return freeze({ kind: 'cast', x, dtype, span })
 }
 
 /** The type of `a op b`. */
-export function binaryType(op: BinaryOp, a: Dtype, b: Dtype): Dtype {
+export function binaryType(op: BinaryOp, a: ExprType, b: ExprType): ExprType {
   return isTruth(op) ? 'bool' : a === b ? a : join(a, b)
 }
+
+/** The coordinate that a value converts to i32; undefined for other values. */
+export const coordinateIn = (e: Expr): Expr | undefined =>
+  e.kind === 'cast' && e.dtype === 'i32' && e.x.dtype === 'index' ? e.x : undefined
 
 const isConstant = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
 
@@ -99,6 +106,11 @@ const isConstant = (e: Expr, value: number): boolean => e.kind === 'const' && e.
  * NaN belong to the program.
  */
 export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
+  // A constant next to a coordinate is a coordinate.
+  if (a.dtype === 'index' && b.kind === 'const' && b.dtype === 'i32')
+    return binary(op, a, cast(b, 'index'), span)
+  if (b.dtype === 'index' && a.kind === 'const' && a.dtype === 'i32')
+    return binary(op, cast(a, 'index'), b, span)
   const dtype = binaryType(op, a.dtype, b.dtype)
   const make = (): Expr => freeze({ kind: 'binary', op, a, b, dtype, span })
   if (a.kind === 'const' && b.kind === 'const') {
@@ -107,6 +119,10 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
     const fold = isFloat(dtype) ? foldFloat : foldInt
     const v = fold(op, a.value, b.value, dtype)
     return v !== undefined && isValue(v, dtype) ? constant(v, dtype, span) : make()
+  }
+  if (isCompare(op) && (coordinateIn(a) || coordinateIn(b))) {
+    const [x, y] = [a, b].map((e) => (e.kind === 'const' ? cast(e, 'index') : coordinateIn(e)))
+    if (x && y) return binary(op, x, y, span)
   }
   if (op === 'and')
     return isConstant(a, 1)
@@ -128,7 +144,7 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
           : sameExpr(a, b)
             ? a
             : make()
-  if (!isInt(dtype) || a.dtype !== b.dtype) return make()
+  if (!isInt(dtype) || scalarType(a.dtype) !== scalarType(b.dtype)) return make()
   switch (op) {
     case 'add':
       if (isConstant(a, 0)) return b

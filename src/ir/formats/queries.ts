@@ -154,11 +154,11 @@ export const QUERIES = {
       let contained: Expr = eq(int(0), int(0))
       for (const [k, { indptr, indices }] of levels.entries()) {
         const c = dims[k + dense]!
-        const end = load(indptr, [add(position, int(1))], 'i32')
-        const foundPosition = search('lower', indices, load(indptr, [position], 'i32'), end, c)
+        const end = load(indptr, [add(position, int(1))])
+        const foundPosition = search('lower', indices, load(indptr, [position]), end, c)
         contained = and(
           contained,
-          select(lt(foundPosition, end), eq(load(indices, [foundPosition], 'i32'), c), eq(int(0), int(1))),
+          select(lt(foundPosition, end), eq(load(indices, [foundPosition]), c), eq(int(0), int(1))),
         )
         position = select(contained, foundPosition, int(0))
       }
@@ -171,7 +171,7 @@ export const QUERIES = {
     per: 'coordinate',
     inverse: 'places',
     bounds: ({ sort }, extents) => extents.sort(sort),
-    column: ({ sort, of }, tables) => load(tables.sort(sort), [of], 'i32'),
+    column: ({ sort, of }, tables) => load(tables.sort(sort), [of]),
   }),
   /** The segment k of a list with `list[k] <= of < list[k + 1]`. */
   find: query({

@@ -3,39 +3,39 @@ import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { INFIX, LEVEL } from '../../ast/nodes/operators.ts'
 import type { Const, Expr } from '../expressions/expr.ts'
 import { sameExpr } from '../expressions/structural-equality.ts'
-import { type Dtype, isFloat } from '../values/dtype.ts'
+import { type ExprType, isFloat, isWord, scalarType } from '../values/dtype.ts'
 import type { BinaryOp } from '../values/math.ts'
 import { decimal } from '../values/rounding.ts'
 
 type Numeral = Pick<Const, 'value' | 'dtype'>
 
 /** The spelling of numbers; `context` is the type that the surrounding expression gives to a literal, if any. */
-type ConstantText = (e: Numeral, context: Dtype | null) => string
+type ConstantText = (e: Numeral, context: ExprType | null) => string
 
 /** A number without its type. */
 export function plainConstant({ value, dtype }: Numeral): string {
   if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
-  return decimal(value, dtype)
+  return decimal(value, scalarType(dtype))
 }
 
 /** A number that parses back with its type, either from its context or through an explicit cast. */
-export function typedConstant({ value, dtype }: Numeral, context: Dtype | null): string {
+export function typedConstant({ value, dtype }: Numeral, context: ExprType | null): string {
   const sign = dtype !== 'bool' && (value < 0 || Object.is(value, -0)) ? '-' : ''
   const digits = plainConstant({ value: sign ? -value : value, dtype })
   if (dtype === context || dtype === 'bool') return sign + digits
   const text = sign + (isFloat(dtype) && /^\d+$/.test(digits) ? `${digits}.0` : digits)
-  return dtype === 'i32' || dtype === 'f32' ? text : `${dtype}(${text})`
+  return isWord(dtype) || dtype === 'f32' ? text : `${dtype}(${text})`
 }
 
 /** Prints one expression; `level` is the binding strength of its surroundings. */
-type Print = (e: Expr, context?: Dtype | null, level?: number) => string
+type Print = (e: Expr, context?: ExprType | null, level?: number) => string
 
 /** A printer of expressions. After `maxNodes` nodes it prints `…`. */
 export function exprPrinter(constant: ConstantText, maxNodes = Number.POSITIVE_INFINITY): Print {
   return (e, context = null, level = 0) => {
     let remaining = maxNodes
-    const print = (e: Expr, context: Dtype | null, level: number): string => {
+    const print = (e: Expr, context: ExprType | null, level: number): string => {
       if (remaining-- <= 0) return '…'
       const group = (strength: number, text: string): string => (strength < level ? `(${text})` : text)
       const list = (xs: readonly Expr[]): string => xs.map((x) => print(x, null, 0)).join(', ')
@@ -74,7 +74,8 @@ export function exprPrinter(constant: ConstantText, maxNodes = Number.POSITIVE_I
         case 'select':
           return `select(${[print(e.cond, null, 0), ...pair(e.then, e.else)].join(', ')})`
         case 'cast':
-          return `${e.dtype}(${print(e.x, null, 0)})`
+          if (isWord(e.dtype) && isWord(e.x.dtype)) return print(e.x, context, level)
+          return `${scalarType(e.dtype)}(${print(e.x, null, 0)})`
         case 'load':
           return `${e.buffer}[${list(e.index)}]`
         case 'search':
@@ -87,7 +88,7 @@ export function exprPrinter(constant: ConstantText, maxNodes = Number.POSITIVE_I
   }
 }
 
-const contextType = (other: Expr): Dtype | null => (other.kind === 'const' ? null : other.dtype)
+const contextType = (other: Expr): ExprType | null => (other.kind === 'const' ? null : other.dtype)
 
 const isInfix = (op: BinaryOp): op is keyof typeof INFIX => op in INFIX
 
@@ -100,7 +101,7 @@ function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
   const { a, b } = e
   if (e.op === 'div') {
     // A quotient from the source is printed as written, because its sum may wrap.
-    if (e.span || b.kind !== 'const' || b.value < 2) return null
+    if (e.dtype === 'i32' || b.kind !== 'const' || b.value < 2) return null
     const sum = a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
     return sum ? [a.a, b] : null
   }

@@ -14,7 +14,7 @@ import type { Capacity, NestDefault, Param, Role, RuntimeLists } from '../coordi
 import type { Expr, Load, Search, ThreadAxis } from '../expressions/expr.ts'
 import type { Instr, Memory, Signals } from '../instructions/instr.ts'
 import type { InstrCall } from '../instructions/instr-call.ts'
-import type { Dtype } from '../values/dtype.ts'
+import type { Dtype, ExprType } from '../values/dtype.ts'
 import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
 export type * from './store-and-reduce.ts'
@@ -136,7 +136,7 @@ export interface Alloc {
 export interface Let {
   readonly kind: 'let'
   readonly name: string
-  readonly dtype: Dtype
+  readonly dtype: ExprType
   readonly value: Expr
   /** The value is the one held by the thread whose number differs in this bit (a shuffle among `among` neighbours). */
   readonly lane?: { readonly xor: number; readonly among: number } | undefined

@@ -2,7 +2,7 @@
 
 import { add, all, div, type Expr, int, type Load, mod } from '../expressions/expr.ts'
 import { someExpr } from '../expressions/expr-tree.ts'
-import type { Dtype } from '../values/dtype.ts'
+import { type ExprType, scalarType } from '../values/dtype.ts'
 import type {
   Alloc,
   Barrier,
@@ -93,16 +93,16 @@ export const positionRegister = (name: string, end?: Expr): Buffer =>
 /** A temporary buffer of the compiler; without dimensions it has one element. */
 export const local = (
   name: string,
-  dtype: Dtype,
+  dtype: ExprType,
   shape: readonly Expr[] = [],
   scope: Scope = 'register',
 ): Buffer =>
   Object.freeze({
     name,
-    dtype,
+    dtype: scalarType(dtype),
     scope,
     role: 'local',
     shape: shape.length > 0 ? shape : [int(1)],
     fill: 0,
-    accumulate: dtype,
+    accumulate: scalarType(dtype),
   })

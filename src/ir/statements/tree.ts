@@ -9,6 +9,7 @@ import type { Signals } from '../instructions/instr.ts'
 import type { CallPiece, InstrCall } from '../instructions/instr-call.ts'
 import { mapSame } from '../lists.ts'
 import { enableMemo, memoize } from '../memoize.ts'
+import { isWord, scalarType } from '../values/dtype.ts'
 import { mapMode, modeExprs } from './loop-mode.ts'
 import type { For, Stmt } from './loops.ts'
 
@@ -28,12 +29,12 @@ export function stmt<T extends Stmt>(s: T): T {
 function isTyped(s: Stmt): boolean {
   switch (s.kind) {
     case 'for':
-      return s.extent.dtype === 'i32' && s.guards.every((g) => g.dtype === 'bool')
+      return isWord(s.extent.dtype) && s.guards.every((g) => g.dtype === 'bool')
     case 'if':
     case 'while':
       return s.cond.dtype === 'bool'
     case 'let':
-      return s.dtype === s.value.dtype
+      return scalarType(s.dtype) === scalarType(s.value.dtype)
     case 'reduce':
       return s.targets.length === s.reducer.fields.length && s.values.length === s.targets.length
     default:

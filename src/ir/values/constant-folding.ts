@@ -1,5 +1,5 @@
 /** Constant folding of operators and functions. */
-import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
+import { computeType, type ExprType, INT_RANGE, isFloat, isInt, scalarType } from './dtype.ts'
 import { type ArithOp, type BinaryOp, isTruth, type MathFn } from './math.ts'
 import { arithmetic, mathOf, TRUTH, WHOLE } from './numeric.ts'
 import { rounding } from './rounding.ts'
@@ -13,22 +13,23 @@ export function foldInt(op: BinaryOp, a: number, b: number): number | undefined 
 const isDivision = (op: ArithOp): boolean => op === 'div' || op === 'mod' || op === 'quo' || op === 'rem'
 
 /** `a op b` of floats, rounded to the type of the computation; `undefined` for a divisor of 0, as for integers. */
-export function foldFloat(op: BinaryOp, a: number, b: number, dtype: Dtype): number | undefined {
+export function foldFloat(op: BinaryOp, a: number, b: number, dtype: ExprType): number | undefined {
   if ((op === 'div' || op === 'mod') && b === 0) return undefined
   return rounding(computeType(dtype))(arithmetic(op as ArithOp, dtype)(a, b))
 }
 
 /** `fn` of constants, rounded to the type of the computation. */
-export const foldCall = (fn: MathFn, [x = 0, y = 0]: readonly number[], dtype: Dtype): number =>
+export const foldCall = (fn: MathFn, [x = 0, y = 0]: readonly number[], dtype: ExprType): number =>
   rounding(computeType(dtype))(mathOf(fn)(x, y))
 
 /**
  * True if the result is representable in the type. Other results are computed in registers: those that wrap,
  * and those with more digits than a half type has.
  */
-export const isValue = (v: number, dtype: Dtype): boolean => {
+export const isValue = (v: number, dtype: ExprType): boolean => {
   if (isFloat(dtype)) return Object.is(rounding(dtype)(v), v)
-  return isInt(dtype) && v >= INT_RANGE[dtype as 'i32'][0] && v <= INT_RANGE[dtype as 'i32'][1]
+  const [lo, hi] = isInt(dtype) ? INT_RANGE[scalarType(dtype) as 'i32'] : []
+  return lo !== undefined && v >= lo && v <= hi!
 }
 
 export const foldCompare = (op: BinaryOp, a: number, b: number): boolean | undefined =>

@@ -2,12 +2,12 @@
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { binary, bool, cast, constant, type Expr, type Var, variable } from '../expressions/expr.ts'
 import { children, perExpr, withChildren } from '../expressions/expr-tree.ts'
-import { type Dtype, INT_RANGE, isFloat, isHalf, join } from './dtype.ts'
+import { type ExprType, INT_RANGE, isFloat, isHalf, isInt, join, scalarType } from './dtype.ts'
 
 export interface Monoid {
   readonly name: string
   /** Component types; a built-in reducer takes the type of its target. */
-  readonly fields: readonly { readonly name: string; readonly dtype: Dtype }[]
+  readonly fields: readonly { readonly name: string; readonly dtype: ExprType }[]
   readonly identity: readonly Expr[]
   /** `result[k]` is component k of `left ∘ right`, over the variables of `left` and `right`. */
   readonly left: readonly Var[]
@@ -24,13 +24,12 @@ export const isBuiltinReducer = (s: string): s is BuiltinReducer =>
 const OP = { '+': 'add', '*': 'mul', min: 'min', max: 'max', and: 'and', or: 'or' } as const
 
 /** The initial value of a reduction into elements of a type. */
-export const initialValue = (identity: Expr, dtype: Dtype): Expr =>
+export const initialValue = (identity: Expr, dtype: ExprType): Expr =>
   identity.kind === 'const' ? constant(identity.value, dtype) : identity
 
 /** The identity of a built-in reducer for an element type. */
-export function identityOf(reducer: BuiltinReducer, dtype: Dtype): Expr {
-  const range =
-    dtype === 'i32' || dtype === 'u32' || dtype === 'i8' || dtype === 'u8' ? INT_RANGE[dtype] : undefined
+export function identityOf(reducer: BuiltinReducer, dtype: ExprType): Expr {
+  const range = isInt(dtype) ? INT_RANGE[scalarType(dtype) as keyof typeof INT_RANGE] : undefined
   switch (reducer) {
     case '+':
       return constant(0, dtype)
@@ -56,7 +55,7 @@ export function identityOf(reducer: BuiltinReducer, dtype: Dtype): Expr {
 }
 
 /** The built-in reducer as a monoid over one value of `dtype`. */
-export function builtinMonoid(reducer: BuiltinReducer, dtype: Dtype): Monoid {
+export function builtinMonoid(reducer: BuiltinReducer, dtype: ExprType): Monoid {
   const a = variable('a', dtype)
   const b = variable('b', dtype)
   return {
@@ -73,7 +72,7 @@ export function builtinMonoid(reducer: BuiltinReducer, dtype: Dtype): Monoid {
  * The reducer with wider component types. Elements without contributions keep the narrow identity. Half-precision
  * constants in the combine of a declared monoid become f32; explicit casts to half are kept.
  */
-export function widen(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
+export function widen(narrow: Monoid, dtypes: readonly ExprType[]): Monoid {
   const { name } = narrow
   const identity = narrow.identity.map((e, k) =>
     e.kind === 'const' ? constant(e.value, dtypes[k]!) : cast(e, dtypes[k]!),

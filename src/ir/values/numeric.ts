@@ -4,7 +4,7 @@
  * from float to integer truncate and saturate; NaN gives 0.
  */
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
-import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
+import { type ExprType, INT_RANGE, isFloat, scalarType } from './dtype.ts'
 import { type ArithOp, type CompareOp, type LogicOp, MATH, type MathFn } from './math.ts'
 import { rounding } from './rounding.ts'
 
@@ -14,8 +14,8 @@ export type Binary = (a: number, b: number) => number
 export const isPowerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
 
 /** A function that reduces an exact integer to the type's range, modulo 2^bits; floats are unchanged. */
-export function wrap(dtype: Dtype): (x: number) => number {
-  switch (dtype) {
+export function wrap(dtype: ExprType): (x: number) => number {
+  switch (scalarType(dtype)) {
     case 'i32':
       return (x) => x | 0
     case 'u32':
@@ -32,10 +32,10 @@ export function wrap(dtype: Dtype): (x: number) => number {
 }
 
 /** Converts a value of type `from` to type `to`. */
-export function convert(from: Dtype, to: Dtype): (x: number) => number {
+export function convert(from: ExprType, to: ExprType): (x: number) => number {
   if (isFloat(to)) return rounding(to)
   if (to === 'bool' || !isFloat(from)) return wrap(to)
-  const [lo, hi] = INT_RANGE[to as 'i32' | 'u32' | 'i8' | 'u8']
+  const [lo, hi] = INT_RANGE[scalarType(to) as keyof typeof INT_RANGE]
   return (x) => (Number.isNaN(x) ? 0 : Math.min(hi, Math.max(lo, Math.trunc(x))) + 0)
 }
 
@@ -70,7 +70,7 @@ function divisor(b: number): number {
   return b
 }
 
-export function arithmetic(op: ArithOp, dtype: Dtype): Binary {
+export function arithmetic(op: ArithOp, dtype: ExprType): Binary {
   if (isFloat(dtype)) return FLOAT[op]
   const exact = INT[op]
   const toType = wrap(dtype)

@@ -87,7 +87,7 @@ export class Conditions {
         barrier(),
         when(FIRST_THREAD, [store(slot.name, [int(0)], word)]),
         barrier(),
-        define(broadcast, load(slot.name, [int(0)], 'i32'), { uniform: true }),
+        define(broadcast, load(slot.name, [int(0)]), { uniform: true }),
       ],
       value: truth ? all([...readFree, binary('ne', variable(broadcast), int(0))]) : variable(broadcast),
     }

@@ -19,7 +19,7 @@ import type { HardwareExtents } from '../../analysis/integers/ranges.ts'
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
-import { children, freeVars, isLazy, withChildren } from '../../ir/expressions/expr-tree.ts'
+import { children, freeVars, isFreeCast, isLazy, withChildren } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
@@ -144,6 +144,10 @@ class Hoister {
 
   #count(e: Expr, scope: Scope, user: string): void {
     if (children(e).length === 0) return
+    if (isFreeCast(e)) {
+      this.#count(e.x, scope, user)
+      return
+    }
     const home = this.#home(e, scope)
     if (home) {
       const key = keyOf(e)
@@ -200,7 +204,7 @@ class Hoister {
   #cost(e: Expr): number {
     let cached = this.#costs.get(e)
     if (cached === undefined) {
-      cached = e.kind === 'binary' ? (OP_COST[e.op] ?? 0.5) : (COST[e.kind] ?? 0)
+      cached = isFreeCast(e) ? 0 : e.kind === 'binary' ? (OP_COST[e.op] ?? 0.5) : (COST[e.kind] ?? 0)
       for (const c of children(e)) cached += this.#cost(c)
       this.#costs.set(e, cached)
     }
@@ -238,6 +242,7 @@ class Hoister {
 
   #emit(e: Expr, scope: Scope): Expr {
     if (children(e).length === 0) return e
+    if (isFreeCast(e)) return this.#rebuild(e, scope)
     const home = this.#home(e, scope)
     if (home) {
       const key = keyOf(e)

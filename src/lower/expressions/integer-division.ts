@@ -10,7 +10,7 @@ import { Facts } from '../../analysis/integers/facts.ts'
 import { isNonNegative } from '../../analysis/integers/interval.ts'
 import { type HardwareExtents, registersOf } from '../../analysis/integers/ranges.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../../ir/expressions/expr.ts'
-import { valuesIn, wrapPredicate } from '../../ir/expressions/wrapping-values.ts'
+import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
 import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
@@ -23,7 +23,6 @@ export function lowerIntegerDivision(
   const analyse = () => ({
     registers: registersOf(body, params, buffers, launch),
     facts: new Facts({ sizes }),
-    wraps: wrapPredicate(valuesIn(body)),
   })
   // Computed lazily, because many bodies contain no division.
   let analysis: ReturnType<typeof analyse> | undefined
@@ -31,12 +30,12 @@ export function lowerIntegerDivision(
     expr: (e) => {
       if (e.kind !== 'binary' || (e.op !== 'div' && e.op !== 'mod') || isFloat(e.dtype)) return undefined
       analysis ??= analyse()
-      const { registers, facts, wraps } = analysis
+      const { registers, facts } = analysis
       const nonNegative = (x: Expr): boolean => isNonNegative(registers(x).range)
       const safe = e.b.kind === 'const' && e.b.value !== 0
       const positive = nonNegative(e.a) && nonNegative(e.b)
       const [from, rest] =
-        e.b.kind === 'const' && !wraps(e.a) && !registers(e.a).ofData
+        e.b.kind === 'const' && !hasWrappingTerms(e.a) && !registers(e.a).ofData
           ? splitRemainder(e.a, e.b.value, facts)
           : [e.a, 0]
       const value = positive ? binary(e.op === 'div' ? 'quo' : 'rem', from, e.b) : floored(e.op, from, e.b)

@@ -10,8 +10,7 @@ import { call, cast, type Expr } from '../../ir/expressions/expr.ts'
 import { children, withChildren } from '../../ir/expressions/expr-tree.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
-import { computeType, isHalf, join } from '../../ir/values/dtype.ts'
+import { computeType, type ExprType, isHalf, join } from '../../ir/values/dtype.ts'
 import { type CompareOp, isCompare } from '../../ir/values/math.ts'
 
 export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
@@ -26,7 +25,7 @@ export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
       if (s.kind === 'store')
         return stmt({
           ...s,
-          index: s.index.map((e) => to(e, 'i32')),
+          index: s.index.map((e) => to(e, 'index')),
           value: stored(s.value, bufferByName.get(s.buffer)!, exact),
         })
       if (s.kind === 'reduce')
@@ -39,7 +38,7 @@ export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
 }
 
 /** Casts `e` to the type in which values of `dtype` are computed. */
-function to(e: Expr, dtype: Dtype): Expr {
+function to(e: Expr, dtype: ExprType): Expr {
   const target = computeType(dtype)
   return computeType(e.dtype) === target ? e : cast(e, target)
 }
@@ -70,7 +69,7 @@ function convert(e: Expr): Expr | undefined {
     case 'select':
       return withChildren(e, [to(e.cond, 'bool'), to(e.then, e.dtype), to(e.else, e.dtype)])
     case 'load':
-      return over(e, 'i32')
+      return over(e, 'index')
     case 'unary':
       return e.op === 'not' ? over(e, 'bool') : undefined
     default:
@@ -79,12 +78,12 @@ function convert(e: Expr): Expr | undefined {
 }
 
 /** The type in which values are compared. Booleans are ordered as integers, because not every target orders them. */
-function compared(op: CompareOp, a: Dtype, b: Dtype): Dtype {
+function compared(op: CompareOp, a: ExprType, b: ExprType): ExprType {
   const both = a === b ? a : join(a, b)
   return both === 'bool' && op !== 'eq' && op !== 'ne' ? 'i32' : both
 }
 
-const over = (e: Expr, dtype: Dtype): Expr =>
+const over = (e: Expr, dtype: ExprType): Expr =>
   withChildren(
     e,
     children(e).map((c) => to(c, dtype)),

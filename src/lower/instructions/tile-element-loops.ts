@@ -104,9 +104,9 @@ export class ElementLoops {
       } else {
         const tile = this.#names.fresh(s.var)
         tiles.set(s.var, tile)
-        const start: Expr = { kind: 'binary', op: 'mul', a: variable(tile), b: int(t), dtype: 'i32' }
+        const start: Expr = { kind: 'binary', op: 'mul', a: variable(tile), b: int(t), dtype: 'index' }
         starts.set(s.var, start)
-        if (element) values.set(s.var, { kind: 'binary', op: 'add', a: start, b: element, dtype: 'i32' })
+        if (element) values.set(s.var, { kind: 'binary', op: 'add', a: start, b: element, dtype: 'index' })
       }
     })
     const place = (buffer: string, index: readonly Expr[]): readonly Expr[] | undefined => {

@@ -4,8 +4,7 @@
  */
 
 import { linear } from '../../analysis/integers/linear.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import {
   add,
   binary,
@@ -43,6 +42,7 @@ import {
   walkStmts,
   withBodies,
 } from '../../ir/statements/tree.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
 
 /** Upper bound on the elements of index arrays. */
@@ -87,11 +87,11 @@ function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names):
   for (const { search: s, inner } of monotoneSearches(loop, written)) {
     const place = placeIn(names.fresh('place'), s.hi)
     const limit = placeIn(names.fresh('limit'))
-    const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
+    const at = (b: Buffer): Expr => load(b.name, [int(0)])
     const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
     const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
     // `limit` is the first value of the next segment. The position moves only if the searched value reaches the limit.
-    const setLimit = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), PAST_END))
+    const setLimit = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)]), PAST_END))
     const advance = when(binary('le', at(limit), s.value), [
       set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)),
       setLimit,
@@ -155,7 +155,7 @@ const loopsIn = (body: Body): readonly For[] =>
 /** Returns true if the searched value increases from iteration to iteration, and the range of the search is invariant. */
 function isMonotone(s: Search, loop: For, inner: For): boolean {
   const varies = (e: Expr): boolean => mentions(e, loop.var) || mentions(e, inner.var)
-  if (varies(s.lo) || varies(s.hi) || s.value.dtype !== 'i32') return false
+  if (varies(s.lo) || varies(s.hi) || !isWord(s.value.dtype)) return false
   const step = new Map<string, number>()
   for (const { term, coefficient } of linear(s.value).terms.values()) {
     if (!varies(term)) continue

@@ -130,7 +130,7 @@ class Before {
     }
     this.#registers.push(alloc(positionRegister(name)), store(name, [int(0)], int(0)))
     run.parts.push(...emit(s, this.#names, (at) => store(name, [int(0)], at)))
-    return load(name, [int(0)], 'i32')
+    return load(name, [int(0)])
   }
 }
 
@@ -155,7 +155,7 @@ const searches = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'search')
 function emit(s: Search, names: Names, result: (at: Expr) => Stmt): Stmt[] {
   const lo = names.fresh('lo')
   const hi = names.fresh('hi')
-  const get = (b: string): Expr => load(b, [int(0)], 'i32')
+  const get = (b: string): Expr => load(b, [int(0)])
   const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
   const declare = (b: string, value: Expr): Stmt[] => [alloc(positionRegister(b, s.hi)), set(b, value)]
   const at = (p: Expr): Expr =>

@@ -58,7 +58,7 @@ function wordOf({ var: name, extent, guards: [g] }: For): Expr | undefined {
 function overSetBits(loop: For, word: Expr, names: Names): Stmt {
   const left = local(names.fresh(`${loop.name}_left`), 'i32')
   const at = positionRegister(names.fresh(`${loop.name}_at`), int(BITS - 1))
-  const [rest, bit] = [left, at].map((b) => load(b.name, [int(0)], 'i32')) as [Expr, Expr]
+  const [rest, bit] = [left, at].map((b) => load(b.name, [int(0)])) as [Expr, Expr]
   const set = (b: typeof left, value: Expr): Stmt => store(b.name, [int(0)], value)
   const below = sub(rest, int(1))
   const numbered = new Map([[loop.var, bit]])

@@ -20,7 +20,7 @@ export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
  * mention `i`, so the conditions and loops that keep the access in range would not apply to it.
  */
 const opaqueIndices = (index: readonly Expr[], lost: readonly string[]): readonly Expr[] =>
-  index.map((e, k) => (k > 0 && lost.some((v) => mentions(e, v)) ? cast(cast(e, 'u32'), 'i32') : e))
+  index.map((e, k) => (k > 0 && lost.some((v) => mentions(e, v)) ? cast(cast(e, 'u32'), 'index') : e))
 
 const flatBuffer = (b: Buffer): Buffer => Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
 

@@ -21,8 +21,8 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
   const status = local(namesOf(kernel).fresh('lost_writes'), 'i32', [int(list.length)], 'global')
   const mark = (buffer: string): Stmt =>
     reduction({
-      reducer: builtinMonoid('max', 'i32'),
-      targets: [load(status.name, [int(list.indexOf(buffer))], 'i32')],
+      reducer: builtinMonoid('max', 'index'),
+      targets: [load(status.name, [int(list.indexOf(buffer))])],
       values: [int(1)],
       init: false,
       // All threads write the same value, but the memory models of the targets require an atomic operation.
@@ -49,13 +49,10 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
 function losing(s: If): Expr | undefined {
   const update = s.then.at(-1)
   if (update?.kind !== 'reduce') return undefined
-  const { values, reducer, span, targets } = update
+  const { values, reducer, targets } = update
   // Initialisations of the target before the update lose nothing.
   const starts = (x: Stmt): boolean =>
     x.kind === 'store' && targets.some((t) => t.buffer === x.buffer) && x.value.kind === 'const'
   if (!s.then.slice(0, -1).every(starts)) return undefined
-  // The span of the source marks this comparison as one of values, which may wrap, and not of positions (`ir/values`).
-  return values
-    .map((v, k) => binary('ne', v, reducer.identity[k]!, span))
-    .reduce((a, b) => binary('or', a, b))
+  return values.map((v, k) => binary('ne', v, reducer.identity[k]!)).reduce((a, b) => binary('or', a, b))
 }

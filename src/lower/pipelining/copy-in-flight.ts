@@ -8,6 +8,7 @@ import { type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
 import { boundVarsOf, renameBound, sameStmts } from '../../ir/statements/bindings.ts'
 import type { Buffer, For, Stmt, Store } from '../../ir/statements/loops.ts'
 import { bodiesOf, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { scalarType } from '../../ir/values/dtype.ts'
 
 /** Maximum number of elements that a thread holds in registers between start and end. */
 const MOST_REGISTERS = 64
@@ -29,12 +30,12 @@ export function splitCopy(copy: Stmt, plain: Stmt, names: Names): SplitCopy {
   const to = firstStore(copy)!
   const inFlight: Buffer = Object.freeze({
     name: names.fresh(`${to.buffer}_ahead`),
-    dtype: to.value.dtype,
+    dtype: scalarType(to.value.dtype),
     scope: 'register',
     role: 'local',
     shape: shape.length > 0 ? shape.map(int) : [int(1)],
     fill: 0,
-    accumulate: to.value.dtype,
+    accumulate: scalarType(to.value.dtype),
   })
   const rename = new Map([...boundVarsOf([plain])].map((v) => [v, names.fresh(v)]))
   const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: inFlight.name, index: at }))

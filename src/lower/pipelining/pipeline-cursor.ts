@@ -162,6 +162,6 @@ function longest(extent: Expr, buffers: readonly Buffer[]): Expr {
   return buffers.find((b) => b.name === first?.buffer)?.positions ?? extent
 }
 
-const held = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
+const held = (b: Buffer): Expr => load(b.name, [int(0)])
 
 const set = (b: Buffer, value: Expr): Body[number] => store(b.name, [int(0)], value, { unconditional: true })

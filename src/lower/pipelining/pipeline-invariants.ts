@@ -22,6 +22,7 @@ import { allocatedNames, boundVarsOf } from '../../ir/statements/bindings.ts'
 import type { Buffer, For } from '../../ir/statements/loops.ts'
 import { local, store } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, exprsOf, rewriteStmts } from '../../ir/statements/tree.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 
 /** Maximum number of values that a thread keeps in registers. */
 const MOST = 16
@@ -47,7 +48,7 @@ export function pipelineInvariants(
   const copyVars = new Set([loop.var, ...boundVarsOf(copies)])
   const memory = allocatedNames(copies)
   const isOne = (e: Expr): boolean =>
-    e.dtype === 'i32' &&
+    isWord(e.dtype) &&
     mentions(e, over.var) &&
     !mentionsSome(e, copyVars) &&
     !someExpr(e, (x) => x.kind === 'builtin' || (x.kind === 'load' && memory.has(x.buffer))) &&
@@ -82,7 +83,7 @@ export function pipelineInvariants(
   const registers = new Map<string, Buffer>()
   const fromRegisters = (e: Expr): Expr | undefined => {
     const register = isCostly(e) ? registers.get(keyOf(e)) : undefined
-    return register && load(register.name, [int(0)], 'i32')
+    return register && load(register.name, [int(0)])
   }
   const inside = (e: Expr): number => 1 + Math.max(0, ...children(e).map(inside))
   const values = [...hoisted.values()].slice(0, MOST).toSorted((a, b) => inside(a) - inside(b))

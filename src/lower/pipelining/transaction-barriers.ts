@@ -162,14 +162,12 @@ export class TransactionBarrier {
   /** Counts the iterations of a finished run. */
   end(rounds: Expr): Body {
     const before = this.#earlierRounds
-    return before
-      ? [BLOCK_BARRIER, set(before, add(load(before.name, [int(0)], 'i32'), max(rounds, int(0))))]
-      : []
+    return before ? [BLOCK_BARRIER, set(before, add(load(before.name, [int(0)]), max(rounds, int(0))))] : []
   }
 
   #round(k: Expr): Expr {
     // `max` shows that the number is nonnegative, so division needs no flooring.
-    return this.#earlierRounds ? add(max(load(this.#earlierRounds.name, [int(0)], 'i32'), int(0)), k) : k
+    return this.#earlierRounds ? add(max(load(this.#earlierRounds.name, [int(0)]), int(0)), k) : k
   }
 
   #place(round: Expr, barriers = this.#barriers): BufferElement {

@@ -67,8 +67,7 @@ class PositionLowering {
     const fills = this.#init.fills.map((f) => fill(f.buffer, f.value))
     const kernel = this.#kernel
     const scope = emptyScope()
-    for (const p of kernel.params)
-      if (p.kind === 'size') scope.facts.holds(ge(variable(p.name, p.dtype), int(0)))
+    for (const p of kernel.params) if (p.kind === 'size') scope.facts.holds(ge(variable(p.name), int(0)))
     const body = kernel.body.flatMap((s) => this.#statement(s, scope, kernel.name))
     const permutations = kernel.buffers.flatMap((b) => (b.distinct ? [b.name] : []))
     return {
@@ -258,7 +257,7 @@ class PositionLowering {
         const b = this.#buffers.get(x.buffer)
         invariant(b, `no buffer ${x.buffer}`)
         const place = locate(this.#levels, scope, b.axes, x.index)
-        const value = load(x.buffer, place.index, b.dtype, x.span)
+        const value = load(x.buffer, place.index, x.dtype, x.span)
         if ((b.table || b.below) && place.present.length === 0) this.#tableFacts(b, value, scope)
         return whenPresent(place, value, constant(b.fill, b.dtype))
       }

@@ -62,7 +62,7 @@ export function openIterator(
     case 'fused':
       return openFused(levels, inner, axis.members, loopVar, inPositions)
     case 'gathered': {
-      const coordinate = load(axis.buffer, [v], 'i32')
+      const coordinate = load(axis.buffer, [v])
       const base = levels.stored(axis.base)
       const extent = extentOfBuffer(axis.buffer)
       inner.facts.coordinate(v, extent)

@@ -11,7 +11,7 @@ import { mentions, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, store } from '../../ir/statements/statement-builders.ts'
-import { computeType, isHalf } from '../../ir/values/dtype.ts'
+import { computeType, isHalf, scalarType } from '../../ir/values/dtype.ts'
 
 /** Returns true if `name` is used after a statement that may have written memory that `value` reads. */
 export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): boolean {
@@ -56,7 +56,7 @@ export class Copies {
   /** Copies `value` into a register (inside loops) or a global buffer (outside), appends the store to `out`, and returns the load. */
   keep(value: Expr, base: string, out: Stmt[]): Expr {
     // Half-precision values are copied in their compute type, because only the original statement may round.
-    const dtype = isHalf(value.dtype) ? computeType(value.dtype) : value.dtype
+    const dtype = isHalf(value.dtype) ? computeType(value.dtype) : scalarType(value.dtype)
     const inside = this.around > 0
     const name = this.#names.fresh(base)
     const buffer: Buffer = Object.freeze({

@@ -67,7 +67,7 @@ export class Levels implements KernelLevels {
   count(name: string): Expr {
     const { parent } = this.stored(name)
     return parent !== null && this.#offsets.has(name)
-      ? load(this.offsets(name), [this.positions(parent)], 'i32')
+      ? load(this.offsets(name), [this.positions(parent)])
       : this.positions(name)
   }
 

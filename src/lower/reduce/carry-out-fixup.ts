@@ -51,7 +51,7 @@ function fixupStart(
   const update = uses[after]!.length === 1 ? uses[after]![0]! : undefined
   if (update?.stmt.kind !== 'reduce' || update.stmt.atomic) return undefined
   const row = update.stmt.targets[0]!.index[rest[0]!.findIndex((d) => d.part !== undefined)]!
-  const bound = (e: Expr): Expr => load(shares.search.buffer, [e], 'i32')
+  const bound = (e: Expr): Expr => load(shares.search.buffer, [e])
   const empty = ge(bound(row), bound(add(row, int(1))))
   const started = withStart([fixup], { reduce: update.stmt, path: update.path }, names, empty)
   if (!started) return undefined

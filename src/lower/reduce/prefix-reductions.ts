@@ -16,7 +16,7 @@ import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, forLoop, local, reduction, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
-import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
+import { DTYPE_BYTES, scalarType } from '../../ir/values/dtype.ts'
 import { initialValue } from '../../ir/values/monoid.ts'
 
 export function simplifyPrefixReductions(kernel: Kernel2): Kernel2 {
@@ -66,7 +66,12 @@ function prefixOf(loop: For, start: Stmt, inner: Stmt): Prefix | undefined {
   if (reduce?.kind !== 'reduce' || others.length > 0 || reduce.init || reduce.atomic || reduce.lanes)
     return undefined
   const [target, ...more] = reduce.targets
-  if (!target || more.length > 0 || target.buffer !== start.buffer || DTYPE_BYTES[target.dtype] < 4)
+  if (
+    !target ||
+    more.length > 0 ||
+    target.buffer !== start.buffer ||
+    DTYPE_BYTES[scalarType(target.dtype)] < 4
+  )
     return undefined
   const isSame = target.index.every((e, k) => sameExpr(e, start.index[k]!))
   if (!isSame || !sameExpr(start.value, initialValue(reduce.reducer.identity[0]!, target.dtype)))

@@ -70,7 +70,7 @@ export function exchangeHalves(
   const step = (xor: number): Stmt[] => {
     const kept = Array.from({ length: n / (2 * xor) }, (_, k) => 2 * xor * k)
     const number = local(names.fresh('lane'), 'i32')
-    const hasBit = binary('ne', call('bit_and', [load(number.name, [int(0)], 'i32'), int(xor)]), int(0))
+    const hasBit = binary('ne', call('bit_and', [load(number.name, [int(0)]), int(xor)]), int(0))
     const chosen = overThreads((rank) => [
       store(number.name, [int(0)], rank),
       ...kept.flatMap((a) => {

@@ -206,7 +206,7 @@ export class SegmentAccumulators {
 
 /** The end of the segment that a search finds at `place`. */
 export const segmentEnd = ({ buffer, hi }: Search, place: Expr): Expr =>
-  select(lt(place, hi), load(buffer, [place], 'i32'), PAST_END)
+  select(lt(place, hi), load(buffer, [place]), PAST_END)
 
 export const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
 

@@ -74,7 +74,7 @@ class ShareSegments {
 
   start(): Body {
     const { search } = this.shares
-    const begins = load(search.buffer, [sub(search, int(1))], 'i32')
+    const begins = load(search.buffer, [sub(search, int(1))])
     return [...this.sums.start(), set(this.#continued, lt(begins, search.value))]
   }
 

@@ -10,28 +10,29 @@ import { linear, minus } from '../../analysis/integers/linear.ts'
 import { type Binary, binary, type Expr, int } from '../../ir/expressions/expr.ts'
 import { readsSome, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import { valuesIn, wrapPredicate } from '../../ir/expressions/wrapping-values.ts'
+import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Fact, If, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 
 export const eliminateConstantBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
-  merged(settled(body, new Facts({ sizes }), wrapPredicate(valuesIn(body))))
+  merged(settled(body, new Facts({ sizes })))
 
 /** Simplifies conditions; a branch may use the facts about sizes that its condition implies. */
-function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
+function settled(body: Body, facts: Facts): Body {
   const out = body.flatMap((s): Body => {
     if (s.kind !== 'if')
       return [
         withBodies(
           s,
-          bodiesOf(s).map((b) => settled(b, facts, wraps)),
+          bodiesOf(s).map((b) => settled(b, facts)),
         ),
       ]
-    const cond = facts.ofSizes.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, facts, wraps)) : s.cond
-    const then = settled(s.then, facts.where(cond), wraps)
-    const otherwise = settled(s.else, facts, wraps)
+    const cond = facts.ofSizes.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, facts)) : s.cond
+    const then = settled(s.then, facts.where(cond))
+    const otherwise = settled(s.else, facts)
     if (cond.kind === 'const') return cond.value !== 0 ? then : otherwise
     const same = cond === s.cond && then === s.then && otherwise === s.else
     return [same ? s : stmt({ ...s, cond, then, else: otherwise })]
@@ -40,8 +41,14 @@ function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
 }
 
 /** Lowers the constant of a comparison to a multiple of g if g divides all its other terms. */
-function whole(e: Expr, facts: Facts, wraps: (e: Expr) => boolean): Expr | undefined {
-  if (e.kind !== 'binary' || e.op !== 'lt' || e.a.dtype !== 'i32' || wraps(e.a) || wraps(e.b))
+function whole(e: Expr, facts: Facts): Expr | undefined {
+  if (
+    e.kind !== 'binary' ||
+    e.op !== 'lt' ||
+    !isWord(e.a.dtype) ||
+    hasWrappingTerms(e.a) ||
+    hasWrappingTerms(e.b)
+  )
     return undefined
   const { a, b }: Binary = e
   const difference = minus(linear(a), linear(b))

@@ -10,7 +10,6 @@ import { naturals } from '../../analysis/integers/ranges.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { all, div, type Expr, int, lt, sub, variable } from '../../ir/expressions/expr.ts'
-import { type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { mapSame } from '../../ir/lists.ts'
 import { bodyAt } from '../../ir/statements/clone-loops.ts'
@@ -24,12 +23,11 @@ import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
 export function versionFullTiles(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
-  const values = valuesIn(kernel.body)
   const go = (list: Body, around: readonly For[]): Body =>
     mapSame(list, (s) => {
       const blocks = s.kind === 'for' && boundIndex(s, 'block') ? [...around, s] : around
       if (s.kind === 'for' && boundIndex(s, 'block') && !loopsOf(s.body).some((l) => boundIndex(l, 'block')))
-        return withFullTileVersion(s, blocks, values, natural, names)
+        return withFullTileVersion(s, blocks, natural, names)
       return withBodies(
         s,
         bodiesOf(s).map((b) => go(b, blocks)),
@@ -43,13 +41,12 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
 function withFullTileVersion(
   loop: For,
   blocks: readonly For[],
-  values: SourceValues,
   natural: (e: Expr) => boolean,
   names: Names,
 ): For {
   const tiles = blocks.flatMap((l) =>
     placesOf(l).flatMap((place): { readonly place: Expr; readonly tiles: Tiles }[] => {
-      const placeTiles = tilesOf(l, values, true, place)
+      const placeTiles = tilesOf(l, true, place)
       return placeTiles && natural(placeTiles.total) ? [{ place, tiles: placeTiles }] : []
     }),
   )

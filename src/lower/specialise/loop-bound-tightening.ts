@@ -9,19 +9,17 @@ import { loopMap, roundedUp } from '../../analysis/integers/linear.ts'
 import { registersOver } from '../../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
-import { type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
 import { mapLoops, stmt } from '../../ir/statements/tree.ts'
 import { isShared, restIn } from './loop-partitioning.ts'
 
 export function tightenLoopBounds(kernel: Kernel2): Kernel2 {
-  const values = valuesIn(kernel.body)
-  const body = mapLoops(kernel.body, (l, path) => tightened(l, path, values))
+  const body = mapLoops(kernel.body, (l, path) => tightened(l, path))
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-function tightened(loop: For, path: readonly For[], values: SourceValues): For {
+function tightened(loop: For, path: readonly For[]): For {
   if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0) return loop
   // A loop around shared work must have a trip count that is uniform in the block.
   const shared = isShared(loop)
@@ -30,7 +28,7 @@ function tightened(loop: For, path: readonly For[], values: SourceValues): For {
   const tiles = roundedUp(loop.extent)
   if (!tiles) return loop
   const size = tiles.by
-  const registers = registersOver(loopMap(path), values)
+  const registers = registersOver(loopMap(path))
   const rests = loop.guards.map((g): Expr | undefined => {
     const guardRest = restIn(g, loop, tiles, registers)
     if (!guardRest || !isIndex(guardRest.range, size) || mentions(guardRest.rest, loop.var)) return undefined

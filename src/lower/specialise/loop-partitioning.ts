@@ -18,11 +18,9 @@ import {
   sumExpr,
 } from '../../analysis/integers/linear.ts'
 import { naturals, type Register, registersOver } from '../../analysis/integers/ranges.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { ceildiv, div, type Expr, int, lt, min, mod, variable } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
-import { type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { bodyAt } from '../../ir/statements/clone-loops.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
@@ -33,11 +31,10 @@ import { sharesWork } from '../memory/cooperative-copies.ts'
 export function partitionLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
-  const values = valuesIn(kernel.body)
   const go = (list: Body): Body =>
     list.flatMap((s): Body => {
       const tiles =
-        s.kind === 'for' && s.mode.kind === 'serial' && s.guards.length === 0 ? tilesOf(s, values) : undefined
+        s.kind === 'for' && s.mode.kind === 'serial' && s.guards.length === 0 ? tilesOf(s) : undefined
       if (s.kind !== 'for' || !tiles || !natural(tiles.total) || isShared(s)) {
         const bodies = bodiesOf(s)
         return [withBodies(s, bodies.map(go))]
@@ -92,14 +89,14 @@ function nestedTiles(extent: Expr): readonly Pick<RoundedUp, 'total' | 'by'>[] {
 }
 
 /** Returns the tiling of a loop with guards around constant loops; undefined if it has none. With `any`, all guards inside count. */
-export function tilesOf(loop: For, values: SourceValues, any = false, place?: Expr): Tiles | undefined {
+export function tilesOf(loop: For, any = false, place?: Expr): Tiles | undefined {
   const all = nestedTiles(loop.extent).slice(0, any ? 1 : undefined)
   if (all.length === 0) return undefined
   const guards = new Map<Expr, TileGuard>()
   const totals = new Map<number, Expr>()
   walkStmts(loop.body, (s, path) => {
     if (s.kind !== 'for' || (!any && loopsOf(s.body).some((l) => l.extent.kind !== 'const'))) return
-    const registers = registersOver(loopMap([...path, s]), values)
+    const registers = registersOver(loopMap([...path, s]))
     for (const g of s.guards)
       for (const tiles of all) {
         const guardRest = restIn(g, loop, tiles, registers, place)

@@ -9,7 +9,6 @@ import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../../analys
 import { naturals, registersOver } from '../../analysis/integers/ranges.ts'
 import { type Expr, int, max, min, sub } from '../../ir/expressions/expr.ts'
 import { mentions, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
-import { valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
@@ -24,14 +23,13 @@ export function trimLoops(
 ): Kernel2 {
   const least = promote ? LONG.alone : LONG.threads
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
-  const values = valuesIn(kernel.body)
   const allocated = allocatedNames(kernel.body)
   const isLong = (l: For): boolean =>
     l.extent.kind === 'const' && l.extent.value >= least && l.mode.kind === 'serial' && !l.cooperative
   const ended = (l: For, path: readonly For[]): For => {
     const { guards } = l
     if (guards.length === 0 || !isLong(l) || isShared(l) || indexes(l, allocated)) return l
-    const registers = registersOver(loopMap(path), values)
+    const registers = registersOver(loopMap(path))
     const end = (g: Expr, k: number): Expr | undefined => {
       // A guard that loads may be in range only because of the guards before it.
       if (k > 0 && readsMemory(g)) return undefined

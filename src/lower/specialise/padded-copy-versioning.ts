@@ -9,7 +9,6 @@ import { registersOver } from '../../analysis/integers/ranges.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { all, conjuncts, type Expr, int } from '../../ir/expressions/expr.ts'
 import { mentions, readsSome, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
-import { type SourceValues, valuesIn } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame } from '../../ir/lists.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { copyStatements } from '../../ir/statements/clone-loops.ts'
@@ -20,11 +19,10 @@ import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.
 
 export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const values = valuesIn(kernel.body)
   const buffers = allocations(kernel.body)
   const go = (list: Body, around: readonly For[]): Body =>
     mapSame(list, (s) => {
-      const versions = s.kind === 'for' ? versioned(s, around, { values, names, buffers }) : undefined
+      const versions = s.kind === 'for' ? versioned(s, around, { names, buffers }) : undefined
       const path = s.kind === 'for' ? [...around, s] : around
       return (
         versions ??
@@ -39,16 +37,15 @@ export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
 }
 
 interface Context {
-  readonly values: SourceValues
   readonly names: Names
   readonly buffers: ReadonlyMap<string, Buffer>
 }
 
-function versioned(loop: For, around: readonly For[], { values, names, buffers }: Context): Stmt | undefined {
+function versioned(loop: For, around: readonly For[], { names, buffers }: Context): Stmt | undefined {
   const copy = paddedCopy(loop, buffers)
   if (!copy) return undefined
   const { loops, padded } = copy
-  const registers = registersOver(loopMap([...around, ...loops]), values)
+  const registers = registersOver(loopMap([...around, ...loops]))
   const last = new Map(loops.map((l) => [l.var, int(l.extent.kind === 'const' ? l.extent.value - 1 : 0)]))
   const repeated = loops.filter((l) => l.mode.kind === 'unroll')
   const parts = conjuncts(padded.cond)

@@ -13,7 +13,7 @@ import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, conjuncts, type Expr, eq, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import { valuesIn, wrapPredicate } from '../../ir/expressions/wrapping-values.ts'
+import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import { mapSame } from '../../ir/lists.ts'
 import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
@@ -68,7 +68,6 @@ class Multiversioning {
   readonly #names: Names
   readonly #sizes: ReadonlySet<string>
   readonly #memory: ReadonlyMap<string, Buffer>
-  readonly #wraps: (e: Expr) => boolean
 
   constructor(body: Body, kernel: Kernel2, names: Names) {
     this.#names = names
@@ -78,7 +77,6 @@ class Multiversioning {
       if (s.kind === 'alloc' && s.buffer.scope !== 'register') memory.set(s.buffer.name, s.buffer)
     })
     this.#memory = memory
-    this.#wraps = wrapPredicate(valuesIn(body))
   }
 
   list(list: Body, facts: Facts): Body {
@@ -167,7 +165,7 @@ class Multiversioning {
   /** Splits a condition `x + lane < end` into the sum of the first lane and the end; undefined for other conditions. */
   #firstLane(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
     if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
-    const first = this.#wraps(c.a) || this.#wraps(c.b) ? undefined : neighbours(c.a, loop)
+    const first = hasWrappingTerms(c.a) || hasWrappingTerms(c.b) ? undefined : neighbours(c.a, loop)
     return first && { first, end: c.b }
   }
 

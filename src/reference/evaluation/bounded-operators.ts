@@ -1,7 +1,7 @@
 /** Operators and functions on values with error bounds: each stores the bound of its result in `last.error`. */
 
 import type { Binary, Call, Expr } from '../../ir/expressions/expr.ts'
-import { computeType, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
+import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
 import { isCompare } from '../../ir/values/math.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../../ir/values/numeric.ts'
 import {
@@ -63,7 +63,7 @@ export function binary(e: Binary, a: Thunk, b: Thunk, precision?: number): Thunk
   }
 }
 
-type ErrorOf = (x: number, ex: number, y: number, ey: number, v: number, t: Expr['dtype']) => number
+type ErrorOf = (x: number, ex: number, y: number, ey: number, v: number, t: Dtype) => number
 
 const single = new Float32Array(1)
 const word = new Uint32Array(single.buffer)

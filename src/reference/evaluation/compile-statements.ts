@@ -1,18 +1,20 @@
 /** Statements of Stage I as closures. */
+
 import { fail, invariant, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../ir/expressions/expr-tree.ts'
+import { scalarType } from '../../ir/values/dtype.ts'
 import { last, monotoneError } from '../error.ts'
 import { coordinateOf, findNode, type Level } from '../tensors/axis-trees.ts'
-import type { Thunk } from '../tensors/cells.ts'
 import {
   type Cell,
   type Context,
   innermost,
   type OpenIterator,
   type Scope,
+  type Thunk,
   withCell,
   withOpen,
 } from '../tensors/cells.ts'
@@ -102,7 +104,7 @@ function compileStmt(
     case 'assign': {
       const values = s.values.map((e) => compileBounded(e, scope, ctx))
       const targets = s.targets.map((t) => compileTarget(t, scope, ctx))
-      const store = s.targets.map((t) => toStored(t.dtype))
+      const store = s.targets.map((t) => toStored(scalarType(t.dtype)))
       const errors = values.map(() => 0)
       return () => {
         const results = values.map((v, k) => {

@@ -4,7 +4,7 @@ import { constant, type Expr, int, type Load, load, variable } from '../../ir/ex
 import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, reduction, store as storeAt } from '../../ir/statements/statement-builders.ts'
 import type { Body } from '../../ir/statements/tree.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import type { ExprType } from '../../ir/values/dtype.ts'
 import { type BuiltinReducer, builtinMonoid } from '../../ir/values/monoid.ts'
 
 export type Operand = Expr | number | string
@@ -22,7 +22,7 @@ export function loop(
   return forLoop(name, expr(extent), body, { nest: 'main', ...more })
 }
 
-export const at = (buffer: string, index: readonly Operand[], dtype: Dtype = 'f32'): Load =>
+export const at = (buffer: string, index: readonly Operand[], dtype: ExprType = 'f32'): Load =>
   load(buffer, index.map(expr), dtype)
 
 export const store = (target: Load, value: Operand): Store =>

@@ -5,9 +5,9 @@ import type { Kernel2 } from '../../ir/statements/loops.ts'
 import { alloc, fill } from '../../ir/statements/statement-builders.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from './build.ts'
 
-const position = add(at('j_indptr', ['i'], 'i32'), expr('j'))
-const length = sub(at('j_indptr', [add(expr('i'), expr(1))], 'i32'), at('j_indptr', ['i'], 'i32'))
-const column = at('j_indices', [position], 'i32')
+const position = add(at('j_indptr', ['i'], 'index'), expr('j'))
+const length = sub(at('j_indptr', [add(expr('i'), expr(1))], 'index'), at('j_indptr', ['i'], 'index'))
+const column = at('j_indices', [position], 'index')
 const strip = add(mul(expr('jo'), expr(32)), expr('ji'))
 const row = add(mul(expr('a'), expr(8)), expr('b'))
 const rows = [
@@ -141,10 +141,15 @@ export const columnSplit: Kernel2 = {
         'jo',
         ceildiv(length, expr(32)),
         [
-          loop('ji', 32, [reduce(at('y', ['i']), '+', at('A', [add(at('j_indptr', ['i'], 'i32'), strip)]))], {
-            reduce: true,
-            guards: [lt(strip, length)],
-          }),
+          loop(
+            'ji',
+            32,
+            [reduce(at('y', ['i']), '+', at('A', [add(at('j_indptr', ['i'], 'index'), strip)]))],
+            {
+              reduce: true,
+              guards: [lt(strip, length)],
+            },
+          ),
         ],
         { reduce: true },
       ),
@@ -218,7 +223,7 @@ export const rowList: Kernel2 = {
             4,
             [
               reduce(
-                at('y', [at('i_indices', ['i'], 'i32')]),
+                at('y', [at('i_indices', ['i'], 'index')]),
                 '+',
                 at('A', [add(mul(expr('i'), expr(4)), expr('j'))]),
                 {
@@ -271,7 +276,7 @@ export const listedRows: Kernel2 = kernel2(
       'p_count',
       [
         loop('f', 4, [
-          reduce(at('C', [at('rows', ['p'], 'i32'), 'f']), '+', at('A', ['p', 'f']), { init: false }),
+          reduce(at('C', [at('rows', ['p'], 'index'), 'f']), '+', at('A', ['p', 'f']), { init: false }),
         ]),
       ],
       { reduce: true },

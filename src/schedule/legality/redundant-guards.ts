@@ -7,7 +7,14 @@ import { isIndex } from '../../analysis/integers/interval.ts'
 import { boundKey, linear, linearKey, loopMap } from '../../analysis/integers/linear.ts'
 import { rangesOver } from '../../analysis/integers/ranges.ts'
 import { constant, type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
-import { freeVars, mentions, mentionsSome, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import {
+  freeVars,
+  isFreeCast,
+  mentions,
+  mentionsSome,
+  rewriteExpr,
+  substitute,
+} from '../../ir/expressions/expr-tree.ts'
 import { coordinateName } from '../../ir/instructions/instr.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocations, type LoopLocation } from '../../ir/statements/definitions.ts'
@@ -111,9 +118,11 @@ const onlyLoopsAround = (loop: For, s: Stmt): boolean => {
 /** Returns a text of a condition that is equal for equal bounds, in whatever form they and their addresses are. */
 function conditionKey(condition: Expr): string {
   const g = rewriteExpr(condition, (e) =>
-    e.kind === 'load'
-      ? variable(`${e.buffer}[${e.index.map((x) => linearKey(linear(x))).join(', ')}]`, e.dtype)
-      : undefined,
+    isFreeCast(e)
+      ? e.x
+      : e.kind === 'load'
+        ? variable(`${e.buffer}[${e.index.map((x) => linearKey(linear(x))).join(', ')}]`, e.dtype)
+        : undefined,
   )
   return boundKey(g)
 }

@@ -42,7 +42,7 @@ export function isElement<C extends Column>(
     int(0),
   )
   return eq(
-    fieldAt(position, MASK_BITS, (word) => load(WORDS, [word], 'i32')),
+    fieldAt(position, MASK_BITS, (word) => load(WORDS, [word])),
     int(1),
   )
 }

@@ -63,7 +63,7 @@ export function* checkFilled<C extends Column>(
     ge(e, int(0)),
     lt(e, slots.bindSize(dims[k]!.extent)),
   ])
-  const absent = eq(load('@held', [variable(ENTRY)], 'i32'), int(0))
+  const absent = eq(load('@held', [variable(ENTRY)]), int(0))
   const [slot = -1] = yield* engine.findFirst(slots, [all([absent, ...withinTensor])])
   if (slot >= 0) rejectClaim(instance, filled, dims, yield* engine.valuesAt(slots, tensorCoordinates, slot))
   slots.release()

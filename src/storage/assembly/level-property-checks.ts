@@ -96,7 +96,7 @@ function isShort<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): E
     return eq(coordinateAt(frame, level, last), frame.bindSize(extent))
   }
   frame.tables.set('@indptr', indptr!)
-  const length = sub(load('@indptr', [add(p, int(1))], 'i32'), load('@indptr', [p], 'i32'))
+  const length = sub(load('@indptr', [add(p, int(1))]), load('@indptr', [p]))
   return binary('ne', length, frame.bindSize(extent))
 }
 
@@ -111,20 +111,20 @@ function lacksCoordinate<C extends Column>(
   const { axis, indptr, indices, mask, starts, width } = level
   if (indptr) frame.tables.set('@indptr', indptr)
   const start = (parent: Expr): Expr =>
-    indptr ? load('@indptr', [parent], 'i32') : mul(parent, frame.bindSize(width ?? level.extent, '@width'))
+    indptr ? load('@indptr', [parent]) : mul(parent, frame.bindSize(width ?? level.extent, '@width'))
   const [lo, hi] = [start(p), start(add(p, int(1)))]
   const bits = mask ? frame.engine.bitsOf(level, indptr!.length - 1) : null
   if (bits) allocated.push(bits.parents, bits.coordinates)
   const stored = indices ? coordinateColumn(frame.engine, level, allocated) : bits?.coordinates
   if (!stored) {
     if (starts) frame.tables.set('@starts', starts)
-    const first = starts ? load('@starts', [p], 'i32') : int(0)
+    const first = starts ? load('@starts', [p]) : int(0)
     return binary('or', lt(c, first), ge(sub(c, first), sub(hi, lo)))
   }
   frame.tables.set('@stored', stored)
   // Coordinates ascend: if each is stored once, c is at index c as long as no smaller one is missing.
   const index = isNonunique(axis) ? search('lower', '@stored', lo, hi, c) : add(lo, c)
-  return select(lt(index, hi), binary('ne', load('@stored', [index], 'i32'), c), eq(int(0), int(0)))
+  return select(lt(index, hi), binary('ne', load('@stored', [index]), c), eq(int(0), int(0)))
 }
 
 interface Failure {

@@ -107,7 +107,7 @@ export function rewriteListLoads<C extends Column>(
     const index = x.kind === 'load' ? x.index.at(-1) : undefined
     if (x.kind !== 'load' || !list || !index) return undefined
     const width = widthOf(frame, list.axis)
-    const coordinate = load(x.buffer, [add(mul(position(list), width), index)], 'i32')
+    const coordinate = load(x.buffer, [add(mul(position(list), width), index)])
     const fillValue = frame.bindSize(frame.size(list.axis.extent), `@extent ${list.axis.name}`)
     return select(and(ge(index, int(0)), lt(index, width)), coordinate, fillValue)
   })

@@ -47,7 +47,7 @@ export function packColumn<C extends Column>(
   const end = frame.bindSize(count)
   const field = (k: number): Expr => {
     const index = add(mul(variable(ENTRY), int(32 / bits)), int(k))
-    return call('shift_left', [select(lt(index, end), load(WIDE, [index], 'i32'), int(0)), int(k * bits)])
+    return call('shift_left', [select(lt(index, end), load(WIDE, [index]), int(0)), int(k * bits)])
   }
   const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
   const words = engine.empty(frame.n, label)

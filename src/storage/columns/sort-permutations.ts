@@ -104,13 +104,13 @@ function* propagateAnswers<C extends Column>(
     classes = engine.empty(domain.n, 'classes')
     engine.scatter(domain, classes, variable(dim), variable('@number'))
     for (const f of [frame, domain]) f.tables.set('@classes', classes)
-    key = load('@classes', [variable(dim)], 'i32')
+    key = load('@classes', [variable(dim)])
     size = domain.n
   }
   const answers = engine.filled(Math.max(1, size), 0, query.name)
   engine.scatter(frame, answers, key, variable(query.name))
   domain.tables.set('@found', answers)
-  engine.compute(domain, query.name, load('@found', [key], 'i32'))
+  engine.compute(domain, query.name, load('@found', [key]))
   const range = frame.range(query.name)
   if (range) domain.bounds.set(query.name, [Math.min(0, range[0]), Math.max(0, range[1])])
   domain.tables.delete('@found')

@@ -17,7 +17,7 @@ export function scatter_2(A, top, count, j_indptr, j_indices, m) {
       const at_2 = j_indptr_at + j;
       const j_indices_at = j_indices[at_2];
       top[j_indices_at] = Math.max(top[j_indices_at], A[at_2]);
-      count[j_indices_at] = count[j_indices_at] + 1;
+      count[j_indices_at] = ((count[j_indices_at] + 1) | 0);
     }
   }
 }

@@ -252,7 +252,7 @@ const isLive = (x: unknown): boolean => x === 'live' || x === 'live in place'
 
 /** Returns whether `x` is an expression as `overSizes` builds it, without a division by the literal 0. */
 function isOverSizes(x: unknown): boolean {
-  if (!isRecord(x) || x.dtype !== 'i32') return false
+  if (!isRecord(x) || (x.dtype !== 'index' && x.dtype !== 'i32')) return false
   const { kind, op, name, value, a, b } = x
   if (kind === 'const') return Number.isInteger(value) && Math.abs(value as number) < 2 ** 31
   if (kind === 'var') return typeof name === 'string'

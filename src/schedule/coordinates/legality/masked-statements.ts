@@ -39,7 +39,6 @@ export const isElement = (places: readonly (readonly string[])[]): Expr =>
         load(
           HELD,
           names.map((n) => variable(n)),
-          'i32',
         ),
         int(0),
       ),

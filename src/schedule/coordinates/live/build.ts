@@ -114,7 +114,7 @@ export function buildNests(
   const sizes = array(foundBuffer('sizes'), chunk, part)
   // Each chunk computes the total; consumers read that of the first chunk.
   const counts: Buffer1 = { ...array(foundBuffer('counts')), axes: [chunk, ...under] }
-  const countOf = (chunk: Expr): Load => load(counts.name, [chunk, ...under.map(v)], 'i32')
+  const countOf = (chunk: Expr): Load => load(counts.name, [chunk, ...under.map(v)])
   const bases = array(foundBuffer('bases'), chunk)
   const starts = { ...array(foundBuffer('starts'), chunk, part), below: extent }
   const slotNames = [...(format.group ? [format.group.name] : []), format.position]
@@ -123,8 +123,7 @@ export function buildNests(
     below: extent,
     placed: true as const,
   }
-  const element = (b: Buffer1, ...index: readonly Expr[]): Load =>
-    load(b.name, [...under.map(v), ...index], 'i32')
+  const element = (b: Buffer1, ...index: readonly Expr[]): Load => load(b.name, [...under.map(v), ...index])
   const outerIters = under.map((name) => iter(name, 'S'))
   const nest = (
     name: string,
@@ -132,7 +131,7 @@ export function buildNests(
     body: readonly Stmt1[],
     where: readonly Expr[] = [],
   ): Iteration => iteration({ name, iters, where, body, ...span })
-  const sum = (target: Load, value: Expr, reducer: Monoid = builtinMonoid('+', 'i32')): Stmt1 =>
+  const sum = (target: Load, value: Expr, reducer: Monoid = builtinMonoid('+', 'index')): Stmt1 =>
     reduce1({ reducer, targets: [target], values: [value], ...span })
 
   const read = reading(source, format, placeOf(word, bit), unused)
@@ -289,7 +288,7 @@ export function buildNests(
 
 /** Bitwise or of i32 words. */
 const BITS: Monoid = {
-  ...builtinMonoid('+', 'i32'),
+  ...builtinMonoid('+', 'index'),
   name: 'bit_or',
-  result: [call('bit_or', [variable('a', 'i32'), variable('b', 'i32')])],
+  result: [call('bit_or', [variable('a'), variable('b')])],
 }

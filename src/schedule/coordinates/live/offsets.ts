@@ -219,7 +219,7 @@ class Sums {
   nest(): Iteration {
     const { once, chunk, part, other, earlier } = this.loops
     const { nest: name, size, total, base } = this.names
-    const element = (b: Buffer1, at: Expr): Load => load(b.name, [at], 'i32')
+    const element = (b: Buffer1, at: Expr): Load => load(b.name, [at])
     const placeIn = (of: string): Expr => add(mul(v(chunk), int(CHUNK)), v(of))
     const mine = placeIn(part)
     const nest = (
@@ -230,7 +230,7 @@ class Sums {
     ): Iteration => iteration({ name: of, iters, where, body, ...this.#span })
     const sum = (b: Buffer1, at: Expr, value: Expr): Stmt1 =>
       reduce1({
-        reducer: builtinMonoid('+', 'i32'),
+        reducer: builtinMonoid('+', 'index'),
         targets: [element(b, at)],
         values: [value],
         ...this.#span,

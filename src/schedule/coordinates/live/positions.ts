@@ -63,8 +63,7 @@ export function positionAt(
     const at = new Map(over.map((a, k) => [a.name, coordinates[k]!]))
     const digit = (name: string): Expr => substitute(format.digits.get(name)!, at)
     const outer = format.outer.map((a) => digit(a.name))
-    const element = (array: string, ...index: readonly Expr[]): Load =>
-      load(array, [...outer, ...index], 'i32')
+    const element = (array: string, ...index: readonly Expr[]): Load => load(array, [...outer, ...index])
     const listed = digit(format.list)
     const word = div(listed, int(WORD))
     const [chunk, bit] = [div(word, int(WORD)), mod(listed, int(WORD))]

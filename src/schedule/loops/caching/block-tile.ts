@@ -21,6 +21,7 @@ import { accessesOf } from '../../../ir/statements/accesses.ts'
 import { allocations, type LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt } from '../../../ir/statements/loops.ts'
 import { bodiesOf, exprsOf } from '../../../ir/statements/tree.ts'
+import { isWord } from '../../../ir/values/dtype.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
 import { type Footprint, namedAlike } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
@@ -227,7 +228,7 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
   const go = perExpr<Expr>((x, go) => {
     if (!mentionsSome(x, digits)) return x
     if (x.kind === 'var') return digits.get(x.name) ?? x
-    if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || x.dtype !== 'i32')
+    if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || !isWord(x.dtype))
       return withChildren(x, children(x).map(go))
     const sum = linear(x)
     // `linear` treats a product of two terms as one term, so its factors are rewritten separately.

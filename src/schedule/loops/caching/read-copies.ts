@@ -6,7 +6,7 @@ import { coordinateName } from '../../../ir/instructions/instr.ts'
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt } from '../../../ir/statements/loops.ts'
 import { store, when } from '../../../ir/statements/statement-builders.ts'
-import { INT_RANGE, isFloat, isInt } from '../../../ir/values/dtype.ts'
+import { elementType, INT_RANGE, isFloat, isInt } from '../../../ir/values/dtype.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
 import { copyNest, type Footprint, localIndex } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
@@ -83,7 +83,7 @@ export function own(
   return {
     shape: print.shape,
     copy: copyNest(cx, nest, name, step.scope, (index, element) => {
-      const copy = store(name, index, load(buffer.name, print.index.map(element), buffer.dtype))
+      const copy = store(name, index, load(buffer.name, print.index.map(element), elementType(buffer)))
       if (padded === undefined || where.length === 0) return copy
       return when(all(where.map(element)), [copy], [store(name, index, constant(padded, buffer.dtype))])
     }),
@@ -138,7 +138,7 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
   const vars = tile.dims.map((d) => variable(d.var))
   const set = (value: Expr): Stmt => store(name, at(vars), value)
   const pad = step.padded === undefined ? undefined : set(constant(step.padded, buffer.dtype))
-  const copy = set(load(buffer.name, tile.index, buffer.dtype))
+  const copy = set(load(buffer.name, tile.index, elementType(buffer)))
   return {
     shape,
     copy: fillNest(cx, tile, name, vector, copy, pad),

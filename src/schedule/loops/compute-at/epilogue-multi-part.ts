@@ -67,7 +67,7 @@ export function restOf(cx: Context, consumer: For, of: For, { lists }: Parts): r
   return lists.map(({ name, shape }, k) => {
     // The loop over all rows becomes the loop over the first list.
     const fresh = k === 0 ? of.var : cx.fresh(of.name)
-    const body = substituteStmts(of.body, new Map([[of.var, load(name, [variable(fresh)], 'i32')]]))
+    const body = substituteStmts(of.body, new Map([[of.var, load(name, [variable(fresh)])]]))
     const loop = stmt<For>({ ...of, var: fresh, extent: shape[0]!, body })
     const [top] = replaceLoop([consumer], of.var, () => loop)
     return top as For

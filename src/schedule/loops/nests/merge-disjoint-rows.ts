@@ -200,7 +200,7 @@ function leavingOut(cx: Context, top: For, found: readonly Listed[]): For | unde
 /** Returns the condition that an ascending list, up to `length`, does not contain a coordinate. */
 export function isMissing({ name, shape }: Buffer, coordinate: Expr, length = shape[0]!): Expr {
   const place = search('lower', name, int(0), length, coordinate)
-  return binary('ne', select(lt(place, length), load(name, [place], 'i32'), int(-1)), coordinate)
+  return binary('ne', select(lt(place, length), load(name, [place]), int(-1)), coordinate)
 }
 
 /**

@@ -136,7 +136,7 @@ function fixupNest(
     forLoop(cx.fresh(name), extent, [], { name, nest: carry.name, ...more })
   const rows = loop('row', shape[row]!)
   const own = variable(rows.var)
-  const bound = (k: number): Expr => load(list.name, [add(own, int(k))], 'i32')
+  const bound = (k: number): Expr => load(list.name, [add(own, int(k))])
   const first = add(div(bound(0), int(length)), int(1))
   const end = ceildiv(bound(1), int(length))
   const columns = shape.flatMap((e, d) => (d === row ? [] : [loop(columnName(d, row), e)]))

@@ -65,7 +65,7 @@ function valueWith(e: Expr, loop: For, kernel: Kernel2, most?: Expr): ((bound: E
   // There are no offsets beyond the last segment.
   const last = sub(a.hi, int(1))
   const within = most !== undefined && sameExpr(most, last)
-  return inner && ((bound) => inner(load(a.buffer, [within ? bound : min(bound, last)], 'i32')))
+  return inner && ((bound) => inner(load(a.buffer, [within ? bound : min(bound, last)])))
 }
 
 /** Returns an exclusive upper bound of all values of `e`; undefined if it is unknown. */

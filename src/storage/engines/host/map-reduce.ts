@@ -16,6 +16,7 @@ import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import { type Expr, int, isZero, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
+import { isWord } from '../../../ir/values/dtype.ts'
 import { pointOf } from '../../coordinate-checks.ts'
 import { dropFalse, extremes } from './extremes.ts'
 
@@ -137,7 +138,7 @@ function writeSimple(frame: F, e: Expr, out: Int32Array): boolean {
   }
   const tableLoad = loadOf(frame, e, out)
   if (tableLoad) return gatherTable(out, ...tableLoad)
-  if (e.kind !== 'binary' || e.op !== 'add' || e.dtype !== 'i32') return false
+  if (e.kind !== 'binary' || e.op !== 'add' || !isWord(e.dtype)) return false
   const low = columnOf(frame, e.b)
   if (!low) return false
   const offsetLoad = loadOf(frame, e.a, out)

@@ -24,7 +24,7 @@ import {
   when,
 } from '../../../../ir/statements/statement-builders.ts'
 import { walkStmts } from '../../../../ir/statements/tree.ts'
-import type { Dtype } from '../../../../ir/values/dtype.ts'
+import { type Dtype, scalarType } from '../../../../ir/values/dtype.ts'
 import { builtinMonoid } from '../../../../ir/values/monoid.ts'
 import { type LaunchSpec, THREADS } from './column-types.ts'
 
@@ -92,7 +92,7 @@ export interface Scalar {
 }
 
 export function scalar(name: string, initial: Expr): Scalar {
-  const r = registers(name, 1, initial.dtype)
+  const r = registers(name, 1, scalarType(initial.dtype))
   return {
     declare: [r.declare, r.put(int(0), initial)],
     value: r.at(int(0)),
@@ -103,7 +103,7 @@ export function scalar(name: string, initial: Expr): Scalar {
 /** 1 if the condition holds, otherwise 0. */
 export const flag = (cond: Expr): Expr => select(cond, int(1), int(0))
 /** Element `e` of a column of i32. */
-export const get = (buffer: string, e: Expr): Expr => load(buffer, [e], 'i32')
+export const get = (buffer: string, e: Expr): Expr => load(buffer, [e])
 export const next = (e: Expr): Expr => add(e, int(1))
 export const before = (e: Expr): Expr => add(e, int(-1))
 export const isFirst = (e: Expr): Expr => eq(e, int(0))

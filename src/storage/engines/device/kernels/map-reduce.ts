@@ -108,7 +108,7 @@ export function* findFirst(q: Queue, frame: F, conditions: readonly Expr[]): Cor
 
 function* earliestEntry(q: Queue, frame: F, condition: Expr): Coroutine<number> {
   if (frame.entry) frame.tables.set('@entries', frame.entry)
-  const sourceIndex = frame.entry ? load('@entries', [variable(ENTRY)], 'i32') : variable(ENTRY)
+  const sourceIndex = frame.entry ? load('@entries', [variable(ENTRY)]) : variable(ENTRY)
   const complement = sub(int(LARGEST_INT), sourceIndex)
   const [maximum = 0] = yield* maximaOf(q, frame, [condition, complement], 'earliest', 1, ([c, x]) => [
     select(c!, x!, int(0)),

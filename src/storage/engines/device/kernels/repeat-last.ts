@@ -29,15 +29,15 @@ export function* padWithLast(
 ): Coroutine<PaddedSegments<Column>> {
   const slots = new Frame(engine, elements.length, new Map())
   slots.tables.set(HELD, elements)
-  const element = load(HELD, [variable(ENTRY)], 'i32')
+  const element = load(HELD, [variable(ENTRY)])
   const [noneExpr, widthExpr] = [slots.bindSize(none), slots.bindSize(width)]
   const first = mul(div(variable(ENTRY), widthExpr), widthExpr)
-  const [empty = -1] = yield* engine.findFirst(slots, [eq(load(HELD, [first], 'i32'), noneExpr)])
+  const [empty = -1] = yield* engine.findFirst(slots, [eq(load(HELD, [first]), noneExpr)])
   if (empty >= 0) return { indices: elements, empty: Math.floor(empty / width) }
   const last = add(search('lower', HELD, first, add(first, widthExpr), noneExpr), int(-1))
   const indices = engine.empty(elements.length, label)
   const source = select(lt(element, noneExpr), variable(ENTRY), last)
-  engine.scatter(slots, indices, variable(ENTRY), load(HELD, [source], 'i32'))
+  engine.scatter(slots, indices, variable(ENTRY), load(HELD, [source]))
   engine.release(elements)
   return { indices, empty: -1 }
 }

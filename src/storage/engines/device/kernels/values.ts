@@ -147,8 +147,8 @@ function magnitudeKeys(frame: F, values: Column): Expr[] {
   frame.tables.set(BITS, { ...values, dtype: 'i32' })
   frame.signed.add(BITS)
   if (frame.entry) frame.tables.set(ENTRIES, frame.entry)
-  const index = frame.entry ? load(ENTRIES, [variable(ENTRY)], 'i32') : variable(ENTRY)
-  const word = (k: Expr): Expr => load(BITS, [k], 'i32')
+  const index = frame.entry ? load(ENTRIES, [variable(ENTRY)]) : variable(ENTRY)
+  const word = (k: Expr): Expr => load(BITS, [k])
   /** A key that ascends as the magnitude descends; the sign bit is ignored. */
   const descendingKey = (w: Expr): Expr =>
     sub(int(LARGEST_INT), select(lt(w, int(0)), sub(w, int(SMALLEST_INT)), w))

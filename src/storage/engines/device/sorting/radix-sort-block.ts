@@ -47,7 +47,7 @@ const GROUP = 16
 /** Bits of a non-negative key; unsigned division by a power of two compiles to a shift. */
 const bitsOf = (x: Expr, shift: number, bits: number): Expr => {
   const from = binary('quo', cast(x, 'u32'), constant(2 ** shift, 'u32'))
-  return cast(binary('rem', from, constant(2 ** bits, 'u32')), 'i32')
+  return cast(binary('rem', from, constant(2 ** bits, 'u32')), 'index')
 }
 
 /** Iterates over a tile's entries such that neighbouring threads access neighbouring entries. */
