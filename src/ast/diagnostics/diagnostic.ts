@@ -22,6 +22,12 @@ function withoutRepeats(list: readonly Diagnostic[]): readonly Diagnostic[] {
     : [...new Map(list.toReversed().map((d) => [key(d), d])).values()].toReversed()
 }
 
+/** Folder of this package's modules, or of its bundles, as stack frames name it. */
+const [, ownFolder] =
+  /(?:\(|at )(\S*\/)(?:ast\/diagnostics\/diagnostic\.\w+:|(?<=dist\/lib\/)[^/\s]+\.js:)/.exec(
+    new Error().stack ?? '',
+  ) ?? []
+
 /** An error that a user's program, data or call caused. */
 export class SptError extends Error {
   override readonly name = 'SptError'
@@ -46,10 +52,9 @@ export class SptError extends Error {
 
   /** The diagnostics with their source frames, followed by the stack frames outside this package. */
   #text(stack = ''): string {
-    const ownTexts = /(\S*\/)ast\/diagnostic\.\w+:/.exec(stack)?.[1]?.replace('(', '')
     const calls = stack
       .split('\n')
-      .filter((line) => /^ +at /.test(line) && !(ownTexts && line.includes(ownTexts)))
+      .filter((line) => /^ +at /.test(line) && !(ownFolder && line.includes(ownFolder)))
     return [`${this.name}: ${render(this.diagnostics, this.sources ?? ownSources(this))}`, ...calls].join(
       '\n',
     )
