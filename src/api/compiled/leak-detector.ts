@@ -61,7 +61,7 @@ const fileOf = (frame: string): string | undefined => FILE.exec(frame.trim())?.[
 /** The innermost stack frame outside of this package, as text. */
 function placeIn(stack: string): string {
   const frames = stack.split('\n').filter((line) => fileOf(line) !== undefined)
-  const own = fileOf(frames[0] ?? '')?.replace(/(?:api[/\\](?:[^/\\]+[/\\])?)?[^/\\]*$/, '')
+  const own = fileOf(frames[0] ?? '')?.replace(/(?:api[/\\](?:[^/\\]+[/\\])?|chunks[/\\])?[^/\\]*$/, '')
   const place = frames.find((f) => own === undefined || !fileOf(f)!.startsWith(own))
   return (place ?? 'a place that the stack does not show').trim().replace(/^at (?:async )?/, '')
 }
