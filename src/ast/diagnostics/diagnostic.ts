@@ -24,7 +24,7 @@ function withoutRepeats(list: readonly Diagnostic[]): readonly Diagnostic[] {
 
 /** Folder of this package's modules, or of its bundles, as stack frames name it. */
 const [, ownFolder] =
-  /(?:\(|at )(\S*\/)(?:ast\/diagnostics\/diagnostic\.\w+:|(?<=dist\/lib\/)[^/\s]+\.js:)/.exec(
+  /(?:\(|at )(\S*\/)(?:ast\/diagnostics\/diagnostic\.\w+:|(?<=dist\/lib\/)(?:chunks\/)?[^/\s]+\.js:)/.exec(
     new Error().stack ?? '',
   ) ?? []
 
