@@ -486,7 +486,7 @@ test('impossible options are rejected', async () => {
   expect(await codeOf('--bind', 'Z=nothing.mtx')).toContain('error')
   const empty = folder.file(
     'empty.spt',
-    `${PROGRAM}\nspace mul.cpu_space { by in 1, 2 where (d < by) split f by by }\n`,
+    `${PROGRAM}\nschedule mul.cpu_space choose by search { by in 1, 2 where (d < by) split f by by }\n`,
   )
   expect((await spt(['tune', empty, ...data])).err).toContain('space/empty')
   expect(existsSync('spt-bug-mul-1.json')).toBe(false)
@@ -599,7 +599,7 @@ test('--generalise writes a table, and a program with the dispatch that reads it
   const [table, out] = [folder.at('found.json'), folder.at('found.spt')]
   const slow = folder.file(
     'slow.spt',
-    `${PROGRAM}\nspace mul.cpu_space { by in 1, 2; split f by by -> (fo, fi) }\n`,
+    `${PROGRAM}\nschedule mul.cpu_space choose by search { by in 1, 2; split f by by -> (fo, fi) }\n`,
   )
   const argv = [
     'tune',
