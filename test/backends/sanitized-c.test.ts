@@ -33,6 +33,20 @@ const SCHEDULES = [
   `split s.i by 4 -> (iv, each) unroll each ${THREADS.replace(' s.i ', ' iv ')} ${BOUND}`,
 ]
 
+const LEAST = '(i - 2147483647 - 1)'
+/** Operations on coordinates that exceed 32 bits, one for each operator, in quotients: equal modulo 2^32 is not enough. */
+const OVERFLOWS = [
+  // For odd i, the first sum is 2^31 - i + 8, so that adding i less a constant below 8 exceeds 32 bits.
+  '((i * 2147483647 + 8 + i) / 3)',
+  '((i + 2147483640) / 3)',
+  '((-2147483640 - i) / 3)',
+  `(-${LEAST} / 3)`,
+  `(abs(${LEAST}) / 3)`,
+  `(${LEAST} / (i - 1))`,
+  `(${LEAST} % (i - 1))`,
+  `ceildiv(${LEAST}, i - 1)`,
+]
+
 const kernel = (value: string, schedule: string): string => `monoid total(sum: i32, count: i32) {
   identity (0, -1)
   combine (a, b) = (a.sum + b.sum, a.count + b.count + 1)
@@ -77,8 +91,14 @@ function caseOf(
 }
 
 test.skipIf(!compilerOfC)('values of generated programs wrap without undefined behaviour', () => {
-  // For odd i, the first sum is 2^31 - i + 8, so that adding i less a constant below 8 exceeds 32 bits.
-  const cases = SCHEDULES.map((s) => caseOf('(i * 2147483647 + 8 + i) / 3', s, 67, () => 0))
+  const cases = SCHEDULES.map((s) =>
+    caseOf(
+      OVERFLOWS.reduce((a, b) => `bit_xor(${a}, ${b})`),
+      s,
+      67,
+      () => 0,
+    ),
+  )
   for (const [k, choices] of fc.sample(numbers, { numRuns: runs(30), seed: SEED }).entries()) {
     const c = new Choices(choices)
     const schedule = SCHEDULES[k % SCHEDULES.length]!
