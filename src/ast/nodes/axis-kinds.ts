@@ -20,6 +20,12 @@ export type OperandKind = keyof Operands
 export const LEVEL_ARRAYS = ['indptr', 'indices', 'mask', 'starts'] as const
 export type LevelArray = (typeof LEVEL_ARRAYS)[number]
 
+/** Segments also contain absent coordinates between those of elements, by what levels store. */
+export const STORES_GAPS = { all: false, prefix: true, interval: true, elements: false } as const
+
+/** The operand that is the number of positions under one parent position; `null` if the number differs. */
+export const SEGMENT_SIZES = { extent: 'extent', width: 'width', indptr: null } as const
+
 /**
  * Properties of a level format (Chou et al., OOPSLA 2018). `levels/` defines the functions of each format; all other
  * modules depend on these properties only.
@@ -29,12 +35,12 @@ export interface LevelProperties {
    * Number of positions under one parent position p: the extent; `width`, equal for all; or `indptr[p+1] - indptr[p]`.
    * Positions under successive parent positions are contiguous.
    */
-  readonly positions: 'extent' | 'width' | 'indptr'
+  readonly positions: keyof typeof SEGMENT_SIZES
   /**
    * Coordinates of a segment, given those of its elements: all up to the extent; 0 up to the largest; the smallest up
    * to the largest; or the elements' own.
    */
-  readonly stores: 'all' | 'prefix' | 'interval' | 'elements'
+  readonly stores: keyof typeof STORES_GAPS
   readonly arrays: readonly LevelArray[]
   /** Each parent position has exactly one position. */
   readonly branchless?: true

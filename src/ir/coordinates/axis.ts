@@ -16,7 +16,9 @@ import {
   type LevelProperties,
   levelProperties,
   type OperandKind,
+  SEGMENT_SIZES,
   type SparseKind,
+  STORES_GAPS,
   type ViewKind,
 } from '../../ast/nodes/axis-kinds.ts'
 import type { Expr } from '../expressions/expr.ts'
@@ -128,13 +130,7 @@ export const isSparse = (a: Axis | null | undefined): boolean => propertiesOf(a)
 /** True if segments also contain absent coordinates between those of elements. */
 export function storesGaps(a: Axis | null | undefined): boolean {
   const stores = propertiesOf(a)?.stores
-  return stores !== undefined && GAPS[stores]
-}
-const GAPS: Readonly<Record<LevelProperties['stores'], boolean>> = {
-  all: false,
-  prefix: true,
-  interval: true,
-  elements: false,
+  return stores !== undefined && STORES_GAPS[stores]
 }
 /** True for segments that contain all coordinates up to a stored length. */
 export const isRagged = (a: Axis | null | undefined): boolean => propertiesOf(a)?.stores === 'prefix'
@@ -210,14 +206,8 @@ export const operandsOfAxis = (a: Axis): readonly (readonly [string, OperandKind
 /** The number of positions under each parent position if it is uniform, otherwise `null`. */
 export function segmentSize(a: StoredAxis): Expr | null {
   const { positions }: LevelProperties = AXES[a.kind].level
-  switch (positions) {
-    case 'extent':
-      return a.extent
-    case 'width':
-      return (a as PaddedAxis).width
-    case 'indptr':
-      return null
-  }
+  const operand = SEGMENT_SIZES[positions]
+  return operand === null ? null : (a as PaddedAxis)[operand]
 }
 /** All expressions of an axis. */
 export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => {

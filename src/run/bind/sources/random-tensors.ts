@@ -84,8 +84,11 @@ export function randomCoords(
   extents.forEach((extent, level) => {
     const parents = new Column(rows)
     const own = new Column(rows)
+    const kind = kinds[level]!
     for (let row = 0; row < rows; row++)
-      for (const c of children(extent, kinds[level]!, random)) {
+      for (const c of typeof kind === 'number'
+        ? distinct(kind, extent, random)
+        : SEGMENTS[kind](extent, random)) {
         parents.push(row)
         own.push(c)
       }
@@ -122,18 +125,22 @@ function* range(start: number, end: number): Generator<number> {
   for (let c = start; c < end; c++) yield c
 }
 
-function children(
-  extent: number,
-  kind: LevelProperties['stores'] | number,
-  random: Random,
-): Iterable<number> {
-  if (kind === 'all') return range(0, extent)
-  if (kind === 'prefix') return range(0, random.below(extent + 1))
-  if (kind === 'interval') {
+/** The coordinates of a random segment, by what levels store. */
+const SEGMENTS: Readonly<
+  Record<LevelProperties['stores'], (extent: number, random: Random) => Iterable<number>>
+> = {
+  all: (extent) => range(0, extent),
+  prefix: (extent, random) => range(0, random.below(extent + 1)),
+  interval: (extent, random) => {
     const start = random.below(extent + 1)
     return range(start, start + random.below(Math.min(2 * AVERAGE, extent - start) + 1))
-  }
-  const wanted = Math.min(extent, typeof kind === 'number' ? kind : random.below(2 * AVERAGE + 1))
+  },
+  elements: (extent, random) => distinct(random.below(2 * AVERAGE + 1), extent, random),
+}
+
+/** Ascending numbers below `extent`, at most `count`. */
+function distinct(count: number, extent: number, random: Random): readonly number[] {
+  const wanted = Math.min(extent, count)
   const chosen = new Set<number>()
   while (chosen.size < wanted) chosen.add(random.below(extent))
   return [...chosen].sort((a, b) => a - b)
