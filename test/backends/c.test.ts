@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { memoryOf } from '../../src/api/stages/stage-check.ts'
 import { resultOrError, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { emit } from '../../src/backends/emit.ts'
@@ -18,6 +19,7 @@ import { caseOf, numbers } from '../properties/property-cases.ts'
 import { compilerOfC, type PlanOnArrays, runAsC } from '../support/c-program.ts'
 import { runs, SEED, sample } from '../support/cases.ts'
 import { rotations, unlessSkipped } from '../support/compared.ts'
+import { standard } from '../support/packaged-formats.ts'
 
 interface Checked extends PlanOnArrays {
   readonly check: () => void
@@ -121,6 +123,70 @@ test.skipIf(!compilerOfC)('packaged kernels under their schedules', async () => 
     }
   }
   expect(cases.length).toBeGreaterThan(0)
+  runAll(cases, ['-fopenmp'])
+})
+
+/** Loops over levels and searches in them; a dense level below a sparse one as a temporary. */
+const LEVELS = `${standard('banded', 'coo')}kernel below(m: size, n: size, d: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  axis f = dense_fixed(j, d)
+  buffer A: i32[i, j] in
+  buffer Y: i32[i, j, f] local
+  buffer y: i32[i] out
+  iterate s [i, j, f] as SSS { Y[i, j, f] = A[i, j] * (f + 1) }
+  iterate t [i, j, f] as SRR { y[i] += Y[i, j, f] }
+}
+kernel runs(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = run(i, n)
+  axis k = sparse_variable(i, n)
+  buffer A: i32[i, j] in
+  buffer B: i32[i, k] in
+  buffer y: i32[i] out
+  buffer z: i32[i] out
+  iterate s [i, j] as SR { y[i] += A[i, j] * j }
+  iterate t [i, k] as SR { z[i] += B[i, k] * A[i, k] }
+}
+kernel elements(m: size, n: size) {
+  axis i = sparse_variable(m)
+  axis j = singleton(i, n)
+  axis r = dense_fixed(m)
+  axis k = sparse_variable(r, n)
+  buffer A: i32[i, j] in
+  buffer B: i32[r, k] in
+  buffer y: i32[r] out
+  buffer z: i32[r] out
+  iterate s [i, j] as RR { y[i] += A[i, j] * j }
+  iterate t [r, k] as SR { z[r] += B[r, k] * A[r, k] }
+}
+kernel stored(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: i32[i, j] in
+  buffer y: i32[i] out
+  iterate s [i, j] as SR { y[i] += A[i, j] * j }
+}
+schedule stored.banded { A as banded }
+schedule stored.coo { A as coo }
+`
+
+test.skipIf(!compilerOfC)('levels of all kinds', () => {
+  const program = parseProgram(LEVELS)
+  const cases = program.kernels.flatMap((name) =>
+    ['', ...program.kernel(name).schedules].map((s) => {
+      const kernel = program.kernel(name)
+      const c = (s ? kernel.schedule(s) : kernel).compilation
+      const params = Object.fromEntries(c.kernel.params.map((p) => [p.name, 9]))
+      const bound = bindInputs(c.kernel, { params, seed: SEED })
+      const plan = c.planFor(TARGETS.c.lowering)
+      const memory = memoryOf(plan.buffers, bound)
+      const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
+      const check = (): void => compare(`${name}.${s}`, bound, memory, expected)
+      return { plan, params: bound.params, memory, check }
+    }),
+  )
+  expect(cases).toHaveLength(6)
   runAll(cases, ['-fopenmp'])
 })
 
