@@ -233,7 +233,7 @@ const indexOf = (to) => {
         .filter(([, row]) => row.group === name)
         .map(
           ([kernel, row]) =>
-            `- [${row.operator}](${to}${fileNameOf(kernel)}.md): \`${kernel}\` in \`${kernels.get(kernel).file}\``,
+            `- [${row.operator}](${to}${fileNameOf(kernel)}.md): \`${kernel}\` in \`${kernels.get(kernel).file}\`${row.also ?? ''}`,
         )
       return `## ${name}\n${lines.join('\n')}\n`
     })

@@ -214,7 +214,10 @@ console.log([...C.values!])`,
     page: PAGE,
     note: 'The softmax weights are rounded to f16 before they are multiplied by V.',
   },
-  tiled_attention: tiled('', 'torch.float32'),
+  tiled_attention: {
+    ...tiled('', 'torch.float32'),
+    also: '; `mask_attention` extends it and derives the blocks from the mask',
+  },
   'tiled_attention<f16>': tiled(', f16', 'torch.float16'),
   'tiled_attention<bf16>': tiled(', bf16', 'torch.bfloat16'),
 }
