@@ -342,6 +342,18 @@ schedule mul.auto(least = 1) choose {
   })
 })
 
+test('check applies calls with constant arguments', async () => {
+  const calls = (rows: number): string => `${PROGRAM}
+schedule mul.rows(rows) { split i by rows -> (io, ii) }
+schedule mul.auto choose { when (cpu) rows(${rows}) otherwise gpu }
+`
+  const { code, err } = await spt(['check', folder.file('wrong.spt', calls(0))])
+  expect(code).toBe(1)
+  expect(err).toMatch(/^error\[schedule\/.*\n.*wrong\.spt:/)
+  expect(err).toContain('rows(0)')
+  expect((await spt(['check', folder.file('right.spt', calls(4))])).code).toBe(0)
+})
+
 test('limits of the given capability reject a schedule, another capability accepts it', async () => {
   const file = folder.file(
     'capability.spt',
