@@ -141,7 +141,7 @@ export const questions = (pattern: Pattern): fc.Arbitrary<Question> =>
     for (const v of ['n', 'm', 's', 'a', 'b'])
       if (c.chance(80) && at.get(v)! >= 0) facts.holds(ge(variable(v), int(0)))
     for (const v of ['a', 'b'])
-      for (const cond of [...ends, int(by)].map((e) => lt(variable(v), e)))
+      for (const cond of [...ends, int(by), variable('s')].map((e) => lt(variable(v), e)))
         if (c.chance(70) && evaluate(cond, at) !== 0) facts.holds(cond)
     const letters = new Map<string, Expr>([['c', int(by)]])
     const made = (p: Pattern, others: () => Expr): Expr => {

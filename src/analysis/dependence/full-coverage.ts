@@ -1,5 +1,5 @@
 /** Full coverage: whether loops visit all elements of a buffer, or of some of its dimensions. */
-import { ceildiv, div, type Expr, int, isOne, variable } from '../../ir/expressions/expr.ts'
+import { type Expr, int, isOne, variable } from '../../ir/expressions/expr.ts'
 import { mentions, mentionsSome, substitute } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { copiedMode } from '../../ir/statements/clone-loops.ts'
@@ -8,7 +8,8 @@ import { loopsUsedBy } from '../../ir/statements/reductions.ts'
 import { type Body, stmt } from '../../ir/statements/tree.ts'
 import { Facts } from '../integers/facts.ts'
 import { keepTerms, type Linear, linear, linearKey, loopMap } from '../integers/linear.ts'
-import { loopDigits, mixedRadix, strideOf } from '../integers/mixed-radix.ts'
+import { loopDigits } from '../integers/mixed-radix.ts'
+import { tileReach } from '../integers/tiles.ts'
 
 /**
  * Returns whether loops, as digits of each dimension, visit every element exactly once. Conditions may only cut off the
@@ -40,30 +41,15 @@ export function visitsAll(
     )
     return trim !== undefined && guards.delete(trim)
   }
-  /** Returns whether the last tile has no remainder, or is cut off where the dimension ends. */
-  const rounds = (digits: Linear, extent: Expr, size: number): boolean =>
-    isTrimmed(digits, extent) || facts.isMultiple(extent, size)
   const covers = (e: Expr, extent: Expr): boolean => {
-    const digits = digitsOf(e)
-    if (digits.constant !== 0) return false
+    const sum = digitsOf(e)
+    const digits = loopDigits(sum, (name) => loops.get(name))
+    if (!digits?.every((d) => unused.delete(d.of)) || sum.constant !== 0) return false
     const equal = sizes?.find(
       (f) => f.relation === 'equal' && extent.kind === 'var' && f.size === extent.name,
     )
-    const length = extent.kind === 'const' ? extent.value : equal?.by
-    const of = loopDigits(digits, (name) => loops.get(name))
-    const number = of && mixedRadix(of)
-    if (!number?.dense || !number.digits.every((d) => unused.delete(d.of))) return false
-    const [first, last] = [number.digits[0], number.digits.at(-1)]
-    if (first && strideOf(first) !== 1) return false
-    const stride = last ? strideOf(last) : 1
-    const count = last?.of.extent ?? int(1)
-    if (count.kind !== 'const') {
-      if (sameExpr(count, extent)) return stride === 1
-      if (facts.isMultiple(extent, stride) && sameExpr(count, div(extent, int(stride)))) return true
-      return sameExpr(count, ceildiv(extent, int(stride))) && rounds(digits, extent, stride)
-    }
-    const size = stride * count.value
-    return length === size || (length !== undefined && length < size && isTrimmed(digits, extent))
+    const reach = tileReach(digits, extent, facts) ?? (equal && tileReach(digits, int(equal.by)))
+    return reach !== undefined && (isTrimmed(sum, extent) || reach === 'exact')
   }
   return index.every((e, k) => covers(e, shape[k]!)) && unused.size === 0 && guards.size === 0
 }

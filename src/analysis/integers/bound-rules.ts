@@ -3,8 +3,9 @@ import { ceildiv, type Expr, int, mul } from '../../ir/expressions/expr.ts'
 import { type Bindings, matcher, type Pattern } from '../../ir/expressions/patterns.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type Interval, isIndex } from './interval.ts'
-import { keepTerms, linear, roundedUp, sumExpr } from './linear.ts'
+import { keepTerms, linear, sumExpr } from './linear.ts'
 import { rangeOfSum } from './ranges.ts'
+import { tilings } from './tiles.ts'
 
 /** The facts that rules may use. */
 export interface Bounds {
@@ -61,22 +62,26 @@ export const END_RULES: readonly EndRule[] = [
         const { term, coefficient: c } = t
         const rest = keepTerms(sum, (other) => other !== t)
         if (c < 2 || !isIndex(rangeOfSum(rest, facts.range), c)) return []
-        return facts
-          .ends(term)
-          .flatMap((end) => [mul(end, int(c)), ...wholes(end, c).filter((n) => facts.isMultiple(n, c))])
+        return facts.ends(term).flatMap((end) => [
+          mul(end, int(c)),
+          ...tilings(end)
+            .flatMap((tiles) => (tiles.by === c ? [tiles.padded, sumExpr(tiles.total)] : []))
+            .filter((n) => facts.isMultiple(n, c)),
+        ])
       })
     },
+  },
+  {
+    name: 'tiles of unknown size',
+    of: ['add', ['mul', 'x', 'y'], 'z'],
+    ends: ({ x, y, z }, facts) =>
+      facts.nonNegative(z!) && facts.ends(z!).some((end) => sameExpr(end, y!))
+        ? facts.ends(x!).map((end) => mul(end, y!))
+        : [],
   },
 ]
 
 const difference = matcher(['sub', 'z', 'w'])
-
-/** Returns the expressions of which an end may be the c-th part, also through nested parts. */
-function wholes(end: Expr, c: number): readonly Expr[] {
-  const tiles = roundedUp(end)
-  if (!tiles || tiles.by < 2 || c % tiles.by !== 0) return []
-  return tiles.by === c ? [tiles.padded, sumExpr(tiles.total)] : wholes(sumExpr(tiles.total), c / tiles.by)
-}
 
 const rules = END_RULES.map((rule) => ({ rule, match: matcher(rule.of) }))
 

@@ -4,7 +4,7 @@
  * are assumed not to wrap; sums and products of data may wrap (`ranges.ts`).
  */
 
-import { ceildiv, conjuncts, type Expr, int } from '../../ir/expressions/expr.ts'
+import { conjuncts, type Expr } from '../../ir/expressions/expr.ts'
 import { perExpr, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
@@ -12,10 +12,11 @@ import { isWord } from '../../ir/values/dtype.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
 import { HIGHEST, type Interval, isNonNegative, LOWEST } from './interval.ts'
-import { constantSum, type Linear, linear, linearKey, minus, roundedUp, shift } from './linear.ts'
+import { constantSum, type Linear, linear, linearKey, minus, shift } from './linear.ts'
 import { neverNegative } from './non-negative.ts'
 import { type FormPremises, isWithin, normalForms, type Table } from './normal-forms.ts'
 import { type Register, registersBy } from './ranges.ts'
+import { tileSize, tilings } from './tiles.ts'
 
 /** Initial facts about names and arrays. */
 export interface Known {
@@ -250,10 +251,7 @@ export class Facts implements Bounds, FormPremises {
       if (sameExpr(x, end)) return true
       if (x.kind === 'binary' && x.op === 'min') return sameExpr(x.a, end) || sameExpr(x.b, end)
       // 0 <= e < ceildiv(X, c) implies that X is positive, so ceildiv(X, c) <= X.
-      const part = roundedUp(x)
-      return (
-        part !== undefined && part.by > 0 && sameExpr(x, ceildiv(end, int(part.by))) && this.nonNegative(e)
-      )
+      return tilings(x).length > 0 && tileSize(x, end) !== undefined && this.nonNegative(e)
     })
   }
 

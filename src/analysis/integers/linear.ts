@@ -118,19 +118,6 @@ export const rises = (e: Expr, ...names: readonly string[]): boolean =>
 export const coefficientOf = (e: Expr, name: string): number =>
   linear(e).terms.get(keyOf(variable(name)))?.coefficient ?? 0
 
-/** `ceildiv(total, by)`, which equals `padded / by`. */
-export interface RoundedUp {
-  readonly total: Linear
-  readonly by: number
-  readonly padded: Expr
-}
-
-export function roundedUp(e: Expr): RoundedUp | undefined {
-  if (e.kind !== 'binary' || e.op !== 'div' || e.b.kind !== 'const') return undefined
-  const by = e.b.value
-  return { total: shift(linear(e.a), 1 - by), by, padded: e.a }
-}
-
 /** Returns the sum of the terms that pass, and the constant. */
 export const keepTerms = <T>(
   { terms, constant }: Linear<T>,

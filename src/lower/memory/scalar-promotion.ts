@@ -5,9 +5,10 @@
  * once, at the store after the loop.
  */
 
+import { Facts } from '../../analysis/integers/facts.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { type Expr, int, load, lt } from '../../ir/expressions/expr.ts'
-import { mentionsSome, readsSome, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { mentionsSome, readsSome, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
 import { accessesOf, type BufferAccess, targetsOf } from '../../ir/statements/accesses.ts'
@@ -136,33 +137,17 @@ const isWritten = (body: Body, element: Element): boolean =>
   body.some((s) => targetsOf(s).some((t) => isAt(t, element)))
 
 /** Returns true if the element exists for all sizes, and only one thread runs. */
-function isAlwaysThere({ buffer, index }: Element, cx: Context): boolean {
-  const length = cx.global.get(buffer)!.shape[0]
-  const [at] = index
-  return !cx.threads && at !== undefined && length !== undefined && isBelow(at, length, cx)
-}
-
-/** Returns true if an index is provably less than `length`: a constant, a loop variable, or a mixed-radix combination. */
-function isBelow(place: Expr, length: Expr, cx: Context): boolean {
-  const behind = (e: Expr): Expr => {
-    const value = e.kind === 'var' ? cx.values.get(e.name) : undefined
-    return value ? behind(value) : e
+function isAlwaysThere({ buffer, index }: Element, { threads, global, values, extents }: Context): boolean {
+  if (threads) return false
+  const expanded = (e: Expr): Expr => {
+    const next = substitute(e, values)
+    return next === e ? e : expanded(next)
   }
-  const [at, n] = [behind(place), behind(length)]
-  if (at.kind === 'const') return n.kind === 'const' && at.value < n.value
-  if (at.kind === 'var') {
-    const extent = cx.extents.get(at.name)
-    return extent !== undefined && keyOf(behind(extent)) === keyOf(n)
+  const end = (leaf: Expr): Expr | undefined => {
+    const extent = leaf.kind === 'var' ? extents.get(leaf.name) : undefined
+    return extent && expanded(extent)
   }
-  if (at.kind !== 'binary' || at.op !== 'add' || n.kind !== 'binary' || n.op !== 'mul') return false
-  const high = behind(at.a)
-  return (
-    high.kind === 'binary' &&
-    high.op === 'mul' &&
-    keyOf(high.b) === keyOf(n.b) &&
-    isBelow(high.a, n.a, cx) &&
-    isBelow(at.b, n.b, cx)
-  )
+  return new Facts({ end }).below(expanded(index[0]!), expanded(global.get(buffer)!.shape[0]!))
 }
 
 /** Removes the last store of a constant to the element from `before`, and returns the constant; undefined if there is none. */

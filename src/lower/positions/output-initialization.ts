@@ -7,6 +7,8 @@
  * need no fill.
  */
 import { type Access, accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
+import { linear } from '../../analysis/integers/linear.ts'
+import { tileReach } from '../../analysis/integers/tiles.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
@@ -19,7 +21,7 @@ import {
 } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
-import { ceildiv, constant, type Expr, int } from '../../ir/expressions/expr.ts'
+import { constant, type Expr, int } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { matcher } from '../../ir/expressions/patterns.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
@@ -163,9 +165,7 @@ function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axi
 /** Matches an index loaded from a permutation of a dense axis, and returns the index and the axis of the table; otherwise undefined. */
 type PermutationTables = (e: Expr) => { readonly index: Expr; readonly axis: DenseAxis } | undefined
 
-const inTiles = matcher(['add', ['mul', 'x', 'y'], 'z'])
-/** Matches an index in tiles of 1, whose product is simplified. */
-const inOnes = matcher(['add', 'x', 'z'])
+const product = matcher(['mul', 'x', 'y'])
 
 function coversAxis(
   e: Expr,
@@ -186,23 +186,26 @@ function coversAxis(
     const it = x.kind === 'var' ? iters.get(x.name) : undefined
     return it?.kind === 'S' ? axes.get(it.axis) : undefined
   }
-  const spatialAxis = spatial(e)
-  if (spatialAxis) {
-    if (spatialAxis.name === axis.name) return true
-    return isDense(spatialAxis) && isDense(axis) && sameExpr(spatialAxis.extent, axis.extent)
-  }
+  if (spatial(e)?.name === axis.name) return true
   // io * b + ii over ceildiv(extent, b) × b, guarded by `io * b + ii < extent`.
-  const ones = inOnes(e)
-  const tile = inTiles(e) ?? (ones && { ...ones, y: int(1) })
-  if (!isDense(axis) || !tile) return false
-  const [io, ii] = [spatial(tile.x!), spatial(tile.z!)]
-  if (!isDense(io) || !isDense(ii) || [...freeVars(tile.x!)].some((v) => mentions(tile.z!, v))) return false
-  if (!sameExpr(ii.extent, tile.y!) || !sameExpr(io.extent, ceildiv(axis.extent, tile.y!))) return false
+  const sum = linear(e)
+  const terms = [...sum.terms.values()].map(({ term, coefficient }) => {
+    const scaled = coefficient === 1 ? product(term) : undefined
+    return { of: scaled?.x ?? term, stride: scaled?.y ?? int(coefficient) }
+  })
+  const digits = terms.flatMap(({ of, stride }) => {
+    const by = spatial(of)
+    return isDense(by) ? [{ of, stride, extent: by.extent }] : []
+  })
+  const vars = terms.flatMap(({ of }) => [...freeVars(of)])
+  if (!isDense(axis) || sum.constant !== 0 || digits.length < terms.length) return false
+  if (new Set(vars).size < vars.length) return false
+  const reach = tileReach(digits, axis.extent)
   const trim = where.find(
     (c) => c.kind === 'binary' && c.op === 'lt' && keyOf(c.a) === keyOf(e) && sameExpr(c.b, axis.extent),
   )
   if (trim) used.add(trim)
-  return trim !== undefined
+  return reach === 'exact' || (reach !== undefined && trim !== undefined)
 }
 
 /**

@@ -5,8 +5,9 @@
  */
 
 import { isIndex } from '../../analysis/integers/interval.ts'
-import { loopMap, roundedUp } from '../../analysis/integers/linear.ts'
+import { loopMap } from '../../analysis/integers/linear.ts'
 import { registersOver } from '../../analysis/integers/ranges.ts'
+import { tilings } from '../../analysis/integers/tiles.ts'
 import { div, type Expr, int, max, sub } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
@@ -25,7 +26,7 @@ function tightened(loop: For, path: readonly For[]): For {
   const shared = isShared(loop)
   if (shared && loop.mode.kind !== 'serial') return loop
   const blocks = new Set(path.flatMap((l) => (boundIndex(l, 'block') === undefined ? [] : [l.var])))
-  const tiles = roundedUp(loop.extent)
+  const [tiles] = tilings(loop.extent)
   if (!tiles) return loop
   const size = tiles.by
   const registers = registersOver(loopMap(path))

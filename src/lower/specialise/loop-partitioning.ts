@@ -7,17 +7,9 @@
  */
 
 import type { Interval } from '../../analysis/integers/interval.ts'
-import {
-  coefficientOf,
-  linear,
-  linearKey,
-  loopMap,
-  plus,
-  type RoundedUp,
-  roundedUp,
-  sumExpr,
-} from '../../analysis/integers/linear.ts'
+import { coefficientOf, linear, linearKey, loopMap, plus, sumExpr } from '../../analysis/integers/linear.ts'
 import { naturals, type Register, registersOver } from '../../analysis/integers/ranges.ts'
+import { type Tiling, tilings } from '../../analysis/integers/tiles.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { ceildiv, div, type Expr, int, lt, min, mod, variable } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
@@ -67,7 +59,7 @@ interface TileGuard {
 export function restIn(
   g: Expr,
   { var: name }: For,
-  { total, by }: Pick<RoundedUp, 'total' | 'by'>,
+  { total, by }: Tiling,
   registers: (e: Expr) => Register,
   place: Expr = variable(name),
 ): { readonly rest: Expr; readonly range: Interval } | undefined {
@@ -78,19 +70,9 @@ export function restIn(
   return { rest, range: registers(rest).range }
 }
 
-/** The n and c of `ceildiv(n, c)`; for nested tiles, a list from the outer to the finest tiling. */
-function nestedTiles(extent: Expr): readonly Pick<RoundedUp, 'total' | 'by'>[] {
-  const tiles = roundedUp(extent)
-  if (!tiles) return []
-  const { terms, constant } = tiles.total
-  const [only] = terms.size === 1 && constant === 0 ? terms.values() : []
-  const finer = only?.coefficient === 1 ? nestedTiles(only.term) : []
-  return [tiles, ...finer.map(({ total, by }) => ({ total, by: by * tiles.by }))]
-}
-
 /** Returns the tiling of a loop with guards around constant loops; undefined if it has none. With `any`, all guards inside count. */
 export function tilesOf(loop: For, any = false, place?: Expr): Tiles | undefined {
-  const all = nestedTiles(loop.extent).slice(0, any ? 1 : undefined)
+  const all = tilings(loop.extent).slice(0, any ? 1 : undefined)
   if (all.length === 0) return undefined
   const guards = new Map<Expr, TileGuard>()
   const totals = new Map<number, Expr>()

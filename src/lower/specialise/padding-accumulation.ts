@@ -7,15 +7,9 @@
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
-import {
-  coefficientOf,
-  keepTerms,
-  linear,
-  roundedUp,
-  sameSum,
-  sumExpr,
-} from '../../analysis/integers/linear.ts'
-import { conjuncts, type Expr, int, type Load, mul, variable } from '../../ir/expressions/expr.ts'
+import { coefficientOf, keepTerms, linear } from '../../analysis/integers/linear.ts'
+import { beginsTile } from '../../analysis/integers/tiles.ts'
+import { conjuncts, type Expr, int, type Load, variable } from '../../ir/expressions/expr.ts'
 import {
   freeVars,
   mentions,
@@ -107,13 +101,7 @@ function runsFirst(g: Expr, loop: For, around: readonly For[], buffers: readonly
     const below = e.kind === 'load' ? buffers.find((b) => b.name === e.buffer)?.below : undefined
     if (below) ends.push([e, below])
   })
-  return ends.some(([x, end]) => {
-    const tiles = roundedUp(end)
-    if (sameSum(x, first.a) && sameSum(end, first.b)) return true
-    return (
-      tiles !== undefined && sameSum(mul(x, int(tiles.by)), first.a) && sameSum(sumExpr(tiles.total), first.b)
-    )
-  })
+  return ends.some(([x, end]) => beginsTile(first.a, first.b, x, end))
 }
 
 const dividesByUnknown = (e: Expr): boolean => isDivision(e) && e.b.kind !== 'const'

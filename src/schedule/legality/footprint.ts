@@ -4,8 +4,8 @@
  * gathers need no interval analysis.
  */
 
-import { linear, linearKey, roundedUp, sameSum } from '../../analysis/integers/linear.ts'
-import { type Expr, int, mul, variable } from '../../ir/expressions/expr.ts'
+import { linear, linearKey } from '../../analysis/integers/linear.ts'
+import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { buffersRead, freeVars, mentionsSome, substitute } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
@@ -179,13 +179,6 @@ function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): v
         hint: `cache at ${by.name} instead`,
       })
   }
-}
-
-/** Returns whether `first` begins a tile: it is c · `tile`, and the number of tiles `end` is ceildiv(bound, c). */
-export function beginsTile(first: Expr, bound: Expr, tile: Expr, end: Expr): boolean {
-  const tiles = roundedUp(end)
-  if (!tiles || linearKey(tiles.total) !== linearKey(linear(bound))) return false
-  return sameSum(first, mul(tile, int(tiles.by)))
 }
 
 /** Returns the index in the copy of the element that an access uses. */

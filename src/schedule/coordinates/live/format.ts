@@ -5,7 +5,7 @@
  * any data, and needs no check at run time.
  */
 import { linear } from '../../../analysis/integers/linear.ts'
-import { mixedRadix, strideOf } from '../../../analysis/integers/mixed-radix.ts'
+import { tileReach } from '../../../analysis/integers/tiles.ts'
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   hasIndices,
@@ -21,7 +21,7 @@ import {
   type StoredAxis,
 } from '../../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../../ir/coordinates/coordinate-lists.ts'
-import { type Const, ceildiv, div, type Expr, int, variable } from '../../../ir/expressions/expr.ts'
+import { type Const, div, type Expr, int, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
@@ -236,10 +236,7 @@ class Recognition {
   #digits(inverse: readonly Expr[], axes: readonly StoredAxis[], listed: IndexedAxis): void {
     const extents = new Map([...axes, listed].map((a) => [a.name, a.extent]))
     const used = new Set<string>()
-    /**
-     * Returns whether `e` has digits for all numbers below `end`: a dense mixed radix whose top digit has the extent
-     * ceil(end / stride).
-     */
+    /** Returns whether `e` has digits for all numbers below `end`, and no tile beyond. */
     const isDigits = (e: Expr, end: Expr): boolean => {
       const { terms, constant } = linear(e)
       const axesIn = [...terms.values()].map(({ term, coefficient }) => {
@@ -247,10 +244,8 @@ class Recognition {
         used.add(of)
         return { of, stride: int(coefficient), extent: extents.get(of) }
       })
-      const radix = mixedRadix(axesIn)
-      const [lowest, top] = [radix?.digits[0], radix?.digits.at(-1)]
-      if (!radix?.dense || !lowest || !top?.extent || constant !== 0 || strideOf(lowest) !== 1) return false
-      return sameExpr(top.extent, ceildiv(end, top.stride))
+      const reach = constant === 0 && axesIn.length > 0 ? tileReach(axesIn, end) : undefined
+      return reach === 'exact' || reach === 'partial'
     }
     const wrong = inverse.findIndex((e, k) => !isDigits(e, this.#over[k]!.extent))
     if (wrong >= 0) this.#refuse(`its coordinates of ${this.#over[wrong]!.name} are not made of digits`)

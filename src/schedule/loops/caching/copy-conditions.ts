@@ -5,6 +5,7 @@
 
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { boundKey, linear, rises } from '../../../analysis/integers/linear.ts'
+import { beginsTile } from '../../../analysis/integers/tiles.ts'
 import { type Expr, int, type Load, lt, variable } from '../../../ir/expressions/expr.ts'
 import {
   buffersRead,
@@ -25,7 +26,7 @@ import type { Buffer, For } from '../../../ir/statements/loops.ts'
 import { forLoop } from '../../../ir/statements/statement-builders.ts'
 import { exprsOf, stmt } from '../../../ir/statements/tree.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
-import { beginsTile, namedAlike, neededBy } from '../../legality/footprint.ts'
+import { namedAlike, neededBy } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 import type { CacheScope } from '../../steps/arguments.ts'
 import { wayTo } from './block-tile.ts'
@@ -94,7 +95,8 @@ function conditionsOf(cx: Context, at: LoopLocation, use: Use, scope: CacheScope
       if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
       if (first.kind === 'const' && first.value === 0) positive(l, bound)
       else if (mentionsSome(bound, names)) refuse(l, g)
-      else if (!around.some((x) => isWithin(first, bound, x))) out.push(lt(first, bound))
+      else if (!around.some((x) => beginsTile(first, bound, variable(x.var), x.extent)))
+        out.push(lt(first, bound))
     }
   }
   for (const e of use.under ?? []) {
@@ -127,10 +129,6 @@ function mayProtect(condition: Expr, address: Expr): boolean {
         : children(e).some(speaks)
   return speaks(condition)
 }
-
-/** Returns whether `first < bound` holds because a loop over tiles has begun the tile. */
-const isWithin = (first: Expr, bound: Expr, loop: For): boolean =>
-  beginsTile(first, bound, variable(loop.var), loop.extent)
 
 /**
  * Returns the sum with the loops `names` in their first iteration, which is its minimum; undefined if the sum does not

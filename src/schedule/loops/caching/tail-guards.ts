@@ -2,6 +2,7 @@
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { linear } from '../../../analysis/integers/linear.ts'
 import { mixedRadix } from '../../../analysis/integers/mixed-radix.ts'
+import { beginsTile } from '../../../analysis/integers/tiles.ts'
 import { type Expr, int } from '../../../ir/expressions/expr.ts'
 import {
   children,
@@ -14,7 +15,7 @@ import {
 import type { Memory } from '../../../ir/instructions/instr.ts'
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For } from '../../../ir/statements/loops.ts'
-import { beginsTile, type Footprint } from '../../legality/footprint.ts'
+import type { Footprint } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 
 /**

@@ -3,8 +3,9 @@
  * loop, and no other values.
  */
 import { Facts } from '../../../analysis/integers/facts.ts'
-import { type Linear, linear, linearKey, roundedUp } from '../../../analysis/integers/linear.ts'
+import { type Linear, linear, linearKey } from '../../../analysis/integers/linear.ts'
 import { type Digit, loopDigits, mixedRadix, strideOf } from '../../../analysis/integers/mixed-radix.ts'
+import { tileReach } from '../../../analysis/integers/tiles.ts'
 import { add, type Expr, int, mul, variable } from '../../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameData, sameExpr } from '../../../ir/expressions/structural-equality.ts'
@@ -61,13 +62,8 @@ interface Digits {
 
 /** Returns the cover; undefined if the digits skip values of the loop. */
 function reach(cx: Context, of: For, { digits, tails }: Digits): Cover | undefined {
-  const number = mixedRadix(digits)
-  if (!number?.dense) return undefined
-  const [first, last] = [number.digits[0], number.digits.at(-1)]
-  if (!first || !last) return isSingleIteration(of) ? { exact: true, tails } : undefined
-  const [count, stride] = [last.of.extent, strideOf(last)]
-  if (strideOf(first) !== 1 || !enough(count, stride, of.extent)) return undefined
-  return { exact: endsWith(cx, count, stride, of.extent), tails }
+  const reached = tileReach(digits, of.extent, new Facts({ sizes: cx.kernel.facts }))
+  return reached && { exact: reached === 'exact', tails }
 }
 
 /**
@@ -82,14 +78,12 @@ function ended(all: readonly Digit<For>[], around: readonly For[]): Digits {
     if (g.kind !== 'binary' || g.op !== 'lt' || g.b.kind !== 'const') continue
     const { terms, constant } = linear(dropSingleIterations(g.a, around))
     const own = loopDigits({ terms, constant }, (name) => digits.find((d) => d.of.var === name)?.of)
-    const number = own && mixedRadix(own)
-    const [first, last] = [number?.digits[0], number?.digits.at(-1)]
-    if (!first || !last || !number?.dense || constant !== 0 || strideOf(first) !== 1) continue
-    const places = own!.map((d) => strideOf(digits.find((x) => x.of === d.of)!) / strideOf(d))
+    if (!own || constant !== 0 || !tileReach(own, g.b)) continue
+    const last = mixedRadix(own)?.digits.at(-1)
+    const places = own.map((d) => strideOf(digits.find((x) => x.of === d.of)!) / strideOf(d))
     const [place] = places
-    if (!Number.isInteger(place) || places.some((p) => p !== place)) continue
-    if (!enough(last.of.extent, strideOf(last), g.b)) continue
-    digits = digits.filter((d) => own!.every((x) => x.of !== d.of))
+    if (!last || !Number.isInteger(place) || places.some((p) => p !== place)) continue
+    digits = digits.filter((d) => own.every((x) => x.of !== d.of))
     tiles.push({ of: { ...last.of, extent: g.b }, stride: int(place!), extent: g.b })
     tails.push(g)
   }
@@ -112,35 +106,6 @@ function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
   }
   const start: Expr = int(sum.constant)
   return linear(terms.reduce<Expr>((e, t) => add(e, mul(placeOf(t.term), int(t.coefficient))), start))
-}
-
-/** Returns whether `count · stride` reaches `extent`. */
-function enough(count: Expr, stride: number, extent: Expr): boolean {
-  if (count.kind === 'const' && extent.kind === 'const') return count.value * stride >= extent.value
-  return sharesOf(count, extent) === stride
-}
-
-/** Returns whether `count · stride`, which reaches `extent`, reaches no further. */
-function endsWith(cx: Context, count: Expr, stride: number, extent: Expr): boolean {
-  if (count.kind === 'const' && extent.kind === 'const') return count.value * stride === extent.value
-  return new Facts({ sizes: cx.kernel.facts }).isMultiple(extent, stride)
-}
-
-/** Returns the number `s` with `count` = `ceildiv(extent, s)`; undefined if there is no such number. */
-export function sharesOf(count: Expr, extent: Expr): number | undefined {
-  const [a, b] = [rounding(count), rounding(extent)]
-  return a.by % b.by === 0 && linearKey(a.of) === linearKey(b.of) ? a.by / b.by : undefined
-}
-
-/** Returns the expression as `ceildiv(of, by)`; `by` is the product of the divisors if it is rounded up twice. */
-function rounding(e: Expr): { readonly of: Linear; readonly by: number } {
-  const up = roundedUp(e)
-  if (!up) return { of: linear(e), by: 1 }
-  const [only, ...others] = up.total.terms.values()
-  if (only?.coefficient !== 1 || others.length > 0 || up.total.constant !== 0)
-    return { of: up.total, by: up.by }
-  const inner = rounding(only.term)
-  return { of: inner.of, by: inner.by * up.by }
 }
 
 /**

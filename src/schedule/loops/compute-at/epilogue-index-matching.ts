@@ -12,13 +12,14 @@ import {
   type Term,
 } from '../../../analysis/integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../../../analysis/integers/mixed-radix.ts'
+import { tileSize } from '../../../analysis/integers/tiles.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, mentions, mentionsSome, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { dropSingleIterations, isSingleIteration } from '../../../ir/statements/reductions.ts'
 import type { Context } from '../../state/context.ts'
-import { counting, sameElements, sharesOf } from './epilogue-coverage.ts'
+import { counting, sameElements } from './epilogue-coverage.ts'
 
 export interface IndexMatch {
   /** A loop of the consumer, and the value of its variable. */
@@ -179,7 +180,7 @@ export function checkDiagonal(
  */
 function impliedBelow(cx: Context, guard: Expr, place: Expr, extent: Expr): boolean {
   if (guard.kind !== 'binary' || guard.op !== 'lt') return false
-  const s = sharesOf(guard.b, extent)
+  const s = tileSize(guard.b, extent)
   if (s === undefined) return false
   const rest = minus(linear(place), linear(mul(guard.a, int(s))))
   const isLoop = (e: Expr): boolean => e.kind === 'var' && !cx.kernel.params.some((p) => p.name === e.name)
