@@ -12,7 +12,7 @@
 import { spawnSync } from 'node:child_process'
 import { readParsed } from '../src/api/programs/program.ts'
 import { SptError } from '../src/ast/diagnostics/diagnostic.ts'
-import { emit } from '../src/backends/emit.ts'
+import { emit } from '../src/backends/targets/index.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { readProgramText } from '../src/io/package/program-text.ts'
 import { Compilation } from '../src/run/compile/compile.ts'

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import type { Program } from '../src/ast/imports/linked-program.ts'
 import { print } from '../src/ast/print/print.ts'
-import { emit } from '../src/backends/emit.ts'
+import { emit } from '../src/backends/targets/index.ts'
 import { elaborate } from '../src/elaborate/index.ts'
 import { Compilation } from '../src/run/compile/compile.ts'
 import { loadFiles, loadProgram, programOf } from '../src/schedule/steps/language.ts'

@@ -47,7 +47,7 @@ export type {
   TensorDimension,
 } from './api/kernels/micro-tiles.ts'
 export type { Nest, NestLoop } from './api/kernels/nests.ts'
-export { Part } from './api/kernels/part.ts'
+export { Part } from './api/kernels/nests.ts'
 export type {
   IterationAttributes,
   IterationMask,
@@ -72,7 +72,7 @@ export {
 export { Workspace, type WorkspaceOptions } from './api/resident/workspace.ts'
 export { type Diagnostic, InternalError, type Span, SptError } from './ast/diagnostics/diagnostic.ts'
 export type { RuleOrigin } from './ast/nodes/nodes.ts'
-export type { ModuleText } from './backends/emit.ts'
+export type { ModuleText } from './backends/targets/index.ts'
 export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
 export type { Provenance } from './formats/proof/provenance.ts'
 export type { Instr, Memory } from './ir/instructions/instr.ts'
@@ -80,7 +80,7 @@ export type { Dtype } from './ir/values/dtype.ts'
 export type { PartReport, TensorReport } from './pictures/format-figures.ts'
 export type { PictureOptions } from './pictures/picture/index.ts'
 export type { PartFormat, TensorFormat } from './run/bind/index.ts'
-export type { KernelGraph } from './run/execution/replay.ts'
+export type { KernelGraph } from './run/execution/launch-commands.ts'
 export type { ResidentDense } from './run/execution/resident-dense.ts'
 export type {
   ClearExplanation,

@@ -3,13 +3,12 @@
  * found again.
  */
 export type { Space, UnboundSpace } from './api/kernels/space.ts'
-export type { CalibratedKernel, Calibration } from './cost-model/learned/calibration.ts'
+export type { CalibratedKernel, Calibration } from './cost-model/learned/trained-models.ts'
 export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'
 export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
 export { type TrainedModel, type Training, trainOnRecords } from './search/calibrate/train.ts'
-export { dispatchTable, type FoundRules } from './search/choice/merge-table.ts'
-export { staleChoices } from './search/choice/stale.ts'
 export type { StoredRule } from './search/choice/table-text.ts'
+export { dispatchTable, type FoundRules, staleChoices } from './search/choice/table-text.ts'
 export {
   type AbsentLibrary,
   type LibraryRoutine,

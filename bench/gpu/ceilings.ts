@@ -1,5 +1,5 @@
 /** How much of what a chip can do a case must take at least. */
-import type { Ceilings } from '../../src/runtime/ceilings.ts'
+import type { Ceilings } from '../../src/run/explain/roofline.ts'
 
 /** The least work of a case: operations, and bytes if every array is moved once. */
 export interface Least {

@@ -1,7 +1,6 @@
 /** How long kernels take until data can be bound to them. */
 import type { CompiledKernel } from '../../src/api/compiled/compiled.ts'
-import { emit } from '../../src/backends/emit.ts'
-import { targetOf } from '../../src/backends/targets/index.ts'
+import { emit, targetOf } from '../../src/backends/targets/index.ts'
 import { textOptions } from '../../src/run/compile/compiled-program.ts'
 import type { Device } from '../../src/runtime/device.ts'
 

@@ -2,7 +2,7 @@
 import { fail, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { writeFile } from '../../src/io/node-files.ts'
 import { devices } from '../../src/node.ts'
-import { type Ceilings, ceilingsOf } from '../../src/runtime/ceilings.ts'
+import { type Ceilings, ceilingsOf } from '../../src/run/explain/roofline.ts'
 import type { CudaDevice } from '../../src/runtime/cuda/index.ts'
 import { CuBlas } from '../peers/cublas.ts'
 import { CuSparse } from '../peers/cusparse.ts'

@@ -1,5 +1,5 @@
 /** Times of the points of sketches' spaces, as `sketches --times` keeps them, and what a model knows of them before measuring. */
-import { sizesOf } from '../../src/api/inputs/bound-values.ts'
+import { sizesOf } from '../../src/api/inputs/bound-inputs.ts'
 import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/cost-model/prediction.ts'
 import { type Kernel, load, type Tensor, type TraceStep } from '../../src/node.ts'
 import { runOn } from '../../src/run/compile/default-schedules.ts'

@@ -1,5 +1,5 @@
 /**
- * Times that hold for a chip at full speed, to which `measure` brings it (`src/runtime/full-clock.ts`). Whatever disturbs a run
+ * Times that hold for a chip at full speed, to which `measure` brings it (`src/runtime/measure.ts`). Whatever disturbs a run
  * slows it: of several rounds the least is kept.
  */
 import type { MeasureOptions } from '../../src/runtime/measure.ts'

@@ -7,7 +7,7 @@ import type { Expr } from '../ir/expressions/expr.ts'
 import { buffersRead, freeVars } from '../ir/expressions/expr-tree.ts'
 import { type Body, walkStmts } from '../ir/statements/tree.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
-import { rounding } from '../ir/values/rounding.ts'
+import { rounding } from '../ir/values/half.ts'
 
 export class Exact {
   /** Register buffers that may hold values outside of their type, because reductions into them have become stores. */

@@ -1,10 +1,15 @@
-/** Checks of dispatches without data: calls with constant arguments, and outdated dispatch tables. */
+/**
+ * Checks of `spt check` in addition to types: dispatches without data (calls with constant arguments, outdated dispatch
+ * tables), and each schedule in the interpreters (`--verify-stages`).
+ */
 import { constantValue } from '../api/dispatch/dispatch-conditions.ts'
 import { withPlace } from '../api/dispatch/schedule-selection.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import type { SptProgram } from '../api/programs/program.ts'
+import type { StageCheck } from '../api/stages/stage-check.ts'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
+import type { Compilation } from '../run/compile/compile.ts'
 import { showDiagnostics } from './output/failure.ts'
 import type { Io } from './output/io.ts'
 
@@ -35,11 +40,43 @@ export async function warnStale(program: SptProgram, io: Io): Promise<number> {
   const named = program.kernels.map((name) => program.kernel(name))
   const stored = named.filter((k) => [...k.declaredDispatches.values()].some((c) => c.table))
   if (stored.length === 0) return 0
-  const { staleChoices } = await import('../search/choice/stale.ts')
+  const { staleChoices } = await import('../search/choice/table-text.ts')
   const warnings = stored.flatMap(staleChoices)
   if (warnings.length === 0) return 0
   const shown = new SptError(warnings)
   shown.sources = program.sources
   showDiagnostics(shown, io)
   return warnings.length
+}
+
+// `--verify-stages`: runs each kernel under each schedule in the interpreters of Stages II and III.
+
+/** Runs kernels on small data and collects the results for the report. */
+export class StageRuns {
+  readonly #check: (c: Compilation) => StageCheck
+  readonly #agree: string[] = []
+  readonly #untested: string[] = []
+
+  private constructor(check: (c: Compilation) => StageCheck) {
+    this.#check = check
+  }
+
+  static async load(): Promise<StageRuns> {
+    return new StageRuns((await import('../api/stages/stage-check.ts')).checkStages)
+  }
+
+  /** @throws InternalError if a stage differs from the reference */
+  check(name: string, c: Compilation): void {
+    const { ran, skipped } = this.#check(c)
+    if (ran.length > 0) this.#agree.push(`${name}: ${ran.join(', ')}`)
+    for (const [reason, stages] of skipped) this.#untested.push(`${name}: ${stages.join(', ')}: ${reason}`)
+  }
+
+  /** Report lines: schedules that agree, then those that were not tested. */
+  get lines(): readonly string[] {
+    return [
+      ...this.#agree.map((name) => `${'agrees'.padEnd(9)}${name}`),
+      ...this.#untested.map((label) => `${'untested'.padEnd(9)}${label}`),
+    ]
+  }
 }

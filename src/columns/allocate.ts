@@ -4,7 +4,7 @@
  */
 
 import { fail, type SptError } from '../ast/diagnostics/diagnostic.ts'
-import { countText } from '../ast/diagnostics/value-kinds.ts'
+import { countText } from '../ast/print/message-text.ts'
 
 /** Positions and elements are counted in i32. */
 export const MAX_POSITIONS = 2 ** 31 - 1

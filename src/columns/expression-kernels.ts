@@ -97,10 +97,9 @@ export function writeDigit({ op, divisor }: Digit, column: Int32Array, out: Int3
   else for (let e = 0; e < n; e++) out[e] = column[e]! - divisor * Math.floor(column[e]! / divisor)
 }
 
-/**
- * Bucketing by table look-up: a sum of comparisons with constants becomes one look-up: `(x > 1) + (x > 2) + (x > 4)`,
- * the class of x.
- */
+// Bucketing by table look-up: a sum of comparisons with constants becomes one look-up: `(x > 1) + (x > 2) +
+// (x > 4)`, the class of x.
+
 interface Thresholds {
   /** The compared i32 expression. */
   readonly compared: Expr

@@ -10,7 +10,6 @@ import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../ir/formats/format.ts'
 import type { Instr, Memory } from '../ir/instructions/instr.ts'
 import type { Monoid } from '../ir/values/monoid.ts'
-import type { Choice } from './choices/choice-types.ts'
 import { elaborateChoice } from './choices/choices.ts'
 import { Report } from './diagnostics.ts'
 import { ambiguity, type FindFormat, formatNamed } from './formats/format-uses.ts'
@@ -23,7 +22,7 @@ import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
 import type { Resolve } from './schedules/resolve.ts'
 import { elaborateSchedule } from './schedules/schedule-declarations.ts'
-import type { Schedule } from './schedules/schedule-types.ts'
+import type { Choice, Schedule } from './schedules/schedule-types.ts'
 import type { Space } from './spaces/space-types.ts'
 import { elaborateSpace } from './spaces/spaces.ts'
 
@@ -35,13 +34,19 @@ export {
   withNumbers,
 } from './choices/choice-coverage.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choices/choice-names.ts'
-export type { Branch, Choice, Condition, ScheduleCall } from './choices/choice-types.ts'
 export { type FormatExpression, parseFormatExpression } from './formats/format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instructions/instances.ts'
 export { EXPERIMENTAL } from './instructions/target-requirements.ts'
 export { instanceName } from './kernels/kernel-instances.ts'
 export type { ScheduleParam } from './schedules/schedule-params.ts'
-export type { AppliedFormat, Schedule } from './schedules/schedule-types.ts'
+export type {
+  AppliedFormat,
+  Branch,
+  Choice,
+  Condition,
+  Schedule,
+  ScheduleCall,
+} from './schedules/schedule-types.ts'
 export {
   decidedIn,
   isEmpty as isEmptySpace,

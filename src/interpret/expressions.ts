@@ -187,7 +187,8 @@ export class Expressions {
   }
 }
 
-/** Interpretation of searches in index arrays, shared by all stages. */
+// Interpretation of searches in index arrays, shared by all stages.
+
 const PREDICATES: Readonly<Record<Search['method'], (x: number, target: number) => boolean>> = {
   lower: (x, target) => x >= target,
   upper: (x, target) => x > target,

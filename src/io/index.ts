@@ -21,11 +21,10 @@ export { type NpyOptions, readNpy } from './numpy/npy.ts'
 export { type Npz, openNpz } from './numpy/npz.ts'
 export { readNpzMatrix, readNpzTensor } from './numpy/npz-tensor.ts'
 export { type NamedArray, npyChunks, npzArrays, npzChunks } from './numpy/npz-write.ts'
-export { PRUNED } from './safetensors/pruned-layer.ts'
+export { maskPart, masksMetadata, masksOf, PRUNED } from './safetensors/pruned-layer.ts'
 export { openSafetensors, type Safetensors } from './safetensors/safetensors.ts'
 export type { SafetensorsEntry } from './safetensors/safetensors-header.ts'
 export { densePart, type SafetensorsPart, safetensorsChunks } from './safetensors/safetensors-write.ts'
-export { maskPart, masksMetadata, masksOf } from './safetensors/weight-masks.ts'
 export {
   type WeightLayer,
   type Weights,

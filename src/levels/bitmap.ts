@@ -20,10 +20,9 @@ import {
   variable,
 } from '../ir/expressions/expr.ts'
 import { MASK_BITS, wordsFor } from '../ir/values/packed-fields.ts'
-import { noArrays, runStarts } from './assembly.ts'
 import { checkIndptr, required } from './bind.ts'
 import { bindTable, offsetSegment, offsetsArray } from './segments.ts'
-import { type LevelFormat, rangeChecks } from './types.ts'
+import { type LevelFormat, noArrays, rangeChecks, runStarts } from './types.ts'
 
 type MaskedAxis = AxisOfKind<'bitmap'>
 

@@ -4,12 +4,10 @@ import type { Coroutine } from '../columns/coroutines.ts'
 import { coordinateAt } from '../columns/stored-coordinates.ts'
 import type { AxisOfKind } from '../ir/coordinates/axis.ts'
 import { add, type Expr, int, variable } from '../ir/expressions/expr.ts'
-import { type AssembledLevel, noArrays, runStarts } from './assembly.ts'
 import { checkIndptr, checkWords, required } from './bind.ts'
-import { checkIndices } from './coordinate-checks.ts'
-import { findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
+import { checkIndices, findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
 import { offsetParent, offsetSegment, offsetsArray, segmentStart } from './segments.ts'
-import type { LevelFormat, RankedInput } from './types.ts'
+import { type AssembledLevel, type LevelFormat, noArrays, type RankedInput, runStarts } from './types.ts'
 
 export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
   searchable: true,

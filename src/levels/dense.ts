@@ -1,9 +1,8 @@
 /** Dense levels: all coordinates under every parent position, at positions computed arithmetically. */
 import type { DenseAxis } from '../ir/coordinates/axis.ts'
 import { add, mul, sub } from '../ir/expressions/expr.ts'
-import { checkPositions, noArrays } from './assembly.ts'
 import { uniformParent, uniformSegment } from './segments.ts'
-import { type LevelFormat, rangeChecks } from './types.ts'
+import { checkPositions, type LevelFormat, noArrays, rangeChecks } from './types.ts'
 
 export const DENSE: LevelFormat<DenseAxis> = {
   searchable: false,

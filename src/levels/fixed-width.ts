@@ -14,19 +14,19 @@ import {
   repeatsCoordinates,
 } from '../ir/coordinates/axis.ts'
 import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expressions/expr.ts'
+import { type BoundLevel, checkWords, required } from './bind.ts'
+import { checkIndices, findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
+import { uniformParent, uniformSegment } from './segments.ts'
 import {
   type AssembledLevel,
+  type AssemblyInput,
   checkPositions,
   type Dimension,
+  type LevelFormat,
   noArrays,
   type ParentPosition,
   runStarts,
-} from './assembly.ts'
-import { type BoundLevel, checkWords, required } from './bind.ts'
-import { checkIndices } from './coordinate-checks.ts'
-import { findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
-import { uniformParent, uniformSegment } from './segments.ts'
-import type { AssemblyInput, LevelFormat } from './types.ts'
+} from './types.ts'
 
 export const FIXED_WIDTH: LevelFormat<PaddedAxis> = {
   searchable: true,

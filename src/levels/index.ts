@@ -13,7 +13,6 @@ import {
   type StoredAxis,
 } from '../ir/coordinates/axis.ts'
 import { checkFields } from '../ir/values/packed-fields.ts'
-import { noArrays } from './assembly.ts'
 import type { FixedLevel, IndexArrays } from './bind.ts'
 import { BITMAP } from './bitmap.ts'
 import { COMPRESSED } from './compressed.ts'
@@ -22,7 +21,7 @@ import { FIXED_WIDTH } from './fixed-width.ts'
 import { RAGGED } from './ragged.ts'
 import { RUN } from './run.ts'
 import { SINGLETON } from './singleton.ts'
-import type { LevelFormat } from './types.ts'
+import { type LevelFormat, noArrays } from './types.ts'
 
 const FORMATS: { readonly [K in LevelKind]: LevelFormat<AxisOfKind<K>> } = {
   dense_fixed: DENSE,

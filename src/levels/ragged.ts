@@ -2,10 +2,9 @@
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { AxisOfKind } from '../ir/coordinates/axis.ts'
 import { add } from '../ir/expressions/expr.ts'
-import { checkPositions, noArrays } from './assembly.ts'
 import { checkIndptr, required } from './bind.ts'
 import { distance, offsetParent, offsetSegment, offsetsArray, segmentOf, segmentStart } from './segments.ts'
-import { type LevelFormat, rangeChecks } from './types.ts'
+import { checkPositions, type LevelFormat, noArrays, rangeChecks } from './types.ts'
 
 export const RAGGED: LevelFormat<AxisOfKind<'dense_variable'>> = {
   searchable: false,

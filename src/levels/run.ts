@@ -6,7 +6,6 @@ import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { ENTRY, Frame } from '../columns/column-engine.ts'
 import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
 import { add, eq, int, load, select, sub, variable } from '../ir/expressions/expr.ts'
-import { checkPositions, noArrays } from './assembly.ts'
 import { checkIndptr, required } from './bind.ts'
 import {
   bindTable,
@@ -17,7 +16,14 @@ import {
   segmentOf,
   segmentStart,
 } from './segments.ts'
-import { type KernelLevels, type LevelFormat, rangeChecks, type Segment } from './types.ts'
+import {
+  checkPositions,
+  type KernelLevels,
+  type LevelFormat,
+  noArrays,
+  rangeChecks,
+  type Segment,
+} from './types.ts'
 
 type RunAxis = AxisOfKind<'run'>
 

@@ -3,15 +3,16 @@
  * arrays. `ast/axis-kinds.ts` declares the level properties.
  */
 import type { Facts } from '../analysis/integers/facts.ts'
-import type { LevelArray } from '../ast/nodes/axis-kinds.ts'
+import { LEVEL_ARRAYS, type LevelArray } from '../ast/nodes/axis-kinds.ts'
+import { MAX_POSITIONS } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
 import type { Starts } from '../columns/engine-operands.ts'
 import type { Level } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import { type Expr, ge, int, lt } from '../ir/expressions/expr.ts'
+import { keyOf } from '../ir/expressions/structural-equality.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
-import type { AssembledLevel, Dimension, ParentPosition } from './assembly.ts'
 import type { BoundLevel } from './bind.ts'
 
 /** The levels of a kernel, by axis. */
@@ -87,7 +88,7 @@ export interface AssemblyInput<C extends Column> {
 export type RankedInput<C extends Column> = Omit<AssemblyInput<C>, 'starts' | 'inAnyOrder'>
 
 /** The parent position of a position, and its coordinate. */
-export interface Ancestor {
+interface Ancestor {
   readonly parent: Expr
   readonly coordinate: Expr
 }
@@ -152,4 +153,58 @@ export function rangeChecks(facts: Facts, e: Expr, extent: Expr): Expr[] {
   if (!facts.nonNegative(e)) checks.push(ge(e, int(0)))
   if (!facts.below(e, extent)) checks.push(lt(e, extent))
   return checks
+}
+
+// Inputs and results of the assembly of one level.
+
+/** An axis, the coordinate of each entry on it, and its sizes; a `null` width is measured. */
+export interface Dimension {
+  readonly axis: StoredAxis
+  readonly coordinate: Expr
+  readonly extent: number
+  readonly padding: number
+  readonly width: number | null
+  /** Capacity in positions, if it is less than the maximum. */
+  readonly capacity?: number | undefined
+}
+
+export interface ParentPosition {
+  /** Position on the level; `null`: the only segment of a root. */
+  readonly position: Expr | null
+  readonly positions: number
+}
+
+export interface AssembledLevel<C> {
+  readonly level: Level<C>
+  readonly position: Expr
+}
+
+/** The arrays and the width of a level without any. */
+export const noArrays = {
+  width: null,
+  ...(Object.fromEntries(LEVEL_ARRAYS.map((array) => [array, null])) as { readonly [A in LevelArray]: null }),
+}
+
+/** Checks that the number of positions fits memory and index types. */
+export function checkPositions<C extends Column>(
+  frame: Frame<C>,
+  axis: StoredAxis,
+  positions: number,
+): number {
+  if (positions > MAX_POSITIONS)
+    frame.engine.rejectCount(positions, `positions of axis ${axis.name}`, axis.span)
+  return positions
+}
+
+/**
+ * Entries that start a new position on a level: those where the parent or the coordinate changes, and those
+ * in `starts`.
+ */
+export function runStarts(d: Dimension, { position }: ParentPosition, starts: Starts | null): Starts {
+  const keys = [...(position ? [position] : []), d.coordinate]
+  const seen = new Set(keys.map(keyOf))
+  return {
+    keys: [...keys, ...(starts?.keys ?? []).filter((k) => !seen.has(keyOf(k)))],
+    cut: starts?.cut ?? null,
+  }
 }

@@ -209,7 +209,8 @@ export function best(values: ArrayLike<number>, count: number, n: number, out: U
   }
 }
 
-/** Stable radix sort of scores, sixteen bits at a time. */
+// Stable radix sort of scores, sixteen bits at a time.
+
 const DIGITS = 4
 const VALUES = 65536
 

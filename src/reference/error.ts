@@ -5,7 +5,7 @@
  * computes this exact value. Infinity: undecided, any value is possible.
  */
 import type { Dtype } from '../ir/values/dtype.ts'
-import { rounding } from '../ir/values/rounding.ts'
+import { rounding } from '../ir/values/half.ts'
 
 export const UNDECIDED = Number.POSITIVE_INFINITY
 

@@ -21,7 +21,8 @@ import { compileAddress, tensorOf } from './tensors/address.ts'
 import type { Cell, Context, Scope, Thunk } from './tensors/cells.ts'
 import { spanOf } from './tensors/reference-buffers.ts'
 
-/** Targets of writes, as closures. */
+// Targets of writes, as closures.
+
 interface Target {
   readonly data: Float64Array
   readonly bounds: Bounds

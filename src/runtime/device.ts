@@ -2,8 +2,9 @@
  * The interface of devices. A backend prints the source of a `CompiledPlan`; a device compiles and runs it. Implementations:
  * `cpu.ts`, `webgpu.ts`, `cuda/`. They do not depend on formats, schedules or loops.
  */
-import type { ModuleText } from '../backends/emit.ts'
+
 import type { DeviceKind } from '../backends/target.ts'
+import type { ModuleText } from '../backends/targets/index.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
 import type { LibraryText, Routine } from './library-text.ts'
 
@@ -35,9 +36,9 @@ export interface DeviceBuffer {
   free(): void
 }
 
-export type { ModuleText } from '../backends/emit.ts'
 export type { ArgSpec, Entry } from '../backends/module.ts'
 export type { DeviceKind } from '../backends/target.ts'
+export type { ModuleText } from '../backends/targets/index.ts'
 
 /** An argument's value at launch time. */
 export type ArgValue = DeviceBuffer | number | MatrixValue

@@ -1,10 +1,10 @@
 /** Operands of formats: the sizes, lists and sets that are given with a tensor in addition to its coordinates. */
-
-import { invariant } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { GivenList } from '../columns/frame-knowledge.ts'
+import type { Param } from '../ir/coordinates/stage1.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { segmentsOf } from '../ir/formats/format-tables.ts'
-import type { Dtype } from '../ir/values/dtype.ts'
+import { type Dtype, isFloat } from '../ir/values/dtype.ts'
 import type { ValueArray } from './tensor.ts'
 
 export interface FormatOperands {
@@ -47,4 +47,30 @@ export function withSegments(given: FormatOperands): FormatOperands {
   const sizes = new Map(given.sizes)
   for (const [name, list] of given.lists) sizes.set(segmentsOf(name), list.length - 1)
   return { ...given, sizes }
+}
+
+// The diagnostic for a size or scalar parameter without a value.
+
+type Missing = Partial<Pick<Param, 'kind' | 'dtype'>> & {
+  readonly name: string
+  /** End of the message: `of kernel k`, `(schedule auto depends on it)`. */
+  readonly of: string
+  /** Inputs whose shapes determine the size. */
+  readonly inputs?: readonly string[]
+}
+
+/**
+ * The diagnostic `bind/missing-size` or `bind/missing-scalar`. It has no span, because the value is missing in a call,
+ * not in the program.
+ */
+export function missingValue({ name, kind = 'size', dtype, of, inputs = [] }: Missing): Diagnostic {
+  const example = kind === 'size' ? '64' : dtype === 'bool' ? 'true' : dtype && isFloat(dtype) ? '0.5' : '1'
+  return {
+    code: kind === 'size' ? 'bind/missing-size' : 'bind/missing-scalar',
+    message: `missing ${kind} ${name} ${of}`,
+    hint: [`params: { ${name}: ${example} }`, ...inputs.map((input) => `bind ${input}`)].join(', or '),
+    commandHint: [`--size ${name}=${example}`, ...inputs.map((input) => `--bind ${input}=PATH`)].join(
+      ', or ',
+    ),
+  }
 }

@@ -1,8 +1,8 @@
 /** Conditions of runs are asked once only where all elements of a run answer alike. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { boundOfRun } from '../../src/analysis/instructions/lane-groups.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
+import { boundOfRun } from '../../src/analysis/integers/mixed-radix.ts'
 import { add, ceildiv, type Expr, ge, int, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
 import { mentions } from '../../src/ir/expressions/expr-tree.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'

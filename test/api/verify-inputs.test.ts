@@ -6,8 +6,7 @@ import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { arrayClass } from '../../src/ir/values/arrays.ts'
 import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
-import { toBf16, toF16 } from '../../src/ir/values/half.ts'
-import { rounding } from '../../src/ir/values/rounding.ts'
+import { rounding, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import {
   coords,
   dense,

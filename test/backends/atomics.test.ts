@@ -1,6 +1,6 @@
 /** Updates of one element by many threads at once, for every element type and reducer. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
+import { SPELLINGS } from '../../src/backends/targets/cuda/spellings.ts'
 import { packAtomics } from '../../src/backends/vectors/vector-atomics.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'
@@ -147,7 +147,7 @@ describe('atomic updates of neighbours', () => {
 
   test('are vectorised on CUDA for floats in global memory that are added', () => {
     const of = (scope: 'global' | 'shared', dtype: Dtype, op: string) =>
-      CUDA.atomicWidths({ ...buffer('C', [8], 'out', { dtype }), scope }, op)
+      SPELLINGS.atomicWidths({ ...buffer('C', [8], 'out', { dtype }), scope }, op)
     expect(of('global', 'f32', '+')).toEqual([4, 2])
     for (const other of [of('shared', 'f32', '+'), of('global', 'i32', '+'), of('global', 'f32', 'max')])
       expect(other).toEqual([])

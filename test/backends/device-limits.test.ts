@@ -1,6 +1,6 @@
 /** What a device cannot hold or launch: folded where that helps, else refused by name before anything runs. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { emit } from '../../src/backends/emit.ts'
+import { emit } from '../../src/backends/targets/index.ts'
 import { int, lt, variable } from '../../src/ir/expressions/expr.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import type { Body } from '../../src/ir/statements/tree.ts'

@@ -4,9 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import type { ModuleText } from '../../src/backends/emit.ts'
-import { emit } from '../../src/backends/emit.ts'
-import { TARGET_NAMES, TARGETS } from '../../src/backends/targets/index.ts'
+import { emit, type ModuleText, TARGET_NAMES, TARGETS } from '../../src/backends/targets/index.ts'
 import type { Plan } from '../../src/ir/statements/loops.ts'
 import { packBuffers } from '../../src/lower/launches/buffer-packing.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'

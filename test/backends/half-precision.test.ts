@@ -1,6 +1,6 @@
 /** f16 in WGSL: words where a device lacks it, f16 where it has it; the bits that conversions round to. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { emit } from '../../src/backends/emit.ts'
+import { emit } from '../../src/backends/targets/index.ts'
 import { helperCall } from '../../src/backends/targets/wgsl/helpers.ts'
 import { fromF16, toF16 } from '../../src/ir/values/half.ts'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'

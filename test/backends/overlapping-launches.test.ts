@@ -1,7 +1,7 @@
 /** Where launches that overlap wait: against a walk over all paths and a comparison of all pairs of steps. */
 import { expect, test } from 'vitest'
-import { emit } from '../../src/backends/emit.ts'
 import { insertWait, overlapsOf } from '../../src/backends/targets/cuda/programmatic-dependent-launch.ts'
+import { emit } from '../../src/backends/targets/index.ts'
 import { int, load as loadOf, lt } from '../../src/ir/expressions/expr.ts'
 import { accessesOf } from '../../src/ir/statements/accesses.ts'
 import type { Launch, Plan, PlanStep, Stmt } from '../../src/ir/statements/loops.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
+import { SPELLINGS } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses } from '../../src/backends/vectors/vectorize-accesses.ts'
 import { constant, int, load } from '../../src/ir/expressions/expr.ts'
 import type { Memory } from '../../src/ir/instructions/instr.ts'
@@ -44,7 +44,7 @@ function packed(list: Body, buffer: Buffer): Body {
       } as never,
     ],
   }
-  const [launch] = vectorAccesses(plan, CUDA).steps
+  const [launch] = vectorAccesses(plan, SPELLINGS).steps
   return launch?.kind === 'launch' ? launch.body.slice(1) : []
 }
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { CUDA } from '../../src/backends/targets/cuda/spellings.ts'
+import { SPELLINGS } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses, type Widths } from '../../src/backends/vectors/vectorize-accesses.ts'
 import {
   add,
@@ -90,7 +90,7 @@ describe('a straight line', () => {
 
   const define = (name: string, value: Expr): Stmt =>
     stmt<Stmt>({ kind: 'let', name, dtype: value.dtype, value })
-  const widths = (body: Body, target: Widths = CUDA): number[] => {
+  const widths = (body: Body, target: Widths = SPELLINGS): number[] => {
     const found: number[] = []
     for (const s of vectorAccesses(planOf(body), target).steps)
       if (s.kind === 'launch')
@@ -154,8 +154,8 @@ describe('a straight line', () => {
           const asked = lt(int(cond), variable('n'))
           return define(`v${k}`, turned ? select(asked, none, element) : select(asked, element, none))
         })
-        expect(widths(body, { ...CUDA, widths: () => [4], eagerOps: {} })).toEqual([4])
-        expect(widths(body, { ...CUDA, widths: () => [4] })).toEqual([])
+        expect(widths(body, { ...SPELLINGS, widths: () => [4], eagerOps: {} })).toEqual([4])
+        expect(widths(body, { ...SPELLINGS, widths: () => [4] })).toEqual([])
       }),
     )
   })
@@ -172,6 +172,6 @@ describe('a straight line', () => {
 
   test('is unchanged without vectorisable accesses', () => {
     const plan = planOf([...reads(0, 2), when(lt(int(0), variable('n')), [writes('y', 1)])])
-    expect(vectorAccesses(plan, CUDA)).toBe(plan)
+    expect(vectorAccesses(plan, SPELLINGS)).toBe(plan)
   })
 })

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { reportCalibration } from '../../src/cli/commands/calibrate.ts'
-import type { Calibration } from '../../src/cost-model/learned/calibration.ts'
+import type { Calibration } from '../../src/cost-model/learned/trained-models.ts'
 
 /** The model of the package, as if it had been measured and were off by a factor. */
 const off = (factor: number): Calibration => ({

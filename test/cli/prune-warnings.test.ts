@@ -1,7 +1,7 @@
 /** `spt prune` warns about layers that next to nothing is left of, and names what to type. */
 import { spawnSync } from 'node:child_process'
 import { afterAll, expect, test } from 'vitest'
-import { sparseLayerWarnings } from '../../src/cli/prune/prune-report.ts'
+import { sparseLayerWarnings } from '../../src/cli/commands/prune.ts'
 import { densePart, safetensorsChunks, writeFile } from '../../src/io/index.ts'
 import { matches } from '../../src/prune/options.ts'
 import { Folder, spt } from './support.ts'

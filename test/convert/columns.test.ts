@@ -5,12 +5,13 @@ import { add, eq, int, variable } from '../../src/ir/expressions/expr.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import {
   type Column,
+  get,
   natural,
   read,
+  store,
   update,
   write,
-} from '../../src/storage/engines/device/kernels/column-types.ts'
-import { get, store } from '../../src/storage/engines/device/kernels/kernel-builder.ts'
+} from '../../src/storage/engines/device/kernels/kernel-builder.ts'
 import { reduce, scan } from '../../src/storage/engines/device/kernels/scan.ts'
 import { Queue } from '../../src/storage/engines/device/queue/command-queue.ts'
 import { type Cells, PAGE_CELLS } from '../../src/storage/engines/device/queue/readback.ts'

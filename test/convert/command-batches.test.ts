@@ -8,7 +8,7 @@ import {
   type Use,
   update,
   write,
-} from '../../src/storage/engines/device/kernels/column-types.ts'
+} from '../../src/storage/engines/device/kernels/kernel-builder.ts'
 import { type Pending, scheduleCommands } from '../../src/storage/engines/device/queue/command-order.ts'
 import type { Slot } from '../../src/storage/engines/device/queue/kernel-cache.ts'
 import { runs } from '../support/cases.ts'

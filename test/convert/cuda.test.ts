@@ -26,8 +26,8 @@ const TRIED = new Set([
 const IN_TILES = new Set(['csc', 'sr_bcrs', 'hyb'])
 const texts: string[] = []
 
-vi.mock('../../src/backends/emit.ts', async (original) => {
-  const real = await original<typeof import('../../src/backends/emit.ts')>()
+vi.mock('../../src/backends/targets/index.ts', async (original) => {
+  const real = await original<typeof import('../../src/backends/targets/index.ts')>()
   return {
     ...real,
     emit: (...[plan, target]: Parameters<typeof real.emit>) => {

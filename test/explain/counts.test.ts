@@ -1,6 +1,6 @@
 /** What is counted without running is what the interpreter of plans does, access by access. */
 import { expect, test } from 'vitest'
-import { instructionsOf } from '../../src/analysis/instructions/instruction-uses.ts'
+import { instructionsOf } from '../../src/analysis/instructions/match.ts'
 import type { Cells } from '../../src/interpret/memory-cells.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import type { Kernel2, Plan } from '../../src/ir/statements/loops.ts'

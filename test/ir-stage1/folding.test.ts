@@ -17,8 +17,8 @@ import {
   variable,
 } from '../../src/ir/expressions/expr.ts'
 import type { Dtype, ExprType } from '../../src/ir/values/dtype.ts'
+import { rounding } from '../../src/ir/values/half.ts'
 import type { BinaryOp, MathFn } from '../../src/ir/values/math.ts'
-import { rounding } from '../../src/ir/values/rounding.ts'
 import { compileExpr } from '../../src/reference/evaluation/compile-expressions.ts'
 import { runs } from '../support/cases.ts'
 import { convert, isWhole, nearest, plain } from '../support/plain-evaluator.ts'

@@ -8,7 +8,7 @@ import { decide, dispatchCall } from '../../src/api/dispatch/dispatch-conditions
 import { elaborate } from '../../src/elaborate/index.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { loadProgram } from '../../src/schedule/steps/language.ts'
-import { staleChoices } from '../../src/search/choice/stale.ts'
+import { staleChoices } from '../../src/search/choice/table-text.ts'
 import { isTurnOf, LONG, SEED, sample } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 

@@ -2,7 +2,7 @@
  * Parts, queries, tables and measured sizes have names that no target can spell: none may reach a text as it is.
  */
 import { expect, test } from 'vitest'
-import type { ModuleText } from '../../src/backends/emit.ts'
+import type { ModuleText } from '../../src/backends/targets/index.ts'
 import { load } from '../../src/node.ts'
 import { packageFormats, STANDARD, title } from '../support/packaged-schedules.ts'
 

@@ -1,8 +1,7 @@
 /** Elements that loops combine into are in registers meanwhile, on targets that ask for it. */
 import { expect, test } from 'vitest'
 import type { SptProgram } from '../../src/api/programs/program.ts'
-import { emit } from '../../src/backends/emit.ts'
-import { TARGETS } from '../../src/backends/targets/index.ts'
+import { emit, TARGETS } from '../../src/backends/targets/index.ts'
 import { coords, dense, type Kernel, load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'

@@ -2,7 +2,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, beforeEach, expect, vi } from 'vitest'
 import type { Command, Device } from '../../src/runtime/device.ts'
-import { raiseClock } from '../../src/runtime/full-clock.ts'
+import { raiseClock } from '../../src/runtime/measure.ts'
 import { runs } from '../support/cases.ts'
 
 beforeEach(() => {

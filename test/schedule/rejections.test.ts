@@ -17,8 +17,7 @@ import {
   twoNests,
   twoPhases,
 } from '../../src/schedule/examples/samples.ts'
-import { replay } from '../../src/schedule/state/state.ts'
-import { traceFromJson } from '../../src/schedule/state/trace.ts'
+import { replay, traceFromJson } from '../../src/schedule/state/state.ts'
 import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 import { pair, run } from '../support/kernel2.ts'
 import { FORMATS } from '../support/program-parts.ts'

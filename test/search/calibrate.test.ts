@@ -4,8 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Calibration, isCalibration } from '../../src/cost-model/learned/calibration.ts'
-import { setCalibrationReader, useCostModel } from '../../src/cost-model/learned/trained-models.ts'
+import {
+  type Calibration,
+  isCalibration,
+  setCalibrationReader,
+  useCostModel,
+} from '../../src/cost-model/learned/trained-models.ts'
 import {
   calibrationPath,
   chipOf,
@@ -13,7 +17,7 @@ import {
   writeCalibration,
 } from '../../src/io/package/calibrations.ts'
 import type { Device } from '../../src/node.ts'
-import { ceilingsOf } from '../../src/runtime/ceilings.ts'
+import { ceilingsOf } from '../../src/run/explain/roofline.ts'
 import type { Command } from '../../src/runtime/device.ts'
 import { calibrationOf } from '../../src/search/calibrate/stored.ts'
 import { calibrate, costModel } from '../../src/search.ts'

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { appliedName } from '../../src/ast/print/print-parts.ts'
+import { appliedName } from '../../src/ast/print/message-text.ts'
 import { load } from '../../src/node.ts'
 import {
   conditionText,

@@ -3,8 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { load, SptError } from '../../src/node.ts'
-import { checkTable, dispatchTable } from '../../src/search/choice/merge-table.ts'
-import { staleChoices } from '../../src/search/choice/stale.ts'
+import { checkTable, dispatchTable, staleChoices } from '../../src/search/choice/table-text.ts'
 import { PRODUCT } from '../support/product.ts'
 
 const PROGRAM = `${PRODUCT}schedule product.tiled(rows = 8) { split i by rows -> (io, ii) }

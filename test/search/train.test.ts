@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Calibration, initialModel, isCalibration } from '../../src/cost-model/learned/calibration.ts'
 import { expectedTime } from '../../src/cost-model/learned/fitting.ts'
+import { type Calibration, initialModel, isCalibration } from '../../src/cost-model/learned/trained-models.ts'
 import { TERM_NAMES, type Terms } from '../../src/cost-model/terms.ts'
 import {
   calibrationPath,

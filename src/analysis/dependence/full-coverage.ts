@@ -54,7 +54,8 @@ export function visitsAll(
   return index.every((e, k) => covers(e, shape[k]!)) && unused.size === 0 && guards.size === 0
 }
 
-/** Copies of the spatial loops around an element, separate from the loops that combine into it. */
+// Copies of the spatial loops around an element, separate from the loops that combine into it.
+
 interface SpatialNest {
   readonly nest: Body
   /** Guards that still hold and mention no copy: they apply to all elements together. */

@@ -9,16 +9,16 @@ import { walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
-import type { For, Reduce, Store } from '../../ir/statements/loops.ts'
-import type { Body } from '../../ir/statements/tree.ts'
+import type { For, Kernel2, Reduce, Store } from '../../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 import { scalarType } from '../../ir/values/dtype.ts'
 import { matches } from '../expression-pattern.ts'
-import { boundOfRun } from './lane-groups.ts'
+import { boundOfRun } from '../integers/mixed-radix.ts'
 import { elementsIn } from './operand-digits.ts'
 import { type Around, bodyText, type Mismatch, no, operandProblem } from './operands.ts'
 import { filled, fillProblem, storesBox } from './zero-fill.ts'
 
-export interface Match {
+interface Match {
   readonly kind: 'match'
   /** A loop for each iterator. */
   readonly loops: readonly For[]
@@ -161,4 +161,13 @@ function bindAll(p: Load, a: Load, ways: readonly Bound[]): readonly Bound[] {
       read.filter((x) => scalarType(x.dtype) === scalarType(v.dtype)).flatMap((x) => bind(v.buffer, x, now)),
     bind(p.buffer, a, ways),
   )
+}
+
+/** Returns the instructions that the loops of a kernel are mapped to (`tensorize`), by name. */
+export function instructionsOf(kernel: Kernel2): ReadonlyMap<string, Instr> {
+  const out = new Map<string, Instr>()
+  walkStmts(kernel.body, (s) => {
+    if (s.kind === 'for' && s.mode.kind === 'instr') out.set(s.mode.instr.name, s.mode.instr)
+  })
+  return out
 }

@@ -19,7 +19,7 @@ import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Facts } from '../integers/facts.ts'
 import { coefficientOf, linear } from '../integers/linear.ts'
-import { notInRuns } from './lane-groups.ts'
+import { notInRuns } from '../integers/mixed-radix.ts'
 import { alongDimensions, digitsOf } from './operand-digits.ts'
 
 export interface Mismatch {

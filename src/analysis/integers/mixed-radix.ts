@@ -1,8 +1,14 @@
-/** Mixed radix: sums `Σ stride · digit` whose value determines the digits, each from 0 up to its extent. */
-import { type Expr, int, mul } from '../../ir/expressions/expr.ts'
-import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+/**
+ * Mixed radix: sums `Σ stride · digit` whose value determines the digits, each from 0 up to its extent; quotient and
+ * rest by a constant, and whether runs of neighbouring elements begin at its multiples (contiguity and alignment).
+ */
+import { add, div, type Expr, int, lt, mod, mul, variable } from '../../ir/expressions/expr.ts'
+import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { For } from '../../ir/statements/loops.ts'
-import type { Linear } from './linear.ts'
+import type { Facts } from './facts.ts'
+import { coefficientOf, keepTerms, type Linear, linear, mapNumbers, minus, sumExpr } from './linear.ts'
 
 export interface Digit<T> {
   /** The loop or other object that runs over the digit. */
@@ -69,3 +75,50 @@ export const strideOf = (d: Digit<unknown>): number => numberOf(d.stride)
 
 /** Returns the value of a constant; a large number for other expressions, which sort last. */
 const numberOf = (e: Expr | undefined): number => (e?.kind === 'const' ? e.value : Number.MAX_VALUE)
+
+/**
+ * Returns `quotient` and `rest` of `e = t * quotient + rest`. Evident multiples of `t` in the sum become part of the
+ * quotient; the other terms are divided.
+ */
+export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly rest: Expr } {
+  const sum = linear(e)
+  const constant = sum.constant - t * Math.floor(sum.constant / t)
+  const over = keepTerms({ ...sum, constant }, ({ coefficient }) => coefficient % t !== 0)
+  const quotient = sumExpr(mapNumbers(minus(sum, over), (n) => n / t))
+  const rest = sumExpr(over)
+  if (over.terms.size === 0) return { quotient, rest }
+  return { quotient: add(quotient, div(rest, int(t))), rest: mod(rest, int(t)) }
+}
+
+/**
+ * Returns the reason why the runs of `run` neighbours along a loop do not begin at multiples of `run` in the last
+ * dimension; undefined if they do.
+ */
+export function notInRuns(
+  index: readonly Expr[],
+  along: { readonly var: string; readonly name?: string } | undefined,
+  run: number,
+  facts: Facts,
+): string | undefined {
+  const e = index.at(-1)
+  if (!along || !e) return 'it is one element'
+  const sum = linear(e)
+  const term = sum.terms.get(keyOf(variable(along.var)))
+  if (term?.coefficient !== 1 || index.slice(0, -1).some((x) => mentions(x, along.var)))
+    return `${along.name ?? along.var} does not go along it`
+  for (const t of sum.terms.values())
+    if (t !== term && (t.coefficient * facts.divisor(t.term)) % run !== 0)
+      return `${printExpr(e)} may begin anywhere`
+  return sum.constant % run === 0 ? undefined : `${printExpr(e)} begins between`
+}
+
+/**
+ * Returns the bound of a run's first element, if the bound is a multiple of the run's width: it then holds for all
+ * elements of the run, or fails for all. Returns other bounds unchanged.
+ */
+export function boundOfRun(g: Expr, lane: string, width: number, facts: Facts): Expr {
+  if (!mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, lane)) return g
+  const first = substitute(g.a, new Map([[lane, int(0)]]))
+  const whole = coefficientOf(g.a, lane) === 1 && facts.isMultiple(first, width)
+  return whole && facts.isMultiple(g.b, width) ? lt(first, g.b) : g
+}

@@ -82,7 +82,8 @@ function nextTerm(f: Linear, premises: Premises): Term | undefined {
   )
 }
 
-/** Relaxation rules: bounds of terms, by which a proof eliminates the terms. */
+// Relaxation rules: bounds of terms, by which a proof eliminates the terms.
+
 interface Relaxation {
   readonly name: string
   readonly of: Pattern

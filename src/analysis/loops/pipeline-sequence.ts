@@ -99,7 +99,9 @@ function expressionsIn(body: Body): readonly Expr[] {
   return out
 }
 
-/** Copies into shared memory in a loop: the statements that only copy, and can run iterations ahead of their use. */
+// Copies into shared memory in a loop: the statements that only copy, and can run iterations ahead of their
+// use.
+
 interface Copies {
   /** Statements of the loop's body that only copy, in order. */
   readonly statements: readonly Stmt[]

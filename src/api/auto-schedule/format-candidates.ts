@@ -2,12 +2,18 @@
  * Candidate formats for a kernel without a schedule, for matrices with very uneven row lengths: formats of the program that treat rows by
  * length, each with the loop partition that the cost model predicts to be fastest.
  */
-
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
-import { suitsUnevenSegments } from '../../formats/uneven-segments.ts'
-import { type AnyFormat, formatOfOrder } from '../../ir/formats/format.ts'
+import { hasIndices, hasIndptr, parentOf, type StoredAxis, segmentSize } from '../../ir/coordinates/axis.ts'
+import {
+  type AnyFormat,
+  type Format,
+  formatOfOrder,
+  type OrderedFormat,
+  type PartRule,
+} from '../../ir/formats/format.ts'
+import type { Query } from '../../ir/formats/queries.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { UsedFormat } from '../../schedule/coordinates/as/format-inputs.ts'
@@ -20,6 +26,41 @@ import {
   sketch,
 } from '../../sketch/index.ts'
 
+// Formats that suit segments of very different lengths, judged by their descriptions.
+
+/**
+ * True if segments are assigned to parts by their lengths, or if every element is stored separately: long segments can
+ * then be treated differently.
+ */
+const suitsUnevenSegments = (format: OrderedFormat): boolean =>
+  format.kind === 'composition' ? format.parts.some(selectsByLength) : holdsElements(format)
+
+function selectsByLength(rule: PartRule): boolean {
+  if (rule.kind === 'bucket') return true
+  if (rule.kind === 'partition') return rule.parts.some(selectsByLength)
+  return rule.where !== null && rule.queries.some(isLength)
+}
+
+/** True for the length of a whole segment; counts in blocks are densities. */
+const isLength = (q: Query): boolean => q.kind === 'count' && q.by.every((e) => e.kind === 'var')
+
+/** True for a list of positions with one element each. */
+function holdsElements({ axes }: Format): boolean {
+  const [root, ...otherAxes] = axes
+  const isSingle = (a: StoredAxis): boolean => {
+    const size = segmentSize(a)
+    return size?.kind === 'const' && size.value === 1
+  }
+  return (
+    root !== undefined &&
+    hasIndptr(root) &&
+    hasIndices(root) &&
+    parentOf(root) === null &&
+    otherAxes.length > 0 &&
+    otherAxes.every(isSingle)
+  )
+}
+
 /** A kernel that steps can be applied to, with the formats of its program. */
 export interface AutoSchedulable<K> extends Schedulable<K> {
   readonly compilation: Compilation
@@ -29,7 +70,7 @@ export interface AutoSchedulable<K> extends Schedulable<K> {
 }
 
 /** A format and a loop partition for a kernel, with its predicted time. */
-export interface FormatCandidate<K> {
+interface FormatCandidate<K> {
   readonly kernel: K
   readonly text: string
   readonly milliseconds: number

@@ -18,7 +18,7 @@ import {
   sketch,
 } from '../../sketch/index.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
-import { sizesOf } from '../inputs/bound-values.ts'
+import { sizesOf } from '../inputs/bound-inputs.ts'
 import { type AutoSchedulable, formatCandidates, isUneven } from './format-candidates.ts'
 import { predictedTimes, statisticsFor } from './predicted-times.ts'
 import { PLAIN, plainReason } from './software-adapter-schedule.ts'

@@ -1,7 +1,7 @@
 /** A kernel under a dispatch: each binding selects a schedule, and schedules are compiled on first use. */
 
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
@@ -13,7 +13,7 @@ import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from '
 import { CompiledVariants } from '../compiled/compiled-variants.ts'
 import { expectInputs, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
-import { randomInputs } from '../inputs/random-inputs.ts'
+import { randomInputs } from '../inputs/small-data.ts'
 import type { ErrorSources } from '../programs/error-sources.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { fixedDispatcher, isOpen, liveOf } from './dispatcher.ts'

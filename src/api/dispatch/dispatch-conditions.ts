@@ -2,8 +2,8 @@
 
 import { type Diagnostic, fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
-import { withoutDivisionByZero } from '../../elaborate/expressions/division-by-zero.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
+import { withoutDivisionByZero } from '../../elaborate/expressions/ceildiv.ts'
 import {
   type Branch,
   type Choice,
@@ -16,7 +16,7 @@ import {
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { children, freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
-import { valuesOf } from '../../schedule/steps/schedule-values.ts'
+import { valuesOf } from '../../schedule/steps/function-calls.ts'
 
 /** A dispatch with arguments. */
 export interface DispatchCall {

@@ -14,7 +14,8 @@ import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import { givenFor, instanceOf } from '../inputs/format-values.ts'
 import { constantValue } from './dispatch-conditions.ts'
 
-/** Cache of facts about tensors, valid while the same arrays are bound. Each computation takes milliseconds. */
+// Cache of facts about tensors, valid while the same arrays are bound. Each computation takes milliseconds.
+
 interface Entry<T> {
   readonly arrays: readonly object[]
   readonly shapes: string

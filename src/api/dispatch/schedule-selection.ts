@@ -1,7 +1,7 @@
 /** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
 import { fail, resultOrError, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
 import type { Choice, ScheduleCall } from '../../elaborate/index.ts'
@@ -13,12 +13,10 @@ import type { Tensor } from '../../storage/tensor.ts'
 import { predictedTimes } from '../auto-schedule/predicted-times.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
 import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
-import { expectInputs, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
-import { declaredOf, isDeclared } from '../inputs/bound-values.ts'
+import { declaredOf, expectInputs, isDeclared, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs } from '../inputs/format-input-binding.ts'
 import { checkResident } from '../resident/resident-check.ts'
 import { residentStructure } from '../resident/resident-structure.ts'
-import { callerStatistics } from './caller-statistics.ts'
 import {
   type Decision,
   type DispatchCall,
@@ -27,6 +25,7 @@ import {
   type Selection,
 } from './dispatch-conditions.ts'
 import {
+  callerStatistics,
   checkDeviceFacts,
   type DeviceFacts,
   deviceAnswer,

@@ -1,4 +1,7 @@
-/** Properties of devices in conditions of dispatches: kind, figures and features. */
+/**
+ * Values of names in conditions of dispatches: kind, figures and features of the device, and statistics given by the
+ * caller.
+ */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import {
@@ -6,7 +9,13 @@ import {
   type ModelledDevice,
   selectionModel,
 } from '../../cost-model/learned/trained-models.ts'
-import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.ts'
+import {
+  type Choice,
+  type DeviceQuestion,
+  EXPERIMENTAL,
+  FEATURE_WORDS,
+  featureText,
+} from '../../elaborate/index.ts'
 import type { Var } from '../../ir/expressions/expr.ts'
 import { CPU_FEATURES } from '../../runtime/cpu/device.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'
@@ -174,3 +183,42 @@ function canonical(feature: string): string {
   const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
   return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))
 }
+
+// Statistics given by the caller, such as `{ 'longest(j)': 700 }`, for the names in a dispatch.
+
+/** Returns the statistics by their names in the dispatch. Throws SptError `api/argument`, `choose/unknown-name`. */
+export function callerStatistics(
+  { kernel, name: own, statistics }: Pick<Choice, 'kernel' | 'name' | 'statistics'>,
+  given: Readonly<Record<string, number>>,
+): ReadonlyMap<string, number> {
+  expectArgument(isRecord(given), 'statistics', given, "numbers by name: { 'longest(j)': 700 }")
+  const candidates = [...statistics.keys()]
+  const known = new Map<string, number>()
+  for (const [name, value] of Object.entries(given)) {
+    expectArgument(
+      typeof value === 'number' && value >= 0 && value < Infinity,
+      `the value of ${name}`,
+      value,
+      'a finite number that is not negative',
+    )
+    const meant = candidates.find((c) => unspaced(c) === unspaced(name))
+    expectArgument(
+      meant === undefined || !known.has(meant),
+      'statistics',
+      name,
+      'each statistic once, however it is spaced',
+    )
+    if (meant !== undefined) known.set(meant, value)
+    else
+      fail({
+        code: 'choose/unknown-name',
+        message: `${kernel}.${own} does not depend on ${name}`,
+        lookup: { name, candidates },
+        expected: candidates.join(', ') || 'no statistics',
+      })
+  }
+  return known
+}
+
+/** Removes blanks, so that names match regardless of spacing. */
+const unspaced = (name: string): string => name.replace(/\s+/g, '')

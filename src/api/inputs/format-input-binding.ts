@@ -8,8 +8,7 @@ import { callerTensor, givenOf } from '../../run/bind/sources/caller-tensors.ts'
 import type { FormatInput } from '../../schedule/coordinates/as/format-inputs.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { coordinatesOf, isTyped } from './argument-checks.ts'
-import { type RunInputs, valuesIn } from './bound-inputs.ts'
-import { declaredOf, isDeclared } from './bound-values.ts'
+import { declaredOf, isDeclared, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 /** List and set arguments of formats, by name. */

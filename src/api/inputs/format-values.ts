@@ -1,7 +1,7 @@
 /** Formats without kernels: conversion of tensors to a format and back, with reports. */
 
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import type { SpanOption } from '../../formats/instance/format-arguments.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
 import { omittedCoordinate } from '../../formats/instance/trial.ts'

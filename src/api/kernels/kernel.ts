@@ -35,8 +35,7 @@ import {
   selectSchedule,
 } from '../dispatch/schedule-selection.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
-import { valuesIn } from '../inputs/bound-inputs.ts'
-import { declaredOf } from '../inputs/bound-values.ts'
+import { declaredOf, valuesIn } from '../inputs/bound-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
 import type { Surroundings } from './instruction-lookup.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'

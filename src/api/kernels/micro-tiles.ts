@@ -7,7 +7,7 @@ import {
   permutableDimensions,
 } from '../../analysis/permutations/permutable-dimensions.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import { elaborate } from '../../elaborate/index.ts'
 import { isDenseRoot } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'

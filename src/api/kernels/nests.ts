@@ -1,14 +1,18 @@
-/** The loops of a kernel as data, for programs that schedule arbitrary formats. */
+/** The loops of a kernel, and the parts of its tensors, as data: for programs that schedule arbitrary formats. */
 import { type LoopRole, rolesIn } from '../../analysis/loops/segmented-loops.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { labelled } from '../../ir/formats/format-tables.ts'
 import { printExpr, printMode } from '../../ir/print/print-stage2.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
 import { type LoopHandle, type LoopRef, loopNames } from '../../schedule/names/kernel-names.ts'
+import { axisOf, iterationsOver, loopOver, type StoredPart } from '../../schedule/names/parts.ts'
 import { handle, loopName } from '../../schedule/state/state.ts'
+import { ErrorSources } from '../programs/error-sources.ts'
 
 /** A top-level loop nest: one launch, unless it is merged with others. */
 export interface Nest {
@@ -78,10 +82,9 @@ function loopsIn(
   return Object.freeze(out)
 }
 
-/**
- * Handles of loops: the loop's variable while the coordinates are unchanged, otherwise its iteration and name, because steps on
- * coordinates rebuild the loops.
- */
+// Handles of loops: the loop's variable while the coordinates are unchanged, otherwise its iteration and
+// name, because steps on coordinates rebuild the loops.
+
 const origins = new WeakMap<LoopHandle, { readonly kernel: Kernel1; readonly name: string }>()
 
 /** Returns a handle of a loop that was built from `kernel`. */
@@ -99,3 +102,54 @@ export function currentHandle(of: LoopHandle, { kernel, state }: Compilation): L
 
 /** The name of the loop as an iterator, for steps on coordinates. */
 export const iteratorOf = (of: LoopHandle, c: Compilation): string => loopName(c.state, currentHandle(of, c))
+
+// One part of a tensor in a composed format: its names, for steps per part.
+
+export class Part extends ErrorSources {
+  /** Label, unique among the parts; empty if there is only one. */
+  readonly label: string
+  /** Name of the buffer that stores the part. */
+  readonly buffer: string
+  /** Format of the part with its arguments, as written. */
+  readonly format: string
+  /** Arguments of the format by their names in the format and in the composition, such as `p.constants.width`. */
+  readonly constants: Readonly<Record<string, number>>
+  readonly sources: Sources
+  readonly #part: StoredPart
+  readonly #kernel: Kernel1
+
+  constructor(kernel: Kernel1, part: StoredPart, sources: Sources) {
+    super()
+    this.sources = sources
+    const { label, buffer, formats } = part
+    this.label = label
+    this.buffer = buffer
+    this.format = formats[0]!.text
+    this.constants = Object.fromEntries(formats.toReversed().flatMap((f) => [...f.constants]))
+    this.#part = part
+    this.#kernel = kernel
+  }
+
+  /** Returns `name_label`, the name of the part's copy, for names of loops and buffers that steps create. */
+  name(name: string): string {
+    return labelled(name, this.label)
+  }
+
+  /**
+   * Returns a loop of the part by the format's name of its axis, or by another iterator (`f`) if only one iteration of the part has it.
+   * Otherwise, returns a loop that a step created under `name(…)`.
+   */
+  loop(name: string): string {
+    const axis = axisOf(this.#part, this.#kernel, name)
+    if (axis !== undefined) return loopOver(this.#part, this.#kernel, axis)
+    const having = iterationsOver(this.#part, this.#kernel).filter((it) =>
+      it.iters.some((x) => x.name === name),
+    )
+    return having.length === 1 ? `${having[0]!.name}.${name}` : this.name(name)
+  }
+
+  /** Name of the part's copy of an iteration. */
+  nest(name: string): string {
+    return this.name(name)
+  }
+}

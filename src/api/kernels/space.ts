@@ -17,8 +17,8 @@ import {
 import { type Var, variable } from '../../ir/expressions/expr.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { formatInputs } from '../../schedule/coordinates/as/format-inputs.ts'
+import { valuesOf } from '../../schedule/steps/function-calls.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
-import { valuesOf } from '../../schedule/steps/schedule-values.ts'
 import {
   factsFor,
   lookupOf,

@@ -1,6 +1,9 @@
 /** Schedule steps as methods: each returns a new kernel, or throws with the reason. */
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, resultOrError, SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import { parseExpression } from '../../ast/parse/parse.ts'
+import { Report } from '../../elaborate/diagnostics.ts'
+import { argumentOver, parameters } from '../../elaborate/schedules/schedule-params.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Expr, int } from '../../ir/expressions/expr.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
@@ -11,13 +14,12 @@ import { isHandle, type LoopHandle, type LoopRef } from '../../schedule/names/ke
 import type { Declared } from '../../schedule/primitive.ts'
 import { LOOP_STEPS } from '../../schedule/primitives.ts'
 import type { MemoryScope } from '../../schedule/steps/arguments.ts'
+import { overSizes } from '../../schedule/steps/step-arguments.ts'
 import type { LoopStep } from '../../schedule/steps/step-data.ts'
 import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 import { chooseFormat } from '../programs/format-lookup.ts'
 import { instrOf, placeOf, type Surroundings } from './instruction-lookup.ts'
-import { callsOf } from './loop-groups.ts'
-import { parseSizes } from './size-expressions.ts'
 
 /** Camel-case name of a step: `cacheRead` for `cache_read`. */
 type MethodName<Word> = Word extends `${infer First}_${infer Rest}`
@@ -206,3 +208,63 @@ const fieldsOf = (given: object, surroundings: Surroundings): object =>
       return value === undefined ? [] : [[field, value]]
     }),
   )
+
+// Groups of loops or names in the arguments of a step: `'(score, allow).i'`, `'(score.i, allow.k)'`, `'(S,
+// T)'`. The step applies to each member, in order, as the same group does in `.spt`.
+
+/** Returns the members of a group; null for another text. */
+function membersOf(text: string): readonly string[] | null {
+  const group = /^\(([\w.\s]+(?:,[\w.\s]+)+)\)(?:\.(\w+))?$/.exec(text.trim())
+  const suffix = group?.[2] === undefined ? '' : `.${group[2]}`
+  return group?.[1]?.split(',').map((member) => `${member.trim()}${suffix}`) ?? null
+}
+
+/** Replaces each group in an argument by the value of `choose`. */
+function withMembers(given: unknown, choose: (members: readonly string[]) => string): unknown {
+  if (typeof given === 'string') {
+    const members = membersOf(given)
+    return members ? choose(members) : given
+  }
+  if (Array.isArray(given)) return given.map((g) => withMembers(g, choose))
+  if (!isRecord(given) || Object.getPrototypeOf(given) !== Object.prototype) return given
+  return Object.fromEntries(
+    Object.entries(given).map(([key, g]) => [withMembers(key, choose) as string, withMembers(g, choose)]),
+  )
+}
+
+/**
+ * Returns the arguments of each step that a call stands for; null for a call without groups. @throws SptError
+ * `api/argument` for groups of different lengths
+ */
+function callsOf(args: readonly unknown[]): readonly (readonly unknown[])[] | null {
+  const groups: (readonly string[])[] = []
+  withMembers(args, (members) => {
+    groups.push(members)
+    return ''
+  })
+  const [first] = groups
+  if (!first) return null
+  const other = groups.find((g) => g.length !== first.length)
+  if (other)
+    fail({
+      code: 'api/argument',
+      message: `the groups (${first.join(', ')}) and (${other.join(', ')}) have different lengths`,
+      expected: `${first.length} names in each group`,
+    })
+  return first.map((_, k) => withMembers(args, (members) => members[k]!) as readonly unknown[])
+}
+
+// Parsing of expressions over the sizes of a kernel.
+
+/** Parses an expression as in schedules. Throws SptError `parse/…` and `check/…`, with spans in a source called `sizes`. */
+function parseSizes(text: string, { params }: Kernel1): Expr {
+  const source = { name: 'sizes', text }
+  const report = new Report()
+  const sizes = new Set(params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
+  return withSources({ sources: new Map([[source.name, source]]) }, () => {
+    const e = parseExpression(source)
+    argumentOver(parameters(sizes, 'sizes of the kernel', [], report), e, 'integer', report)
+    report.finish()
+    return overSizes(e, { values: new Map(), constant: () => 0 })
+  })
+}

@@ -5,7 +5,8 @@
 import { withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 
-/** A base class that rejects `structuredClone`, because API objects have state outside of their fields. */
+// A base class that rejects `structuredClone`, because API objects have state outside of their fields.
+
 const UNCLONEABLE = Symbol(
   'sparsetile: what load and a kernel give stays in its thread; send the text of the program and kernel.toJSON(), and there `(await load(text)).kernel(name).replay(steps)`. It',
 )

@@ -51,7 +51,3 @@ export function expectValues(values: object, kinds: Readonly<Record<string, Valu
     if (value !== undefined) expectValue(name, value, kindOfItems)
   }
 }
-
-/** A count as text; beyond the exact integers of a number, its digits would be wrong. */
-export const countText = (count: number): string =>
-  count <= Number.MAX_SAFE_INTEGER ? String(count) : 'more than 9007199254740991'

@@ -13,8 +13,7 @@ import type {
   Monoid,
   ScheduleFunction,
 } from '../nodes/nodes.ts'
-import { Extensions, visibleFiles } from './extensions.ts'
-import type { Program, Scope } from './linked-program.ts'
+import { Extensions, type Program, type Scope, visibleFiles } from './linked-program.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** Declarations that a file can import by name. */

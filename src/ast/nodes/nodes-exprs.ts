@@ -1,4 +1,4 @@
-/** Expressions in kernels, formats and schedules. */
+/** Expressions in kernels, formats and schedules, with the spelling and precedence of operators. */
 import type { Ident, Node } from './nodes-base.ts'
 
 export type BinaryOp =
@@ -107,4 +107,34 @@ export function literalValue(e: Expr): number | boolean | undefined {
   if (e.kind === 'number' || e.kind === 'bool') return e.value
   if (e.kind === 'unary' && e.op === 'neg' && e.x.kind === 'number') return -e.x.value
   return undefined
+}
+
+// The language's operators: spelling and precedence (the levels of the grammar).
+
+export const LEVEL = {
+  or: 1,
+  and: 2,
+  not: 3,
+  compare: 4,
+  sum: 5,
+  product: 6,
+  negation: 7,
+  primary: 8,
+} as const
+
+/** Spelling and level by operator. All are left-associative except comparisons, which do not chain. */
+export const INFIX: Readonly<Record<BinaryOp, readonly [symbol: string, level: number]>> = {
+  or: ['or', LEVEL.or],
+  and: ['and', LEVEL.and],
+  lt: ['<', LEVEL.compare],
+  le: ['<=', LEVEL.compare],
+  gt: ['>', LEVEL.compare],
+  ge: ['>=', LEVEL.compare],
+  eq: ['==', LEVEL.compare],
+  ne: ['!=', LEVEL.compare],
+  add: ['+', LEVEL.sum],
+  sub: ['-', LEVEL.sum],
+  mul: ['*', LEVEL.product],
+  div: ['/', LEVEL.product],
+  mod: ['%', LEVEL.product],
 }

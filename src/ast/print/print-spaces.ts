@@ -1,9 +1,13 @@
-/** Spaces of schedules as text. */
+/** Spaces of schedules, and choices among schedules, as text. */
 
+import { quotedPath } from '../imports/resolve-path.ts'
 import type {
+  Branch,
+  Dispatch,
   Either,
   FormatOption,
   NumberList,
+  ScheduleCall,
   Space,
   SpaceItem,
   SpaceStep,
@@ -16,10 +20,10 @@ import { type Doc, group, line, nest } from './layout-document.ts'
 import type { PrintedGroup, Printer } from './print-blocks.ts'
 import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
 import { widthsDoc } from './print-format.ts'
-import { callDoc, scheduleHead } from './print-parts.ts'
+import { callDoc, optional, scheduleHead } from './print-parts.ts'
 
 /** Printers of the steps that are not specific to spaces. */
-export interface StepPrinter {
+interface StepPrinter {
   readonly doc: (s: Step) => Doc
   readonly printItem: (p: Printer, s: Step, first: boolean) => void
 }
@@ -103,3 +107,30 @@ export const groupDoc = ({ steps }: Pick<StepGroup, 'steps'>, doc: StepPrinter['
   steps.map((s, k) => [k === 0 ? ' ' : '; ', spaceStepDoc(s, doc)]),
   ' }',
 ]
+
+// Choices among schedules as text.
+
+export function printChoice(p: Printer, c: Dispatch): void {
+  if (c.table) {
+    p.item(c.trivia, true, [scheduleHead(c), ' choose from ', quotedPath(c.table.value)])
+    return
+  }
+  p.block(c.trivia, true, [scheduleHead(c), c.isExtension ? ' extends' : ' choose'], () => {
+    c.branches.forEach((b, k) => {
+      const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '
+      if (b.isFastest) p.block(b.trivia, k === 0, [head, 'fastest'], () => printCalls(p, b))
+      else p.item(b.trivia, k === 0, [head, namedCallDoc(b.calls[0]!)])
+    })
+  })
+}
+
+function printCalls(p: Printer, { calls }: Branch): void {
+  calls.forEach((c, k) => {
+    p.item(c.trivia, k === 0, namedCallDoc(c))
+  })
+}
+
+function namedCallDoc({ schedule, args }: ScheduleCall): Doc {
+  const list = args.map((a): Doc => [a.name ? `${a.name.name} = ` : '', exprDoc(a.value)])
+  return [schedule.name, optional(list)]
+}

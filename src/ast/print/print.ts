@@ -24,7 +24,6 @@ import type {
 } from '../nodes/nodes.ts'
 import { bracketList, commaSeparated, type Doc, group, layout, line, nest } from './layout-document.ts'
 import { Printer } from './print-blocks.ts'
-import { printChoice } from './print-choices.ts'
 import { exprDoc, partsDoc, primaryDoc } from './print-expr.ts'
 import { printFormat } from './print-format.ts'
 import { instanceDoc, paramText, printInstr, printMemory } from './print-instr.ts'
@@ -40,7 +39,7 @@ import {
   typeList,
   values,
 } from './print-parts.ts'
-import { groupDoc, printSpace } from './print-spaces.ts'
+import { groupDoc, printChoice, printSpace } from './print-spaces.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
 export function print(file: File): string {

@@ -1,6 +1,6 @@
 /** Spellings shared by C and CUDA C++. */
 import { type Dtype, isFloat, scalarType } from '../../ir/values/dtype.ts'
-import { decimal } from '../../ir/values/rounding.ts'
+import { decimal } from '../../ir/values/half.ts'
 import type { MathCall, Spellings } from '../print/spellings.ts'
 import { REGISTER } from './cuda/elements.ts'
 

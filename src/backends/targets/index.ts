@@ -1,6 +1,8 @@
-/** All target languages by name, as used by `emit` and by declared instructions. */
+/** All target languages by name, and the printing of plans for them (`emit`). */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { DEVICE_KINDS, type DeviceKind, type Target } from '../target.ts'
+import type { Plan } from '../../ir/statements/loops.ts'
+import type { PrintedModule } from '../module.ts'
+import { DEVICE_KINDS, type DeviceKind, type Target, type TextOptions } from '../target.ts'
 import { C } from './c/index.ts'
 import { CUDA } from './cuda/index.ts'
 import { JS } from './js/index.ts'
@@ -23,3 +25,17 @@ const BY_DEVICE: ReadonlyMap<DeviceKind, TargetName> = new Map(
 
 /** The target of a device. */
 export const targetOf = ({ kind }: { readonly kind: DeviceKind }): TargetName => BY_DEVICE.get(kind)!
+
+// Prints a plan for a target: source of its launches, and the signature of each entry.
+
+/** A printed module: one text, one or more entry points. */
+export interface ModuleText extends PrintedModule {
+  readonly target: TargetName
+}
+
+/**
+ * Prints all launches of a plan for a target: one module, or (WGSL) one for each launch.
+ * @throws SptError `emit/…` for features that the target lacks
+ */
+export const emit = (plan: Plan, target: TargetName, options: TextOptions = {}): ModuleText[] =>
+  TARGETS[target].print(plan, options).map((m) => ({ target, ...m }))

@@ -16,11 +16,10 @@ import type { DeviceKind } from '../../runtime/device.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { TRUST } from '../arguments/options.ts'
-import { constantCalls, warnStale } from '../dispatch-checks.ts'
+import { constantCalls, StageRuns, warnStale } from '../dispatch-checks.ts'
 import { EXIT, isFailure, showDiagnostics } from '../output/failure.ts'
 import type { Io } from '../output/io.ts'
 import { isVerifying, parseFile, programFrom, withSourcesOf } from '../scheduled-kernel.ts'
-import { StageRuns } from '../verify-stages.ts'
 
 export const check: CommandSpec = {
   name: 'check',

@@ -31,7 +31,8 @@ import {
   withSourcesOf,
 } from '../scheduled-kernel.ts'
 
-/** The error index: `spt explain CODE` prints the section of a code from `docs/reference/errors/`. */
+// The error index: `spt explain CODE` prints the section of a code from `docs/reference/errors/`.
+
 export const INDEX = 'docs/reference/errors/'
 
 /** A page: the program that examples extend (empty if absent), and sections by code. */

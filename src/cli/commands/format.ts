@@ -18,7 +18,8 @@ import { EXIT } from '../output/failure.ts'
 import { standardStream } from '../output/outputs.ts'
 import { loadFile } from '../scheduled-kernel.ts'
 
-/** Formats available on the command line: formats of the package and of files (`--from`). */
+// Formats available on the command line: formats of the package and of files (`--from`).
+
 interface AvailableFormats {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly sources: ReadonlyMap<string, Source>

@@ -8,7 +8,15 @@ import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
-import { argumentsOf, type ScheduleCall, scheduleCall } from '../arguments/schedule-call.ts'
+import {
+  argumentsOf,
+  DEFAULT_SURVEY,
+  type ScheduleCall,
+  SPACE,
+  scheduleCall,
+  spaceName,
+  spaceOf,
+} from '../arguments/schedule-call.ts'
 import { rejectUsage } from '../arguments/usage.ts'
 import { EXIT } from '../output/failure.ts'
 import { bindOptions, checkNames, readInputs } from '../run/bind-options.ts'
@@ -22,7 +30,6 @@ import {
   selectSchedule,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../tune/space-option.ts'
 
 type Stage = 1 | 2 | 3
 

@@ -1,5 +1,5 @@
 /** Formats numbers for reports. */
-import { alignedColumns } from '../../ast/print/aligned-columns.ts'
+import { alignedColumns } from '../../ast/print/message-text.ts'
 
 export const count = (n: number): string =>
   // Equal to `toLocaleString`, which first loads locale data (40 ms).

@@ -1,6 +1,6 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
 
-import { declaredOf } from '../../api/inputs/bound-values.ts'
+import { declaredOf } from '../../api/inputs/bound-inputs.ts'
 import {
   bindingAmong,
   checkBound,

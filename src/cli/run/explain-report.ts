@@ -8,9 +8,8 @@ import type {
   Times,
   Work,
 } from '../../run/explain/explanation.ts'
-import { allOperations } from '../../run/explain/roofline.ts'
+import { allOperations, ceilingsOf } from '../../run/explain/roofline.ts'
 import type { UnorderedSum } from '../../run/verify/summation-order.ts'
-import { ceilingsOf } from '../../runtime/ceilings.ts'
 import { costModelText, type Form, formRows, predictedRow, ruleText } from '../forms.ts'
 import { count, ms, percent } from '../output/figures.ts'
 import type { ScheduledKernel } from '../scheduled-kernel.ts'

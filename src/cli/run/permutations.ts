@@ -11,7 +11,7 @@ import type { MicroTile } from '../../api/kernels/micro-tiles.ts'
 import { fail, type Source, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { sourceOf } from '../../ast/diagnostics/span.ts'
-import { alignedColumns } from '../../ast/print/aligned-columns.ts'
+import { alignedColumns } from '../../ast/print/message-text.ts'
 
 export type Locate = (span: Span | undefined) => string
 

@@ -3,7 +3,7 @@
 import type { PreparedKernel } from '../../api/compiled/compiled.ts'
 import type { Selection } from '../../api/dispatch/dispatch-conditions.ts'
 import { fillRatio } from '../../api/dispatch/fill-ratio.ts'
-import { decimal } from '../../ir/values/rounding.ts'
+import { decimal } from '../../ir/values/half.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
 import { commandsMeasuring } from '../../run/execution/shared-buffers.ts'
 import { coverageText } from '../../run/verify/compare-outputs.ts'
@@ -209,7 +209,8 @@ export function reportText(r: Report, verbose: boolean): string {
   return `${verdictText(r)}\n${nonEmptyRows.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
 }
 
-/** Dynamic sparsity: fill ratio of each `live` tensor in the latest run, and time of its format builder. */
+// Dynamic sparsity: fill ratio of each `live` tensor in the latest run, and time of its format builder.
+
 interface BuiltFormat {
   readonly tensor: string
   /** Stored slots / dense size. */

@@ -42,7 +42,7 @@ export async function checkGeneralise(
       hint: 'one matrix gives one schedule: --out FILE.spt',
     })
   await checkWritable(path)
-  const { checkTable } = await import('../../search/choice/merge-table.ts')
+  const { checkTable } = await import('../../search/choice/table-text.ts')
   if (existsSync(path)) checkTable(await readFile(path, 'utf8'), path, kernel)
 }
 
@@ -54,7 +54,7 @@ export async function writeTable(
 ): Promise<string | undefined> {
   const path = tablePath(call)
   if (path === undefined || !schedule) return undefined
-  const { dispatchTable } = await import('../../search/choice/merge-table.ts')
+  const { dispatchTable } = await import('../../search/choice/table-text.ts')
   const date = new Date().toISOString().slice(0, 10)
   const names = cases.flatMap(({ files }) => [...files.values()].map((f) => basename(f)))
   const origin = {

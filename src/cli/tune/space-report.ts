@@ -5,8 +5,8 @@ import { rejectionCode, survey } from '../../search/spaces/survey.ts'
 import { atOnce } from '../../search/stepwise.ts'
 import { anyPoint } from '../../search/strategies/untaken-points.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
+import { DEFAULT_SURVEY } from '../arguments/schedule-call.ts'
 import { count } from '../output/figures.ts'
-import { DEFAULT_SURVEY } from './space-option.ts'
 import { byFrequency } from './tune-report.ts'
 
 /** Maximum number of values listed on a line. */

@@ -1,7 +1,7 @@
 /** Reports of `spt tune` on several matrices. */
 
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import type { Generalisation, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/rules.ts'
 import { fastestTrials } from '../../search/loop/tally.ts'

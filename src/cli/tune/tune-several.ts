@@ -1,14 +1,13 @@
 /** `spt tune` on several matrices and sizes. */
 
-import { type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
-import { declaredOf } from '../../api/inputs/bound-values.ts'
-import { randomInputs } from '../../api/inputs/random-inputs.ts'
+import { declaredOf, type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
+import { randomInputs } from '../../api/inputs/small-data.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace } from '../../search/types.ts'
+import { spaceName, spaceOf } from '../arguments/schedule-call.ts'
 import { EXIT } from '../output/failure.ts'
 import { writeTable } from './generalise-option.ts'
-import { spaceName, spaceOf } from './space-option.ts'
 import { defaultKeptText, tuneAllJson, tuneAllReport } from './tune-all-report.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import { tuneJson, tuneText, winnerText } from './tune-report.ts'

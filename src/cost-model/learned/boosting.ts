@@ -3,7 +3,7 @@
  * is grown from a random sample of rows and features.
  */
 import { permutation, Random } from '../../run/bind/sources/random-tensors.ts'
-import type { Trees } from './trees.ts'
+import type { Trees } from './trained-models.ts'
 
 export interface BoostingOptions {
   readonly trees: number

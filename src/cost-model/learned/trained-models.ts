@@ -1,10 +1,35 @@
-/** Trained cost models by device kind: those of the package, and those set by the user. */
+/** Trained cost models by device kind: those of the package, those of a calibration, and those set by the user. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
+import type { Ceilings } from '../../run/explain/roofline.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Coefficients } from '../analytic.ts'
 import { FEATURE_NAMES } from './features.ts'
-import type { Trees } from './trees.ts'
+
+// Sums of regression trees, as boosting makes them: small to store, and evaluated in microseconds.
+
+/**
+ * Trees one after the other in flat arrays. The nodes of tree t begin at `roots[t]`. Node n is a leaf of value
+ * `value[n]` if `feature[n]` is negative; otherwise features up to `value[n]` continue at node `n + 1`, others at
+ * `right[n]`.
+ */
+export interface Trees {
+  readonly roots: readonly number[]
+  readonly feature: readonly number[]
+  readonly value: readonly number[]
+  readonly right: readonly number[]
+}
+
+/** Sum of the trees' predictions for a feature vector. */
+export function evaluateTrees({ roots, feature, value, right }: Trees, x: ArrayLike<number>): number {
+  let sum = 0
+  for (const root of roots) {
+    let n = root
+    while (feature[n]! >= 0) n = x[feature[n]!]! <= value[n]! ? n + 1 : right[n]!
+    sum += value[n]!
+  }
+  return sum
+}
 
 /** Version of the file format. */
 const VERSION = 1
@@ -135,7 +160,7 @@ export function expectModel(model: unknown, kind: DeviceKind): asserts model is 
 }
 
 /** True for a model of this version, with exactly these features. */
-export function isCostModel(value: unknown): value is CostModel {
+function isCostModel(value: unknown): value is CostModel {
   const model = value as Partial<CostModel> | null | undefined
   return (
     model?.version === VERSION &&
@@ -147,3 +172,57 @@ export function isCostModel(value: unknown): value is CostModel {
     model.coefficients !== null
   )
 }
+
+// Cost models made by calibrating a device: its own coefficients, with the learned correction of its kind of
+// device.
+
+/** A cost model of one device, with its calibration results. */
+export interface Calibration extends CostModel {
+  /** Driver and its version. */
+  readonly driver: string
+  readonly ceilings: Pick<Ceilings, 'memory' | 'cache' | 'cacheBytes' | 'f32'>
+  /** Mean of |log(expected / measured)| over the measured samples. */
+  readonly error: number
+  readonly kernels: readonly CalibratedKernel[]
+}
+
+/** Prediction error of a kernel, on its data and under its schedules. */
+export interface CalibratedKernel {
+  readonly name: string
+  readonly samples: number
+  /** Expected over measured: geometric mean. */
+  readonly ratio: number
+  /** Mean of |log(expected / measured)|. */
+  readonly error: number
+}
+
+/** Initial model of a fit; coefficients that cannot be fitted keep its values. @throws SptError `search/no-model` */
+export function initialModel(kind: DeviceKind): CostModel {
+  const model = packagedModel(kind) ?? packagedModel('cuda')
+  return (
+    model ??
+    fail({
+      code: 'search/no-model',
+      message: 'the package has no cost model to begin with',
+      expected: 'the files of data/models',
+    })
+  )
+}
+
+const isPositive = (x: unknown): boolean => typeof x === 'number' && x > 0 && Number.isFinite(x)
+
+/** True for a calibration that this version supports. */
+export function isCalibration(value: unknown): value is Calibration {
+  if (!isCostModel(value)) return false
+  const { driver, ceilings, coefficients } = value as Partial<Calibration>
+  const { memory, cache, cacheBytes, f32 } = ceilings ?? {}
+  return (
+    typeof driver === 'string' &&
+    [memory, cache, cacheBytes, f32].every(isPositive) &&
+    hasCoefficients(coefficients!, initialModel(value.kind).coefficients)
+  )
+}
+
+/** True if every coefficient that is positive in `b` is positive in `a`, and the others are equal. */
+const hasCoefficients = (a: Coefficients, b: Coefficients): boolean =>
+  (Object.keys(b) as (keyof Coefficients)[]).every((n) => (b[n]! > 0 ? isPositive(a[n]) : a[n] === b[n]))

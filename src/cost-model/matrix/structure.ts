@@ -4,6 +4,7 @@
  * axes.
  */
 
+import { AllocationLimit, withAllocationLimit } from '../../columns/allocate.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
@@ -15,8 +16,7 @@ import { unpackFields } from '../../ir/values/packed-fields.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { allAxesOf, callerTensor, givenOf, isStructured } from '../../run/bind/sources/caller-tensors.ts'
-import type { Tensor } from '../../storage/tensor.ts'
-import { allowanceFor, withFewerRows } from './element-limits.ts'
+import { storedElements, type Tensor } from '../../storage/tensor.ts'
 import { combineStrata, shareOf } from './extrapolation.ts'
 import {
   type CoordinateRecurrence,
@@ -32,10 +32,74 @@ import { recurrenceOf } from './recurrence.ts'
 import { Samples } from './rows.ts'
 import { rowOrderOf } from './sorted-rows.ts'
 
+// Limits the elements built for predictions: formats pad, and their parameters multiply the stored elements.
+
+interface ElementLimit {
+  readonly base: number
+  /** For each stored element, row and column. */
+  readonly perElement: number
+}
+/** Elements that predictions may allocate for one stratum. */
+const PREDICTION_LIMIT: ElementLimit = { base: 1 << 22, perElement: 16 }
+/** Limit for kernels to be measured: those that store more are never the fastest, and take seconds to build. */
+const MEASUREMENT_LIMIT: ElementLimit = { base: 1 << 27, perElement: 64 }
+/** Safety factor when reducing rows, because not all memory grows with their number. */
+const SLACK = 2
+
+const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
+
+const elementLimit = ({ base, perElement }: ElementLimit, tensors: readonly Tensor[]): number =>
+  base + perElement * sum(tensors.map((t) => storedElements(t) + sum(t.shape)))
+
+/** Number of elements that predictions may allocate for formats of these tensors. */
+export const allowanceFor = (tensors: readonly Tensor[], base = PREDICTION_LIMIT.base): AllocationLimit =>
+  new AllocationLimit(elementLimit({ ...PREDICTION_LIMIT, base }, tensors))
+
+/** Number of elements that converting these tensors into one candidate format may allocate. */
+export const maxMeasuredElements = (tensors: readonly Tensor[]): number =>
+  elementLimit(MEASUREMENT_LIMIT, tensors)
+
+/** A sample whose conversion exceeded the limit. */
+interface Excess {
+  readonly rows: number
+  /** Factor by which the limit was exceeded. */
+  readonly factor: number
+}
+
+/**
+ * Builds from samples of rows, and again from fewer rows until the result is within the limit.
+ * @param build - Builds with at most `maxRows` rows of each stratum, each stratum by `within`
+ * @throws SptError `bind/too-many-elements` if one row exceeds the limit; errors of `build`
+ */
+function withFewerRows<T>(
+  build: (maxRows: number, within: <R>(rows: number, tensors: readonly Tensor[], f: () => R) => R) => T,
+  allowance = allowanceFor,
+): T {
+  let excess: Excess | null = null
+  const within = <R>(rows: number, tensors: readonly Tensor[], f: () => R): R => {
+    const limit = allowance(tensors)
+    try {
+      return withAllocationLimit(limit, f)
+    } finally {
+      if (limit.exceeded !== null) excess = { rows, factor: limit.exceeded / limit.max }
+    }
+  }
+  for (let maxRows = Number.POSITIVE_INFINITY; ; ) {
+    excess = null
+    try {
+      return build(maxRows, within)
+    } catch (e) {
+      const exceeded = excess as Excess | null
+      if (!exceeded || exceeded.rows <= 1) throw e
+      maxRows = Math.max(1, Math.floor(exceeded.rows / (SLACK * exceeded.factor)))
+    }
+  }
+}
+
 export type { CoordinateRecurrence, Structure } from './index-facts.ts'
 
 /** Tensors and sizes as they are bound; dense tensors may be omitted if sizes are given. */
-export interface StructureInputs {
+interface StructureInputs {
   readonly tensors: Readonly<Record<string, Tensor>>
   /** Lists and sets used by formats; a kernel uses those that it declares. */
   readonly formatInputs?: Readonly<Record<string, Tensor>> | undefined
@@ -45,7 +109,7 @@ export interface StructureInputs {
 }
 
 /** Elements of each stratum of a sample. */
-export const SAMPLE_ELEMENTS = 1 << 13
+const SAMPLE_ELEMENTS = 1 << 13
 
 /**
  * Structure of the index arrays of a kernel for given data.

@@ -3,8 +3,7 @@
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import type { Transactions } from './coalescing.ts'
-import type { Operations } from './statement-facts.ts'
-import type { AccessKind, LaunchWork, Traffic } from './work.ts'
+import type { AccessKind, LaunchWork, Operations, Traffic } from './work.ts'
 
 const NO_TRAFFIC: Traffic = {
   elements: 0,

@@ -39,8 +39,7 @@ import { elementsOf, expectedValue, probabilityOf, type Segment } from './estima
 import { blockCount, Frame, threadCount } from './frames.ts'
 import { LaunchSums } from './launch-sums.ts'
 import { applyGuards, type Narrowing, narrow, Place } from './place.ts'
-import { operationsOf, readsOf, segmentsOf } from './statement-facts.ts'
-import type { KernelWork, LaunchWork } from './work.ts'
+import { type KernelWork, type LaunchWork, operationsOf, readsOf, segmentsOf } from './work.ts'
 
 export function workOf(kernel: Kernel2, structure: Structure): KernelWork {
   const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))

@@ -1,5 +1,13 @@
 /** Expected work of a launch, summed over its threads. */
+
+import type { Expr, Load, Search } from '../../ir/expressions/expr.ts'
+import { children, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { memoize } from '../../ir/memoize.ts'
+import type { For, If, Reduce, Store } from '../../ir/statements/loops.ts'
+import { isFloat } from '../../ir/values/dtype.ts'
+import { combining, operationsIn } from '../../run/explain/work-counters.ts'
 import type { Steps } from '../threads/thread-steps.ts'
+import { accessKey, collectSegments, type Segment } from './estimates.ts'
 
 /** Traffic of one array in global memory. */
 export interface Traffic {
@@ -64,7 +72,7 @@ export interface LaunchWork {
 }
 
 /** A whole buffer set to one value before anything runs. */
-export interface ClearWork {
+interface ClearWork {
   readonly bytes: number
 }
 
@@ -72,3 +80,41 @@ export interface KernelWork {
   readonly launches: readonly LaunchWork[]
   readonly clears: readonly ClearWork[]
 }
+
+// Reads, operations and dependencies of statements, memoised.
+
+/** Distinct loads and searches of a statement's expressions. */
+export const readsOf = memoize((s: Store | Reduce): readonly (Load | Search)[] => {
+  const reads = new Map<string, Load | Search>()
+  const collect = (e: Expr): void =>
+    walkExpr(e, (x) => {
+      if (x.kind === 'load' || x.kind === 'search') reads.set(accessKey(x), x)
+    })
+  if (s.kind === 'store') for (const e of [...s.index, s.value]) collect(e)
+  else for (const e of [...s.targets.flatMap((t) => t.index), ...s.values]) collect(e)
+  return [...reads.values()]
+})
+
+/** Operations of one execution of a statement. */
+export interface Operations {
+  /** Number of operations of floats, those of functions included. */
+  readonly n: number
+  /** Number of calls of functions such as `exp`. */
+  readonly functions: number
+}
+
+export const operationsOf = memoize((s: Store | Reduce): Operations => {
+  const values = s.kind === 'store' ? [s.value] : s.values
+  const functions = (e: Expr): number =>
+    (e.kind === 'call' && isFloat(e.dtype) ? 1 : 0) + children(e).reduce((n, x) => n + functions(x), 0)
+  return {
+    n: values.reduce((n, v) => n + operationsIn(v), 0) + (s.kind === 'store' ? 0 : combining(s)),
+    functions: values.reduce((n, v) => n + functions(v), 0),
+  }
+})
+
+/** Segments on whose lengths the extent or conditions of a statement depend. */
+export const segmentsOf = memoize((s: For | If): readonly Segment[] => {
+  const exprs = s.kind === 'for' ? [s.extent, ...s.guards] : [s.cond]
+  return [...new Map(exprs.flatMap(collectSegments).map((x) => [x.key, x])).values()]
+})

@@ -1,7 +1,7 @@
 /** The fill ratio of a tensor in a format, as a statistic for conditions: `fill_ratio(W, tiles(g, 64))`. */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { appliedFormat, appliedName } from '../../ast/print/print-parts.ts'
+import { appliedFormat, appliedName } from '../../ast/print/message-text.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { constant, type Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'
@@ -108,7 +108,8 @@ function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1, repo
   })
 }
 
-/** `has(…)` in choices: a feature of the device, in the syntax of the `needs` of instructions. */
+// `has(…)` in choices: a feature of the device, in the syntax of the `needs` of instructions.
+
 type Argument = 'number' | 'type'
 
 /** Features of devices, with the kinds of their arguments. All features that `needs` may name are included. */

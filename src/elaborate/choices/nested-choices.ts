@@ -7,9 +7,9 @@ import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Report } from '../diagnostics.ts'
+import type { Choice, Condition, ScheduleCall } from '../schedules/schedule-types.ts'
 import { type Coverage, coverageText } from './choice-coverage.ts'
 import type { ChoiceNames, Statistic } from './choice-names.ts'
-import type { Choice, Condition, ScheduleCall } from './choice-types.ts'
 import { isAlike } from './live-coverage.ts'
 
 /** The maximum number of branches of a choice, including those of the choices that it calls. */

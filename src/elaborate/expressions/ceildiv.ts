@@ -1,10 +1,12 @@
-/** `ceildiv(a, b)`: the least integer that is not less than a / b. */
+/** Integer division: `ceildiv(a, b)`, the least integer that is not less than a / b, and divisions by 0. */
 import { isNonNegative, NATURAL } from '../../analysis/integers/interval.ts'
 import { rangesBy } from '../../analysis/integers/ranges.ts'
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { binary, cast, ceildiv, constant, type Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
 import { isInt, join } from '../../ir/values/dtype.ts'
+import { exactOperationOr } from '../../ir/values/evaluate.ts'
 import type { Report } from '../diagnostics.ts'
 import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
 
@@ -61,3 +63,19 @@ export const divisionByZero = (span: Span, report: Report): null =>
     span,
     expected: 'a divisor other than 0',
   })
+
+// Divisions by 0 in expressions that users write about their data: conditions of choices, values and
+// conditions of spaces.
+
+const text = exprPrinter(plainConstant)
+
+/** Returns operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
+export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
+  exactOperationOr((divisor) =>
+    fail({
+      code,
+      message: 'this divides by 0 for the bound data',
+      ...(span && { span }),
+      hint: `test the divisor first: \`${text(divisor)} != 0 and …\``,
+    }),
+  )

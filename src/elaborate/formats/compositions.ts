@@ -6,12 +6,10 @@ import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import type { AnyFormat, FormatUse, PartRule } from '../../ir/formats/format.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, truth } from '../expressions/expressions.ts'
-import { namesAt } from './format-names.ts'
-import { constantPlace, numberAt } from './format-params.ts'
+import { constantPlace, namesAt, numberAt } from './format-names.ts'
 import type { FormatScope, ListAndSetParams, Numbers } from './format-place.ts'
 import { unknownDimension } from './format-sorts.ts'
-import { checkArguments, type FindFormat, forOrder, givenArgument } from './format-uses.ts'
-import { Queries } from './query-list.ts'
+import { checkArguments, type FindFormat, forOrder, givenArgument, Queries } from './format-uses.ts'
 
 /** The scope of the rules in a block. */
 export interface RuleScope {

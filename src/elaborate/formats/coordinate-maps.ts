@@ -5,7 +5,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { namesAt } from './format-names.ts'
 import { type FormatScope, type Head, integerAt, type Numbers } from './format-place.ts'
-import type { Queries } from './query-list.ts'
+import type { Queries } from './format-uses.ts'
 
 export const coordinatesOf = (names: readonly string[], own: readonly string[] = names): Numbers =>
   new Map(

@@ -1,5 +1,5 @@
 /**
- * Lists of formats: axes that hold coordinates and no values (`ir/coordinates/coordinate-lists.ts`). Checks of their kinds, widths
+ * Lists of formats: axes that hold coordinates and no values (`ir/coordinates/derived-names.ts`). Checks of their kinds, widths
  * in the extents of axes over their positions, and unsupported uses.
  */
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
@@ -15,7 +15,7 @@ import {
   type StoredAxis,
   sizesOfAxis,
 } from '../../ir/coordinates/axis.ts'
-import type { CoordinateList } from '../../ir/coordinates/coordinate-lists.ts'
+import type { CoordinateList } from '../../ir/coordinates/derived-names.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars, substitute } from '../../ir/expressions/expr-tree.ts'
 import { chainOf, type Declared, storedAxis } from '../kernels/kernel-names.ts'

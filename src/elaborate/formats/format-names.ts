@@ -1,18 +1,22 @@
 /** Resolution of names, accesses and calls in the expressions of formats and compositions. */
-
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
+import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
 import { QUERY_WORDS } from '../../ir/formats/queries.ts'
 import { isWord } from '../../ir/values/dtype.ts'
-import { FUNCTIONS, type Names } from '../expressions/expressions.ts'
-import { plain, type Typed } from '../expressions/type-conversion.ts'
+import type { Report } from '../diagnostics.ts'
+import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions.ts'
+import { coerce, plain, type Typed } from '../expressions/type-conversion.ts'
+import { type Declared, declare } from '../kernels/kernel-names.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
 import {
   expectedNames,
   type FormatScope,
   integerAt,
   isGiven,
+  type ListAndSetParams,
   type ListName,
+  type Numbers,
   queriesAt,
   type SortNames,
 } from './format-place.ts'
@@ -170,4 +174,63 @@ function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed 
         span: e.span,
         hint: `the rank of a coordinate is ${sort.place}[…]`,
       })
+}
+
+// Declaration of the parameters of formats.
+
+export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[]): FormatParam[] {
+  const params: FormatParam[] = []
+  for (const p of list) {
+    declare(d, p.name, 'parameter')
+    const measured = p.type === 'size'
+    const kind: FormatParamKind = p.type === 'size' ? 'integer' : p.type
+    const before = constantPlace(d.report, numbersOf(params), givenOf(params), 'a default')
+    const fallback =
+      p.default && numberAt(before, p.default, kind === 'real' ? 'real' : 'integer', p.name.name)
+    params.push({ name: p.name.name, kind, default: fallback, measured, span: p.span })
+  }
+  return params
+}
+
+/** Returns the numeric parameters. A real parameter is an f64, because the host computes with it. */
+export const numbersOf = (params: readonly FormatParam[]): Numbers =>
+  new Map(
+    params.flatMap(({ name, kind }) =>
+      kind === 'integer' || kind === 'real'
+        ? [[name, { name, dtype: kind === 'real' ? 'f64' : 'index' }] as const]
+        : [],
+    ),
+  )
+
+/** Returns the parameters that are lists and sets in the data. */
+export const givenOf = (params: readonly FormatParam[]): ListAndSetParams => ({
+  kinds: new Map(
+    params.flatMap(({ name, kind }) => (kind === 'list' || kind === 'set' ? [[name, kind] as const] : [])),
+  ),
+})
+
+/** Returns the scope of constants: parameters, but nothing that depends on data. */
+export const constantPlace = (
+  report: Report,
+  values: Numbers,
+  given: ListAndSetParams,
+  what: string,
+): FormatScope => ({
+  report,
+  what,
+  values,
+  given,
+  size: null,
+  sorts: [],
+  loads: false,
+  dims: [],
+  queries: 'it is a constant: parameters and arithmetic',
+})
+
+/** Returns an expression for a parameter: i32, or f64 for a real one; null after a reported error. */
+export function numberAt(p: FormatScope, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
+  const names = namesAt(p)
+  if (kind === 'integer') return integerAt(p, e, names, what)
+  const t = elaborateExpr(e, names, p.report)
+  return t && coerce(t, 'f64', what, e.span, p.report)
 }

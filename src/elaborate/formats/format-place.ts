@@ -7,7 +7,7 @@ import { type ExprType, isWord } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names } from '../expressions/expressions.ts'
 import { asIndex, settle } from '../expressions/type-conversion.ts'
-import type { Queries } from './query-list.ts'
+import type { Queries } from './format-uses.ts'
 
 /** The names of a sort: `place` maps a coordinate to its place, `at` maps a place to its coordinate. */
 export interface SortNames {

@@ -11,7 +11,7 @@ import type { Report } from '../diagnostics.ts'
 import { coordinatesOf } from './coordinate-maps.ts'
 import { namesAt } from './format-names.ts'
 import { type FormatScope, type Head, integerAt } from './format-place.ts'
-import { Queries } from './query-list.ts'
+import { Queries } from './format-uses.ts'
 
 /**
  * Returns a sort; null after a reported error. Its key must have one value for a whole slice of the tensor, because a

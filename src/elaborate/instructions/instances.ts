@@ -2,7 +2,7 @@
 
 import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import { DTYPE_BYTES, type Dtype, isDtype, isWord } from '../../ir/values/dtype.ts'
 import { Report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, truth } from '../expressions/expressions.ts'

@@ -10,8 +10,7 @@ import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { isFloat, isWord } from '../../ir/values/dtype.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions.ts'
 import { asIndex, plain, settle, type Typed } from '../expressions/type-conversion.ts'
-import { type Declared, extentOf, tooLong } from './kernel-names.ts'
-import type { Scope } from './statement-scope.ts'
+import { type Declared, extentOf, type Scope, tooLong } from './kernel-names.ts'
 
 const VALUES = 'a size, a scalar, an iterator or a `let`'
 

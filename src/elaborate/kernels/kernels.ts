@@ -9,8 +9,7 @@ import type { Monoid } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'
 import { checkConstantExtents, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
-import { checkOwnedNames, nothingDeclared } from './kernel-names.ts'
-import { Scope } from './statement-scope.ts'
+import { checkOwnedNames, nothingDeclared, Scope } from './kernel-names.ts'
 import { elaborateIteration } from './statements.ts'
 
 const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'
@@ -69,7 +68,9 @@ export function elaborateKernel(
   return isWhole && report.count === before ? kernel : null
 }
 
-/** Definite assignment: outputs and temporaries must be written before they are read, in the order of the text. */
+// Definite assignment: outputs and temporaries must be written before they are read, in the order of the
+// text.
+
 function checkDataflow(kernel: Pick<Kernel1, 'axes' | 'buffers' | 'body'>): readonly Diagnostic[] {
   const out: Diagnostic[] = []
   const written = new Set<string>()

@@ -115,11 +115,10 @@ function operands(m: Ast.Monoid, report: Report): Names {
   }
 }
 
-/**
- * Checks of a reducer's properties (associativity, commutativity, identity) on samples. The samples are positive,
- * because a reducer may be meant for a part of the numbers (weights, counts). Values in bound data are checked if
- * results differ (`run/verify/reducer-faults.ts`).
- */
+// Checks of a reducer's properties (associativity, commutativity, identity) on samples. The samples are
+// positive, because a reducer may be meant for a part of the numbers (weights, counts). Values in bound data
+// are checked if results differ (`run/verify/reducer-faults.ts`).
+
 const SAMPLES = 24
 
 /** Describes a violated property, with numbers; null if every sample satisfies all properties. */

@@ -18,8 +18,7 @@ import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '
 import { elaborateExpr, settled, truth } from '../expressions/expressions.ts'
 import { coerce } from '../expressions/type-conversion.ts'
 import { accessOf, bodyNames } from './kernel-accesses.ts'
-import { type Declared, declare, unknownAxis } from './kernel-names.ts'
-import { Scope, type Seen, standsOn } from './statement-scope.ts'
+import { type Declared, declare, Scope, type Seen, standsOn, unknownAxis } from './kernel-names.ts'
 
 function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): readonly Stmt1[] {
   const out: Stmt1[] = []

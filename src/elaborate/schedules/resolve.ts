@@ -3,12 +3,11 @@ import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
-import type { Choice } from '../choices/choice-types.ts'
 import type { Report } from '../diagnostics.ts'
 import type { FindFormat } from '../formats/format-uses.ts'
 import type { Family } from '../instructions/instances.ts'
 import type { Space } from '../spaces/space-types.ts'
-import type { Schedule } from './schedule-types.ts'
+import type { Choice, Schedule } from './schedule-types.ts'
 
 /** A declaration with steps, in which names have the same meaning. */
 export type OfSteps = Ast.Schedule | Ast.ScheduleFunction | Ast.Space

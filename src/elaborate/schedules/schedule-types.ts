@@ -1,8 +1,11 @@
-/** Types of schedules with resolved names. */
+/** Types of elaborated schedules, and of choices among them, with resolved names. */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import type { DispatchTable, RuleOrigin } from '../../ast/nodes/nodes.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
+import type { DeviceQuestion, Statistic } from '../choices/choice-names.ts'
 import type { Family } from '../instructions/instances.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 
@@ -31,4 +34,55 @@ export interface AppliedFormat {
   readonly format: AnyFormat
   /** Expressions over the schedule's parameters and constants of parts (`p.width`), or names of lists and sets. */
   readonly args: readonly (Ast.Expr | string)[]
+}
+
+// Types of elaborated choices among schedules: branches with conditions over sizes, statistics and the
+// device.
+
+/**
+ * A dispatch to a schedule when data are bound: to that of the first branch whose conditions all hold. The branches of
+ * called choices are included.
+ */
+export interface Choice {
+  readonly kernel: string
+  readonly name: string
+  readonly params: readonly ScheduleParam[]
+  readonly branches: readonly Branch[]
+  /** The statistics in the expressions of the branches, by the names of their variables. */
+  readonly statistics: ReadonlyMap<string, Statistic>
+  /** The device queries in the expressions of the branches, by the names of their variables. */
+  readonly device: ReadonlyMap<string, DeviceQuestion>
+  /** The file of the branches; null for branches in the text. */
+  readonly table: (DispatchTable & { readonly path: string }) | null
+  readonly span: Span
+}
+
+export interface Branch {
+  /** The operands of the condition's `and`s; an empty list for `otherwise`. */
+  readonly conditions: readonly Condition[]
+  /** The called schedule, or the calls among which the fastest is measured; never empty. */
+  readonly calls: readonly ScheduleCall[]
+  readonly span: Span
+}
+
+export interface ScheduleCall {
+  readonly schedule: Schedule
+  /** An integer for each parameter of the called schedule; null for the parameter's default. */
+  readonly args: readonly (Expr | null)[]
+  readonly span: Span
+  /**
+   * The name of the called choice that has this branch, such as `kernel.auto`; undefined for a branch of the choice
+   * itself.
+   */
+  readonly from?: string | undefined
+  /** Where the branch comes from, if it is stored in a file. */
+  readonly origin?: RuleOrigin | undefined
+}
+
+export interface Condition {
+  /** The condition over parameters, sizes, statistics and device queries. */
+  readonly expr: Expr
+  /** The source text. */
+  readonly text: string
+  readonly span: Span
 }

@@ -1,5 +1,4 @@
 /** Elaboration of a space's numbers (decisions with numeric values), and of conditions on these numbers. */
-
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
@@ -10,9 +9,9 @@ import type { ChoiceNames } from '../choices/choice-names.ts'
 import type { Report } from '../diagnostics.ts'
 import { elaborateExpr, settled, truth } from '../expressions/expressions.ts'
 import { asIndex } from '../expressions/type-conversion.ts'
+import type { Resolve } from '../schedules/resolve.ts'
 import { wrongArgument } from '../schedules/schedule-params.ts'
-import { expressionsIn, namesIn } from './space-mentions.ts'
-import type { NumberDecision, NumberList, SpaceCondition } from './space-types.ts'
+import type { NumberDecision, NumberList, Option, Space, SpaceCondition, SpaceStep } from './space-types.ts'
 import { numbersOf } from './space-values.ts'
 
 export class SpaceNumbers {
@@ -107,4 +106,61 @@ export class SpaceNumbers {
     const names = new Set(this.#declared.map((n) => n.name.name))
     return new Set(namesIn(node).filter((n) => names.has(n)))
   }
+}
+
+// Names and expressions in the parts of a space.
+
+const expressionsIn = (v: NumberList): readonly Expr[] =>
+  v.kind === 'list'
+    ? v.entries.flatMap((e) => (e.power ? [e.value, e.power] : [e.value]))
+    : [v.from, v.to, ...(v.by ? [v.by] : [])]
+
+/** Returns the names that stand for values in a part of the syntax tree. */
+function namesIn(node: unknown): readonly string[] {
+  if (typeof node !== 'object' || node === null) return []
+  if ('kind' in node && node.kind === 'name' && 'name' in node && typeof node.name === 'string')
+    return [node.name]
+  return Object.entries(node).flatMap(([field, value]) =>
+    field === 'span' || field === 'trivia' ? [] : namesIn(value),
+  )
+}
+
+/** Reports numbers and formats that no step and no option mentions. */
+export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): void {
+  const used = new Set<string>()
+  const add = (o: Option): void => {
+    for (const n of o.numbers) used.add(n)
+  }
+  const visit = (steps: readonly SpaceStep[]): void => {
+    for (const x of steps) {
+      if (x.kind !== 'options') for (const n of x.numbers) used.add(n)
+      if (x.kind === 'format') {
+        used.add(x.format)
+        made.formats.get(x.format)?.options.forEach(add)
+      }
+      if (x.kind === 'options')
+        for (const o of x.options) {
+          add(o)
+          if (Array.isArray(o.body)) visit(o.body)
+        }
+    }
+  }
+  visit(made.body)
+  for (const n of [...made.numbers].reverse()) {
+    // A fixed number is only a name, which conditions may use.
+    if (n.isFixed) used.add(n.name)
+    if (used.has(n.name)) for (const m of n.numbers) used.add(m)
+  }
+  for (const x of s.items)
+    if ((x.kind === 'numbers' || x.kind === 'formats') && !used.has(x.name.name))
+      report.error({
+        code: 'check/unused-decision',
+        message: `no step of space ${s.name.name} uses ${x.name.name}`,
+        span: x.name.span,
+        expected:
+          x.kind === 'formats'
+            ? `a step \`A as ${x.name.name}\``
+            : `a step, format or schedule with the argument ${x.name.name}`,
+        hint: `remove ${x.name.name}`,
+      })
 }

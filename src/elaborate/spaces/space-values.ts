@@ -5,10 +5,11 @@ import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'
-import { withoutDivisionByZero } from '../expressions/division-by-zero.ts'
+import { withoutDivisionByZero } from '../expressions/ceildiv.ts'
 import type { NumberDecision, Space, SpaceStep } from './space-types.ts'
 
-/** Steps with open arguments in a space, and errors for values that a decision does not have. */
+// Steps with open arguments in a space, and errors for values that a decision does not have.
+
 export type Use = Extract<SpaceStep, { kind: 'use' }>
 
 /** Returns true for a step with open arguments. A `use` step of a schedule text has no `step` field. */

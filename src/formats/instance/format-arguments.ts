@@ -2,7 +2,7 @@
 
 import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import { appliedFormat } from '../../ast/print/print-parts.ts'
+import { appliedFormat } from '../../ast/print/message-text.ts'
 import { constant, type Expr, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'

@@ -1,7 +1,7 @@
 /** A format with its arguments, over the axes of one kernel. */
 
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { countText } from '../../ast/diagnostics/value-kinds.ts'
+import { countText } from '../../ast/print/message-text.ts'
 import {
   FIELD_WIDTHS,
   hasIndices,

@@ -107,7 +107,8 @@ function axisRange(map: Expr, extent: Expr, dim: StoredAxis, range: Range): Rang
   return { ...range, start: div(range.start, map.b), end: ceildiv(range.end, map.b) }
 }
 
-/** The widths of a bucket rule. */
+// The widths of a bucket rule.
+
 const MAX_WIDTH = 2 ** 30
 
 /**

@@ -121,7 +121,8 @@ export function packagedLibraries(
   return libraries === null || kernels === null ? null : { libraries, kernels }
 }
 
-/** The package's formats by name, for messages; its files are read on the first lookup. */
+// The package's formats by name, for messages; its files are read on the first lookup.
+
 const FOLDER = 'kernels/'
 
 /** Import paths of the package's files of formats. */

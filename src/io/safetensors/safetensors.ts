@@ -138,10 +138,9 @@ export async function openSafetensors(source: ByteSource): Promise<Safetensors> 
   }
 }
 
-/**
- * Reads `.safetensors.index.json`, the index of a model in several files (shards): `{"weight_map": {"layer.0.weight":
- * "model-00001-of-00002.safetensors", …}}`. Shards must be in the same folder.
- */
+// Reads `.safetensors.index.json`, the index of a model in several files (shards): `{"weight_map":
+// {"layer.0.weight": "model-00001-of-00002.safetensors", …}}`. Shards must be in the same folder.
+
 function rejectIndex(file: string, what: string): never {
   return fail({
     code: 'io/safetensors-index',

@@ -172,7 +172,8 @@ export const declaredMonoids = (body: Body1): ReadonlyMap<string, Monoid> =>
 export const allAxesOf = ({ reformats, axes }: Kernel1): ReadonlyMap<string, Axis> =>
   new Map([...reformats.flatMap((r) => r.from), ...axes].map((a) => [a.name, a]))
 
-/** Constructors of Stage I's statements, the only ones. */
+// Constructors of Stage I's statements, the only ones.
+
 export const iteration = (fields: Omit<Iteration, 'kind'>): Iteration => ({ kind: 'iterate', ...fields })
 
 export const define1 = (name: string, value: Expr, span?: Span): Let1 => ({ kind: 'let', name, value, span })

@@ -8,7 +8,7 @@
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { isDense, type StoredAxis } from '../coordinates/axis.ts'
-import type { CoordinateList } from '../coordinates/coordinate-lists.ts'
+import type { CoordinateList } from '../coordinates/derived-names.ts'
 import type { Expr } from '../expressions/expr.ts'
 import type { PartTree } from './part-tree.ts'
 import type { Query } from './queries.ts'

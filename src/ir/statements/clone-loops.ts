@@ -66,10 +66,9 @@ export const hasBlockBarrier = (s: Stmt): boolean =>
 /** True for a condition around a barrier: it must have the same value in all threads of the block. */
 export const isUniformCondition = (s: Stmt): s is If => s.kind === 'if' && hasBlockBarrier(s)
 
-/**
- * Hash consing of kernels: equal loops of one source become one object, so that steps find memoised results. Formats
- * that differ only in their parameters often have the same loops.
- */
+// Hash consing of kernels: equal loops of one source become one object, so that steps find memoised results.
+// Formats that differ only in their parameters often have the same loops.
+
 const loopsOf = memoize((_: Kernel1): Map<string, Kernel2[]> => new Map())
 /** Maximum number of loops kept for each source, and for each list of names. */
 const MAX_CACHED = 64

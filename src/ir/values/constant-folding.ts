@@ -1,8 +1,8 @@
 /** Constant folding of operators and functions. */
 import { computeType, type ExprType, INT_RANGE, isFloat, isInt, scalarType } from './dtype.ts'
+import { rounding } from './half.ts'
 import { type ArithOp, type BinaryOp, isTruth, type MathFn } from './math.ts'
 import { arithmetic, mathOf, TRUTH, WHOLE } from './numeric.ts'
-import { rounding } from './rounding.ts'
 
 /** `a op b` in exact integers; `undefined` for a divisor of 0 and for operators that return a truth value. */
 export function foldInt(op: BinaryOp, a: number, b: number): number | undefined {

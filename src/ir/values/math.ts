@@ -1,6 +1,6 @@
 /**
  * The mathematical functions of expressions, one row each. Each function also needs a row in the table of every target
- * (`backends/targets`) and in the reference's (`reference/evaluation/functions.ts`), which the types enforce.
+ * (`backends/targets`) and in the reference's (`reference/evaluation/bounded-operators.ts`), which the types enforce.
  */
 
 /** The result type: `float` (f32 for integer operands), the operand's type, or i32 for bitwise functions. */

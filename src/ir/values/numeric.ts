@@ -5,8 +5,8 @@
  */
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import { type ExprType, INT_RANGE, isFloat, scalarType } from './dtype.ts'
+import { rounding } from './half.ts'
 import { type ArithOp, type CompareOp, type LogicOp, MATH, type MathFn } from './math.ts'
-import { rounding } from './rounding.ts'
 
 export type Binary = (a: number, b: number) => number
 

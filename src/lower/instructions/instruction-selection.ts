@@ -5,32 +5,35 @@
  * conversion and write-back need no instruction.
  */
 
-import { isWarpCollective, type Lanes, lanesIn, tiledShape } from '../../analysis/instructions/lane-groups.ts'
+import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/instructions/lane-groups.ts'
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import { add, all, builtin, type Expr, eq, int, mod, select } from '../../ir/expressions/expr.ts'
+import { add, all, builtin, type Expr, eq, int, mod, mul, select } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import {
   barrierAddress,
   type Instr,
   LANE,
+  type Operand,
   type Placeholder,
   type Signals,
   tileSteps,
   tilesOf,
 } from '../../ir/instructions/instr.ts'
 import type { CallPiece, InstrCall } from '../../ir/instructions/instr-call.ts'
-import { instrCall } from '../../ir/instructions/instr-call.ts'
+import { instrCall, type Matrix } from '../../ir/instructions/instr-call.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 import { coordinatesAt } from '../../ir/values/arrays.ts'
-import { checkFences, matrixIndex, matrixOf, physical, unrolled } from './register-fragments.ts'
+import { address, tiledShape } from '../memory/buffer-flattening.ts'
+import { checkFences } from './async-proxy-fences.ts'
+import { physical, unrolled } from './register-fragments.ts'
 import { ElementLoops } from './tile-element-loops.ts'
 
 export function selectInstructions(body: Body, kernel: Kernel2, names: Names): Body {
@@ -202,3 +205,24 @@ class Lowering {
     })
   }
 }
+
+/**
+ * The matrix that a tensor map (TMA descriptor) describes, whose boxes instructions copy: the last dimension of the buffer is the
+ * columns, all other dimensions together are the rows.
+ */
+function matrixOf(b: Buffer, o: Operand): Matrix {
+  const [rows, columns] = o.shape
+  invariant(o.mapped && rows !== undefined && columns !== undefined, `${o.name} is no box`)
+  return {
+    rows: b.shape.slice(0, -1).reduce(mul, int(1)),
+    columns: b.shape.at(-1)!,
+    box: [rows, columns],
+    swizzle: o.mapped.swizzle,
+  }
+}
+
+/** The row and the column of an element. */
+const matrixIndex = (b: Buffer, index: readonly Expr[]): readonly [Expr, Expr] => [
+  address(b.shape.slice(0, -1), index.slice(0, -1)),
+  index.at(-1)!,
+]

@@ -1,18 +1,15 @@
 /** Register fragments: tiles distributed over the lanes of a warp, as the elements that one thread holds. */
-import { type Lanes, splitBy } from '../../analysis/instructions/lane-groups.ts'
-import { matchInstr } from '../../analysis/instructions/match.ts'
-import type { Facts } from '../../analysis/integers/facts.ts'
+import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import { splitBy } from '../../analysis/integers/mixed-radix.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import type { Instr, Memory, Operand } from '../../ir/instructions/instr.ts'
-import type { Matrix } from '../../ir/instructions/instr-call.ts'
+import type { Memory } from '../../ir/instructions/instr.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
-import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, rewriteStmts, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
-import { address } from '../memory/buffer-flattening.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, rewriteStmts, someStmt, stmt } from '../../ir/statements/tree.ts'
 
 /** The index of a slot of the tile that contains `index`, in the shape that `tiledShape` gives. */
 export function physical(index: readonly Expr[], memory: Memory, slot: Expr): readonly Expr[] {
@@ -90,73 +87,4 @@ export function unrolled(body: Body, lanes: Lanes): Body {
       return chooses ? stmt<For>({ ...s, mode: { kind: 'unroll', factor: null } }) : undefined
     },
   })
-}
-
-/**
- * Tensor maps (TMA descriptors): buffers as matrices whose boxes instructions copy. The last dimension is the columns, all other
- * dimensions together are the rows.
- */
-export function matrixOf(b: Buffer, o: Operand): Matrix {
-  const [rows, columns] = o.shape
-  invariant(o.mapped && rows !== undefined && columns !== undefined, `${o.name} is no box`)
-  return {
-    rows: b.shape.slice(0, -1).reduce(mul, int(1)),
-    columns: b.shape.at(-1)!,
-    box: [rows, columns],
-    swizzle: o.mapped.swizzle,
-  }
-}
-
-/** The row and the column of an element. */
-export const matrixIndex = (b: Buffer, index: readonly Expr[]): readonly [Expr, Expr] => [
-  address(b.shape.slice(0, -1), index.slice(0, -1)),
-  index.at(-1)!,
-]
-
-/**
- * Checks proxy fences (`fence.proxy.async`). If an instruction reads shared memory through the async proxy, every instruction that fills
- * this memory must be declared `fenced`, because the proxy may not see ordinary stores or asynchronous copies of the threads (PTX ISA,
- * "Async proxy").
- */
-interface Reader {
-  readonly loop: For
-  readonly instr: Instr
-  readonly operand: string
-}
-
-/** Throws SptError `schedule/unfenced` if an instruction reads a buffer through the async proxy that is filled without a fence. */
-export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, facts: Facts): void {
-  const readers = new Map<string, Reader>()
-  const writers = new Map<string, string>()
-  const ordinary = (s: Stmt, by: string): void => {
-    for (const a of accessesOf([s]))
-      if (a.mode === 'write' && !writers.has(a.buffer)) writers.set(a.buffer, by)
-  }
-  walkStmts(body, (s, path) => {
-    if (s.kind !== 'for' || s.mode.kind !== 'instr') {
-      if (s.kind === 'store' || s.kind === 'reduce') ordinary(s, path.at(-1)?.nest ?? 'a store')
-      return true
-    }
-    const { instr } = s.mode
-    const match = matchInstr(instr, s, { buffer: (name) => buffers.get(name), facts })
-    if (match.kind === 'mismatch') return false
-    for (const o of instr.operands) {
-      const at = match.operands.get(o.name)
-      if (!at) continue
-      if (o.mode !== 'write' && o.fenced) readers.set(at.buffer, { loop: s, instr, operand: o.name })
-      if (o.mode !== 'read' && !o.fenced) ordinary(s, instr.name)
-    }
-    return false
-  })
-  for (const [buffer, { loop, instr, operand }] of readers) {
-    const by = writers.get(buffer)
-    if (by === undefined) continue
-    fail({
-      code: 'schedule/unfenced',
-      message: `${instr.name} reads operand ${operand} through the async proxy, and ${by} fills ${buffer} without a fence`,
-      ...(loop.span ? { span: loop.span } : {}),
-      expected: `${buffer} filled by instructions whose written operand is declared \`fenced\``,
-      hint: 'tensorize the copy with an instruction that writes through the proxy or ends with a fence',
-    })
-  }
 }

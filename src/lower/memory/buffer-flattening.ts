@@ -2,10 +2,11 @@
  * Buffer flattening (row-major linearisation). Invariant reached: every buffer has one dimension, and every access one row-major index.
  */
 
-import { tiledIndex, tiledShape } from '../../analysis/instructions/lane-groups.ts'
+import { splitBy } from '../../analysis/integers/mixed-radix.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { add, cast, div, type Expr, int, load, mul } from '../../ir/expressions/expr.ts'
-import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
+import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { coordinateName, type Memory } from '../../ir/instructions/instr.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
@@ -82,4 +83,36 @@ export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
       }
     },
   })
+}
+
+// Tiles of declared memories: the last dimensions of a buffer are tiles, each stored as the memory declares.
+
+/** Returns the extents of a buffer's tiled dimensions, and the dimensions before (`lead`). */
+function tileDims(
+  b: Buffer,
+  m: Memory,
+): { readonly lead: readonly Expr[]; readonly extents: readonly number[] } {
+  const at = b.shape.length - m.shape.length
+  invariant(at >= 0, `${b.name} has no tiles of ${m.name}`)
+  const extents = b.shape.slice(at).map((e) => (e.kind === 'const' ? e.value : 0))
+  invariant(
+    extents.every((n, d) => n > 0 && n % m.shape[d]! === 0),
+    `${b.name} is made of no tiles of ${m.name}`,
+  )
+  return { lead: b.shape.slice(0, at), extents }
+}
+
+/** Returns the shape in which tiles are stored: the dimensions before, the numbers of tiles, and the size of a tile. */
+export function tiledShape(b: Buffer, m: Memory): readonly Expr[] {
+  const { lead, extents } = tileDims(b, m)
+  return [...lead, ...extents.map((n, d) => int(n / m.shape[d]!)), int(m.size)]
+}
+
+/** Returns the index in `tiledShape` of an element of a shared memory with addresses. */
+function tiledIndex(index: readonly Expr[], m: Memory): readonly Expr[] {
+  const at = index.length - m.shape.length
+  const parts = m.shape.map((t, d) => splitBy(index[at + d]!, t))
+  const map = new Map(parts.map((p, d) => [coordinateName(d), p.rest]))
+  invariant(m.address, `${m.name} has no addresses`)
+  return [...index.slice(0, at), ...parts.map((p) => p.quotient), substitute(m.address, map)]
 }

@@ -151,10 +151,10 @@ export function asynchronousInstrs(s: Stmt): readonly Instr[] {
   return others ? [] : [...instrs.values()]
 }
 
-/**
- * Asynchronous copies out of shared memory (bulk stores) that overlap the next iteration. The launch does not read what they write, and an
- * instruction waits until they have read their source. So the next iteration waits only before it overwrites this source.
- */
+// Asynchronous copies out of shared memory (bulk stores) that overlap the next iteration. The launch does not
+// read what they write, and an instruction waits until they have read their source. So the next iteration
+// waits only before it overwrites this source.
+
 interface Outgoing {
   /** Copies whose target no other statement accesses, so a wait for the end of their reads suffices. */
   readonly copies: ReadonlySet<Stmt>

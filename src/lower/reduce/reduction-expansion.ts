@@ -60,7 +60,9 @@ export function outsideLifetime(reduce: Reduce, path: readonly For[]): number {
   return path.findLastIndex((l) => someStmt(l.body, makes)) + 1
 }
 
-/** Lanes of a warp (subgroup) for shuffles: threads that are adjacent in thread.x, at most as many as the target allows. */
+// Lanes of a warp (subgroup) for shuffles: threads that are adjacent in thread.x, at most as many as the
+// target allows.
+
 export const onX = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
 
 /** The number of threads in thread.x, in the top-level nest that contains the reduction. */

@@ -244,7 +244,8 @@ const pointText = (point: Point): string =>
     .map(([name, value]) => `${name} = ${value}`)
     .join('; ')
 
-/** Pictures of the tensors in the formats of a kernel. */
+// Pictures of the tensors in the formats of a kernel.
+
 type Tensors = NonNullable<RunInputs['tensors']>
 /** A tensor that is bound by its coordinates. */
 type CoordsTensor = Parameters<typeof drawCoords>[0]

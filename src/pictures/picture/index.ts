@@ -11,10 +11,9 @@ import {
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { crop, type Window, windowOf } from './detail.ts'
-import { drawIndexArrays } from './index-arrays.ts'
 import { drawLegend, type LegendEntry, LINE, legendLine } from './layout.ts'
 import { drawMatrix, type MatrixPanel, SIDE } from './matrix-panel.ts'
-import { drawStorage, HATCHING, type StoragePart } from './storage-panel.ts'
+import { drawIndexArrays, drawStorage, HATCHING, type StoragePart } from './storage-panel.ts'
 import { count, element, escapeXml, fitText, NEUTRAL, partColors, percent, text } from './svg.ts'
 
 const WIDTH = 960

@@ -9,9 +9,8 @@ import { errorAt, last, monotoneError, UNDECIDED } from '../error.ts'
 import { compileAddress, tensorOf } from '../tensors/address.ts'
 import { type Context, cellOf, type Scope, type Thunk } from '../tensors/cells.ts'
 import { toStored } from '../tensors/reference-buffers.ts'
-import { binary, boundOrUndecided, call, cast } from './bounded-operators.ts'
+import { binary, boundOrUndecided, call, cast, FUNCTION_ERRORS } from './bounded-operators.ts'
 import { compileExpr } from './compile-expressions.ts'
-import { FUNCTION_ERRORS } from './functions.ts'
 
 /** True if every correct program computes the same value; determined from the text alone. */
 export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {

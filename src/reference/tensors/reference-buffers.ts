@@ -1,11 +1,11 @@
 /** Buffers of the reference: one float64 per element, addressed by one leaf node per tree. */
 
 import { fail, invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
-import { countText } from '../../ast/diagnostics/value-kinds.ts'
+import { countText } from '../../ast/print/message-text.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
+import { rounding } from '../../ir/values/half.ts'
 import { wrap } from '../../ir/values/numeric.ts'
-import { rounding } from '../../ir/values/rounding.ts'
 import { type Bounds, errorAt, monotoneError, roundedError, UNIT } from '../error.ts'
 import { chainOf, coordinateOf, isDense, type Level, type Source } from './axis-trees.ts'
 import type { RefResult } from './inputs-and-results.ts'

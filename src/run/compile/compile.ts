@@ -3,8 +3,7 @@
  * runs lazily, once.
  */
 import { inPass, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { emit, type ModuleText } from '../../backends/emit.ts'
-import { TARGETS } from '../../backends/targets/index.ts'
+import { emit, type ModuleText, TARGETS } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { sharedLoops } from '../../ir/statements/clone-loops.ts'

@@ -1,17 +1,18 @@
-/** Compilation of a plan for a device. */
+/** Compilation of a plan for a device, and keys of kernels that store their tensors identically. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../../ast/diagnostics/span.ts'
-import { emit, type ModuleText } from '../../backends/emit.ts'
 import type { TextOptions } from '../../backends/target.ts'
-import { TARGETS, targetOf } from '../../backends/targets/index.ts'
+import { emit, type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Launch, Plan } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
 import { type Arena, packBuffers } from '../../lower/launches/buffer-packing.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import type { Command, CompiledModule, Device, DeviceBuffer } from '../../runtime/device.ts'
 import { isWord } from '../../runtime/webgpu/widened-elements.ts'
+import { coordStepsKey } from '../../schedule/coordinates/steps.ts'
 import type { Bound } from '../bind/index.ts'
+import type { Compilation } from './compile.ts'
 import { checkLimits } from './device-limits.ts'
 
 /** The lowering options for a device. */
@@ -119,4 +120,12 @@ function firstSpan(launch: Launch): Span | undefined {
     if (s.kind === 'store' || s.kind === 'reduce') found ??= s.span
   })
   return found
+}
+
+// Keys for kernels that store their tensors identically.
+
+/** Key of the steps that determine the stored arrays: all steps on coordinates except loop reordering. Empty if there are none. */
+export function formatKey({ coordSteps }: Pick<Compilation, 'coordSteps'>): string {
+  const kept = coordSteps.filter((s) => s.kind !== 'reorder')
+  return kept.length === 0 ? '' : coordStepsKey(kept, false)
 }

@@ -1,7 +1,7 @@
 /** Addresses and sizes of a program's buffers in device memory. */
 
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { countText } from '../../ast/diagnostics/value-kinds.ts'
+import { countText } from '../../ast/print/message-text.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'

@@ -28,9 +28,8 @@ import {
 import type { Turns } from './call-queue.ts'
 import { LentOutputs, type Origin, type Residents, type SharedMemory } from './external-memory.ts'
 import { checkRanges } from './index-ranges.ts'
-import { fullRun } from './launch-commands.ts'
+import { fullRun, KernelGraph } from './launch-commands.ts'
 import { lostWrites, overflow } from './overflow-error.ts'
-import { KernelGraph } from './replay.ts'
 import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts'
 
 export { compileOn, lanesOf, type Program } from '../compile/compiled-program.ts'

@@ -1,10 +1,10 @@
-/** Commands of a program for bound data: clears, and launches with concrete grids. */
+/** Commands of a program for bound data: clears, launches with concrete grids, and graphs that replay them. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Launch, Plan, PlanStep } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { ArgValue, Command, Device, DeviceBuffer, Outcome } from '../../runtime/device.ts'
+import type { ArgValue, Command, Device, DeviceBuffer, Graph, Outcome, Stream } from '../../runtime/device.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Program } from '../compile/compiled-program.ts'
 
@@ -76,4 +76,49 @@ function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, 
       hint: 'let each block do more: split the loops bound to block axes by a larger factor',
     })
   return grid
+}
+
+// Graphs of prepared kernels.
+
+/**
+ * All launches of a prepared kernel, recorded once (`runtime/device.ts`). The graph uses the memory of the prepared kernel, so `write`
+ * provides new values for the next replay.
+ * ```ts
+ * const graph = await prepared.graph()
+ * await prepared.write('B', values)
+ * graph.launch()
+ * await graph.finish()
+ * const C = await prepared.read('C')
+ * ```
+ */
+export class KernelGraph implements Graph {
+  readonly #graph: Graph
+  readonly #finish: () => Promise<void>
+
+  constructor(graph: Graph, finish: () => Promise<void>) {
+    this.#graph = graph
+    this.#finish = finish
+  }
+
+  /** Queues a replay without waiting. Throws SptError like `Graph.launch`. */
+  launch(stream?: Stream): void {
+    this.#graph.launch(stream)
+  }
+
+  /**
+   * Resolves when all queued work of the device has finished. Throws SptError like `Device.finish`: `run/lost-writes` if a write of the
+   * latest replay found no element, `run/overflow`, `device/fault`.
+   */
+  finish(): Promise<void> {
+    return this.#finish()
+  }
+
+  /** Milliseconds of each of `repeats` replays, like `Graph.time`. Throws SptError `run/lost-writes`, `run/overflow`. */
+  time(repeats: number, between?: Graph): Promise<number[]> {
+    return this.#graph.time(repeats, between)
+  }
+
+  free(): void {
+    this.#graph.free()
+  }
 }

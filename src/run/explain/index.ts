@@ -1,11 +1,10 @@
 /** Explanations of kernels: the model of a plan, next to device properties and measurements. `explanation.ts` defines the counts. */
 
-import { instructionsOf } from '../../analysis/instructions/instruction-uses.ts'
+import { instructionsOf } from '../../analysis/instructions/match.ts'
 import { allocateShared, sharedArrays } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
-import { ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Command, Device, DeviceKind } from '../../runtime/device.ts'
 import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
@@ -26,7 +25,7 @@ import type {
   Times,
 } from './explanation.ts'
 import { type Multiprocessor, occupancyOf } from './occupancy.ts'
-import { achievedOf, roofOf, sumOf, workOf } from './roofline.ts'
+import { achievedOf, ceilingsOf, roofOf, sumOf, workOf } from './roofline.ts'
 
 export type * from './explanation.ts'
 

@@ -1,5 +1,6 @@
-/** The roofline model: work and times relative to the peak rates of a chip. */
-import type { Ceilings } from '../../runtime/ceilings.ts'
+/** The roofline model: work and times relative to the peak rates (measured ceilings) of a chip. */
+
+import type { DeviceKind } from '../../runtime/device.ts'
 import type { Achieved, Bytes, Certainty, Operations, Roof, Times, Work } from './explanation.ts'
 
 const SECOND = 1000
@@ -71,3 +72,35 @@ export function sumOf(works: readonly Work[], cleared: number): Work {
     },
   )
 }
+
+// Measured ceilings of the roofline model, by name of the chip.
+
+export interface Ceilings {
+  /** Bytes per second from device memory, and from the L2 cache (`cache`). */
+  readonly memory: number
+  readonly cache: number
+  /** Largest working set in bytes that fits the cache. */
+  readonly cacheBytes: number
+  /**
+   * Operations per second of the f32 units, and of matrix units with tf32 or 16-bit factors (as the vendor's library reaches
+   * at 4096³; infinite if not measured).
+   */
+  readonly f32: number
+  readonly tf32: number
+  readonly f16: number
+}
+
+const CHIPS: readonly (readonly [name: string, Ceilings])[] = [
+  ['H200', { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, tf32: 350e12, f16: 645e12 }],
+]
+
+let readCalibrated: (kind: DeviceKind, chip: string) => Ceilings | undefined = () => undefined
+
+/** Sets the source of ceilings for calibrated devices. */
+export function readCeilingsBy(reader: typeof readCalibrated): void {
+  readCalibrated = reader
+}
+
+/** Ceilings of a device by kind and name; undefined if it was not measured. */
+export const ceilingsOf = (kind: DeviceKind, chip: string): Ceilings | undefined =>
+  CHIPS.find(([name]) => chip.includes(name))?.[1] ?? readCalibrated(kind, chip)

@@ -242,7 +242,8 @@ function put(f: Frame, buffer: string, at: number, value: number): void {
   else if (registers) registers[at] = value
 }
 
-/** Backward slice of a launch's control flow: only names in this slice need values to count operations. */
+// Backward slice of a launch's control flow: only names in this slice need values to count operations.
+
 const isShort = (op: string): boolean => op === 'and' || op === 'or'
 
 /** Names of loop variables, lets, hardware indices (`thread.x`) and buffers that affect control flow. */

@@ -8,7 +8,9 @@ import type { Buffer, Reduce } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/values/dtype.ts'
 import { compileExpr, type Leaves, type Value } from '../../ir/values/evaluate.ts'
 
-/** Partial evaluation of expressions on the host: unknown values are NaN, and so are values that depend on them. */
+// Partial evaluation of expressions on the host: unknown values are NaN, and so are values that depend on
+// them.
+
 export type Numbers = ArrayLike<number>
 
 /** The simulated state of one thread. */

@@ -3,7 +3,7 @@
  * sums and products of floats; integers, minima and maxima are exact. All other parts of a plan have a fixed order: reductions across
  * threads, partial results, and prefix sums.
  */
-import { instructionsOf } from '../../analysis/instructions/instruction-uses.ts'
+import { instructionsOf } from '../../analysis/instructions/match.ts'
 import type { DeviceKind } from '../../backends/target.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'

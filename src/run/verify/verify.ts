@@ -3,7 +3,7 @@
  * the reference is NaN too.
  */
 
-import { countText } from '../../ast/diagnostics/value-kinds.ts'
+import { countText } from '../../ast/print/message-text.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { RefOptions, RefOutputs, RefSample } from '../../reference/index.ts'
 import { factorsNotFinite } from '../bind/checks/padding-factors.ts'

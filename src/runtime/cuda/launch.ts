@@ -219,7 +219,8 @@ function mayOverlap(command: Command | undefined): boolean {
   return command.module.entries.get(command.entry)?.entry.waits === true
 }
 
-/** `CUlaunchConfig` for launches with attributes, in the layout of cuda.h (CUDA 11.8 to 13). */
+// `CUlaunchConfig` for launches with attributes, in the layout of cuda.h (CUDA 11.8 to 13).
+
 const CONFIG_BYTES = 56
 const ATTRIBUTE_BYTES = 72
 

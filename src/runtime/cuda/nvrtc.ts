@@ -203,7 +203,8 @@ export function loadNvrtc(ffi: Ffi, machine: Machine, driverVersion: number, exp
   })
 }
 
-/** Parses NVRTC's log, and builds diagnostics with the source lines of its messages. */
+// Parses NVRTC's log, and builds diagnostics with the source lines of its messages.
+
 interface LogMessage {
   readonly severity: 'error' | 'warning'
   /** 1-based line of the source; undefined for messages about the whole module (ptxas, options). */

@@ -216,10 +216,9 @@ export class Memory {
   }
 }
 
-/**
- * Zero-fill as a dispatch. `clearBuffer` is a copy command, which ends the compute pass and synchronises before and after. A
- * small kernel stays in the pass.
- */
+// Zero-fill as a dispatch. `clearBuffer` is a copy command, which ends the compute pass and synchronises
+// before and after. A small kernel stays in the pass.
+
 const THREADS = 256
 /** Buffer sizes are multiples of the 16 bytes of an element. */
 const TEXT = `@group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;

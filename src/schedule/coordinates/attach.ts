@@ -11,8 +11,7 @@ import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import * as arg from '../steps/arguments.ts'
-import { findIters, refuse, replaceIteration } from './iterator-names.ts'
-import { keepParents, parentsIn } from './parent-iterators.ts'
+import { findIters, keepParents, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
 import { coordPrimitive } from './primitive.ts'
 
 const takes = arg.takes(arg.iterator('loop'), 'to', arg.iterator('to'))

@@ -11,9 +11,8 @@ import { variable } from '../../ir/expressions/expr.ts'
 import { mixedReduction } from '../legality/loop-dependence.ts'
 import type { LoopRef } from '../names/kernel-names.ts'
 import * as arg from '../steps/arguments.ts'
-import { findIters, refuse, replaceIteration } from './iterator-names.ts'
+import { findIters, keepParents, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
 import { areCounted, countedFor, withOffsets } from './live/offsets.ts'
-import { keepParents, parentsIn } from './parent-iterators.ts'
 import { coordPrimitive, namesOf } from './primitive.ts'
 
 const takes = arg.takes(arg.iterators(2)('loops'), arg.optional('->', arg.newLoop('into')))

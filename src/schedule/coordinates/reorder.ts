@@ -7,8 +7,7 @@ import { countedBy } from '../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { LoopRef } from '../names/kernel-names.ts'
 import * as arg from '../steps/arguments.ts'
-import { findIters, refuse, replaceIteration } from './iterator-names.ts'
-import { keepParents, parentsIn } from './parent-iterators.ts'
+import { findIters, keepParents, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
 import { coordPrimitive, namesOf } from './primitive.ts'
 
 const takes = arg.takes(arg.iterators(1)('loops'))

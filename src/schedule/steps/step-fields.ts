@@ -111,9 +111,9 @@ function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
   return family.instantiate(args, use.span)
 }
 
-/**
- * The number of steps of a schedule, counted before any step is applied: nested schedules may have too many to expand.
- */
+// The number of steps of a schedule, counted before any step is applied: nested schedules may have too many
+// to expand.
+
 const counts = new WeakMap<Schedule, number>()
 /**
  * Returns the number of steps of a schedule; steps for each part count once. A `use` counts as a step, too, because the

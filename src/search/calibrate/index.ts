@@ -6,13 +6,13 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Coefficients } from '../../cost-model/analytic.ts'
-import { type Calibration, initialModel } from '../../cost-model/learned/calibration.ts'
 import {
   expectedTime,
   fitCoefficients,
   learnableNames,
   type TimedTerms,
 } from '../../cost-model/learned/fitting.ts'
+import { type Calibration, initialModel } from '../../cost-model/learned/trained-models.ts'
 import { modelDataOf, termsOfCompilation } from '../../cost-model/prediction.ts'
 import { chipOf } from '../../io/package/calibrations.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
@@ -24,7 +24,7 @@ import { measureRounds } from '../measuring/measure-rounds.ts'
 import { sketches } from '../spaces/sketches.ts'
 import { type MicroCase, microCases, microKernels } from './kernels.ts'
 
-export type { Calibration } from '../../cost-model/learned/calibration.ts'
+export type { Calibration } from '../../cost-model/learned/trained-models.ts'
 
 export interface CalibrateOptions {
   /** Time limit of the calibration in seconds; default 30. */

@@ -3,15 +3,16 @@
  * ignored.
  */
 
-import { type Calibration, isCalibration } from '../../cost-model/learned/calibration.ts'
 import {
+  type Calibration,
+  isCalibration,
   type ModelledDevice,
   setCalibrationReader,
   setModelReader,
 } from '../../cost-model/learned/trained-models.ts'
 import { chipOf, storedCalibration, storedCalibrations } from '../../io/package/calibrations.ts'
 import { packagedCostModel } from '../../io/package/package.ts'
-import { type Ceilings, readCeilingsBy } from '../../runtime/ceilings.ts'
+import { type Ceilings, readCeilingsBy } from '../../run/explain/roofline.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 
 type Env = Readonly<Record<string, string | undefined>>

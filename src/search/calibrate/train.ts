@@ -5,11 +5,14 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { analyticTime, partsOf } from '../../cost-model/analytic.ts'
 import { DEFAULT_BOOSTING, fitTrees } from '../../cost-model/learned/boosting.ts'
-import type { Calibration } from '../../cost-model/learned/calibration.ts'
 import { featuresOf } from '../../cost-model/learned/features.ts'
 import { fitCoefficients, learnableNames, type TimedTerms } from '../../cost-model/learned/fitting.ts'
-import type { CostModel } from '../../cost-model/learned/trained-models.ts'
-import { evaluateTrees, type Trees } from '../../cost-model/learned/trees.ts'
+import {
+  type Calibration,
+  type CostModel,
+  evaluateTrees,
+  type Trees,
+} from '../../cost-model/learned/trained-models.ts'
 import { TERM_NAMES, type Terms } from '../../cost-model/terms.ts'
 import type { Device } from '../../runtime/device.ts'
 import { deviceIdentity } from '../records/identity.ts'

@@ -2,7 +2,7 @@
 
 import { factText } from '../../analysis/integers/facts.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { appliedName } from '../../ast/print/print-parts.ts'
+import { appliedName } from '../../ast/print/message-text.ts'
 import { scheduleText } from '../text.ts'
 import type { ScheduleCall } from '../types.ts'
 import {

@@ -3,8 +3,7 @@
  * An analytic bound from terms of the loops (`model/terms.ts`) is multiplied by a correction learned on generated
  * families of matrices (`bench/train-model.ts`).
  */
-import { expectInputs, type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
-import { declaredOf, sizesOf } from '../../api/inputs/bound-values.ts'
+import { declaredOf, expectInputs, type RunInputs, sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { besideDeclared, checkBound } from '../../api/inputs/format-input-binding.ts'
 import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
@@ -139,7 +138,8 @@ export function costPrior(
   })
 }
 
-/** Default prior of `tune`: the cost model of the device. */
+// Default prior of `tune`: the cost model of the device.
+
 interface PriorContext {
   readonly kernel: Kernel
   readonly device: Device

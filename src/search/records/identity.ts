@@ -1,8 +1,8 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
 
 import { createHash, type Hash } from 'node:crypto'
-import { isDeclared } from '../../api/inputs/bound-values.ts'
-import { randomInputs } from '../../api/inputs/random-inputs.ts'
+import { isDeclared } from '../../api/inputs/bound-inputs.ts'
+import { randomInputs } from '../../api/inputs/small-data.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import {

@@ -1,7 +1,7 @@
 /** Tables of studies and trials for `spt records`. */
 
 import { escapeLine } from '../../ast/diagnostics/render.ts'
-import { alignedColumns } from '../../ast/print/aligned-columns.ts'
+import { alignedColumns } from '../../ast/print/message-text.ts'
 import type { Timing } from '../types.ts'
 import type { StoredTrial, Study, StudySummary } from './types.ts'
 

@@ -181,7 +181,8 @@ const SPREAD_CANDIDATES = 16
 /** Number of points that are drawn regardless of time. */
 const MIN_DRAWN = 32
 
-/** Trials reported to a strategy: the best outcome of each point. */
+// Trials reported to a strategy: the best outcome of each point.
+
 export interface Told {
   readonly point: Point
   /** Milliseconds; `null` for an unusable outcome. */

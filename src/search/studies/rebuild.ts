@@ -1,7 +1,7 @@
 /** Rebuilds a program and its data in a worker of a study. */
 import { realpath } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
-import { isDeclared } from '../../api/inputs/bound-values.ts'
+import { isDeclared } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { readProgram, type SptProgram } from '../../api/programs/program.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'

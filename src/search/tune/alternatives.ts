@@ -11,7 +11,8 @@ import type { Device } from '../../runtime/device.ts'
 import { storedOf } from '../records/identity.ts'
 import type { ScheduleCall } from '../types.ts'
 
-/** The default schedule of a kernel, which tuning is compared with. */
+// The default schedule of a kernel, which tuning is compared with.
+
 interface Standard {
   /** The schedule's name and arguments as source; `null` for the default steps. */
   readonly schedule: string | null

@@ -7,11 +7,7 @@
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
-import {
-  type CoordinateList,
-  existenceConditions,
-  loadsOfLists,
-} from '../../ir/coordinates/coordinate-lists.ts'
+import { type CoordinateList, existenceConditions, loadsOfLists } from '../../ir/coordinates/derived-names.ts'
 import { add, and, type Expr, ge, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'

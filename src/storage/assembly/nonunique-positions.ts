@@ -4,7 +4,7 @@ import { type Column, ENTRY, type Frame } from '../../columns/column-engine.ts'
 import type { Starts } from '../../columns/engine-operands.ts'
 import { hasWidth, isNonunique } from '../../ir/coordinates/axis.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
-import type { Dimension } from '../../levels/assembly.ts'
+import type { Dimension } from '../../levels/types.ts'
 
 /** Each entry is the first of a run. */
 const EACH: Starts = { keys: [variable(ENTRY)], cut: null }

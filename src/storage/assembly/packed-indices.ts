@@ -1,11 +1,10 @@
-/** Packed arrays: indices of levels are packed after assembly; other columns on request. */
-
+/** Packed arrays: indices of levels are packed after assembly, other columns on request; masks have one bit per position. */
 import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, hasWidth, indexBits } from '../../ir/coordinates/axis.ts'
-import { add, call, type Expr, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
-import { wordsFor } from '../../ir/values/packed-fields.ts'
+import { add, call, type Expr, eq, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
+import { fieldAt, MASK_BITS, wordsFor } from '../../ir/values/packed-fields.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 
 /**
@@ -35,7 +34,7 @@ function packLevel<C extends Column>(engine: Engine<C>, level: Level<C>): Level<
 const WIDE = '@wide'
 
 /** The first `count` elements of a column, packed as fields of 32-bit words. */
-export function packColumn<C extends Column>(
+function packColumn<C extends Column>(
   engine: Engine<C>,
   column: C,
   count: number,
@@ -59,4 +58,45 @@ export function packColumn<C extends Column>(
     fields.reduce((a, b) => call('bit_xor', [a, b])),
   )
   return words
+}
+
+// Masks of formats: one bit per position of a part's values, set if the tensor stores an element there.
+// Construction from the entries' positions, and tests of a position.
+
+/** The mask of a part of `size` values whose entries are at positions `position`. */
+export function maskOf<C extends Column>(frame: Frame<C>, position: Expr, size: number, name: string): C {
+  const { engine } = frame
+  const bits = engine.filled(size, 0, 'held')
+  engine.scatter(frame, bits, position, int(1))
+  const words = packColumn(engine, bits, size, MASK_BITS, name)
+  engine.release(bits)
+  return words
+}
+
+/** A mask and the axes it is over: those of the values, or a subset. */
+export interface ElementMask<C> {
+  readonly words: C
+  readonly axes: readonly string[]
+}
+
+const WORDS = '@mask'
+
+/** True if a position holds an element. `positions`: its position on each level, by axis. */
+export function isElement<C extends Column>(
+  frame: Frame<C>,
+  { words, axes }: ElementMask<C>,
+  trees: readonly (readonly Level<C>[])[],
+  positions: ReadonlyMap<string, Expr>,
+): Expr {
+  frame.tables.set(WORDS, words)
+  frame.signed.add(WORDS)
+  const innermost = trees.flatMap((tree) => tree.findLast((l) => axes.includes(l.axis.name)) ?? [])
+  const position = innermost.reduce<Expr>(
+    (sum, l) => add(mul(sum, frame.bindSize(l.positions)), positions.get(l.axis.name)!),
+    int(0),
+  )
+  return eq(
+    fieldAt(position, MASK_BITS, (word) => load(WORDS, [word])),
+    int(1),
+  )
 }

@@ -6,8 +6,8 @@ import type { Proved } from '../../formats/proof/prove.ts'
 import { chainTo } from '../../ir/coordinates/axis.ts'
 import type { PartInstance } from '../../ir/formats/format.ts'
 import { type Context, type Part, remapCoordinates } from '../remapping/part-assembly.ts'
-import { maskOf } from './element-masks.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
+import { maskOf } from './packed-indices.ts'
 import { type AssembledTrees, assembleTrees } from './tree-assembly.ts'
 
 /** Levels of a part, and its tables. */

@@ -19,7 +19,7 @@ import {
   sourceOf,
   type Tables,
 } from '../../ir/formats/queries.ts'
-import { printWithQueries } from '../../ir/print/print-queries.ts'
+import { printWithQueries } from '../../ir/print/print-expr.ts'
 import { boundsIn } from './expression-bounds.ts'
 import { checkExpressions } from './table-reads.ts'
 

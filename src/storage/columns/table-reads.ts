@@ -12,7 +12,7 @@ import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../
 import { freeVars, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/formats/queries.ts'
-import { printWithQueries } from '../../ir/print/print-queries.ts'
+import { printWithQueries } from '../../ir/print/print-expr.ts'
 import { pointOf } from '../coordinate-checks.ts'
 import { boundsIn, overflowOf, rejectOverflow } from './expression-bounds.ts'
 

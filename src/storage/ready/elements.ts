@@ -105,10 +105,9 @@ function markLastSlots(chain: readonly Level[], occupied: Uint8Array): void {
   }
 }
 
-/**
- * Disjointness of ready-made arrays: each coordinate is stored at most once, across the parts of a tensor and within
- * each part.
- */
+// Disjointness of ready-made arrays: each coordinate is stored at most once, across the parts of a tensor and
+// within each part.
+
 interface StoredCoordinates {
   /** The tensor's axes. */
   readonly axes: readonly Pick<StoredAxis, 'name' | 'copyOf'>[]

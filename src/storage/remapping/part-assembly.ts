@@ -24,8 +24,13 @@ import {
   uncheckedReads,
 } from '../columns/table-reads.ts'
 import { type FormatOperands, givenList } from '../format-operands.ts'
-import { bindTables, guardLoads, inverseTables } from './inverse-remapping.ts'
-import { rejectNotInverse, rejectOutOfExtent } from './remapping-refusals.ts'
+import {
+  bindTables,
+  guardLoads,
+  inverseTables,
+  rejectNotInverse,
+  rejectOutOfExtent,
+} from './inverse-remapping.ts'
 
 /** The data that a conversion uses in addition to the entries. */
 export interface Context<C> extends Omit<Scope<C>, 'places'> {

@@ -41,7 +41,7 @@ const MATH: Spellings['math'] = {
   shift_right: ({ x, y }) => `(int)((unsigned)(${x}) >> ((unsigned)(${y}) & 31u))`,
 }
 
-export const C: Spellings = {
+export const SPELLINGS: Spellings = {
   ...C_FAMILY,
   ...SERIAL_THREADS,
   name: 'c',
@@ -84,6 +84,6 @@ export const C: Spellings = {
   // OpenMP has no atomic minimum before 5.1; an element is always updated by one reducer.
   atomicLoop: (ref, index, combine, helpers) => [
     '_Pragma("omp critical")',
-    `{ ${C.store(ref, index, combine(C.load(ref, index, helpers)), helpers, false)} }`,
+    `{ ${SPELLINGS.store(ref, index, combine(SPELLINGS.load(ref, index, helpers)), helpers, false)} }`,
   ],
 }

@@ -69,7 +69,7 @@ const MATH: Spellings['math'] = {
   shift_right: ({ x, y }) => `(int)__funnelshift_r((unsigned)(${x}), 0u, (unsigned)(${y}))`,
 }
 
-export const CUDA: Spellings = {
+export const SPELLINGS: Spellings = {
   ...C_FAMILY,
   name: 'cuda',
   math: MATH,

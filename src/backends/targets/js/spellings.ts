@@ -127,7 +127,7 @@ const MATH: Spellings['math'] = {
   bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
 }
 
-export const JS: Spellings = {
+export const SPELLINGS: Spellings = {
   ...SERIAL_THREADS,
   name: 'js',
   math: MATH,
@@ -178,7 +178,7 @@ export const JS: Spellings = {
     const { dtype } = buffer
     if (isHalf(dtype) && buffer.scope === 'global')
       return `${name}[${index}] = ${storeHalf(dtype, value, helpers)};`
-    if (isHalf(dtype) && !exact) return `${name}[${index}] = ${JS.cast(value, 'f32', dtype, helpers)};`
+    if (isHalf(dtype) && !exact) return `${name}[${index}] = ${SPELLINGS.cast(value, 'f32', dtype, helpers)};`
     return `${name}[${index}] = ${buffer.dtype === 'bool' ? `${value} ? 1 : 0` : value};`
   },
   let: (name, _dtype, value) => `const ${name} = ${value};`,
@@ -196,7 +196,7 @@ export const JS: Spellings = {
   // Threads take turns only at barriers, so a plain update is atomic.
   atomic: () => null,
   atomicLoop: (ref, index, combine, helpers) => [
-    JS.store(ref, index, combine(JS.load(ref, index, helpers)), helpers, false),
+    SPELLINGS.store(ref, index, combine(SPELLINGS.load(ref, index, helpers)), helpers, false),
   ],
 }
 

@@ -2,7 +2,7 @@
 
 import { directionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
 import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
-import { decimal } from '../../../ir/values/rounding.ts'
+import { decimal } from '../../../ir/values/half.ts'
 import type { BufferRef, Helpers, MathCall, Spellings, VectorRef } from '../../print/spellings.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
 import { addHelper, functionCall, helperCall } from './helpers.ts'

@@ -92,7 +92,8 @@ function brought(
   return values
 }
 
-/** Ready-made values of a buffer, in storage order. */
+// Ready-made values of a buffer, in storage order.
+
 interface Place {
   readonly kernel: Kernel1
   readonly b: Buffer1

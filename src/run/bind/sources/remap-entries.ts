@@ -2,22 +2,28 @@
  * Coordinate remapping: from the caller's coordinates to those of the stored axes, one format after the other. The part and position of a
  * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
  */
-
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, concat, gather } from '../../../columns/allocate.ts'
+import { runSync } from '../../../columns/coroutines.ts'
 import { isAscending } from '../../../columns/key-columns.ts'
+import { withScratchPool } from '../../../columns/scratch-buffers.ts'
+import { provedOf } from '../../../formats/proof/prove.ts'
 import { isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
-import { dependsOnValues } from '../../../storage/convert.ts'
+import type { Instance } from '../../../ir/formats/format.ts'
+import type { TypedArray } from '../../../ir/values/arrays.ts'
+import { dependsOnValues, forEachPart } from '../../../storage/convert.ts'
 import { HOST } from '../../../storage/engines/host/engine.ts'
-import type { EntryValues } from '../../../storage/format-operands.ts'
-import { remapParts } from '../../../storage/remapping/remap-parts.ts'
+import { valuesOf } from '../../../storage/engines/host/map-reduce.ts'
+import { setTrees } from '../../../storage/engines/host/set-trees.ts'
+import type { EntryValues, FormatOperands } from '../../../storage/format-operands.ts'
+import { remapCoordinates } from '../../../storage/remapping/part-assembly.ts'
 import { filledArray, newValues } from '../../../storage/values.ts'
 import type { GivenData } from '../format-inputs.ts'
 import type { Piece, Source } from '../types.ts'
 import { tensorNameOf } from './caller-tensors.ts'
 
-export interface Pieces {
+interface Pieces {
   readonly pieces: readonly Piece[]
   /** Arrays of the formats' tables, by buffer name. */
   readonly tables: ReadonlyMap<string, Int32Array>
@@ -112,7 +118,7 @@ function reformat(
   const { members, first } = distinctPieces(mine, from)
   const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
   const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
-  const values = dependsOnValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
+  const values = dependsOnValues(r.instance) ? entryValuesOf(kernel, r, mine, members, first) : null
   const out: Piece[] = []
   const [alone] = members.length === 1 ? members : []
   const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
@@ -195,7 +201,7 @@ function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32
  * Values of the tensor for which the format was requested, or 1 if it has none. Entries of other tensors have the value 0. `null` without
  * pieces.
  */
-function valuesOf(
+function entryValuesOf(
   kernel: Kernel1,
   r: Reformat,
   mine: readonly Piece[],
@@ -215,4 +221,54 @@ function valuesOf(
     return { column: values ?? filledArray('u8', n, 1), entry: values && own.entries, n }
   })
   return { values: HOST.concatenate(parts, dtype), dtype }
+}
+
+// Coordinate remapping alone, on the host: the coordinates of entries in a format or composition, without
+// building arrays.
+
+/** The entries of a part, and their coordinates in its format. */
+interface RemappedPart {
+  /** In input order; `null`: all entries. */
+  readonly entries: Int32Array | null
+  /** One array for each axis of the part's `order`; may share memory with the input. */
+  readonly columns: readonly Int32Array[]
+  /** Arrays that the inverse map loads, by name. */
+  readonly tables: ReadonlyMap<string, Int32Array>
+}
+
+/**
+ * Assigns every entry to exactly one part, and computes its coordinates there. O(entries × (operations +
+ * digits of sorted queries)); arrays are read only.
+ *
+ * @param coords within `given.extents`: one array for each axis of `to.over`
+ * @param entryValues `null`: a pattern, whose values are all 1
+ * @param ascending true if entries are known to ascend, so that no two are equal
+ * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`,
+ * `format/map-overflow` with the coordinate, and as `evaluateQueries` and `evaluateSort`
+ */
+export function remapParts(
+  to: Instance,
+  coords: readonly Int32Array[],
+  entryValues: EntryValues | null,
+  given: FormatOperands,
+  ascending = false,
+): readonly RemappedPart[] {
+  const shape = to.over.map((a) => given.extents.get(a.name) ?? 0)
+  const { values = null, dtype = 'f32' } = entryValues ?? {}
+  const tensor = { kind: 'coords', shape, coords, values, dtype, ascending } as const
+  return withScratchPool(() => {
+    const options = { given, fill: 0, sets: setTrees(given, to, shape) }
+    return runSync(
+      forEachPart<TypedArray, RemappedPart>(HOST, tensor, to, options, function* (part, _k, frame, context) {
+        const { instance } = part
+        const proved = provedOf(instance, to.over)
+        const { coordinates, tables } = yield* remapCoordinates(frame, part, context, proved)
+        const columns = instance.order.map((name) => valuesOf(frame, coordinates.get(name)!))
+        for (const c of columns) frame.keep(c)
+        const entries = frame.entry as Int32Array | null
+        frame.release()
+        return { entries, columns, tables: tables as RemappedPart['tables'] }
+      }),
+    )
+  })
 }

@@ -14,7 +14,7 @@ import {
   walkStmts1,
 } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
-import { parentsIn } from '../parent-iterators.ts'
+import { parentsIn } from '../iterator-names.ts'
 
 interface Owned {
   readonly kernel: Kernel1

@@ -16,7 +16,7 @@ import {
   type StoredAxis,
   storesGaps,
 } from '../../../ir/coordinates/axis.ts'
-import { loadsOfLists } from '../../../ir/coordinates/coordinate-lists.ts'
+import { loadsOfLists } from '../../../ir/coordinates/derived-names.ts'
 import type { IterKind } from '../../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'

@@ -20,7 +20,7 @@ import {
   parentOf,
   type StoredAxis,
 } from '../../../ir/coordinates/axis.ts'
-import type { CoordinateList } from '../../../ir/coordinates/coordinate-lists.ts'
+import type { CoordinateList } from '../../../ir/coordinates/derived-names.ts'
 import { type Const, div, type Expr, int, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'

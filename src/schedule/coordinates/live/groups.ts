@@ -111,10 +111,9 @@ function cleanIn(body: Body1, whole: readonly Iteration[], p: Positions): Readon
   return out
 }
 
-/**
- * Simplifications in iterations over a format that is built at run time. Temporaries that only these iterations use
- * need the capacity of the lists only, and a test whether the tensor holds a value is true.
- */
+// Simplifications in iterations over a format that is built at run time. Temporaries that only these
+// iterations use need the capacity of the lists only, and a test whether the tensor holds a value is true.
+
 interface Of {
   readonly buffer: Buffer1
   /**

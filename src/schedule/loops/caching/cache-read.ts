@@ -1,7 +1,7 @@
 /** Caching of reads: elements that an iteration reads are staged in shared memory or registers (`cache_read`). */
 
-import { notInRuns } from '../../../analysis/instructions/lane-groups.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
+import { notInRuns } from '../../../analysis/integers/mixed-radix.ts'
 import { type Expr, int, load } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { allocatedNames } from '../../../ir/statements/bindings.ts'

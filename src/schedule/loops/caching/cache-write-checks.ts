@@ -165,11 +165,10 @@ export function checkReads(
   })
 }
 
-/**
- * Tiles whose rows come from an index list, inside of reduction loops. Iterations may conflict in an element of the
- * buffer, but never in an element of the tile. In the tile, such loops run over different elements; the write-back
- * combines them again.
- */
+// Tiles whose rows come from an index list, inside of reduction loops. Iterations may conflict in an element
+// of the buffer, but never in an element of the tile. In the tile, such loops run over different elements;
+// the write-back combines them again.
+
 interface Tile {
   /** The context in which the loops of the tile are not reduction loops. */
   readonly cx: Context

@@ -128,7 +128,8 @@ export function inMemory(
   return { memory }
 }
 
-/** Groups of loops that are digits of one index (mixed radix). */
+// Groups of loops that are digits of one index (mixed radix).
+
 export const extentOf = (l: For): number => (l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1)
 
 interface StridedLoop {

@@ -116,7 +116,9 @@ function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {
   return [...renamed, ...finals.filter((f) => f.point === null)]
 }
 
-/** Recommendation of a search: the fastest of the final comparison, unless it is indistinguishable from the default. */
+// Recommendation of a search: the fastest of the final comparison, unless it is indistinguishable from the
+// default.
+
 type MeasuredFinal = Finalist & { readonly timing: Timing }
 
 export interface Recommendation {
@@ -177,7 +179,8 @@ function fastestFinal(finals: readonly Finalist[]): MeasuredFinal | null {
   return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
 }
 
-/** Bytes and operations of a kernel that was compared at the end. */
+// Bytes and operations of a kernel that was compared at the end.
+
 export { allOperations } from '../../../run/explain/roofline.ts'
 
 interface KernelExplanation {

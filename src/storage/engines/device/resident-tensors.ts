@@ -16,7 +16,7 @@ import { storedValues, validateStored } from '../../ready/validate.ts'
 import type { Part } from '../../remapping/part-assembly.ts'
 import { makeStorage, type Storage, treesOf } from '../../storage.ts'
 import type { CoordTensor, StoredTensor } from '../../tensor.ts'
-import type { Column } from './kernels/column-types.ts'
+import type { Column } from './kernels/kernel-builder.ts'
 import { Queue } from './queue/command-queue.ts'
 
 interface Base {

@@ -1,5 +1,4 @@
-/** Builders of generated kernels: one thread per index, scalars in registers, serial loops. */
-
+/** Descriptions and builders of generated kernels: one thread per index, scalars in registers, serial loops. */
 import {
   add,
   constant,
@@ -26,7 +25,7 @@ import {
 import { walkStmts } from '../../../../ir/statements/tree.ts'
 import { type Dtype, scalarType } from '../../../../ir/values/dtype.ts'
 import { builtinMonoid } from '../../../../ir/values/monoid.ts'
-import { type LaunchSpec, THREADS } from './column-types.ts'
+import type { DeviceBuffer } from '../../../../runtime/device.ts'
 
 const SERIAL: LoopMode = { kind: 'serial' }
 
@@ -61,7 +60,7 @@ export const whereLast = (e: Expr, isLast: Expr, then: Stmt): Stmt =>
   when(lt(next(e), variable('x_n')), [when(isLast, [then])], [then])
 
 /** Registers of one thread, or shared memory of a block. */
-export interface Register {
+interface Register {
   readonly declare: Stmt
   readonly at: (k: Expr) => Expr
   readonly put: (k: Expr, value: Expr) => Stmt
@@ -178,3 +177,42 @@ export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2
     body: [body],
   }
 }
+
+// Description of a generated kernel: its columns, their access, and the body of a thread.
+
+/** `length` elements of device memory; the allocation may be larger. */
+export interface Column {
+  readonly memory: DeviceBuffer
+  readonly dtype: Dtype
+  readonly length: number
+}
+
+/** Access of a launch to a column. `natural`: read-only, and no element is negative. */
+export interface Use {
+  readonly column: Column
+  readonly access: 'natural' | 'read' | 'write' | 'update'
+}
+
+export const natural = (column: Column): Use => ({ column, access: 'natural' })
+export const read = (column: Column): Use => ({ column, access: 'read' })
+export const write = (column: Column): Use => ({ column, access: 'write' })
+export const update = (column: Column): Use => ({ column, access: 'update' })
+
+export interface LaunchSpec {
+  /**
+   * Together with the names, types and accesses of the columns, identifies the kernel: `body` must not depend on
+   * anything else.
+   */
+  readonly key: string
+  /** The number of threads, or of blocks if `shared`. */
+  readonly threads: number
+  /** `body` describes block `e`, in loops over its threads (`each`). */
+  readonly shared?: boolean
+  readonly columns: Readonly<Record<string, Use>>
+  readonly sizes?: Readonly<Record<string, number>>
+  /** The body of thread `e`: writes elements that no other thread accesses, or updates atomically. */
+  readonly body: (e: Expr) => readonly Stmt[]
+}
+
+/** The size parameter of every kernel that holds the number of threads. */
+export const THREADS = 'x_threads'

@@ -22,8 +22,19 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import type { Queue } from '../queue/command-queue.ts'
-import { type Column, natural, read, update, write } from './column-types.ts'
-import { flag, get, loop, next, scalar, store } from './kernel-builder.ts'
+import {
+  type Column,
+  flag,
+  get,
+  loop,
+  natural,
+  next,
+  read,
+  scalar,
+  store,
+  update,
+  write,
+} from './kernel-builder.ts'
 import { termsOf } from './map-fusion.ts'
 import { numbers } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'

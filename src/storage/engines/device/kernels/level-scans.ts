@@ -21,8 +21,19 @@ import type { Queue } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
 import { differs } from '../sorting/lexicographic-order.ts'
 import { combine } from './block-scan.ts'
-import { type Column, natural, read, update, write } from './column-types.ts'
-import { atomic, flag, get, next, store, whereLast } from './kernel-builder.ts'
+import {
+  atomic,
+  type Column,
+  flag,
+  get,
+  natural,
+  next,
+  read,
+  store,
+  update,
+  whereLast,
+  write,
+} from './kernel-builder.ts'
 import { type Terms, termsOf } from './map-fusion.ts'
 import { numbers } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'

@@ -12,7 +12,7 @@ import { printExpr } from '../../../../ir/print/print-stage2.ts'
 import type { Dtype } from '../../../../ir/values/dtype.ts'
 import { overflowOf, rejectOverflow } from '../../../columns/expression-bounds.ts'
 import type { Queue } from '../queue/command-queue.ts'
-import { type Column, type LaunchSpec, natural, read, type Use } from './column-types.ts'
+import { type Column, type LaunchSpec, natural, read, type Use } from './kernel-builder.ts'
 
 /** Expressions of one frame as kernel terms, with the columns and sizes that they use. */
 export interface Terms extends Required<Pick<LaunchSpec, 'key' | 'columns' | 'sizes'>> {

@@ -15,8 +15,7 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
-import { type Column, write } from './column-types.ts'
-import { next, store } from './kernel-builder.ts'
+import { type Column, next, store, write } from './kernel-builder.ts'
 import { termsOf } from './map-fusion.ts'
 import { reduce } from './scan.ts'
 

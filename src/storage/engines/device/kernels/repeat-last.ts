@@ -15,7 +15,7 @@ import {
   select,
   variable,
 } from '../../../../ir/expressions/expr.ts'
-import type { Column } from './column-types.ts'
+import type { Column } from './kernel-builder.ts'
 
 const HELD = '@held'
 

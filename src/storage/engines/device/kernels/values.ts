@@ -22,8 +22,18 @@ import {
 import { keysOf } from '../../../columns/sort-permutations.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { orderBy } from '../sorting/lexicographic-order.ts'
-import { type Column, natural, read, update, write } from './column-types.ts'
-import { atomic, get, next, store, zero } from './kernel-builder.ts'
+import {
+  atomic,
+  type Column,
+  get,
+  natural,
+  next,
+  read,
+  store,
+  update,
+  write,
+  zero,
+} from './kernel-builder.ts'
 import { ranks, runNumbers } from './level-scans.ts'
 import { termsOf } from './map-fusion.ts'
 import { compute, numbers } from './map-reduce.ts'

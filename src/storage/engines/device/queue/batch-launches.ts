@@ -13,7 +13,7 @@ import {
 import type { Stmt } from '../../../../ir/statements/loops.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import { walkStmts } from '../../../../ir/statements/tree.ts'
-import { type LaunchSpec, THREADS, type Use } from '../kernels/column-types.ts'
+import { type LaunchSpec, THREADS, type Use } from '../kernels/kernel-builder.ts'
 
 /** Name of the size that ends a launch's range of threads (or blocks) in the fused kernel. */
 export const END = 'x_end'

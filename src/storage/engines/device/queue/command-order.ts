@@ -6,7 +6,7 @@
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../../../backends/grid-folding.ts'
 import type { ArgValue, Command, Device, DeviceBuffer } from '../../../../runtime/device.ts'
-import { type LaunchSpec, THREADS } from '../kernels/column-types.ts'
+import { type LaunchSpec, THREADS } from '../kernels/kernel-builder.ts'
 import { END } from './batch-launches.ts'
 import { BLOCK, type Kernel, type Slot } from './kernel-cache.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { fail } from '../../../../ast/diagnostics/diagnostic.ts'
-import { countText } from '../../../../ast/diagnostics/value-kinds.ts'
+import { countText } from '../../../../ast/print/message-text.ts'
 import { FEWER_POSITIONS } from '../../../../columns/allocate.ts'
 import { type Coroutine, runAsync, waitFor } from '../../../../columns/coroutines.ts'
 import { int } from '../../../../ir/expressions/expr.ts'
@@ -18,8 +18,7 @@ import {
   storedBytes,
   WORD_BYTES,
 } from '../../../../runtime/webgpu/widened-elements.ts'
-import { type Column, type LaunchSpec, write } from '../kernels/column-types.ts'
-import { store } from '../kernels/kernel-builder.ts'
+import { type Column, type LaunchSpec, store, write } from '../kernels/kernel-builder.ts'
 import { TUNINGS, type Tuning } from '../tuning.ts'
 import { fusedCount } from './batch-launches.ts'
 import { commandOf, type Pending, scheduleCommands } from './command-order.ts'

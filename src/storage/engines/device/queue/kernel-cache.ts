@@ -1,12 +1,10 @@
 /** A cache of compiled kernels: one for each structure of a launch and number of fused launches. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
-import { emit, type ModuleText } from '../../../../backends/emit.ts'
-import { targetOf } from '../../../../backends/targets/index.ts'
+import { emit, type ModuleText, targetOf } from '../../../../backends/targets/index.ts'
 import { lowerToMemory } from '../../../../lower/pipeline.ts'
 import type { CompiledModule, Device } from '../../../../runtime/device.ts'
 import { isWord } from '../../../../runtime/webgpu/widened-elements.ts'
-import type { LaunchSpec } from '../kernels/column-types.ts'
-import { columnOf, kernelOf } from '../kernels/kernel-builder.ts'
+import { columnOf, kernelOf, type LaunchSpec } from '../kernels/kernel-builder.ts'
 import { fuseLaunches, parseInstanceName } from './batch-launches.ts'
 
 export interface Argument {

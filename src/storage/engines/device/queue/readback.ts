@@ -4,7 +4,7 @@
  */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import type { DeviceBuffer, HostArray } from '../../../../runtime/device.ts'
-import { type Column, type Use, update } from '../kernels/column-types.ts'
+import { type Column, type Use, update } from '../kernels/kernel-builder.ts'
 
 export const PAGE_CELLS = 2 ** 14
 /** Number of microtask turns for which a read waits, so that concurrent reads share its download. */

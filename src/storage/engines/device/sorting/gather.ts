@@ -2,8 +2,7 @@
 
 import type { Frame } from '../../../../columns/column-engine.ts'
 import { add, load, variable } from '../../../../ir/expressions/expr.ts'
-import { type Column, natural, read, write } from '../kernels/column-types.ts'
-import { get, store } from '../kernels/kernel-builder.ts'
+import { type Column, get, natural, read, store, write } from '../kernels/kernel-builder.ts'
 import type { Queue } from '../queue/command-queue.ts'
 
 /** Maximum number of columns per launch: the buffer bindings that every device has. */

@@ -21,8 +21,7 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import { type Column, write } from '../kernels/column-types.ts'
-import { before, flag, isFirst, next, store } from '../kernels/kernel-builder.ts'
+import { before, type Column, flag, isFirst, next, store, write } from '../kernels/kernel-builder.ts'
 import { termsOf } from '../kernels/map-fusion.ts'
 import { numbers } from '../kernels/map-reduce.ts'
 import { reduce, scan } from '../kernels/scan.ts'

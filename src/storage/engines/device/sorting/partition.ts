@@ -4,8 +4,16 @@ import type { Frame } from '../../../../columns/column-engine.ts'
 import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
 import { binary, type Expr, variable } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import { type Column, natural, update, write } from '../kernels/column-types.ts'
-import { before, get, isFirst, store } from '../kernels/kernel-builder.ts'
+import {
+  before,
+  type Column,
+  get,
+  isFirst,
+  natural,
+  store,
+  update,
+  write,
+} from '../kernels/kernel-builder.ts'
 import { termsOf } from '../kernels/map-fusion.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { gatherPart } from './gather.ts'

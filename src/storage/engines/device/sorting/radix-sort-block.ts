@@ -18,10 +18,10 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import type { Stmt } from '../../../../ir/statements/loops.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import { type Column, write } from '../kernels/column-types.ts'
 import {
   atomic,
   before,
+  type Column,
   each,
   get,
   isFirst,
@@ -32,6 +32,7 @@ import {
   shared,
   store,
   unrolled,
+  write,
 } from '../kernels/kernel-builder.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import type { Tile } from '../tuning.ts'

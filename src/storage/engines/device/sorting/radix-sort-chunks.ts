@@ -19,8 +19,18 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import type { Stmt } from '../../../../ir/statements/loops.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import { type Column, type LaunchSpec, natural, type Use, write } from '../kernels/column-types.ts'
-import { before, get, next, scalar, store } from '../kernels/kernel-builder.ts'
+import {
+  before,
+  type Column,
+  get,
+  type LaunchSpec,
+  natural,
+  next,
+  scalar,
+  store,
+  type Use,
+  write,
+} from '../kernels/kernel-builder.ts'
 import { scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
 

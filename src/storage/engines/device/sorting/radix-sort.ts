@@ -6,8 +6,19 @@
 
 import { add, div, type Expr, int, mod, mul } from '../../../../ir/expressions/expr.ts'
 import type { Stmt } from '../../../../ir/statements/loops.ts'
-import { type Column, natural, read, update, write } from '../kernels/column-types.ts'
-import { get, loop, next, registers, scalar, store } from '../kernels/kernel-builder.ts'
+import {
+  type Column,
+  get,
+  loop,
+  natural,
+  next,
+  read,
+  registers,
+  scalar,
+  store,
+  update,
+  write,
+} from '../kernels/kernel-builder.ts'
 import { scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { countByBlock, scatterByBlock } from './radix-sort-block.ts'
@@ -136,7 +147,8 @@ function runPass(q: Queue, p: Pass): { readonly order: Column; readonly storedKe
   return result
 }
 
-/** Radix sort by threads: each thread processes one chunk serially, with a register for each digit. */
+// Radix sort by threads: each thread processes one chunk serially, with a register for each digit.
+
 const digitOf = (x: Expr, { shift, bits }: Pass): Expr => mod(div(x, int(2 ** shift)), int(2 ** bits))
 
 const forEachEntry = ({ lo, count }: Chunk, body: (s: Expr) => readonly Stmt[]): Stmt =>
