@@ -7,7 +7,6 @@ import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { For } from '../../ir/statements/loops.ts'
-import type { Facts } from './facts.ts'
 import { coefficientOf, keepTerms, type Linear, linear, mapNumbers, minus, sumExpr } from './linear.ts'
 
 export interface Digit<T> {
@@ -90,6 +89,12 @@ export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly
   return { quotient: add(quotient, div(rest, int(t))), rest: mod(rest, int(t)) }
 }
 
+/** Known divisors of expressions, as `Facts` has them. */
+interface Divisibility {
+  divisor(e: Expr): number
+  isMultiple(e: Expr, by: number): boolean
+}
+
 /**
  * Returns the reason why the runs of `run` neighbours along a loop do not begin at multiples of `run` in the last
  * dimension; undefined if they do.
@@ -98,7 +103,7 @@ export function notInRuns(
   index: readonly Expr[],
   along: { readonly var: string; readonly name?: string } | undefined,
   run: number,
-  facts: Facts,
+  facts: Divisibility,
 ): string | undefined {
   const e = index.at(-1)
   if (!along || !e) return 'it is one element'
@@ -116,7 +121,7 @@ export function notInRuns(
  * Returns the bound of a run's first element, if the bound is a multiple of the run's width: it then holds for all
  * elements of the run, or fails for all. Returns other bounds unchanged.
  */
-export function boundOfRun(g: Expr, lane: string, width: number, facts: Facts): Expr {
+export function boundOfRun(g: Expr, lane: string, width: number, facts: Divisibility): Expr {
   if (!mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, lane)) return g
   const first = substitute(g.a, new Map([[lane, int(0)]]))
   const whole = coefficientOf(g.a, lane) === 1 && facts.isMultiple(first, width)
