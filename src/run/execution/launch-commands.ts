@@ -1,4 +1,4 @@
-/** Commands of a program for bound data: clears, launches with concrete grids, and graphs that replay them. */
+/** Commands of a program for bound data: clears, launches with concrete grids, and graphs for replay. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -81,7 +81,7 @@ function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, 
 // Graphs of prepared kernels.
 
 /**
- * All launches of a prepared kernel, recorded once (`runtime/device.ts`). The graph uses the memory of the prepared kernel, so `write`
+ * The launches of a prepared kernel, recorded once (`runtime/device.ts`). The graph uses the memory of the prepared kernel, so `write`
  * provides new values for the next replay.
  * ```ts
  * const graph = await prepared.graph()
@@ -106,7 +106,7 @@ export class KernelGraph implements Graph {
   }
 
   /**
-   * Resolves when all queued work of the device has finished. Throws SptError like `Device.finish`: `run/lost-writes` if a write of the
+   * Resolves when the queued work of the device has finished. Throws SptError like `Device.finish`: `run/lost-writes` if a write of the
    * latest replay found no element, `run/overflow`, `device/fault`.
    */
   finish(): Promise<void> {

@@ -226,21 +226,21 @@ function entryValuesOf(
 // Coordinate remapping alone, on the host: the coordinates of entries in a format or composition, without
 // building arrays.
 
-/** The entries of a part, and their coordinates in its format. */
+/** The entries of a part, with coordinates in the part's format. */
 interface RemappedPart {
   /** In input order; `null`: all entries. */
   readonly entries: Int32Array | null
-  /** One array for each axis of the part's `order`; may share memory with the input. */
+  /** An array for each axis of the part's `order`; may share memory with the input. */
   readonly columns: readonly Int32Array[]
   /** Arrays that the inverse map loads, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 
 /**
- * Assigns every entry to exactly one part, and computes its coordinates there. O(entries × (operations +
+ * Assigns every entry to exactly one part, and computes the coordinates there. O(entries × (operations +
  * digits of sorted queries)); arrays are read only.
  *
- * @param coords within `given.extents`: one array for each axis of `to.over`
+ * @param coords within `given.extents`: an array for each axis of `to.over`
  * @param entryValues `null`: a pattern, whose values are all 1
  * @param ascending true if entries are known to ascend, so that no two are equal
  * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`,
