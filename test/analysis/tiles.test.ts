@@ -1,7 +1,7 @@
 /** Tiles: what is concluded about numbers of tiles and about sums of digits holds for every size, by enumeration. */
 import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
-import { afterAll, expect } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { Facts } from '../../src/analysis/integers/facts.ts'
 import { beginsTile, tileReach, tileSize, tilings } from '../../src/analysis/integers/tiles.ts'
 import { add, ceildiv, div, type Expr, int, mul, variable } from '../../src/ir/expressions/expr.ts'
@@ -96,6 +96,18 @@ property.prop([digits, end, small], RUNS)(
     }
   },
 )
+
+test('a whole tile after the end is beyond', () => {
+  const reach = (elements: number) =>
+    tileReach(
+      [
+        { of: 0, stride: int(4), extent: int(2) },
+        { of: 1, stride: int(1), extent: int(4) },
+      ],
+      int(elements),
+    )
+  expect([9, 8, 5, 4].map(reach)).toEqual([undefined, 'exact', 'partial', 'beyond'])
+})
 
 afterAll(() => {
   for (const name of ['size', 'begins', 'exact', 'partial', 'beyond'])
