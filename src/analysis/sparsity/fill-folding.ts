@@ -4,8 +4,9 @@
 
 import type { Assign, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { type StatementContext, someStmt1 } from '../../ir/coordinates/stage1-tree.ts'
-import { constant, type Expr, isZero, type Load, not } from '../../ir/expressions/expr.ts'
+import { type Expr, isZero, type Load, not } from '../../ir/expressions/expr.ts'
 import { rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { firstRule, type Rule } from '../../ir/expressions/patterns.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 
@@ -20,19 +21,27 @@ export function absorb(e: Expr, known: KnownAt, factors: Expr[]): Expr {
   return rewriteExpr(e, (x) => {
     if (x.kind === 'load') return known(x)
     if (x.kind === 'select') return keyOf(x.then) === keyOf(x.else) ? x.then : undefined
-    if (x.kind !== 'binary') return undefined
-    if (x.op === 'mul' && (isZero(x.a) || isZero(x.b))) {
-      const other = isZero(x.a) ? x.b : x.a
-      if (isFloat(x.dtype) && !alwaysFinite(other)) factors.push(other)
-      return constant(0, x.dtype)
-    }
-    if (x.op === 'div' && isZero(x.a) && (!isFloat(x.dtype) || (alwaysFinite(x.b) && !isZero(x.b))))
-      return constant(0, x.dtype)
-    if (x.op === 'add' && isZero(x.a)) return x.b
-    if ((x.op === 'add' || x.op === 'sub') && isZero(x.b)) return x.a
-    return undefined
+    const folded = foldFill(x)
+    if (folded?.finite && isFloat(x.dtype) && !alwaysFinite(folded.finite)) factors.push(folded.finite)
+    return folded?.value
   })
 }
+
+/** Rules about 0. A skipped zero is structural, so its sign has no effect. */
+export const FILL_RULES: readonly Rule[] = [
+  { name: 'zero times', match: ['mul', 0, 'x'], to: 0, finite: 'x' },
+  { name: 'times zero', match: ['mul', 'x', 0], to: 0, finite: 'x' },
+  {
+    name: 'zero over',
+    match: ['div', 0, 'x'],
+    when: ({ x }, e) => !isFloat(e.dtype) || (alwaysFinite(x!) && !isZero(x!)),
+    to: 0,
+  },
+  { name: 'zero plus', match: ['add', 0, 'x'], to: 'x' },
+  { name: 'plus zero', match: ['add', 'x', 0], to: 'x' },
+  { name: 'minus zero', match: ['sub', 'x', 0], to: 'x' },
+]
+const foldFill = firstRule(FILL_RULES)
 
 /** Returns whether a factor is finite for any data. */
 const alwaysFinite = (e: Expr): boolean =>

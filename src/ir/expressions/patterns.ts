@@ -4,6 +4,7 @@
  */
 
 import type { BinaryOp } from '../values/math.ts'
+import { constant } from './expr.ts'
 import type { Const, Expr } from './expr-nodes.ts'
 import { sameExpr } from './structural-equality.ts'
 
@@ -46,4 +47,33 @@ export function matcher(...patterns: readonly Pattern[]): (...es: readonly Expr[
     const bindings: Letters = {}
     return matchers.every((m, k) => m(es[k]!, bindings)) ? (bindings as unknown as Bindings) : undefined
   }
+}
+
+/** A rewrite rule as data: `match` is equal to the expression `to`, or a letter, where `when` holds. */
+export interface Rule {
+  readonly name: string
+  readonly match: Pattern
+  readonly when?: (b: Bindings, e: Expr) => boolean
+  readonly to: string | number
+  /** A letter whose value must be finite if the type is a float. */
+  readonly finite?: string
+}
+
+/** Returns a function that applies the first rule that matches; undefined if no rule matches. */
+export function firstRule(rules: readonly Rule[]): (e: Expr) => Rewritten | undefined {
+  const compiled = rules.map((rule) => ({ rule, match: matcher(rule.match) }))
+  return (e) => {
+    for (const { rule, match } of compiled) {
+      const found = match(e)
+      if (!found || rule.when?.(found, e) === false) continue
+      const value = typeof rule.to === 'number' ? constant(rule.to, e.dtype) : found[rule.to]!
+      return { value, finite: rule.finite === undefined ? undefined : found[rule.finite] }
+    }
+    return undefined
+  }
+}
+
+export interface Rewritten {
+  readonly value: Expr
+  readonly finite: Expr | undefined
 }
