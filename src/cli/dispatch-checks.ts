@@ -41,7 +41,7 @@ export async function warnStale(program: SptProgram, io: Io): Promise<number> {
   const stored = named.filter((k) => [...k.declaredDispatches.values()].some((c) => c.table))
   if (stored.length === 0) return 0
   const { staleChoices } = await import('../search/choice/table-text.ts')
-  const warnings = stored.flatMap(staleChoices)
+  const warnings = staleChoices(...stored)
   if (warnings.length === 0) return 0
   const shown = new SptError(warnings)
   shown.sources = program.sources

@@ -78,6 +78,45 @@ describe('a table that a search writes', () => {
     expect(warning!.hint).toContain('--generalise product.json')
     expect(staleChoices(await program(first, `// a remark\n${PROGRAM}`))).toEqual([])
   })
+
+  test('is out of date after a change of a called schedule or of one that it uses', async () => {
+    const steps = `schedule rows(a: loop, rows = 4) { split a by rows -> (ao, ai) }
+${PROGRAM.replace('split i by rows -> (io, ii)', 'use rows(i, rows)')}schedule product.other { unroll j by 4 }
+`
+    const declared = parseProgram(steps.replace(/schedule product.auto.*\n/, '')).kernel()
+    const table = dispatchTable({ kernel: declared, rules: [{ calls: 'tiled' }], device: 'cpu', origin: by })
+    const isStale = async (text: string) => staleChoices(await program(table, text)).length > 0
+    expect(await isStale(steps)).toBe(false)
+    expect(await isStale(steps.replace('unroll j by 4', 'unroll j by 8'))).toBe(false)
+    for (const [from, to] of [
+      ['use rows(i, rows)', 'use rows(i, 2 * rows)'],
+      ['tiled(rows = 8)', 'tiled(rows = 16)'],
+      ['split a by rows', 'split a by 2 * rows'],
+    ] as const) {
+      expect(steps).toContain(from)
+      expect(await isStale(steps.replace(from, to))).toBe(true)
+    }
+  })
+
+  test('that serves all types is compared with the kernel of each type', async () => {
+    const typed = (factor: number) => `kernel scale<T: f16 or bf16>(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: T[i] in
+  buffer Y: T[i] out
+  iterate s [i] as S { Y[i] = X[i] * ${factor} }
+}
+schedule scale.rows { unroll i by 4 }
+`
+    const of = parseProgram(typed(2)).kernel('scale<f16>')
+    const table = dispatchTable({ kernel: of, rules: [{ calls: 'rows' }], device: 'cpu', origin: by })
+    const all = async (factor: number) => {
+      const text = `${typed(factor)}schedule scale.auto choose from "scale.json"\n`
+      const p = await load(text, { read: async () => table.replace('scale<f16>', 'scale') })
+      return staleChoices(...p.kernels.map((name) => p.kernel(name)))
+    }
+    expect(await all(2)).toEqual([])
+    expect(await all(3)).toHaveLength(1)
+  })
 })
 
 test('each table of the package belongs to a kernel', () => {

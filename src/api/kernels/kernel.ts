@@ -111,6 +111,11 @@ export class Kernel extends SteppedKernel<Kernel> {
     return [...this.surroundings.choices.keys()]
   }
 
+  /** @internal Its schedules with their steps. */
+  get declaredSchedules(): ReadonlyMap<string, Schedule> {
+    return this.surroundings.schedules
+  }
+
   /** @internal Its dispatches with their branches. */
   get declaredDispatches(): ReadonlyMap<string, Choice> {
     return this.surroundings.choices

@@ -10,6 +10,7 @@ import { parseTable, TABLE_VERSION } from '../../ast/parse/parse-table.ts'
 import { kernelWord } from '../../ir/coordinates/derived-names.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { kernelHash } from '../records/identity.ts'
+import { tableHash } from './table-hash.ts'
 
 /** A rule of a dispatch table, in the syntax of the language. */
 export interface StoredRule {
@@ -69,22 +70,34 @@ ${rules.map(ruleText).join(',\n')}
 
 // Dispatch tables of another version of their kernel.
 
-/** A warning for each dispatch of a kernel whose table was found before the kernel changed. */
-export function staleChoices(kernel: Kernel): readonly Diagnostic[] {
-  const now = kernelHash(kernel)
-  return [...kernel.declaredDispatches.values()].flatMap(({ name, table }): Diagnostic[] => {
-    // The identity of a kernel with type parameters is unknown: the table serves all types.
-    if (!table?.kernelHash || table.kernelHash.name === now || table.kernel.name !== kernel.name) return []
-    return [
-      {
-        code: 'table/stale',
-        severity: 'warning',
-        message: `the dispatch table of ${kernel.name}.${name} was found for another version of the kernel`,
-        span: table.kernelHash.span,
-        hint: `search again: spt tune FILE --kernel ${kernelWord(kernel.name)} --bind … --generalise ${table.path}; if the kernel computes the same as before: "kernelHash": "${now}"`,
-      },
-    ]
-  })
+/**
+ * A warning for each dispatch table that was found before its kernel or the called schedules changed. A table can serve
+ * all types of a kernel: pass the kernels of all types, of which one has the hash.
+ */
+export function staleChoices(...kernels: readonly Kernel[]): readonly Diagnostic[] {
+  const stored = kernels.flatMap((kernel) =>
+    [...kernel.declaredDispatches.values()].flatMap(({ name, table }) => {
+      if (!table?.kernelHash) return []
+      const now = tableHash(
+        kernel,
+        table.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)),
+      )
+      // The hash of the kernel alone: a search found schedules that were not declared yet.
+      const isCurrent = [now, kernelHash(kernel)].includes(table.kernelHash.name)
+      return [{ kernel, name, table, hash: table.kernelHash, now, isCurrent }]
+    }),
+  )
+  const current = new Set(stored.flatMap((s) => (s.isCurrent ? [s.table.path] : [])))
+  const stale = new Map(
+    stored.flatMap((s) => (current.has(s.table.path) ? [] : [[s.table.path, s] as const])).reverse(),
+  )
+  return [...stale.values()].map(({ kernel, name, table, hash, now }) => ({
+    code: 'table/stale',
+    severity: 'warning',
+    message: `the dispatch table of ${kernel.name}.${name} was found for another version of the kernel or of its schedules`,
+    span: hash.span,
+    hint: `search again: spt tune FILE --kernel ${kernelWord(kernel.name)} --bind … --generalise ${table.path}; if the schedules are as fast as before: "kernelHash": "${now}"`,
+  }))
 }
 
 // Dispatch tables from searches: the rules for one kind of device, next to the rules for others that a table
@@ -142,7 +155,13 @@ export function dispatchTable({ kernel, rules, device, origin }: FoundRules, pre
     (o, k, list) =>
       all.some((r) => r.origin === o.name) && list.findLastIndex((p) => p.name === o.name) === k,
   )
-  return dispatchTableText({ kernel: kernel.name, kernelHash: kernelHash(kernel), origins, rules: all })
+  const called = all.flatMap((r) => r.calls).map((call) => /\w+/.exec(call)![0])
+  return dispatchTableText({
+    kernel: kernel.name,
+    kernelHash: tableHash(kernel, called),
+    origins,
+    rules: all,
+  })
 }
 
 interface TableJson {

@@ -29,7 +29,7 @@ import type { DeviceIdentity, Study, StudyKey, TunedTensor } from './types.ts'
 /** Characters of a hash: collisions of 10⁹ trials have a probability of 10⁻³⁰. */
 const HASH_CHARS = 40
 
-const hashOf = (...parts: readonly string[]): string => cacheKey(parts).slice(0, HASH_CHARS)
+export const hashOf = (...parts: readonly string[]): string => cacheKey(parts).slice(0, HASH_CHARS)
 
 /** Names in order: neither the order of decisions nor that of sizes makes another key. */
 const sortedJson = (values: Readonly<Record<string, number | string>>): string =>
