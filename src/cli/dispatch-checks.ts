@@ -3,8 +3,8 @@
  * tables), and each schedule in the interpreters (`--verify-stages`).
  */
 import { constantValue } from '../api/dispatch/dispatch-conditions.ts'
-import { withPlace } from '../api/dispatch/schedule-selection.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
+import { withPlace } from '../api/programs/error-sources.ts'
 import type { SptProgram } from '../api/programs/program.ts'
 import type { StageCheck } from '../api/stages/stage-check.ts'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'

@@ -15,6 +15,7 @@ import { expectInputs, type RunInputs, valuesIn } from '../inputs/bound-inputs.t
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/small-data.ts'
 import type { ErrorSources } from '../programs/error-sources.ts'
+import { withPlace } from '../programs/error-sources.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { fixedDispatcher, isOpen, liveOf } from './dispatcher.ts'
 import { RunTimeDispatcher } from './run-time-dispatcher.ts'
@@ -27,7 +28,6 @@ import {
   type SelectionRequest,
   selectionRequest,
   selectSchedule,
-  withPlace,
 } from './schedule-selection.ts'
 
 /** The kernel compiled under the selected schedule. */

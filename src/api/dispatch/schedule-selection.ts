@@ -1,6 +1,7 @@
 /** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
+
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
-import { fail, resultOrError, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
@@ -15,6 +16,7 @@ import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.t
 import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
 import { declaredOf, expectInputs, isDeclared, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs } from '../inputs/format-input-binding.ts'
+import { withPlace } from '../programs/error-sources.ts'
 import { checkResident } from '../resident/resident-check.ts'
 import { residentStructure } from '../resident/resident-structure.ts'
 import {
@@ -276,17 +278,6 @@ function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
   } catch (e) {
     throw withPlace(e, span)
   }
-}
-
-export function withPlace(e: unknown, span: Span): unknown {
-  if (!(e instanceof SptError)) return e
-  const labelled = new SptError(
-    e.diagnostics.map((d) =>
-      d.span ? { ...d, labels: [...(d.labels ?? []), { span, text: 'chosen here' }] } : { ...d, span },
-    ),
-  )
-  labelled.sources = e.sources
-  return labelled
 }
 
 /** Throws SptError `choose/requirement` if the sizes violate a requirement of the schedule. */

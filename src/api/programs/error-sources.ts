@@ -2,7 +2,9 @@
  * Error sources: errors that leave the API get the sources into which their spans point, so that their lines can be shown. The methods of
  * a class are wrapped when its first object is created.
  */
-import { withSources } from '../../ast/diagnostics/diagnostic.ts'
+
+import { SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/span.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 
 // A base class that rejects `structuredClone`, because API objects have state outside of their fields.
@@ -48,4 +50,16 @@ function telling(method: (...args: unknown[]) => unknown): typeof method {
   }
   Object.defineProperty(told, 'name', { value: method.name })
   return Object.defineProperty(told, 'length', { value: method.length })
+}
+
+/** Returns an error with the place of the selection that caused it as a label. */
+export function withPlace(e: unknown, span: Span): unknown {
+  if (!(e instanceof SptError)) return e
+  const labelled = new SptError(
+    e.diagnostics.map((d) =>
+      d.span ? { ...d, labels: [...(d.labels ?? []), { span, text: 'chosen here' }] } : { ...d, span },
+    ),
+  )
+  labelled.sources = e.sources
+  return labelled
 }
