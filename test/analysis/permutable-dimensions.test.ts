@@ -191,7 +191,7 @@ const SPARSE: typeof CASES = {
       'A: i32[i, j] in; C: i32[i] out',
       'iterate s [i, j] as SR { C[i] += A[i, j] + 1 }',
     ),
-    { 'A.i': true, 'A.j': 'j has all coordinates of a segment', 'C.i': true },
+    { 'A.i': true, 'A.j': 'j also stores the coordinates between its elements', 'C.i': true },
   ],
   'pieces of rows': [
     kernelOf(

@@ -7,7 +7,17 @@ import { expect, test } from 'vitest'
 import { boundsOf } from '../../src/analysis/integers/ranges.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { add, binary, type Expr, int, lt, neg, select, variable } from '../../src/ir/expressions/expr.ts'
+import {
+  add,
+  binary,
+  cast,
+  type Expr,
+  int,
+  lt,
+  neg,
+  select,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
 import type { Plan } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
@@ -188,7 +198,7 @@ test.each([
     'outer',
     65_536,
     65_537,
-    'an index of X in outer_0 does not fit 32 bits: i * n reaches 4294967295 (n = 65537)',
+    'a condition in outer_0 does not fit 32 bits: i * n reaches 4294967295 (n = 65537)',
   ],
   ['dot', 65_536, 65_536, null],
   ['outer', 46_340, 46_340, null],
@@ -260,7 +270,8 @@ test('wrapping values of a program do not hide overflow in compiler-generated in
   const { plan } = parseProgram(
     'kernel k(m: size) { axis i = dense_fixed(m)\nbuffer Y: i32[i] out\niterate s [i] as S where (i * i < 5) { Y[i] = 1 } }',
   ).kernel().compilation
-  const text = binary('mul', variable('m'), variable('m'), { start: 0, end: 1 } as never)
+  const value = cast(variable('m'), 'i32')
+  const text = binary('mul', value, value)
   const made = binary('mul', variable('m'), int(4))
   const asked = (cond: Expr): Plan => {
     const [launch] = plan.steps.filter((s) => s.kind === 'launch')

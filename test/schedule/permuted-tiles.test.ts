@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import type { Iter, Iteration, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
-import { add, ceildiv, type Expr, lt, mul, sub } from '../../src/ir/expressions/expr.ts'
+import type { Assign, Iter, Iteration, Kernel1 } from '../../src/ir/coordinates/stage1.ts'
+import { add, type Binary, ceildiv, type Expr, lt, mul, sub } from '../../src/ir/expressions/expr.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { deriveInitialisation } from '../../src/lower/positions/output-initialization.ts'
 import { type Device, devices, type Kernel } from '../../src/node.ts'
@@ -293,7 +293,10 @@ function summed(index: string, { more = '', distinct = true, twice = false } = {
     it.name === 'p' ? [it] : new RegExp(`\\b${it.name}\\b`).test(index) ? [{ ...it, kind: 'S' }] : [],
   )
   const buffers = k.buffers.map((b) => (b.name.startsWith('tab') && distinct ? { ...b, distinct: true } : b))
-  return filled({ ...k, buffers, body: [{ ...nest, iters: named }] })
+  const [sum] = nest.body as readonly [Assign]
+  const [row] = sum.targets[0]!.index
+  const [where] = nest.where as readonly [Binary]
+  return filled({ ...k, buffers, body: [{ ...nest, iters: named, where: [lt(row!, where.b)] }] })
 }
 
 describe('sums over all entries of a permutation are initialised in their loops, otherwise zero-filled', () => {

@@ -158,8 +158,7 @@ function emit(s: Search, names: Names, result: (at: Expr) => Stmt): Stmt[] {
   const get = (b: string): Expr => load(b, [int(0)])
   const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
   const declare = (b: string, value: Expr): Stmt[] => [alloc(positionRegister(b, s.hi)), set(b, value)]
-  const at = (p: Expr): Expr =>
-    fieldAt(p, s.bits ?? 32, (word) => load(s.buffer, [word], s.value.dtype), true)
+  const at = (p: Expr): Expr => fieldAt(p, s.bits ?? 32, (word) => load(s.buffer, [word]), true)
   const loop = (body: readonly Stmt[], cond: Expr): Stmt => whileLoop(cond, body)
   const end = result(get(lo))
   if (s.method === 'linear' || s.method === 'next') {
