@@ -100,21 +100,24 @@ test('integers wrap equally at every stage, as values and in indices', async () 
   expect(seen.refused).toBeLessThan(5 + seen.all / 3)
 }, 3_600_000)
 
-test.each(['i * 1073741824 >= 0', 'i + 2147483645 >= 0', 'i * 715827883 + 5 >= 0 and 0 - i < 1'])(
-  '(%s) is evaluated in 32 bits, for any facts about sizes',
-  async (condition) => {
-    const text = `kernel k(m: size) {
+test.each([
+  'i32(i) * 1073741824 >= 0',
+  'i32(i) + 2147483645 >= 0',
+  'i32(i) * 715827883 + 5 >= 0 and 0 - i < 1',
+])('(%s) is evaluated in 32 bits, for any facts about sizes', async (condition) => {
+  const text = `kernel k(m: size) {
   axis i = dense_fixed(m)
   buffer Y: f32[i] out
   iterate s [i] as S where (${condition}) { Y[i] = 1.0 }
 }`
-    for (const by of [{ multiple: 2 }, { equal: 6 }] as const) {
-      const k = parseProgram(text).kernel().require('m', by).compilation
-      const bound = bindInputs(k.kernel, { params: { m: 6 } })
-      const expected = reference(k.source, referenceInputs(k.source, bound)).buffers
-      expect(new Set(expected.Y!.values).size).toBe(2)
-      agreeOnStages(k, bound, expected)
-      await agreeOnDevice(createCpuDevice(), k, bound, expected)
-    }
-  },
-)
+  for (const by of [{ multiple: 2 }, { equal: 6 }] as const) {
+    const k = parseProgram(text).kernel().require('m', by).compilation
+    const bound = bindInputs(k.kernel, { params: { m: 6 } })
+    const expected = reference(k.source, referenceInputs(k.source, bound)).buffers
+    expect(new Set(expected.Y!.values).size).toBe(2)
+    agreeOnStages(k, bound, expected)
+    await agreeOnDevice(createCpuDevice(), k, bound, expected)
+  }
+  const control = parseProgram(text.replaceAll('i32(i)', 'i')).kernel().compilation
+  expect(() => checkRanges(control.plan, new Map([['m', 6]]))).toThrow('plan/overflow')
+})

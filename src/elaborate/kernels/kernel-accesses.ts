@@ -15,7 +15,10 @@ import { type Declared, extentOf, type Scope, tooLong } from './kernel-names.ts'
 const VALUES = 'a size, a scalar, an iterator or a `let`'
 
 /** Returns the names of values: sizes and coordinates are converted to i32, so arithmetic on them wraps. */
-export const bodyNames = (d: Declared, scope: Scope): Names => namesIn(d, scope, 'i32')
+export const bodyNames = (d: Declared, scope: Scope): Names => ({
+  ...namesIn(d, scope, 'i32'),
+  sizes: (name) => d.params.get(name)?.kind === 'size',
+})
 
 function namesIn(d: Declared, scope: Scope, integers: 'i32' | 'index'): Names {
   const names: Names = {

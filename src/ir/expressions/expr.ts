@@ -98,23 +98,6 @@ export function binaryType(op: BinaryOp, a: ExprType, b: ExprType): ExprType {
 export const coordinateIn = (e: Expr): Expr | undefined =>
   e.kind === 'cast' && e.dtype === 'i32' && e.x.dtype === 'index' ? e.x : undefined
 
-/**
- * The quasi-affine expression of coordinates that a value computes: a sum of coordinates, their products with numbers and
- * quotients by numbers. Comparisons of such values are control expressions, which do not wrap (as in Exo); undefined for
- * other values.
- */
-function affineIn(e: Expr): Expr | undefined {
-  if (e.dtype === 'index') return e
-  if (e.kind === 'const') return e.dtype === 'i32' ? cast(e, 'index') : undefined
-  if (e.kind === 'cast') return coordinateIn(e)
-  if (e.kind !== 'binary' || e.dtype !== 'i32') return undefined
-  const scales = e.op === 'mul' && (e.a.kind === 'const' || e.b.kind === 'const')
-  const divides = (e.op === 'div' || e.op === 'mod') && e.b.kind === 'const' && e.b.value !== 0
-  if (e.op !== 'add' && e.op !== 'sub' && !scales && !divides) return undefined
-  const [a, b] = [affineIn(e.a), affineIn(e.b)]
-  return a && b && binary(e.op, a, b, e.span)
-}
-
 const isConstant = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
 
 /**
@@ -137,9 +120,9 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
     const v = fold(op, a.value, b.value, dtype)
     return v !== undefined && isValue(v, dtype) ? constant(v, dtype, span) : make()
   }
-  if (isCompare(op)) {
-    const [x, y] = [affineIn(a) ?? a, affineIn(b) ?? b]
-    if ((x !== a && a.kind !== 'const') || (y !== b && b.kind !== 'const')) return binary(op, x, y, span)
+  if (isCompare(op) && (coordinateIn(a) || coordinateIn(b))) {
+    const [x, y] = [a, b].map((e) => (e.kind === 'const' ? cast(e, 'index') : coordinateIn(e)))
+    if (x && y) return binary(op, x, y, span)
   }
   if (op === 'and')
     return isConstant(a, 1)

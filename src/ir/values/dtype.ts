@@ -18,8 +18,8 @@
  * |---|---|
  * | `C[i] = (i * i + i) / 3` | `C[i] = (i32(i) * i32(i) + i32(i)) / 3`, which wraps |
  * | ... after `unroll i by 4` | `C[v * 4 + 1] = (i32(v * 4 + 1) * ...`: exact below the conversion, wraps above it |
- * | `if i < j`, `if i < 5` | `i < j`, `i < 5`: a comparison of coordinates needs no conversion |
- * | `if i + 1 < n`, `if i < x` | `i32(i) + 1 < i32(n)`, `i32(i) < x` |
+ * | `if i < j`, `if i * 4 + j < n` | unchanged: comparisons of quasi-affine coordinates are control expressions (as in Exo) |
+ * | `if i < x`, `if i * i < n` | `i < x`, `i32(i) * i32(i) < n` |
  * | `min(i, x)`, `select(c, i, x)`, `i / x` | `min(i32(i), x)`, `select(c, i32(i), x)`, `i32(i) / x` |
  * | `shift_left(n, 2)`, `-i`, `let y = i + 1` | `shift_left(i32(n), 2)`, `-i32(i)`, `let y = i32(i) + 1` |
  * | `let y = i` | `y` is another name of the `index` i |
