@@ -33,7 +33,7 @@ import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/packa
 import { programTrees } from './io/package/program-trees.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
-import type { NodeWebGpuOptions } from './runtime/webgpu/session.ts'
+import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
 import { readStored } from './search/calibrate/stored.ts'
 import type { Tensor } from './storage/tensor.ts'
 import { checkValueArray } from './storage/values.ts'

@@ -99,7 +99,7 @@ const text = (value: string, when: string, steps: string): string => `kernel k(n
   buffer V: i32[i] in buffer W: i32[j] in
   buffer C: i32[i, j] out buffer S: i32[i] out
   iterate s [i, j] as SS { C[i, j] = ${value} }
-  iterate t [i, j] as SR where (${when} > 0) { S[i] += ${value} }
+  iterate t [i, j] as SR where (i32(${when}) > 0) { S[i] += ${value} }
 }
 schedule k.drawn { ${steps.replace(/\b([ij])\b(?! in)/g, 's.$1')} }
 schedule k.other { ${steps.replace(/\b([ij])\b(?! in)/g, 't.$1')} }`

@@ -61,9 +61,9 @@ test.each(VALUES)('%s', async (body) => {
 })
 
 test.each([
-  ['a multiple of 3 before it wraps', 'i * 3 * 1431655766 + 1 < n', 'require n % 3 == 0'],
-  ['the last of a vector', 'i + 2147483645 < c', 'split i by 4 -> (io, iv)\nvectorize iv'],
-  ['the last of those unrolled', 'i + 2147483645 < c', 'split i by 4 -> (io, iv)\nunroll iv'],
+  ['a multiple of 3 before it wraps', 'i32(i) * 3 * 1431655766 + 1 < n', 'require n % 3 == 0'],
+  ['the last of a vector', 'i32(i) + 2147483645 < c', 'split i by 4 -> (io, iv)\nvectorize iv'],
+  ['the last of those unrolled', 'i32(i) + 2147483645 < c', 'split i by 4 -> (io, iv)\nunroll iv'],
 ])('a condition on %s', async (_, cond, steps) => {
   const text = `${kernel(`iterate s [i] as S { if (${cond}) { Y[i] = V[i] + 1 } }`)}\nschedule k.a { ${steps} }`
   const compiled = await (await load(text)).kernel().schedule('a').compile(createCpuDevice())

@@ -42,7 +42,7 @@ test('conditions of the program, with any wrapping', async () => {
           axis v = dense_fixed(ceildiv(n, ${size}))
           axis w = dense_fixed(4)
           buffer Y: i32[v, w] out
-          iterate all [v, w] as SS where (v * ${size} ${sign} (${r}) < n) { Y[v, w] = 1 + v }
+          iterate all [v, w] as SS where (i32(v) * ${size} ${sign} (${r}) < n) { Y[v, w] = 1 + v }
         }
         schedule k.s { ${schedule} }`
         const compiled = await parseProgram(text).kernel().schedule('s').compile(cpu)

@@ -132,8 +132,8 @@ test('copies use conditions implied by a requirement', async () => {
   })
 })
 
-// What the text computes itself wraps at 32 bits, as an `if` and as a choice of values.
-test.each(['i * 1073741824 >= 0', 'i + 2147483645 >= 0', 'i * 65536 * 65536 + i < m'])(
+// Values that the text computes wrap at 32 bits, as an `if` and as a choice of values.
+test.each(['i32(i) * 1073741824 >= 0', 'i32(i) + 2147483645 >= 0', 'i32(i) * 65536 * 65536 + i < m'])(
   '%s',
   async (condition) => {
     for (const body of [`if (${condition}) { Y[i] = 1 }`, `Y[i] = select(${condition}, 1, 2)`]) {

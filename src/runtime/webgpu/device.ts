@@ -30,7 +30,8 @@ import { Launcher, type TimestampRange } from './launch.ts'
 import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits, lanesOf } from './limits.ts'
 import { type GpuBuffer, Memory } from './memory.ts'
 import { compileModule, GpuModule } from './module.ts'
-import { firstLine, type GpuFailure, Session, validationError, type WebGpuOptions } from './session.ts'
+import type { WebGpuOptions } from './options.ts'
+import { firstLine, type GpuFailure, Session, validationError } from './session.ts'
 import { Clock, REPEATS_PER_CLOCK, readDeviceClock } from './timing.ts'
 
 /**

@@ -7,7 +7,7 @@ import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device, DeviceReport } from '../device.ts'
 import { createWebGpuDevice } from './device.ts'
 import { adapterLimits, adapterName, capabilities } from './limits.ts'
-import { type NodeWebGpuOptions, WEBGPU_CHOICES, type WebGpuChoice } from './session.ts'
+import { type NodeWebGpuOptions, WEBGPU_CHOICES, type WebGpuChoice } from './options.ts'
 import { findVulkan, type Missing, withSwiftShader } from './swiftshader.ts'
 
 /** An adapter and the `GPU` that returned it. An adapter provides one device. */

@@ -1,0 +1,28 @@
+/**
+ * Options of `devices.webgpu`. They do not use the types of WebGPU, so that importers need neither the DOM library (TypeScript
+ * 6.0 or later) nor the package with these types (before).
+ */
+
+export interface WebGpuOptions {
+  /** Preferred adapter; default `high-performance`. */
+  readonly powerPreference?: 'low-power' | 'high-performance'
+  /** Only a software adapter. */
+  readonly forceFallbackAdapter?: boolean
+  /** Additional features to request if the adapter supports them (experimental names are allowed). */
+  readonly features?: readonly string[]
+}
+
+export const WEBGPU_CHOICES = ['auto', 'hardware', 'swiftshader'] as const
+export type WebGpuChoice = (typeof WEBGPU_CHOICES)[number]
+
+export interface NodeWebGpuOptions extends WebGpuOptions {
+  /** Default: `SPT_WEBGPU`, otherwise `auto`. */
+  readonly adapter?: WebGpuChoice
+  /**
+   * Bounds checks that the driver adds to every access (default: on, as in browsers). Without these checks, an access out of
+   * range is undefined behaviour.
+   */
+  readonly robustness?: boolean
+  /** Additional Dawn toggles to enable, such as `allow_unsafe_apis`. */
+  readonly toggles?: readonly string[]
+}
