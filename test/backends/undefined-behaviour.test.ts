@@ -73,7 +73,7 @@ const values: fc.Arbitrary<string> = fc.letrec<{ e: string }>((tie) => {
         weight: 1,
         arbitrary: fc
           .tuple(tie('e'), tie('e'), tie('e'))
-          .map(([a, b, x]) => `select(${a} > ${b}, ${x}, i32(u32(${a}) * u32(${b})))`),
+          .map(([a, b, x]) => `select(i32(${a}) > i32(${b}), ${x}, i32(u32(${a}) * u32(${b})))`),
       },
       { weight: 1, arbitrary: tie('e').map((a) => `abs(-(${a}))`) },
       { weight: 1, arbitrary: fc.tuple(tie('e'), tie('e')).map(([a, b]) => `shift_left(i32(${a}), ${b})`) },

@@ -26,7 +26,7 @@ export function signed(c: Choices, depth: number): string {
     () => `(${e()} ${c.pick(['/', '%'])} ${constant(I32.filter((x) => x !== 0))})`,
     () => `(${c.chance(50) ? constant(I32) : e()} ${c.pick(['/', '%'])} (${e()} + b[i]))`,
     () => `ceildiv(${e()}, ${c.chance(50) ? constant(I32.filter((x) => x !== 0)) : `(${e()} + b[i])`})`,
-    () => `select(${e()} ${c.pick(['<', '>=', '=='])} ${e()}, ${e()}, ${e()})`,
+    () => `select(i32(${e()}) ${c.pick(['<', '>=', '=='])} i32(${e()}), ${e()}, ${e()})`,
     () => `shift_${c.pick(['left', 'right'])}(${e()}, ${c.pick(['1', '31', 'b[i]'])})`,
     () => `bit_xor(${e()}, ${e()})`,
     () => `popcount(${e()})`,
