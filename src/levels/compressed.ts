@@ -2,7 +2,7 @@
 import type { Column } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
 import { coordinateAt } from '../columns/stored-coordinates.ts'
-import type { AxisOfKind } from '../ir/coordinates/axis.ts'
+import { type AxisOfKind, indicesOf, indptrOf } from '../ir/coordinates/axis.ts'
 import { add, type Expr, int, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, checkWords, required } from './bind.ts'
 import { checkIndices, findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
@@ -24,11 +24,11 @@ export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
     const name = `@at ${axis.name}`
     const positions = yield* engine.runs(frame, name, runStarts(d, parent, starts))
     const position = variable(name)
-    const label = `${axis.name}_indptr`
+    const label = indptrOf(axis.name)
     const indptr = parent.position
       ? engine.segmentEnds(frame, position, parent.position, parent.positions, label)
       : engine.segment(positions, label)
-    const indices = engine.empty(positions, `${axis.name}_indices`)
+    const indices = engine.empty(positions, indicesOf(axis.name))
     engine.scatterFirsts(frame, indices, position, coordinate)
     return { level: { ...noArrays, axis, extent, positions, indptr, indices }, position }
   },
@@ -42,10 +42,10 @@ export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
     const segments = parent.position ?? int(0)
     const lengths =
       known ?? engine.lengths(frame, segments, rank, parent.positions, `lengths of ${axis.name}`)
-    const { indptr, total } = yield* engine.offsets(lengths, frame.n, `${axis.name}_indptr`)
+    const { indptr, total } = yield* engine.offsets(lengths, frame.n, indptrOf(axis.name))
     const start = segmentStart(frame, axis, indptr, segments)
     const position = engine.materialize(frame, `@at ${axis.name}`, add(start, rank))
-    const indices = engine.empty(total, `${axis.name}_indices`)
+    const indices = engine.empty(total, indicesOf(axis.name))
     engine.scatter(frame, indices, position, coordinate)
     if (!known) engine.release(lengths)
     return { level: { ...noArrays, axis, extent, positions: total, indptr, indices }, position }

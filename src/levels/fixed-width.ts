@@ -7,6 +7,7 @@ import { coordinateAt } from '../columns/stored-coordinates.ts'
 import {
   hasHoles,
   hasWidth,
+  indicesOf,
   type PaddedAxis,
   paddingOf,
   padsWithLast,
@@ -146,7 +147,7 @@ function* writeSegments<C extends Column>(
   const { axis, coordinate, extent, padding } = d
   const positions = checkPositions(frame, axis, size)
   if (hasWidth(axis)) checkPadding(axis, padding, extent, positions)
-  const indices = frame.engine.filled(positions, padding, `${axis.name}_indices`)
+  const indices = frame.engine.filled(positions, padding, indicesOf(axis.name))
   frame.engine.scatter(frame, indices, position, coordinate)
   const level = { ...noArrays, axis, extent, width, positions }
   if (!padsWithLast(axis) || positions === 0) return { level: { ...level, indices }, position }
@@ -154,7 +155,7 @@ function* writeSegments<C extends Column>(
     indices,
     width,
     extent,
-    `${axis.name}_indices`,
+    indicesOf(axis.name),
   )
   if (empty >= 0) rejectEmptySegment(d, empty)
   return { level: { ...level, indices: padded }, position }

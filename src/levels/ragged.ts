@@ -1,6 +1,6 @@
 /** Ragged levels: coordinates 0 up to a stored length under each parent position. */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
-import type { AxisOfKind } from '../ir/coordinates/axis.ts'
+import { type AxisOfKind, indptrOf } from '../ir/coordinates/axis.ts'
 import { add } from '../ir/expressions/expr.ts'
 import { checkIndptr, required } from './bind.ts'
 import { distance, offsetParent, offsetSegment, offsetsArray, segmentOf, segmentStart } from './segments.ts'
@@ -27,7 +27,7 @@ export const RAGGED: LevelFormat<AxisOfKind<'dense_variable'>> = {
     invariant(parent.position, `${axis.name} has a parent`)
     const { position: p, positions: parents } = parent
     const lengths = engine.lengths(frame, p, coordinate, parents, `lengths of ${axis.name}`)
-    const { indptr, total } = yield* engine.offsets(lengths, parents * extent, `${axis.name}_indptr`)
+    const { indptr, total } = yield* engine.offsets(lengths, parents * extent, indptrOf(axis.name))
     engine.release(lengths)
     const positions = checkPositions(frame, axis, total)
     const position = add(segmentStart(frame, axis, indptr, p), coordinate)

@@ -4,7 +4,7 @@
  */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { ENTRY, Frame } from '../columns/column-engine.ts'
-import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
+import { type AxisOfKind, arrayName, indptrOf } from '../ir/coordinates/axis.ts'
 import { add, eq, int, load, select, sub, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, required } from './bind.ts'
 import {
@@ -83,7 +83,7 @@ export const RUN: LevelFormat<RunAxis> = {
     engine.scatter(segments, starts, variable(ENTRY), select(isEmpty, int(0), first))
     const lengths = engine.empty(parents, `lengths of ${axis.name}`)
     engine.scatter(segments, lengths, variable(ENTRY), select(isEmpty, int(0), sub(end, first)))
-    const { indptr, total } = yield* engine.offsets(lengths, parents * extent, arrayName(axis.name, 'indptr'))
+    const { indptr, total } = yield* engine.offsets(lengths, parents * extent, indptrOf(axis.name))
     engine.release(ends, reversed, lengths)
     const positions = checkPositions(frame, axis, total)
     const start = load(bindTable(frame, `@starts ${axis.name}`, starts), [p])

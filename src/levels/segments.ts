@@ -78,7 +78,7 @@ export const distance = <C extends Column>(
   { axis, indptr }: Level<C>,
   position: Expr,
   parent: Expr,
-): Expr => sub(position, load(bindTable(frame, `@indptr ${axis.name}`, indptr!), [parent]))
+): Expr => sub(position, segmentStart(frame, axis, indptr!, parent))
 
 /** The start of each entry's segment. */
 export const segmentStart = <C extends Column>(

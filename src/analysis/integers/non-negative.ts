@@ -115,7 +115,7 @@ export const RELAXATIONS: readonly Relaxation[] = [
 
 const matchers = RELAXATIONS.map((rule) => ({ rule, match: matcher(rule.of) }))
 
-/** Returns the rule for a term, with the values of its letters; undefined if there is no rule. */
+/** Returns the rule for a term, with the values of its letters; undefined without a matching rule. */
 function relaxationOf(e: Expr): { readonly rule: Relaxation; readonly found: Bindings } | undefined {
   for (const { rule, match } of matchers) {
     const found = match(e)

@@ -19,7 +19,7 @@ export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): 
   })
 }
 
-/** Throws SptError `run/resident` if a tensor was converted on the device, because then there is no format report. */
+/** Throws SptError `run/resident` if a tensor was converted on the device: only conversion on the host makes a format report. */
 export function checkReported({ residents: [name] }: Executable): void {
   if (name !== undefined)
     fail({

@@ -27,7 +27,7 @@ interface Context {
   readonly params: readonly string[]
   /** The choice that the elaborated choice extends; null without `extends`. */
   readonly base: Choice | null
-  /** Where stored branches come from. */
+  /** Origins of stored branches. */
   readonly origins: readonly Ast.RuleOrigin[]
   readonly r: Resolve
 }

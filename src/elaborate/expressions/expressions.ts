@@ -4,23 +4,13 @@ import { type Span, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { functionHint } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import {
-  binary,
-  bool,
-  call,
-  cast,
-  constant,
-  coordinateIn,
-  type Expr,
-  neg,
-  not,
-  select,
-} from '../../ir/expressions/expr.ts'
-import { computeType, DTYPES, isDtype, isFloat, isInt, isWord, scalarType } from '../../ir/values/dtype.ts'
+import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../../ir/expressions/expr.ts'
+import { computeType, DTYPES, isDtype, isFloat, isInt, scalarType } from '../../ir/values/dtype.ts'
 import { type ArithOp, type BinaryOp, isCompare, MATH, MATH_FNS, type MathFn } from '../../ir/values/math.ts'
 import { arithmetic } from '../../ir/values/numeric.ts'
 import type { Report } from '../diagnostics.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
+import { asControl } from './control-expressions.ts'
 import {
   coerce,
   convert,
@@ -70,7 +60,7 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
       return unary(e, names, report)
     case 'binary': {
       const operands = [e.a, e.b].map((x) => elaborateExpr(x, names, report))
-      const [a, b] = isCompare(e.op) ? control([e.a, e.b], operands, names) : operands
+      const [a, b] = isCompare(e.op) ? asControl([e.a, e.b], operands, names.sizes) : operands
       return a && b
         ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, report, realOf(names))
         : null
@@ -133,41 +123,6 @@ export function truth(t: Typed, span: Span, report: Report): Expr | null {
     expected: 'a comparison or a value of type bool',
     hint: 'write a comparison: `… != 0`',
   })
-}
-
-/**
- * Operands of a comparison. Quasi-affine expressions of names are control expressions: they are coordinates, which do not
- * wrap, if their names are (as in Exo).
- */
-function control(
-  texts: readonly Ast.Expr[],
-  operands: readonly (Typed | null)[],
-  { sizes = () => false }: Names,
-): readonly (Typed | null)[] {
-  if (!operands.every((t) => t && (t.literal === 'int' || isWord(t.expr.dtype)))) return operands
-  return operands.map((t, k) => {
-    const x = t && t.literal === null && isAffine(texts[k]!, sizes) ? affineIn(t.expr) : undefined
-    return x ? plain(x) : t
-  })
-}
-
-/** True for names, and for their sums, products with numbers or sizes, and quotients by numbers or sizes. */
-function isAffine(e: Ast.Expr, sizes: Sizes): boolean {
-  if (e.kind === 'name' || e.kind === 'number') return true
-  if (e.kind !== 'binary') return false
-  const isFixed = (x: Ast.Expr): boolean => x.kind === 'number' || (x.kind === 'name' && sizes(x.name))
-  const isLinear = e.op === 'add' || e.op === 'sub' || isFixed(e.b) || (e.op === 'mul' && isFixed(e.a))
-  return isLinear && isAffine(e.a, sizes) && isAffine(e.b, sizes)
-}
-
-/** Returns the value as a coordinate; undefined if it contains a value that is none. */
-function affineIn(e: Expr): Expr | undefined {
-  if (e.dtype === 'index') return e
-  if (e.kind === 'const') return cast(e, 'index')
-  if (e.kind === 'cast') return coordinateIn(e)
-  if (e.kind !== 'binary') return undefined
-  const [a, b] = [affineIn(e.a), affineIn(e.b)]
-  return a && b && binary(e.op, a, b, e.span)
 }
 
 interface Places {

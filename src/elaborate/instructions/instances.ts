@@ -2,6 +2,7 @@
 
 import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { type AnyNode, mapSyntax } from '../../ast/nodes/walk.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { DTYPE_BYTES, type Dtype, isDtype, isWord } from '../../ir/values/dtype.ts'
 import { Report } from '../diagnostics.ts'
@@ -261,9 +262,7 @@ export const TYPED: ReadonlySet<string> = new Set(['type', 'accumulate', 'fn', '
  */
 export function filled<T>(part: T, values: ReadonlyMap<string, Argument | Ast.Expr>): T {
   if (values.size === 0) return part
-  const go = (x: unknown, key: string): unknown => {
-    if (Array.isArray(x)) return x.map((y: unknown) => go(y, key))
-    if (typeof x !== 'object' || x === null) return x
+  const replace = (x: AnyNode, key: string): unknown => {
     const node = x as Partial<Named>
     const value = values.get(String(node.name))
     if (typeof value === 'object' && node.kind === 'name') return value
@@ -271,10 +270,9 @@ export function filled<T>(part: T, values: ReadonlyMap<string, Argument | Ast.Ex
     if (typeof value === 'number' && node.kind === 'name') return number(value, node.span!)
     const [type] = node.kind === 'call' && node.fn?.name === 'bytes' ? (node.args ?? []) : []
     const named = type?.kind === 'name' ? (values.get(type.name) ?? type.name) : undefined
-    if (typeof named === 'string' && isDtype(named)) return number(DTYPE_BYTES[named], node.span!)
-    return Object.fromEntries(Object.entries(x).map(([k, y]) => [k, KEPT.has(k) ? y : go(y, k)]))
+    return typeof named === 'string' && isDtype(named) ? number(DTYPE_BYTES[named], node.span!) : undefined
   }
-  return go(part, '') as T
+  return mapSyntax(part, replace, KEPT)
 }
 
 /** Returns a number as an i32 expression: its quotients round down, while inexact quotients of literals are errors. */

@@ -1,6 +1,7 @@
 /** Inline expansion of a kernel's definitions: `define mask(q, k) = k <= q` replaces each call of `mask`. */
 
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { type AnyNode, mapSyntax, namesIn } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import type { Report } from '../diagnostics.ts'
 import { FUNCTIONS } from '../expressions/expressions.ts'
@@ -54,19 +55,15 @@ export function withDefinitions(
 ): readonly Ast.Member[] {
   if (definitions.length === 0) return members
   const known = new Map<string, Ast.Define>()
-  const expand = <T>(part: T): T => {
-    if (Array.isArray(part)) return part.map((x: unknown) => expand(x)) as T
-    if (typeof part !== 'object' || part === null) return part
-    const call = part as unknown as Ast.Call
+  const expand = <T>(part: T): T => mapSyntax(part, expanded)
+  const expanded = (node: AnyNode): unknown => {
+    const call = node as Ast.Call
     const definition = call.kind === 'call' && !call.by ? known.get(call.fn.name) : undefined
-    if (!definition)
-      return Object.fromEntries(
-        Object.entries(part).map(([k, x]) => [k, k === 'span' || k === 'trivia' ? x : expand(x)]),
-      ) as T
+    if (!definition) return undefined
     const args = call.args.map((a) => expand(a))
     const names = definition.params.map((p) => p.name)
     if (args.length === names.length)
-      return filled(definition.value, new Map(names.map((n, k) => [n, args[k]!]))) as T
+      return filled(definition.value, new Map(names.map((n, k) => [n, args[k]!])))
     report.error({
       code: 'check/definition',
       message: `${call.fn.name} needs ${quantity(names.length, 'argument')}, and has ${args.length}`,
@@ -74,7 +71,7 @@ export function withDefinitions(
       labels: [{ span: definition.name.span, text: 'defined here' }],
       expected: `${call.fn.name}(${names.join(', ')})`,
     })
-    return part
+    return node
   }
   for (const d of definitions) {
     const visible = [...d.params, ...params.map((p) => p.name)].map((n) => n.name)
@@ -90,11 +87,4 @@ export function withDefinitions(
     known.set(d.name.name, { ...d, value: expand(d.value) })
   }
   return members.map(expand)
-}
-
-/** Returns the names in an expression, except for buffers and functions. */
-function namesIn(part: unknown): readonly Ast.Name[] {
-  if (typeof part !== 'object' || part === null) return []
-  if ((part as Ast.Expr).kind === 'name') return [part as Ast.Name]
-  return Object.entries(part).flatMap(([key, x]) => (key === 'span' ? [] : namesIn(x)))
 }

@@ -5,12 +5,11 @@
 
 import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-program.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { quantity } from '../../ast/parse/checks.ts'
-import { isDtype } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
 import { ambiguity } from '../formats/format-uses.ts'
-import { filled, TYPED, type Values } from '../instructions/instances.ts'
+import { filled, type Values } from '../instructions/instances.ts'
 import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
+import { checkTypeParameters, checkTypes, firstTypes } from './kernel-types.ts'
 
 /** A kernel with type parameters, for the entry file. */
 export interface TypedKernel {
@@ -97,8 +96,9 @@ class Instantiation {
     const schedules = new Map<string, ReadonlyMap<string, Ast.KernelSchedule>>()
     for (const [local, decl] of scope.kernels) {
       const declared = [...(scope.schedules.get(local)?.values() ?? [])]
-      for (const s of declared) if (s.span.source === path) this.#checkList(s.types, decl, s.kernel.span)
-      if (!this.#checkParams(decl)) continue
+      for (const s of declared)
+        if (s.span.source === path) checkTypes(s.types, decl, s.kernel.span, this.#report)
+      if (!checkTypeParameters(decl, this.#report)) continue
       for (const types of allTypes(decl)) {
         const instance = this.#instance(decl, types, [])
         if (!instance) continue
@@ -170,65 +170,13 @@ class Instantiation {
         hint: `remove \`extends ${name}\``,
       })
     const types = base.types.length === 0 ? firstTypes(decl) : base.types.map((t) => t.name)
-    const fits = this.#checkList(
+    const fits = checkTypes(
       base.types.map((t) => [t]),
       decl,
       span,
+      this.#report,
     )
     return fits ? this.#instance(decl, types, open) : null
-  }
-
-  /** Returns whether each type parameter is used, under a name without another meaning. */
-  #checkParams(decl: Ast.Kernel): boolean {
-    const before = this.#report.count
-    const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
-    for (const { name } of decl.typeParams) {
-      if (names.includes(name.name) || isDtype(name.name))
-        this.#report.error({
-          code: 'check/duplicate',
-          message: `${name.name} has another meaning in kernel ${decl.name.name}`,
-          span: name.span,
-          hint: 'choose another name for the type',
-        })
-      else if (!mentions([decl.params.map((p) => p.type), decl.base, decl.members], name.name, 'type'))
-        this.#report.error({
-          code: 'check/unused-type',
-          message: `kernel ${decl.name.name} does not use the type ${name.name}`,
-          span: name.span,
-          expected: `a buffer, a parameter or a conversion of the type: \`buffer A: ${name.name}[i] in\``,
-          hint: `remove ${name.name}`,
-        })
-    }
-    return this.#report.count === before
-  }
-
-  /** Returns whether each list of types names types of the corresponding parameter; an empty list stands for every type. */
-  #checkList(given: readonly (readonly Ast.Ident[])[], decl: Ast.Kernel, span: Ast.Ident['span']): boolean {
-    const kernel = decl.name.name
-    const all = decl.typeParams.map((p) => p.types.map((t) => t.name))
-    const wrong = { code: 'check/kernel-types', span }
-    if (given.length === 0) return true
-    if (given.length !== all.length) {
-      const example = `${kernel}<${firstTypes(decl).join(', ')}>`
-      this.#report.error({
-        ...wrong,
-        message: `kernel ${kernel} has ${quantity(all.length, 'type parameter')}, not ${given.length}`,
-        hint: `write \`${all.length === 0 ? kernel : example}\``,
-      })
-      return false
-    }
-    const odd = given.flatMap((list, k) =>
-      list.flatMap((t) => (all[k]!.some((x) => x === t.name) ? [] : [{ t, types: all[k]! }])),
-    )
-    for (const { t, types } of odd)
-      this.#report.error({
-        ...wrong,
-        span: t.span,
-        message: `kernel ${kernel} has no instance for ${t.name}`,
-        expected: types.join(' or '),
-        hint: `write one of ${types.join(', ')}, or add ${t.name} to the types of kernel ${kernel}`,
-      })
-    return odd.length === 0
   }
 
   /** Returns the schedules of an instance that a file can name. */
@@ -309,20 +257,9 @@ class Instantiation {
   }
 }
 
-const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
-
 /** Returns every list of types for the parameters of a kernel. */
 const allTypes = (k: Ast.Kernel): readonly (readonly string[])[] =>
   k.typeParams.reduce<readonly (readonly string[])[]>(
     (lists, p) => lists.flatMap((list) => p.types.map((t) => [...list, t.name])),
     [[]],
   )
-
-/** Returns whether a part of a declaration uses a type parameter. */
-function mentions(part: unknown, name: string, key: string): boolean {
-  if (Array.isArray(part)) return part.some((x) => mentions(x, name, key))
-  if (typeof part !== 'object' || part === null) return false
-  const node = part as { readonly kind?: string; readonly name?: unknown }
-  if (node.name === name && (node.kind === 'name' || TYPED.has(key))) return true
-  return Object.entries(part).some(([k, x]) => k !== 'span' && k !== 'trivia' && mentions(x, name, k))
-}

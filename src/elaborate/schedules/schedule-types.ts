@@ -75,7 +75,7 @@ export interface ScheduleCall {
    * itself.
    */
   readonly from?: string | undefined
-  /** Where the branch comes from, if it is stored in a file. */
+  /** Origin of a branch that is stored in a file. */
   readonly origin?: RuleOrigin | undefined
 }
 

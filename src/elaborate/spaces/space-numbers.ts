@@ -1,6 +1,7 @@
 /** Elaboration of a space's numbers (decisions with numeric values), and of conditions on these numbers. */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { namesIn } from '../../ast/nodes/walk.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
@@ -104,7 +105,7 @@ export class SpaceNumbers {
   /** Returns the numbers of the space that a node mentions. */
   mentionedIn(node: unknown): ReadonlySet<string> {
     const names = new Set(this.#declared.map((n) => n.name.name))
-    return new Set(namesIn(node).filter((n) => names.has(n)))
+    return new Set(namesIn(node).flatMap(({ name }) => (names.has(name) ? [name] : [])))
   }
 }
 
@@ -114,16 +115,6 @@ const expressionsIn = (v: NumberList): readonly Expr[] =>
   v.kind === 'list'
     ? v.entries.flatMap((e) => (e.power ? [e.value, e.power] : [e.value]))
     : [v.from, v.to, ...(v.by ? [v.by] : [])]
-
-/** Returns the names that stand for values in a part of the syntax tree. */
-function namesIn(node: unknown): readonly string[] {
-  if (typeof node !== 'object' || node === null) return []
-  if ('kind' in node && node.kind === 'name' && 'name' in node && typeof node.name === 'string')
-    return [node.name]
-  return Object.entries(node).flatMap(([field, value]) =>
-    field === 'span' || field === 'trivia' ? [] : namesIn(value),
-  )
-}
 
 /** Reports numbers and formats that no step and no option mentions. */
 export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): void {

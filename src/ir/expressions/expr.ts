@@ -98,6 +98,10 @@ export function binaryType(op: BinaryOp, a: ExprType, b: ExprType): ExprType {
 export const coordinateIn = (e: Expr): Expr | undefined =>
   e.kind === 'cast' && e.dtype === 'i32' && e.x.dtype === 'index' ? e.x : undefined
 
+/** True for a constant and for a converted coordinate: as the other operand of a coordinate, each is a coordinate. */
+const isIndexOperand = (e: Expr): boolean =>
+  coordinateIn(e) !== undefined || (e.kind === 'const' && e.dtype === 'i32')
+
 const isConstant = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
 
 /**
@@ -106,11 +110,8 @@ const isConstant = (e: Expr, value: number): boolean => e.kind === 'const' && e.
  * NaN belong to the program.
  */
 export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
-  // A constant or a converted coordinate next to a coordinate is a coordinate.
-  const besideIndex = (e: Expr): boolean =>
-    coordinateIn(e) !== undefined || (e.kind === 'const' && e.dtype === 'i32')
-  if (a.dtype === 'index' && besideIndex(b)) return binary(op, a, cast(b, 'index'), span)
-  if (b.dtype === 'index' && besideIndex(a)) return binary(op, cast(a, 'index'), b, span)
+  if (a.dtype === 'index' && isIndexOperand(b)) return binary(op, a, cast(b, 'index'), span)
+  if (b.dtype === 'index' && isIndexOperand(a)) return binary(op, cast(a, 'index'), b, span)
   const dtype = binaryType(op, a.dtype, b.dtype)
   const make = (): Expr => freeze({ kind: 'binary', op, a, b, dtype, span })
   if (a.kind === 'const' && b.kind === 'const') {

@@ -1,6 +1,7 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
 import { fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { namesIn } from '../../ast/nodes/walk.ts'
 import { printStep } from '../../ast/print/print.ts'
 import type { Argument, Family, Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
@@ -162,16 +163,9 @@ export function tooManySteps(message: string, span: Span, hint: string): never {
  * parameter.
  */
 export function parametersOf(step: Ast.Step, { values }: Pick<Env, 'values'>): readonly string[] {
-  const mentioned = new Set<string>()
-  const look = (x: unknown): void => {
-    if (typeof x !== 'object' || x === null) return
-    const { kind, name } = x as { readonly kind?: unknown; readonly name?: unknown }
-    if (kind === 'name' && typeof name === 'string' && values.has(name)) mentioned.add(name)
-    for (const y of Object.values(x)) look(y)
-  }
-  look(step)
-  const told = [...values].filter(([name]) => mentioned.size === 0 || mentioned.has(name))
-  return told.map(([name, value]) => `${name} = ${value}`)
+  const mentioned = new Set(namesIn(step).flatMap(({ name }) => (values.has(name) ? [name] : [])))
+  const parameters = [...values].filter(([name]) => mentioned.size === 0 || mentioned.has(name))
+  return parameters.map(([name, value]) => `${name} = ${value}`)
 }
 
 /** The place of a step in schedules, for its errors. */

@@ -1,0 +1,78 @@
+/** Checks of type parameters: their declarations, and lists of types in schedules and base kernels. */
+
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { walkSyntax } from '../../ast/nodes/walk.ts'
+import { quantity } from '../../ast/parse/checks.ts'
+import { isDtype } from '../../ir/values/dtype.ts'
+import type { Report } from '../diagnostics.ts'
+import { TYPED } from '../instructions/instances.ts'
+
+/** The first type of each parameter, in which a kernel without a list of types is used. */
+export const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
+
+/** Returns whether each type parameter is used, under a name without another meaning. */
+export function checkTypeParameters(decl: Ast.Kernel, report: Report): boolean {
+  const before = report.count
+  const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
+  for (const { name } of decl.typeParams) {
+    if (names.includes(name.name) || isDtype(name.name))
+      report.error({
+        code: 'check/duplicate',
+        message: `${name.name} has another meaning in kernel ${decl.name.name}`,
+        span: name.span,
+        hint: 'choose another name for the type',
+      })
+    else if (!usesType([decl.params, decl.base, decl.members], name.name))
+      report.error({
+        code: 'check/unused-type',
+        message: `kernel ${decl.name.name} does not use the type ${name.name}`,
+        span: name.span,
+        expected: `a buffer, a parameter or a conversion of the type: \`buffer A: ${name.name}[i] in\``,
+        hint: `remove ${name.name}`,
+      })
+  }
+  return report.count === before
+}
+
+/** Returns whether each list of types names types of the corresponding parameter; an empty list stands for every type. */
+export function checkTypes(
+  given: readonly (readonly Ast.Ident[])[],
+  decl: Ast.Kernel,
+  span: Ast.Ident['span'],
+  report: Report,
+): boolean {
+  const kernel = decl.name.name
+  const all = decl.typeParams.map((p) => p.types.map((t) => t.name))
+  const wrong = { code: 'check/kernel-types', span }
+  if (given.length === 0) return true
+  if (given.length !== all.length) {
+    const example = `${kernel}<${firstTypes(decl).join(', ')}>`
+    report.error({
+      ...wrong,
+      message: `kernel ${kernel} has ${quantity(all.length, 'type parameter')}, not ${given.length}`,
+      hint: `write \`${all.length === 0 ? kernel : example}\``,
+    })
+    return false
+  }
+  const odd = given.flatMap((list, k) =>
+    list.flatMap((t) => (all[k]!.some((x) => x === t.name) ? [] : [{ t, types: all[k]! }])),
+  )
+  for (const { t, types } of odd)
+    report.error({
+      ...wrong,
+      span: t.span,
+      message: `kernel ${kernel} has no instance for ${t.name}`,
+      expected: types.join(' or '),
+      hint: `write one of ${types.join(', ')}, or add ${t.name} to the types of kernel ${kernel}`,
+    })
+  return odd.length === 0
+}
+
+/** Returns whether a part of a declaration uses a type parameter. */
+function usesType(part: unknown, type: string): boolean {
+  let isUsed = false
+  walkSyntax(part, ({ kind, name }, key) => {
+    isUsed ||= name === type && (kind === 'name' || TYPED.has(key))
+  })
+  return isUsed
+}
