@@ -5,14 +5,23 @@ import { nativeSources } from './test/support/native-sources.ts'
 // A new seed for every run. `npm test` runs a third of the cases of each property (a sixth of costly ones), `--mode long` twenty times all of them.
 process.env.SPT_SEED ??= String(Math.floor(Math.random() * 2 ** 31))
 
-/** Files that replace modules, or variables of the process: each has a process of its own, the others share one a core. */
-const apart = readdirSync('test', { recursive: true, encoding: 'utf8' })
+const testFiles = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((f) => `test/${f}`)
-  .filter(
-    (f) =>
-      f.endsWith('.test.ts') &&
-      /\bvi\.(mock|hoisted|stub)|process\.env\.\w+ = /.test(readFileSync(f, 'utf8')),
-  )
+  .filter((f) => f.endsWith('.test.ts'))
+
+/**
+ * Files left out with `SPT_TURNS=n` (`.ci/run`): of these folders, which no compiled kernel depends on, a run has one file in n.
+ * The seed chooses, so that n runs of consecutive seeds have all.
+ */
+const turns = Number(process.env.SPT_TURNS ?? 1)
+const leftOut = testFiles
+  .filter((f) => /^test\/(bench|cli|notebook|prune|search)\//.test(f))
+  .filter((_, k) => k % turns !== Number(process.env.SPT_SEED) % turns)
+
+/** Files that replace modules, or variables of the process: each has a process of its own, the others share one a core. */
+const apart = testFiles.filter((f) =>
+  /\bvi\.(mock|hoisted|stub)|process\.env\.\w+ = /.test(readFileSync(f, 'utf8')),
+)
 
 export default defineConfig(async ({ mode }) => {
   const long = mode === 'long'
@@ -41,9 +50,15 @@ export default defineConfig(async ({ mode }) => {
       projects: [
         {
           plugins: process.argv.includes('run') ? [await nativeSources()] : [],
-          test: { ...common, name: 'shared', include: ['test/**/*.test.ts'], exclude: apart, isolate: false },
+          test: {
+            ...common,
+            name: 'shared',
+            include: ['test/**/*.test.ts'],
+            exclude: [...apart, ...leftOut],
+            isolate: false,
+          },
         },
-        { test: { ...common, name: 'apart', include: apart } },
+        { test: { ...common, name: 'apart', include: apart, exclude: leftOut } },
       ],
     },
   }
