@@ -1,5 +1,5 @@
 /** Collection of the errors of a program, so that one run shows several. */
-import { type Diagnostic, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, type Problem, type Span, SptError } from '../ast/diagnostics/diagnostic.ts'
 
 const MAX_ERRORS = 50
 
@@ -7,11 +7,18 @@ export class Report {
   readonly #list: Diagnostic[] = []
   readonly #seen = new Set<string>()
 
-  /** Records an error; the same message about the same place counts once. Returns null, the poisoned result. */
-  error(d: Diagnostic): null {
-    const key = `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`
-    if (!this.#seen.has(key)) this.#list.push(d)
-    this.#seen.add(key)
+  /** Records an error about a place in the text. Returns null, the poisoned result. */
+  error(code: string, span: Span, problem: Problem): null {
+    return this.add({ code, span, ...problem })
+  }
+
+  /** Records errors; the same message about the same place counts once. */
+  add(...diagnostics: readonly Diagnostic[]): null {
+    for (const d of diagnostics) {
+      const key = `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`
+      if (!this.#seen.has(key)) this.#list.push(d)
+      this.#seen.add(key)
+    }
     return null
   }
 

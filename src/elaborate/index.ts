@@ -134,10 +134,8 @@ export function elaborate(linked: Program): Elaborated {
     (name, to = report) => {
       const decl = formatNamed(name, scope, to)
       if (!decl || !open.includes(decl)) return decl && formatOf(decl)
-      return to.error({
-        code: 'check/format-cycle',
+      return to.error('check/format-cycle', name.span, {
         message: `format ${decl.name.name} is made of itself${open.at(-1) === decl ? '' : `, through ${open.at(-1)!.name.name}`}`,
-        span: name.span,
         expected: 'formats that end in descriptions',
       })
     }
@@ -149,11 +147,9 @@ export function elaborate(linked: Program): Elaborated {
       const decl = scope.monoids.get(id.name)
       if (decl) return monoidOf(decl)
       const several = scope.ambiguous.get(id.name)
-      if (several) return report.error(ambiguity(id, several))
-      return report.error({
-        code: 'check/unknown-reducer',
+      if (several) return report.add(ambiguity(id, several))
+      return report.error('check/unknown-reducer', id.span, {
         message: `there is no reducer ${id.name}`,
-        span: id.span,
         expected: '+ * min max and or, or the name of a monoid',
         lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },
       })
@@ -175,12 +171,10 @@ export function elaborate(linked: Program): Elaborated {
       const decl = decls(scope).get(id.name)
       const several = scope.ambiguous.get(id.name)
       if (decl) return decl
-      if (several) return to.error(ambiguity(id, several))
+      if (several) return to.add(ambiguity(id, several))
       const candidates = [...more, ...decls(scope).keys()]
-      return to.error({
-        code: `check/unknown-${what}`,
+      return to.error(`check/unknown-${what}`, id.span, {
         message: `there is no ${what} ${id.name}`,
-        span: id.span,
         lookup: { name: id.name, candidates },
         ...(nearest(id.name, candidates).length === 0
           ? { hint: `import the file that declares ${id.name}` }
@@ -219,10 +213,8 @@ export function elaborate(linked: Program): Elaborated {
     const owner = s.kind === 'function' ? undefined : ownerOf(s)
     const decl = owner?.kernel ?? (s.kind === 'function' ? undefined : scope.kernels.get(s.kernel.name))
     if (s.kind !== 'function' && !decl)
-      return report.error({
-        code: 'check/unknown-kernel',
+      return report.error('check/unknown-kernel', s.kernel.span, {
         message: `there is no kernel ${s.kernel.name}`,
-        span: s.kernel.span,
         lookup: { name: s.kernel.name, candidates: [...scope.kernels.keys()] },
       })
     return {

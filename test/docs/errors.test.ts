@@ -28,7 +28,7 @@ const literals = [
 ].map((m) => (m[1] ?? m[2])!)
 const isMentioned = new Set(literals)
 /** Codes of which a part is computed: `check/unknown-${what}`. */
-const computed = [...source.matchAll(/code: `([a-z]+\/[a-z-]*)\$\{/g)].map((m) => m[1]!)
+const computed = [...source.matchAll(/(?:code: |error\(\s*)`([a-z]+\/[a-z-]*)\$\{/g)].map((m) => m[1]!)
 /** Literals of the form of a code that are something else. */
 const OTHER = ['search/tune', 'image/png', 'bench/strategies']
 

@@ -8,7 +8,7 @@ export interface Label {
   readonly text: string
 }
 
-interface Problem {
+interface ProblemFields {
   /** Stable, `area/problem`: `parse/unexpected`, `check/unknown-name`, `schedule/not-nested`, `io/truncated`. */
   readonly code: string
   readonly severity?: Severity
@@ -39,7 +39,10 @@ interface Variants {
 export type Advice = Partial<AdviceFields> &
   (Pick<AdviceFields, 'expected'> | Pick<AdviceFields, 'lookup'> | Pick<AdviceFields, 'hint'>)
 
-export type Diagnostic = Problem & Advice & Variants
+export type Diagnostic = ProblemFields & Advice & Variants
+
+/** A diagnostic without its code and its location. */
+export type Problem = Omit<ProblemFields, 'code' | 'span'> & Advice & Variants
 
 /** A diagnostic without its location, which a helper adds. */
-export type Refusal = Pick<Problem, 'code' | 'message'> & Advice
+export type Refusal = Pick<ProblemFields, 'code' | 'message'> & Advice

@@ -6,11 +6,11 @@
  * candidates. Any other exception of a pass is converted to an `InternalError` that names the pass (`inPass`).
  */
 
-import type { Diagnostic } from './diagnostic-types.ts'
+import type { Diagnostic, Problem } from './diagnostic-types.ts'
 import { render } from './render.ts'
-import { type Source, sourceOf } from './span.ts'
+import { type Source, type Span, sourceOf } from './span.ts'
 
-export type { Advice, Diagnostic, Label, Refusal, Severity } from './diagnostic-types.ts'
+export type { Advice, Diagnostic, Label, Problem, Refusal, Severity } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
 
 /** Removes repeated diagnostics with equal code, message and span. */
@@ -98,6 +98,11 @@ export function inPass<T>(pass: string, work: () => T): T {
 /** Throws a user error. */
 export function fail(diagnostic: Diagnostic): never {
   throw new SptError(diagnostic)
+}
+
+/** Throws a user error about a place in a text. */
+export function failAt(code: string, span: Span, problem: Problem): never {
+  throw new SptError({ code, span, ...problem })
 }
 
 /** The result of `work`, or the user error that it throws. */

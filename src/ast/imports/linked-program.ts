@@ -1,5 +1,5 @@
 /** Names of a program and their declarations, over all its files. Built by `link`, with the choices that extend imported ones. */
-import { type Diagnostic, fail, type Source } from '../diagnostics/diagnostic.ts'
+import { type Diagnostic, failAt, type Source } from '../diagnostics/diagnostic.ts'
 import type {
   Decl,
   Dispatch,
@@ -63,21 +63,17 @@ export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: Ident)
   if (declaration) return declaration
   const ambiguous = scope.ambiguous.get(id.name)
   if (ambiguous)
-    fail({
-      code: 'link/ambiguous-name',
+    failAt('link/ambiguous-name', id.span, {
       message: `several files declare \`${id.name}\``,
-      span: id.span,
       labels: ambiguous.map((d) => ({ span: d.name.span, text: 'one of them' })),
       hint: `import the declaration by name: \`import { ${id.name} } from "…"\``,
     })
   const kindName = kind.slice(0, -1)
   const otherKind = (['kernels', 'formats', 'monoids'] as const).find((k) => scope[k].has(id.name))
-  fail({
-    code: 'link/unknown-name',
+  failAt('link/unknown-name', id.span, {
     message: otherKind
       ? `\`${id.name}\` is a ${otherKind.slice(0, -1)}, not a ${kindName}`
       : `there is no ${kindName} \`${id.name}\``,
-    span: id.span,
     lookup: { name: id.name, candidates: [...scope[kind].keys()] },
   })
 }

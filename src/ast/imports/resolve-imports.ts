@@ -2,6 +2,7 @@
 import {
   type Diagnostic,
   fail,
+  failAt,
   type Source,
   type Span,
   SptError,
@@ -164,10 +165,8 @@ const pathsIn = ({ imports, decls }: File): readonly Path[] => [
 ]
 
 const rejectFileCount = ({ value, span }: Path): never =>
-  fail({
-    code: 'import/too-many-files',
+  failAt('import/too-many-files', span, {
     message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
-    span,
     expected: `at most ${MAX_FILES} files`,
     hint: 'the `read` function may return a different text for each path; check for an endless chain of imports',
   })

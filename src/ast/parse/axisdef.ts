@@ -1,6 +1,6 @@
 /** Definitions of axes: the parser reads `KIND(arguments) modifiers`, and `axis-kinds.ts` defines their meaning. */
 
-import { fail, type Span } from '../diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../diagnostics/diagnostic.ts'
 import { axisKindMeant } from '../diagnostics/foreign-names.ts'
 import { AXES, type AxisDef, type AxisWord, type Flags } from '../nodes/axis-kinds.ts'
 import type { Element, Expr, Ident } from '../nodes/nodes.ts'
@@ -20,10 +20,8 @@ export function axisDef(p: Parts): AxisDef {
   const kind = p.kind.name
   if (!isWord(kind)) {
     const hint = axisKindMeant(kind)
-    fail({
-      code: 'parse/axis-kind',
+    failAt('parse/axis-kind', p.kind.span, {
       message: `there is no axis kind \`${kind}\``,
-      span: p.kind.span,
       lookup: { name: kind, candidates: AXIS_KINDS },
       ...(hint && { hint }),
     })
@@ -33,10 +31,8 @@ export function axisDef(p: Parts): AxisDef {
   const isRoot =
     takes.some(([, operandKind]) => operandKind === 'root?') && p.args.length === takes.length - 1
   if (isList ? p.args.length < 2 : p.args.length !== takes.length && !isRoot)
-    fail({
-      code: 'parse/arity',
+    failAt('parse/arity', p.span, {
       message: `\`${kind}\` does not take ${quantity(p.args.length, 'argument')}`,
-      span: p.span,
       expected: `\`${AXES[kind].form}\``,
     })
   const operand = (operandKind: string, k: number): unknown => {
@@ -60,10 +56,8 @@ function flagsOf(p: Parts, kind: AxisWord): Flags | undefined {
   const seen = new Set<string>()
   for (const m of p.modifiers) {
     if (!sparse)
-      fail({
-        code: 'parse/modifier',
+      failAt('parse/modifier', m.span, {
         message: `a \`${p.kind.name}\` axis cannot be \`${m.name}\``,
-        span: m.span,
         hint: '`unordered` and `nonunique` are properties of the stored coordinates of sparse axes',
       })
     if (seen.has(m.name)) rejectRepeated(m.name, 'written', m.span)
@@ -76,10 +70,8 @@ function flagsOf(p: Parts, kind: AxisWord): Flags | undefined {
 function axisName(p: Parts, k: number): Ident {
   const e = p.args[k]!
   if (e.kind === 'name') return { name: e.name, span: e.span }
-  fail({
-    code: 'parse/unexpected',
+  failAt('parse/unexpected', e.span, {
     message: `argument ${k + 1} of \`${p.kind.name}\` is a name`,
-    span: e.span,
     expected: `\`${AXES[p.kind.name as AxisWord].form}\``,
   })
 }

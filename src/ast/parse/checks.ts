@@ -1,5 +1,5 @@
 /** Syntax checks beyond the grammar: keywords of a set, numbers of items, ranges of literals. */
-import { type Advice, type Diagnostic, fail } from '../diagnostics/diagnostic.ts'
+import { type Advice, type Diagnostic, fail, failAt } from '../diagnostics/diagnostic.ts'
 import { nameText } from '../diagnostics/expect-argument.ts'
 import { typeMeant } from '../diagnostics/foreign-names.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
@@ -28,10 +28,8 @@ export function typeName<T extends string>(
   const match = types.find((t) => t === id.name)
   if (match) return { name: match, span: id.span }
   const hint = typeMeant(id.name, types)
-  fail({
-    code: 'parse/type',
+  failAt('parse/type', id.span, {
     message: `there is no type \`${id.name}\` here`,
-    span: id.span,
     lookup: { name: id.name, candidates: types },
     ...(hint && { hint }),
   })
@@ -69,10 +67,8 @@ interface SourceList {
 /** Checks that two lists have the same length. @throws SptError `parse/arity` */
 export function checkSameLength(expected: SourceList, kinds: SourceList): void {
   if (expected.length === kinds.length) return
-  fail({
-    code: 'parse/arity',
+  failAt('parse/arity', kinds.span, {
     message: `${quantity(expected.length, expected.what)}, but ${quantity(kinds.length, kinds.what)}`,
-    span: kinds.span,
     labels: [{ span: expected.span, text: `the ${expected.what}${expected.length === 1 ? '' : 's'}` }],
     expected: `a ${kinds.what} for each ${expected.what}`,
   })
@@ -81,10 +77,8 @@ export function checkSameLength(expected: SourceList, kinds: SourceList): void {
 /** Checks that the names after `->` are as many as the loops that the step creates. @throws SptError `parse/arity` */
 export function checkNewNames(names: readonly Ident[], loops: number, step: Span): void {
   if (names.length === loops) return
-  fail({
-    code: 'parse/arity',
+  failAt('parse/arity', spanAt(step, names[0]!.span.start, names.at(-1)!.span.end), {
     message: `this step makes ${loops} loops and names ${names.length}`,
-    span: spanAt(step, names[0]!.span.start, names.at(-1)!.span.end),
     expected: `${loops} names after \`->\``,
     labels: [{ span: step, text: 'the step' }],
   })
@@ -94,10 +88,8 @@ export function numberLiteral(text: string, span: Span): NumberLit {
   const value = Number(text)
   const float = /[.eE]/.test(text)
   if (float ? !Number.isFinite(value) : !Number.isSafeInteger(value))
-    fail({
-      code: 'parse/number',
+    failAt('parse/number', span, {
       message: `\`${text}\` is too large`,
-      span,
       hint: float
         ? 'for infinity, write `inf`'
         : 'for a large floating-point number, write a point or an exponent',
@@ -109,12 +101,10 @@ export function numberLiteral(text: string, span: Span): NumberLit {
 export function iterKinds(letters: Ident | null, iterators: number, missing: Span): readonly ('S' | 'R')[] {
   const kinds = letters?.name ?? ''
   if (kinds.length !== iterators || !/^[SR]*$/.test(kinds))
-    fail({
-      code: 'parse/iterator-kinds',
+    failAt('parse/iterator-kinds', letters?.span ?? missing, {
       message: letters
         ? `\`${kinds}\` does not set the role of ${quantity(iterators, 'iterator')}`
         : 'missing roles of the iterators',
-      span: letters?.span ?? missing,
       expected:
         iterators === 0
           ? 'no `as`: there are no iterators'
@@ -133,10 +123,8 @@ export interface Option {
 
 /** Reports a keyword that is written or given twice. */
 export function rejectRepeated(word: string, how: 'written' | 'given', span: Span): never {
-  fail({
-    code: 'parse/duplicate',
+  failAt('parse/duplicate', span, {
     message: `\`${word}\` is ${how} twice`,
-    span,
     hint: `remove the second \`${word}\``,
   })
 }
@@ -150,10 +138,5 @@ export function option<T>(options: readonly Option[], key: Option['key']): T | n
 
 export function monoidField({ name, type, span }: Param): Monoid['fields'][number] {
   if (type.name !== 'size') return { name, type: typeName(type, SCALAR_TYPES), span }
-  fail({
-    code: 'parse/type',
-    message: 'a component cannot be a `size`',
-    span: type.span,
-    hint: 'write `i32`',
-  })
+  failAt('parse/type', type.span, { message: 'a component cannot be a `size`', hint: 'write `i32`' })
 }

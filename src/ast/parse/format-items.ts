@@ -1,6 +1,6 @@
 /** Items in the body of a format, and the checks that combine them into a description or a composition. */
 
-import { fail } from '../diagnostics/diagnostic.ts'
+import { failAt } from '../diagnostics/diagnostic.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
 import { levelProperties } from '../nodes/axis-kinds.ts'
 import type {
@@ -35,10 +35,8 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
   const otherItem = items.find((i) => i.what !== 'rule')
   const [rule] = rules
   if (rule && otherItem)
-    fail({
-      code: 'parse/mixed-format',
+    failAt('parse/mixed-format', keywordSpan(otherItem), {
       message: `format \`${format.name}\` has both parts and axes with maps`,
-      span: keywordSpan(otherItem),
       labels: [{ span: keywordSpan(rule), text: 'it is composed of parts here' }],
       expected: 'either parts, or axes with `map` and `inverse`',
       hint: 'describe the storage in a separate format, and name the format in a `part`',
@@ -71,10 +69,8 @@ function onlyMap(items: readonly FormatItem[], which: 'map' | 'inverse', format:
   )
   if (second) rejectRepeated(which, 'given', second.span)
   if (first) return first
-  fail({
-    code: 'parse/missing',
+  failAt('parse/missing', format.span, {
     message: `format \`${format.name}\` has no \`${which}\``,
-    span: format.span,
     expected:
       which === 'map'
         ? '`map (i, …) -> (…)`, from old coordinates to new'
@@ -92,10 +88,8 @@ function onlyMask(items: readonly FormatItem[]): Mask | null {
 function onlyWhere(items: readonly FormatItem[]): Holds | null {
   const [first, second] = items.flatMap((i) => (i.what === 'where' ? [i.node] : []))
   if (second)
-    fail({
-      code: 'parse/duplicate',
+    failAt('parse/duplicate', second.span, {
       message: '`where` is given twice',
-      span: second.span,
       hint: 'combine the conditions with `and`',
     })
   return first ?? null
@@ -105,18 +99,14 @@ export function formatParam(name: Ident, type: Ident | null, value: Expr | null,
   if (!type) return { name, type: 'integer', default: value, span }
   const paramType = FORMAT_PARAM_TYPES.find((t) => t === type.name)
   if (!paramType)
-    fail({
-      code: 'parse/type',
+    failAt('parse/type', type.span, {
       message: `a parameter of a format cannot be \`${type.name}\``,
-      span: type.span,
       expected: '`size`, `real`, `list` or `set`; the default type is an integer',
       lookup: { name: type.name, candidates: FORMAT_PARAM_TYPES },
     })
   if (value && paramType !== 'real')
-    fail({
-      code: 'parse/default',
+    failAt('parse/default', value.span, {
       message: `a parameter of type \`${paramType}\` has no default`,
-      span: value.span,
       hint:
         paramType === 'size'
           ? 'a `size` that is not given is measured; omit `: size` to declare an integer with a default'
@@ -139,10 +129,8 @@ export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
 /** The rules of a block, at least one: elements that no part takes would be lost. @throws SptError `parse/missing` */
 export function requireRules(rules: readonly Rule[], what: string, span: Span): readonly Rule[] {
   if (rules.length > 0) return rules
-  fail({
-    code: 'parse/missing',
+  failAt('parse/missing', span, {
     message: `this \`${what}\` has no parts`,
-    span,
     expected: '`part FORMAT(…)`, or a further `partition` or `bucket`',
   })
 }
@@ -150,18 +138,14 @@ export function requireRules(rules: readonly Rule[], what: string, span: Span): 
 /** Checks that an axis with `padded with` has positions of fixed width. @throws SptError `parse/padding` */
 export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Span): void {
   if (levelProperties(def.kind)?.positions !== 'width')
-    fail({
-      code: 'parse/padding',
+    failAt('parse/padding', span, {
       message: `a \`${def.kind}\` axis has no padding`,
-      span,
       expected: '`sparse_fixed(parent, extent, width)`',
     })
   const [claim] = claims
   if (claim)
-    fail({
-      code: 'parse/padding',
+    failAt('parse/padding', claim.span, {
       message: `padding with a coordinate cannot be distinguished from elements, so \`${claim.name}\` cannot be checked`,
-      span: claim.span,
       labels: [{ span, text: 'the coordinate of padding' }],
       hint: `remove the coordinate of padding, or \`${claim.name}\``,
     })
@@ -170,10 +154,8 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
 /** Checks that an axis with `packed` stores coordinates. @throws SptError `parse/packed` */
 export function checkPacked(def: AxisDef, span: Span): void {
   if (levelProperties(def.kind)?.arrays.includes('indices')) return
-  fail({
-    code: 'parse/packed',
+  failAt('parse/packed', span, {
     message: `a \`${def.kind}\` axis stores no coordinates to pack`,
-    span,
     expected: '`sparse_fixed` or `sparse_variable`',
   })
 }
@@ -183,19 +165,15 @@ export function checkPacked(def: AxisDef, span: Span): void {
  */
 export function checkKernelAxis(a: AxisDecl): void {
   if (a.padding)
-    fail({
-      code: 'parse/padding',
+    failAt('parse/padding', a.padding.span, {
       message: 'the padding of a kernel’s axes has no coordinate',
-      span: a.padding.span,
       hint: 'declare this axis in a format, and store the tensor in that format',
     })
   const parent = 'parent' in a.def ? a.def.parent : null
   const part = a.each ?? (a.name.index && a.name) ?? (parent && 'index' in parent ? parent : null)
   if (part)
-    fail({
-      code: 'parse/list',
+    failAt('parse/list', part.span, {
       message: 'a kernel has no lists of axes',
-      span: part.span,
       expected: 'a name',
       hint: 'lists are for formats of any order: `format NAME over (d...)`',
     })

@@ -3,7 +3,7 @@
  * condenses the source, and rejects errors that the grammar would report badly: unbalanced brackets, unclosed comments,
  * excessive nesting.
  */
-import { fail } from '../diagnostics/diagnostic.ts'
+import { fail, failAt } from '../diagnostics/diagnostic.ts'
 import { type Source, type Span, spanIn } from '../diagnostics/span.ts'
 import type { Comment } from '../nodes/nodes.ts'
 
@@ -121,10 +121,8 @@ export function scan(source: Source): ScanResult {
       p = end
     } else if (/\s/.test(c)) {
       const code = c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
-      fail({
-        code: 'parse/unexpected',
+      failAt('parse/unexpected', span(p, p + 1), {
         message: `unexpected U+${code}, which only looks like a space`,
-        span: span(p, p + 1),
         expected: 'a blank, a tab or the end of the line',
         hint: 'replace the character by a blank; text copied from web pages contains such characters',
       })
@@ -135,10 +133,8 @@ export function scan(source: Source): ScanResult {
       } else if (c === ')' || c === ']' || c === '}') {
         const open = stack.pop()
         if (!open || (CLOSER[open.char] !== c && !isOpen(stack, c)))
-          fail({
-            code: 'parse/unopened',
+          failAt('parse/unopened', span(p, p + 1), {
             message: `\`${c}\` closes nothing`,
-            span: span(p, p + 1),
             hint: 'remove the bracket, or add the opening bracket',
           })
         if (CLOSER[open.char] !== c) rejectUnclosed(open, span(p, p + 1), span)
@@ -184,10 +180,8 @@ function lineComment(text: string, p: number, span: (start: number, end: number)
 function blockComment(text: string, p: number, span: (start: number, end: number) => Span): Comment {
   const close = text.indexOf('*/', p + 2)
   if (close < 0)
-    fail({
-      code: 'parse/open-comment',
+    failAt('parse/open-comment', span(p, p + 2), {
       message: 'this comment is never closed',
-      span: span(p, p + 2),
       expected: '`*/` before the end of the file',
     })
   return { text: text.slice(p, close + 2).replaceAll('\r\n', '\n'), span: span(p, close + 2) }
@@ -214,19 +208,15 @@ function endOfString(text: string, start: number): number {
 function endOfCode(text: string, start: number, span: (start: number, end: number) => Span): number {
   const close = text.indexOf('`', start + 1)
   if (close >= 0) return close + 1
-  return fail({
-    code: 'parse/open-text',
+  return failAt('parse/open-text', span(start, start + 1), {
     message: 'this text is never closed',
-    span: span(start, start + 1),
     expected: 'a backtick before the end of the file',
   })
 }
 
 function rejectUnclosed(open: OpenBracket, end: Span, span: (start: number, end: number) => Span): never {
-  fail({
-    code: 'parse/unclosed',
+  failAt('parse/unclosed', span(open.offset, open.offset + 1), {
     message: `\`${open.char}\` is never closed`,
-    span: span(open.offset, open.offset + 1),
     labels: [
       {
         span: end,
@@ -239,10 +229,8 @@ function rejectUnclosed(open: OpenBracket, end: Span, span: (start: number, end:
 }
 
 export function rejectDepth(span: Span): never {
-  fail({
-    code: 'parse/too-deep',
+  failAt('parse/too-deep', span, {
     message: 'this is nested too deeply',
-    span,
     expected: `at most ${MAX_NESTING} brackets within brackets, and expressions of at most ${MAX_HEIGHT} levels`,
     hint: 'name subexpressions with `let`',
   })
@@ -252,10 +240,8 @@ export function rejectDepth(span: Span): never {
 export const MAX_BRANCHES = 256
 
 export function rejectBranchCount(span: Span): never {
-  fail({
-    code: 'parse/too-many-branches',
+  failAt('parse/too-many-branches', span, {
     message: 'this `if` has too many `else if`s',
-    span,
     expected: `at most ${MAX_BRANCHES} conditions in an \`if … else if\` chain`,
     hint: 'read the value from a buffer with one entry per case, or start a new `if`',
   })

@@ -1,6 +1,6 @@
 /** Spaces of schedules: parse actions for the grammar. */
 
-import { fail, type Span } from '../diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../diagnostics/diagnostic.ts'
 import type * as ast from '../nodes/nodes.ts'
 import { Writable } from './comments.ts'
 import {
@@ -127,10 +127,8 @@ function choiceNode(list: Parameters<typeof all>[0], braces: Braces, head: Head)
   const otherwise = branches.findIndex((b) => b.cond === null)
   const misplaced = otherwise < 0 ? undefined : branches[otherwise + 1]
   if (misplaced)
-    fail({
-      code: 'parse/after-otherwise',
+    failAt('parse/after-otherwise', misplaced.span, {
       message: 'nothing is left to choose after `otherwise`',
-      span: misplaced.span,
       labels: [{ span: branches[otherwise]!.span, text: 'this is for all others' }],
       hint: 'move `otherwise` to the end',
     })
@@ -201,10 +199,8 @@ export const choices: Actions = {
     const firstNamed = namedArgs.findIndex((a) => a.name !== null)
     const misplaced = firstNamed < 0 ? undefined : namedArgs.find((a, k) => k > firstNamed && a.name === null)
     if (misplaced)
-      fail({
-        code: 'parse/argument-order',
+      failAt('parse/argument-order', misplaced.span, {
         message: 'an argument without a name follows one with a name',
-        span: misplaced.span,
         labels: [{ span: namedArgs[firstNamed]!.span, text: 'named here' }],
         hint: 'move the argument to the front, or name the argument',
       })

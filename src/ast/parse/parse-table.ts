@@ -1,5 +1,5 @@
 /** Dispatch tables: a JSON file whose rules a dispatch evaluates, with the searches that found them (`data/choices/`). */
-import { fail } from '../diagnostics/diagnostic.ts'
+import { failAt } from '../diagnostics/diagnostic.ts'
 import { type Source, type Span, spanAt, spanIn } from '../diagnostics/span.ts'
 import type * as ast from '../nodes/nodes.ts'
 import { type LocatedEntry, type LocatedJson, type LocatedText, parseLocatedJson } from './located-json.ts'
@@ -50,7 +50,7 @@ const ORIGIN: Readonly<Record<keyof Omit<ast.RuleOrigin, 'name'>, readonly [Shap
 }
 
 function wrong(message: string, span: Span, expected: string, hint?: string): never {
-  fail({ code: 'table/field', message, span, expected, ...(hint && { hint }) })
+  failAt('table/field', span, { message, expected, ...(hint && { hint }) })
 }
 
 /** The entries of a record by key. @throws SptError `table/field` for unknown, repeated and missing keys */
@@ -65,10 +65,8 @@ function fieldsOf(
   for (const e of x.entries) {
     const { value: key, span } = e.key
     if (!known.includes(key))
-      fail({
-        code: 'table/field',
+      failAt('table/field', span, {
         message: `${what} has no field "${key}"`,
-        span,
         lookup: { name: key, candidates: known },
         expected: known.map((k) => `"${k}"`).join(', '),
       })
@@ -87,10 +85,8 @@ export function parseTable(source: Source): ast.File {
   const root = parseLocatedJson(source)
   const version = root.kind === 'record' && root.entries.find((e) => e.key.value === 'version')?.value
   if (version && version.kind === 'number' && version.value !== TABLE_VERSION)
-    fail({
-      code: 'table/version',
+    failAt('table/version', version.span, {
       message: `the dispatch table has version ${version.value}`,
-      span: version.span,
       expected: `"version": ${TABLE_VERSION}`,
       hint: 'update sparsetile, or write the file again: spt tune FILE … --generalise TABLE.json',
     })
@@ -161,10 +157,8 @@ function branchOf(source: Source, x: LocatedJson, isLast: boolean, origins: read
     wrong('only the last rule may be without "when"', x.span, '"when": "d < 64"', 'move the rule to the end')
   const named = origin && (TEXT(origin.value, 'origin') as string)
   if (origin && !origins.includes(named!))
-    fail({
-      code: 'table/field',
+    failAt('table/field', origin.value.span, {
       message: `there is no origin "${named}"`,
-      span: origin.value.span,
       lookup: { name: named!, candidates: origins },
     })
   if (note) TEXT(note.value, 'note')

@@ -65,10 +65,8 @@ export function coverageOf(
   const [of] = e.args
   const { parts } = e
   if (!parts || of?.kind !== 'name')
-    return report.error({
-      code: 'check/statistic',
+    return report.error('check/statistic', e.span, {
       message: 'covered takes a tensor and a format',
-      span: e.span,
       expected:
         'the names of both with the arguments of the format, or several formats: fill_ratio(W, FORMAT(16) where (…) + FORMAT)',
     })
@@ -79,10 +77,8 @@ export function coverageOf(
   const format = named && order !== null && forOrder(named, order, report)
   if (!format) return null
   if (format.over.length !== order)
-    return report.error({
-      code: 'check/format-over',
+    return report.error('check/format-over', parts[0]!.format.span, {
       message: `format ${format.name} is over (${format.over.join(', ')}), and ${of.name} has ${order} ${order === 1 ? 'dimension' : 'dimensions'}`,
-      span: parts[0]!.format.span,
       expected: 'a format over as many dimensions',
     })
   const names = parameters(new Set(over.names), over.what, [], report)
@@ -100,10 +96,8 @@ export function coverageOf(
 function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1, report: Report): number | null {
   const buffer = buffers.find((b) => b.name === name)
   if (buffer) return buffer.axes.length
-  return report.error({
-    code: 'check/unknown-buffer',
+  return report.error('check/unknown-buffer', span, {
     message: `kernel ${own} has no buffer ${name}`,
-    span,
     lookup: { name, candidates: buffers.map((b) => b.name) },
   })
 }
@@ -140,19 +134,15 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   const [feature] = e.args
   const written = feature?.kind === 'name' || feature?.kind === 'call' ? feature : null
   if (!written || e.by || e.args.length !== 1)
-    return report.error({
-      code: 'check/feature',
+    return report.error('check/feature', e.span, {
       message: 'has takes a single feature of the device',
-      span: e.span,
       expected: 'has(f16), has(subgroup_size(32))',
     })
   const name = written.kind === 'name' ? written.name : written.fn.name
   const params = FEATURES.get(name) ?? (EXPERIMENTAL.test(name) ? [] : null)
   if (!params)
-    return report.error({
-      code: 'check/feature',
+    return report.error('check/feature', written.kind === 'name' ? written.span : written.fn.span, {
       message: `no device has a feature ${name}`,
-      span: written.kind === 'name' ? written.span : written.fn.span,
       lookup: { name, candidates: FEATURE_WORDS },
       expected: FEATURE_WORDS.join(', '),
     })
@@ -162,10 +152,8 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   const isRight =
     params.length === args.length && params.every((p, k) => (p === 'number') === (args[k]!.kind === 'number'))
   if (isRight && !(written.kind === 'call' && written.by)) return featureText(name, texts as string[])
-  return report.error({
-    code: 'check/feature',
+  return report.error('check/feature', written.span, {
     message: params.length === 0 ? `${name} takes no arguments` : `wrong arguments of ${name}`,
-    span: written.span,
     expected: featureText(
       name,
       params.map((p) => (p === 'number' ? 'a number' : 'a type')),
@@ -177,10 +165,8 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
 function argumentOf(e: Ast.Expr, report: Report): string | null {
   if (e.kind === 'number' && !e.float) return String(e.value)
   if (e.kind === 'name' && TYPES.includes(e.name)) return e.name
-  return report.error({
-    code: 'check/feature',
+  return report.error('check/feature', e.span, {
     message: 'this is neither a number nor a type',
-    span: e.span,
     ...(e.kind === 'name'
       ? { lookup: { name: e.name, candidates: TYPES } }
       : { expected: 'a number or a type, as in subgroup_matrix(16, 16, 16, f16, f32)' }),

@@ -70,7 +70,7 @@ export function decidedParams(c: Ast.Choice, kernel: Kernel1, report: Report): r
     refuseMeaning(name, kernel, report)
     const fallback = params[k]?.default
     if (written && fallback && !isWord(fallback.dtype))
-      report.error(wrongArgument('an integer', scalarType(fallback.dtype), written.span))
+      report.add(wrongArgument('an integer', scalarType(fallback.dtype), written.span))
   })
   return params
 }
@@ -79,10 +79,8 @@ export function decidedParams(c: Ast.Choice, kernel: Kernel1, report: Report): r
 export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1, report: Report): void {
   const meaning = meaningOf(name, kernel)
   if (meaning)
-    report.error({
-      code: 'check/duplicate',
+    report.error('check/duplicate', span, {
       message: `${name} is ${meaning} where a schedule is chosen`,
-      span,
       hint: 'choose another name for the parameter',
     })
 }
@@ -129,19 +127,15 @@ export class ChoiceNames implements Names {
     const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICE_KINDS.join(', ')}) or a statistic`
     if (param?.kind === 'size') return plain(variable(e.name, 'index', e.span))
     if (param)
-      return this.#report.error({
-        code: 'check/unknown-name',
+      return this.#report.error('check/unknown-name', e.span, {
         message: `${e.name} is a scalar, and schedules are chosen by sizes`,
-        span: e.span,
         expected,
       })
     if (isDevice(e.name)) return this.#asks(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
     if (isFigure(e.name)) return this.#asks(e.name, { kind: e.name }, FIGURES[e.name], e.span)
     const isAxis = this.#axes.has(e.name)
-    return this.#report.error({
-      code: 'check/unknown-name',
+    return this.#report.error('check/unknown-name', e.span, {
       message: isAxis ? `${e.name} is an axis` : `there is no ${e.name} here`,
-      span: e.span,
       expected,
       ...(isAxis
         ? { hint: `use a statistic: longest(${e.name})` }
@@ -160,19 +154,15 @@ export class ChoiceNames implements Names {
   }
 
   access(e: Ast.Access): null {
-    return this.#report.error({
-      code: 'check/unknown-name',
+    return this.#report.error('check/unknown-name', e.span, {
       message: 'values of tensors are not known where a schedule is chosen',
-      span: e.span,
       expected: 'sizes, devices and statistics',
     })
   }
 
   field(e: Ast.Field): null {
-    return this.#report.error({
-      code: 'check/unknown-name',
+    return this.#report.error('check/unknown-name', e.span, {
       message: `there is no ${e.object.name} with parts here`,
-      span: e.span,
       expected: 'sizes, devices and statistics',
     })
   }
@@ -180,10 +170,8 @@ export class ChoiceNames implements Names {
   call(e: Ast.Call): Typed | null | undefined {
     const fn = e.fn.name
     if (!FUNCTIONS.includes(fn))
-      return this.#report.error({
-        code: 'check/unknown-function',
+      return this.#report.error('check/unknown-function', e.fn.span, {
         message: `there is no function ${fn} here`,
-        span: e.fn.span,
         lookup: { name: fn, candidates: FUNCTIONS },
       })
     if (fn === 'has') {
@@ -197,10 +185,8 @@ export class ChoiceNames implements Names {
     }
     const [of] = e.args
     if (e.by || e.args.length !== 1 || of?.kind !== 'name')
-      return this.#report.error({
-        code: 'check/statistic',
+      return this.#report.error('check/statistic', e.span, {
         message: `${fn} takes ${fn === 'nnz' ? 'a tensor' : 'an axis'}`,
-        span: e.span,
         expected: fn === 'nnz' ? 'the name of a sparse tensor' : this.#ragged(),
       })
     const found = fn === 'nnz' ? this.#nnz(of) : this.#ofAxis(fn as AxisStatistic, of)
@@ -217,12 +203,10 @@ export class ChoiceNames implements Names {
     const axis = this.#axes.get(name)
     if (axis && hasIndptr(axis)) return { kind, axis: name }
     const candidates = [...this.#axes.values()].filter(hasIndptr).map((a) => a.name)
-    return this.#report.error({
-      code: axis ? 'check/statistic' : 'check/unknown-axis',
+    return this.#report.error(axis ? 'check/statistic' : 'check/unknown-axis', span, {
       message: axis
         ? `axis ${name} has no segments of different lengths`
         : `kernel ${this.#kernel.name} has no axis ${name}`,
-      span,
       ...(axis
         ? { expected: this.#ragged(), hint: 'the extent of a ragged axis is a size' }
         : { lookup: { name, candidates } }),
@@ -233,10 +217,8 @@ export class ChoiceNames implements Names {
     const sparse = this.#kernel.buffers.filter((b) => b.axes.some((a) => !isDenseChain(this.#axes, a)))
     if (sparse.some((b) => b.name === name)) return { kind: 'nnz', tensor: name }
     const known = this.#kernel.buffers.some((b) => b.name === name)
-    return this.#report.error({
-      code: known ? 'check/statistic' : 'check/unknown-buffer',
+    return this.#report.error(known ? 'check/statistic' : 'check/unknown-buffer', span, {
       message: known ? `${name} is dense` : `kernel ${this.#kernel.name} has no buffer ${name}`,
-      span,
       ...(known
         ? { expected: `a sparse tensor: ${sparse.map((b) => b.name).join(', ') || 'there is none'}` }
         : { lookup: { name, candidates: sparse.map((b) => b.name) } }),

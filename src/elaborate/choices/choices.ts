@@ -49,10 +49,8 @@ export function elaborateChoice(
   if (c.table && !table) return null
   const { branches: given } = table ?? c
   if (given.length === 0)
-    report.error({
-      code: 'check/empty-choice',
+    report.error('check/empty-choice', c.name.span, {
       message: `${c.kernel.name}.${c.name.name} has nothing to choose from`,
-      span: c.name.span,
       expected: '`when (…) schedule`, and `otherwise schedule` at the end',
     })
   const params = base ? base.params : decidedParams(c, kernel, report)
@@ -93,19 +91,15 @@ function tableOf(c: Ast.Dispatch, r: Resolve): Ast.DispatchTable | null {
   const { value, span } = c.table!
   const kernel = c.kernel.name
   if (!table)
-    return r.report.error({
-      code: 'table/program',
+    return r.report.error('table/program', span, {
       message: `\`${value}\` is a program`,
-      span,
       expected: 'a dispatch table: "choices.json"',
       hint: `write the file with: spt tune FILE --kernel ${kernelWord(kernel)} … --generalise ${kernelIdentifier(kernel)}.json`,
     })
   // A table may serve all types of a kernel.
   if ([kernel, r.kernel!.name, kernel.replace(/<.*/, '')].includes(table.kernel.name)) return table
-  return r.report.error({
-    code: 'table/kernel',
+  return r.report.error('table/kernel', span, {
     message: `\`${value}\` holds a dispatch of kernel ${table.kernel.name}`,
-    span,
     labels: [{ span: table.kernel.span, text: 'stated here' }],
     expected: `a dispatch of kernel ${kernel}`,
     hint: `if the kernel was renamed, write "kernel": "${kernel}" in the file`,
@@ -132,10 +126,8 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
     return expr && { expr, text: printExpr(e), span: e.span }
   })
   if (b.calls.length === 0)
-    r.report.error({
-      code: 'check/empty-choice',
+    r.report.error('check/empty-choice', b.span, {
       message: '`fastest` needs a schedule',
-      span: b.span,
       expected: 'fastest { schedule; schedule }',
     })
   // Errors of the only call are reported for the whole branch.
@@ -161,10 +153,8 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
 
 function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r }: Context): boolean {
   if (branches <= MAX_BRANCHES) return false
-  r.report.error({
-    code: 'check/choice-size',
+  r.report.error('check/choice-size', span, {
     message: `${kernel.name}.${name.name} has ${branches} branches, including called dispatches`,
-    span,
     expected: `at most ${MAX_BRANCHES}`,
     hint: 'call a single dispatch in each `fastest { … }`',
   })
@@ -200,27 +190,21 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
   if (decl?.kind === 'schedule') return r.schedule(decl, [])
   if (decl?.kind === 'choice' && decl.by === 'rules') {
     if (!path.includes(decl)) return r.choice(decl, path)
-    return r.report.error({
-      code: 'check/choice-cycle',
+    return r.report.error('check/choice-cycle', span, {
       message: `${name} refers to itself`,
-      span,
       labels: [{ span: decl.name.span, text: 'the choice' }],
       expected: 'schedules, or dispatches without a cycle',
       hint: `to extend an imported dispatch, write schedule ${c.kernel.name}.${name} extends { … }`,
     })
   }
   if (decl)
-    return r.report.error({
-      code: 'check/space-used',
+    return r.report.error('check/space-used', span, {
       message: `${name} is a space, whose steps are not decided`,
-      span,
       expected: 'a schedule with steps, or a dispatch',
       hint: `search the space, and read what is found with \`choose from\`: spt tune FILE --space ${name} … --generalise ${c.kernel.name}.json`,
     })
-  return r.report.error({
-    code: 'check/unknown-schedule',
+  return r.report.error('check/unknown-schedule', span, {
     message: `kernel ${c.kernel.name} has no schedule ${name}`,
-    span,
     lookup: {
       name,
       candidates: [...(known ?? [])].flatMap(([n, d]) =>
@@ -255,17 +239,13 @@ function argumentsOf(
     const { name, span } = a.name
     const k = params.findIndex((p) => p.name === name)
     if (k < 0)
-      report.error({
-        code: 'check/unknown-parameter',
+      report.error('check/unknown-parameter', span, {
         message: `${what} has no parameter ${name}`,
-        span,
         lookup: { name, candidates: params.map((p) => p.name) },
       })
     else if (given[k])
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', span, {
         message: `${name} is given twice`,
-        span,
         labels: [{ span: given[k].value.span, text: 'the first value' }],
         hint: `remove a value of ${name}`,
       })
@@ -274,18 +254,15 @@ function argumentsOf(
   const isComplete = report.count === before
   params.forEach((p, k) => {
     if (isComplete && !given[k] && !passed.includes(p.name) && p.default === null)
-      report.error({
-        code: 'check/arguments',
+      report.error('check/arguments', b.span, {
         message: `${what} needs a value for ${p.name}`,
-        span: b.span,
         expected: `(${params.map((q) => q.name).join(', ')})`,
       })
   })
   const values = given.map((a, k): Expr | null => {
     const own = passed.includes(params[k]!.name) ? variable(params[k]!.name, 'index', b.span) : null
     const x = a ? settled(a.value, names, report) : own
-    if (a && x && !isWord(x.dtype))
-      report.error(wrongArgument('an integer', scalarType(x.dtype), a.value.span))
+    if (a && x && !isWord(x.dtype)) report.add(wrongArgument('an integer', scalarType(x.dtype), a.value.span))
     return x && asIndex(x)
   })
   return report.count > before ? null : values

@@ -35,10 +35,8 @@ export function knownStatistics(
     if (s.kind !== 'fill_ratio') continue
     if (isLive(s)) out.set(name, { ...s, live: true })
     else if (!isBound(buffers.find((b) => b.name === s.tensor)!))
-      report.error({
-        code: 'check/statistic',
+      report.error('check/statistic', s.named, {
         message: `${s.tensor} is dense and not an input: the elements are unknown before the kernel runs`,
-        span: s.named,
         expected: [
           ...buffers.filter(isBound).map((b) => b.name),
           `a dispatch to a schedule with ${s.tensor} as ${s.called} live in place`,

@@ -116,18 +116,14 @@ function isKnown(
     .flatMap((a) => (typeof a === 'string' ? [] : [...freeVars(a)]))
     .find((v) => !own.includes(v))
   if (asked !== undefined)
-    report.error({
-      code: 'check/choice-argument',
+    report.error('check/choice-argument', call.span, {
       message: `${inner.name} evaluates ${text}, and ${asked} is not known before data are bound`,
-      span: call.span,
       labels: [{ span: of.span, text: 'evaluated here' }],
       expected: `numbers and parameters of the choice${own.length > 0 ? ` (${own.join(', ')})` : ''} as arguments of ${inner.name}`,
     })
   else if (before?.kind === 'fill_ratio' && !isAlike(before.format, of.format))
-    report.error({
-      code: 'check/ambiguous-format',
+    report.error('check/ambiguous-format', call.span, {
       message: `${of.called} is a different format in ${inner.kernel}.${inner.name}`,
-      span: call.span,
       labels: [{ span: of.span, text: 'evaluated here' }],
       hint: `rename the format of your file`,
     })

@@ -28,10 +28,8 @@ export function divideUp(
   if (!both) return null
   const [a, b] = both
   if (!isInt(join(a.dtype, b.dtype)))
-    return report.error({
-      code: 'check/operand',
+    return report.error('check/operand', whole, {
       message: 'ceildiv takes integers',
-      span: whole,
       hint: 'use ceil(a / b)',
     })
   if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!, report)
@@ -57,10 +55,8 @@ const isNatural = (e: Expr): boolean =>
   isNonNegative(rangesBy((x) => (x.kind === 'var' ? { range: NATURAL } : undefined))(e))
 
 export const divisionByZero = (span: Span, report: Report): null =>
-  report.error({
-    code: 'check/division-by-zero',
+  report.error('check/division-by-zero', span, {
     message: 'an integer is divided by 0',
-    span,
     expected: 'a divisor other than 0',
   })
 

@@ -71,10 +71,8 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
     }
     case 'spread':
     case 'repeat':
-      return report.error({
-        code: 'check/list-here',
+      return report.error('check/list-here', e.span, {
         message: 'there are no lists of dimensions here',
-        span: e.span,
         expected: 'one expression',
         hint: 'lists are for the maps and queries of formats',
       })
@@ -97,10 +95,8 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
     return b && plain(not(b, e.span))
   }
   if (x.expr.dtype === 'bool')
-    return report.error({
-      code: 'check/operand',
+    return report.error('check/operand', e.span, {
       message: 'a truth value has no negative',
-      span: e.span,
       hint: 'did you mean `not`?',
     })
   if (x.literal !== null) {
@@ -116,10 +112,8 @@ const wide = (x: Expr): Expr => (isInt(x.dtype) && x.dtype !== 'index' ? cast(x,
 /** Returns a condition; null after a reported error. */
 export function truth(t: Typed, span: Span, report: Report): Expr | null {
   if (t.expr.dtype === 'bool') return t.expr
-  return report.error({
-    code: 'check/condition',
+  return report.error('check/condition', span, {
     message: `this must be true or false, not ${t.literal ? 'a number' : scalarType(t.expr.dtype)}`,
-    span,
     expected: 'a comparison or a value of type bool',
     hint: 'write a comparison: `… != 0`',
   })
@@ -144,10 +138,8 @@ function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, r
   const [x, y] = both
   if (isCompare(op)) return plain(binary(op, x, y, at.whole))
   if (x.dtype === 'bool')
-    return report.error({
-      code: 'check/operand',
+    return report.error('check/operand', at.whole, {
       message: 'truth values do not add or multiply',
-      span: at.whole,
       hint: 'use `and`, `or`, `select`, or convert with i32(…)',
     })
   if ((op === 'div' || op === 'mod') && isInt(x.dtype) && y.kind === 'const' && y.value === 0)
@@ -162,18 +154,14 @@ function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typ
   const integer = a.literal === 'int' && b.literal === 'int'
   if (integer && (op === 'div' || op === 'mod') && y === 0) return divisionByZero(at.b, report)
   if (integer && op === 'div' && x % y !== 0)
-    return report.error({
-      code: 'check/integer-division',
+    return report.error('check/integer-division', at.whole, {
       message: `${x} / ${y} is ${Math.floor(x / y)} on integers`,
-      span: at.whole,
       hint: `write ${x}.0 / ${y} for the fraction`,
     })
   const value = arithmetic(op as ArithOp, 'f64')(x, y)
   if (integer && !Number.isSafeInteger(value))
-    return report.error({
-      code: 'check/literal-range',
+    return report.error('check/literal-range', at.whole, {
       message: `${value} is out of the range of any integer type`,
-      span: at.whole,
       hint: `write ${x}.0 to compute with floating-point numbers`,
     })
   return { expr: constant(value, integer ? 'i32' : 'f64', at.whole), literal: integer ? 'int' : 'float' }
@@ -182,10 +170,8 @@ function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typ
 function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
   const fn = e.fn.name
   if (e.by)
-    return report.error({
-      code: 'check/by',
+    return report.error('check/by', e.span, {
       message: `${fn} has no \`by\``,
-      span: e.span,
       expected: '`by` in count, rank, largest and top of formats',
     })
   const range: readonly [number, number] | null =
@@ -203,19 +189,15 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
   if (!range) {
     const candidates = names.functions ?? FUNCTIONS
     const hint = functionHint(fn, candidates)
-    return report.error({
-      code: 'check/unknown-function',
+    return report.error('check/unknown-function', e.fn.span, {
       message: `there is no function ${fn}`,
-      span: e.fn.span,
       lookup: { name: fn, candidates },
       ...(hint && { hint }),
     })
   }
   if (e.args.length < range[0] || e.args.length > range[1])
-    return report.error({
-      code: 'check/arguments',
+    return report.error('check/arguments', e.span, {
       message: `${fn} is called with ${quantity(e.args.length, 'argument')}`,
-      span: e.span,
       expected: range[0] === range[1] ? `${range[0]}` : `${range[0]} or more`,
       ...(range[1] > 2 && e.args.length === 1 && { hint: `to reduce, write \`y[i] ${fn}= x\`` }),
     })
@@ -271,10 +253,8 @@ function math(
     args = [x]
   }
   if (args[0]!.dtype === 'bool')
-    return report.error({
-      code: 'check/operand',
+    return report.error('check/operand', whole, {
       message: `${fn} takes a number, not a truth value`,
-      span: whole,
       hint: 'convert the value: i32(…)',
     })
   args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, real)))

@@ -55,18 +55,14 @@ function literalAs(e: Expr, to: ExprType, at: Span, report: Report): Expr | null
   const value = numberIn(e)
   if (isFloat(to)) return constant(value, to, at)
   if (!isInt(to) || !Number.isInteger(value))
-    return report.error({
-      code: 'check/literal-type',
+    return report.error('check/literal-type', at, {
       message: `${show(value)} is not a value of type ${to}`,
-      span: at,
       expected: to,
     })
   const [lo, hi] = INT_RANGE[scalarType(to) as 'i32']
   if (value < lo || value > hi)
-    return report.error({
-      code: 'check/literal-range',
+    return report.error('check/literal-range', at, {
       message: `${value} is out of the range of ${to}`,
-      span: at,
       expected: `${lo} … ${hi}`,
     })
   return constant(value, to, at)
@@ -106,18 +102,14 @@ export function coerce(t: Typed, to: ExprType, what: string, span: Span, report:
   const { expr, literal } = t
   if (literal !== null) {
     if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span, report)
-    return report.error({
-      code: 'check/literal-type',
+    return report.error('check/literal-type', span, {
       message: `${what} is ${to}, and ${show(numberIn(expr))} is a floating-point number`,
-      span,
       expected: to,
     })
   }
   if (fits(expr.dtype, to)) return cast(expr, to, span)
-  return report.error({
-    code: 'check/lossy',
+  return report.error('check/lossy', span, {
     message: `${what} is ${to}, and this value is ${scalarType(expr.dtype)}`,
-    span,
     expected: `a value of type ${to}`,
     hint: to === 'bool' ? 'write a comparison: `… != 0`' : `convert the value: ${to}(…)`,
   })

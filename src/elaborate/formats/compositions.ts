@@ -32,20 +32,16 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
   for (const [k, name] of named.entries()) {
     const first = named.find((n) => n.name === name.name)!
     if (first === named[k]) continue
-    report.error({
-      code: 'check/duplicate',
+    report.error('check/duplicate', name.span, {
       message: `two parts are called ${name.name}`,
-      span: name.span,
       labels: [{ span: first.span, text: 'the first' }],
       hint: `rename a part ${name.name}`,
     })
   }
   const rest = parts.slice(0, -1).findIndex(takesAll)
   if (report.count === before && rest >= 0)
-    report.error({
-      code: 'check/rest-not-last',
+    report.error('check/rest-not-last', headOf(rules[rest]!), {
       message: 'this part takes every element, so later parts would be empty',
-      span: headOf(rules[rest]!),
       labels: [{ span: headOf(rules[rest + 1]!), text: 'the next part' }],
       expected: 'a condition on every part but the last: `where (…)`',
     })
@@ -110,10 +106,8 @@ function elaborateUse(u: Ast.FormatUse, scope: RuleScope): FormatUse | null {
   const format = named && forOrder(named, scope.over.length, report)
   if (!format) return null
   if (format.over.length !== scope.over.length)
-    return report.error({
-      code: 'check/format-over',
+    return report.error('check/format-over', u.format.span, {
       message: `format ${format.name} is over (${format.over.join(', ')}), and ${scope.what} over (${scope.over.join(', ')})`,
-      span: u.format.span,
       expected: 'a format over as many dimensions',
     })
   if (!checkArguments(`format ${format.name}`, u.args.length, format.params, u.span, report)) return null
@@ -136,10 +130,8 @@ function argument(e: Ast.Expr, format: AnyFormat, k: number, scope: RuleScope): 
   if (name === null) return null
   if (given.kinds.get(name) === p.kind || given.declare?.(name, p.kind, e.span))
     return variable(name, 'index', e.span)
-  return report.error({
-    code: 'check/not-given',
+  return report.error('check/not-given', e.span, {
     message: `${what} is a ${p.kind}, and ${name} is none here`,
-    span: e.span,
     expected: `a parameter \`${name}: ${p.kind}\` of ${scope.what}`,
     lookup: { name, candidates: [...given.kinds].flatMap(([n, kind]) => (kind === p.kind ? [n] : [])) },
   })
@@ -151,10 +143,8 @@ function inside(scope: RuleScope, name: Ast.Ident | null): RuleScope | null {
   const taken =
     scope.values.has(name.name) || scope.given.kinds.has(name.name) || scope.over.includes(name.name)
   if (taken)
-    return scope.report.error({
-      code: 'check/duplicate',
+    return scope.report.error('check/duplicate', name.span, {
       message: `${name.name} has another meaning in ${scope.what}`,
-      span: name.span,
       hint: 'choose another name',
     })
   const values = new Map([...scope.values, [name.name, { name: name.name, dtype: 'index' as const }]])
@@ -166,12 +156,7 @@ const constants = (scope: RuleScope, what: string): FormatScope =>
 
 function positive(e: Expr | null, span: Span, what: string, report: Report): Expr | null {
   if (e?.kind !== 'const' || e.value >= 1) return e
-  return report.error({
-    code: 'check/positive',
-    message: `${what} is ${e.value}`,
-    span,
-    expected: '1 or more',
-  })
+  return report.error('check/positive', span, { message: `${what} is ${e.value}`, expected: '1 or more' })
 }
 
 function partition(r: Ast.PartitionRule, scope: RuleScope): PartRule | null {
@@ -191,17 +176,13 @@ function bucket(r: Ast.BucketRule, scope: RuleScope): PartRule | null {
   const good = r.dims.map((d) => over.includes(d.name) || unknownDimension(d, over, scope))
   const twice = r.dims.find((d, k) => dims.indexOf(d.name) !== k)
   if (twice)
-    report.error({
-      code: 'check/bucket-dimensions',
+    report.error('check/bucket-dimensions', twice.span, {
       message: `${twice.name} is named twice`,
-      span: twice.span,
       expected: 'different dimensions',
     })
   else if (good.every(Boolean) && dims.length === over.length)
-    report.error({
-      code: 'check/bucket-dimensions',
+    report.error('check/bucket-dimensions', r.dims[0]!.span, {
       message: `a bucket counts the elements stored with the same ${dims.join(', ')}: here always a single coordinate`,
-      span: r.dims[0]!.span,
       expected: `a proper subset of ${over.join(', ')}`,
     })
   const widths = r.widths.map((w) => width(w, scope))
@@ -228,10 +209,8 @@ function width(w: Ast.Width, scope: RuleScope): Width | null {
   const power = w.power && numberAt(place, w.power, 'integer', 'an exponent')
   if (!value || (w.power && !power)) return null
   if (power?.kind === 'const' && power.value < 0)
-    return scope.report.error({
-      code: 'check/positive',
+    return scope.report.error('check/positive', w.span, {
       message: `the exponent is ${power.value}`,
-      span: w.span,
       expected: '0 or more',
     })
   return { value, power, doubling: w.doubling }
@@ -250,10 +229,8 @@ function checkAscending(r: Ast.BucketRule, widths: readonly (Width | null)[], re
   )
   const k = known.findIndex((v, n) => n > 0 && v !== undefined && v <= (known[n - 1] ?? 0))
   if (k < 0) return
-  report.error({
-    code: 'check/bucket-widths',
+  report.error('check/bucket-widths', r.widths[k]!.span, {
     message: `the width ${known[k]} comes after ${known[k - 1]}`,
-    span: r.widths[k]!.span,
     expected: 'ascending widths',
   })
 }

@@ -35,7 +35,7 @@ export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace
   const { head, from, to, place } = at
   const { report } = place
   const wrong = (message: string, names: readonly { readonly span: Span }[], expected: string): null =>
-    report.error({ code: 'check/map-arity', message, span: names[0]?.span ?? m.span, expected })
+    report.error('check/map-arity', names[0]?.span ?? m.span, { message, expected })
   if (m.from.length !== from.length)
     return wrong(
       `${which} of format ${head.name} takes ${m.from.length} coordinates`,
@@ -54,10 +54,8 @@ export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace
     (i, k) => own.indexOf(i.name) !== k || (params.includes(i.name) && !from.includes(i.name)),
   )
   if (twice)
-    return report.error({
-      code: 'check/duplicate',
+    return report.error('check/duplicate', twice.span, {
       message: `${which} has two meanings for ${twice.name}`,
-      span: twice.span,
       hint: 'choose another name for the coordinate',
     })
   const renamed = new Map(own.map((name, k) => [name, from[k]!]))
@@ -101,10 +99,8 @@ class ListPositions {
     const list = this.#scope.lists?.find((l) => l.name === name)
     if (typeof queries === 'string' || !list) return null
     if (this.#around.includes(name))
-      return this.#scope.report.error({
-        code: 'check/list-cycle',
+      return this.#scope.report.error('check/list-cycle', span, {
         message: `the position of a coordinate in ${name} depends on position(${name})`,
-        span,
         expected: `coordinates of ${name} and of parent axes that do not depend on ${name}`,
       })
     this.#around.push(name)

@@ -33,19 +33,15 @@ export interface Here {
 }
 
 export function withoutIndex(i: Ast.Ident, here: Here): void {
-  here.report.error({
-    code: 'check/list-without-index',
+  here.report.error('check/list-without-index', i.span, {
     message: `${i.name} is a list`,
-    span: i.span,
     expected: `an element, ${i.name}[0], or the whole list, ${i.name}..., if several are allowed`,
   })
 }
 
 export function unknownList({ name, span }: Ast.Ident, here: Here): null {
-  return here.report.error({
-    code: 'check/unknown-list',
+  return here.report.error('check/unknown-list', span, {
     message: `there is no list ${name}`,
-    span,
     lookup: { name, candidates: [...here.lists.keys()] },
   })
 }
@@ -67,10 +63,8 @@ function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
   const found = elements[k]
   if (found !== undefined) return found
   const many = elements.length
-  return here.report.error({
-    code: BEYOND,
+  return here.report.error(BEYOND, index.span, {
     message: `there is no ${list.name}[${k}]: the list ${list.name} has ${quantity(many, 'element')} here`,
-    span: index.span,
     expected: many === 0 ? 'no index' : many === 1 ? '0' : `0 to ${many - 1}`,
     ...(list.name === here.dims && k >= 0 ? { hint: 'use this format for tensors of more dimensions' } : {}),
   })
@@ -126,10 +120,8 @@ function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   const [list, more] = e.args
   const elements = list?.kind === 'name' && !more && !e.by ? here.lists.get(list.name) : undefined
   if (elements) return literal(elements.length, e.span)
-  here.report.error({
-    code: 'check/unknown-list',
+  here.report.error('check/unknown-list', e.span, {
     message: 'order is not written like this',
-    span: e.span,
     expected: 'order(d), where d is a list of dimensions',
   })
   return e
@@ -140,10 +132,8 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const { name, from, to } = each
   const { report } = here
   if (here.taken.has(name.name) || here.numbers.has(name.name)) {
-    report.error({
-      code: 'check/duplicate',
+    report.error('check/duplicate', name.span, {
       message: `${name.name} has another meaning in this format`,
-      span: name.span,
       hint: 'choose another name for the number',
     })
     return []
@@ -152,18 +142,14 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const first = number(from, here)
   const end = to ? number(to, here) : last
   if (!to && last === null)
-    report.error({
-      code: TOO_LONG,
+    report.error(TOO_LONG, each.span, {
       message: 'without a list of dimensions, there is no last dimension',
-      span: each.span,
       expected: `an end: \`for ${name.name} from … to …\``,
     })
   if (first === null || end === null) return []
   if (end - first >= MAX_COPIES) {
-    report.error({
-      code: TOO_LONG,
+    report.error(TOO_LONG, each.span, {
       message: `${first} to ${end} are ${end - first + 1} copies`,
-      span: each.span,
       expected: `at most ${MAX_COPIES}`,
     })
     return []
@@ -180,10 +166,8 @@ export function number(e: Ast.Expr, here: Here): number | null {
   const value = arithmetic(expr(e, here))
   if (here.report.count > before) return null
   if (value !== null && Number.isSafeInteger(value)) return value
-  return here.report.error({
-    code: 'check/list-number',
+  return here.report.error('check/list-number', e.span, {
     message: 'this number is not known with the order of the tensor alone',
-    span: e.span,
     expected: `an integer from numbers, names after \`for\`${here.dims === null ? '' : ` and order(${here.dims})`}, with + - * / % min max`,
   })
 }

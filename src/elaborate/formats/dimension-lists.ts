@@ -29,10 +29,8 @@ export function writtenOut(f: Ast.Format, order: number, report: Report): Ast.Fo
   const list = listOver(f)
   const second = f.over.find((o) => o.all && o !== list)
   if (second)
-    report.error({
-      code: 'check/list-twice',
+    report.error('check/list-twice', second.span, {
       message: `format ${f.name.name} has two lists of dimensions`,
-      span: second.span,
       expected: 'one, next to single dimensions',
     })
   const length = order - f.over.length + 1
@@ -135,10 +133,8 @@ interface Copy {
 function copiesOf(axis: Ast.AxisDecl, here: Here): Copy[] {
   const { name, index } = axis.name
   if (axis.each && !index) {
-    here.report.error({
-      code: 'check/list-without-index',
+    here.report.error('check/list-without-index', axis.name.span, {
       message: `every copy of axis ${name} has the same name`,
-      span: axis.name.span,
       expected: `${name}[${axis.each.name.name}]`,
     })
     return []
@@ -151,19 +147,12 @@ function copiesOf(axis: Ast.AxisDecl, here: Here): Copy[] {
     if (k >= 0 && k < MAX_COPIES)
       return [{ axis, name: { name: `${name}${k}`, span: axis.name.span }, index: k, numbers }]
     if (k >= 0)
-      here.report.error({
-        code: TOO_LONG,
+      here.report.error(TOO_LONG, index.span, {
         message: `a list with ${name}[${k}] has ${k + 1} axes`,
-        span: index.span,
         expected: `at most ${MAX_COPIES}: 0 to ${MAX_COPIES - 1}`,
       })
     else
-      here.report.error({
-        code: BEYOND,
-        message: `there is no ${name}[${k}]`,
-        span: index.span,
-        expected: '0 or more',
-      })
+      here.report.error(BEYOND, index.span, { message: `there is no ${name}[${k}]`, expected: '0 or more' })
     return []
   })
 }
@@ -178,10 +167,8 @@ function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<stri
     const mine = copies.filter((c) => c.axis.name.name === name)
     const alone = mine.find((c) => c.index === null)
     if (alone || own.has(name))
-      here.report.error({
-        code: 'check/duplicate',
+      here.report.error('check/duplicate', axis.name.span, {
         message: `${name} is a list of axes, and something else`,
-        span: axis.name.span,
         labels: alone ? [{ span: alone.axis.name.span, text: 'one axis of that name' }] : [],
         hint: `rename the list ${name}, or the other declaration`,
       })
@@ -189,10 +176,8 @@ function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<stri
     const length = Math.max(...mine.map((c) => c.index ?? 0)) + 1
     const missing = Array.from({ length }, (_, k) => k).find((k) => !indices.has(k))
     if (missing !== undefined)
-      here.report.error({
-        code: BEYOND,
+      here.report.error(BEYOND, axis.name.span, {
         message: `the list ${name} has an axis ${name}[${length - 1}], and no ${name}[${missing}]`,
-        span: axis.name.span,
         expected: `axes ${name}[0] to ${name}[${length - 1}]`,
       })
     out.set(name, elementNames(name, length))

@@ -31,10 +31,8 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
   const queries = queriesAt(p, fn, e.span)
   if (!queries) return null
   const wrong = (): null =>
-    p.report.error({
-      code: 'check/query-arguments',
+    p.report.error('check/query-arguments', e.span, {
       message: `invalid arguments of ${fn}`,
-      span: e.span,
       expected: word.form,
     })
   if (e.by && !word.takesBy) return wrong()
@@ -54,10 +52,8 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
 function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
   const list = e.args.length === 1 && !e.by && givenName(p, e.args[0]!, 'list', 'segments')
   if (list !== false) return list === null ? null : plain(variable(segmentsOf(list), 'index', e.span))
-  return p.report.error({
-    code: 'check/query-arguments',
+  return p.report.error('check/query-arguments', e.span, {
     message: 'invalid arguments of segments',
-    span: e.span,
     expected: FORMS.segments,
   })
 }
@@ -67,16 +63,12 @@ function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
   const known = dim?.kind === 'name' ? p.size?.(dim.name) : undefined
   if (known !== undefined && e.args.length === 1 && !e.by) return plain(variable(known, 'index', e.span))
   if (!p.size)
-    return p.report.error({
-      code: 'check/query-place',
+    return p.report.error('check/query-place', e.span, {
       message: `${p.what} is a constant, and size is known only when data are bound`,
-      span: e.span,
       expected: 'a number, or a parameter of the format',
     })
-  return p.report.error({
-    code: 'check/query-arguments',
+  return p.report.error('check/query-arguments', dim?.span ?? e.span, {
     message: dim?.kind === 'name' ? `${dim.name} is not a dimension` : 'invalid arguments of size',
-    span: dim?.span ?? e.span,
     expected: FORMS.size,
     ...(dim?.kind === 'name' && { lookup: { name: dim.name, candidates: p.dims } }),
   })
@@ -92,18 +84,14 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
     return at && plain(at)
   }
   if (known)
-    return p.report.error({
-      code: 'check/query-place',
+    return p.report.error('check/query-place', e.span, {
       message: `position(${list.name}) is not allowed in ${p.what}`,
-      span: e.span,
       hint: `the coordinate at a position is ${list.name}[…]`,
     })
   if (list?.kind === 'name' && p.refused?.has(list.name)) return null
-  return p.report.error({
-    code: 'check/query-arguments',
+  return p.report.error('check/query-arguments', list?.span ?? e.span, {
     message:
       list?.kind === 'name' ? `${list.name} is not a list of the format` : 'invalid arguments of position',
-    span: list?.span ?? e.span,
     expected: FORMS.position,
     ...(list?.kind === 'name' && {
       lookup: { name: list.name, candidates: (p.lists ?? []).map((l) => l.name) },
@@ -114,10 +102,8 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
 /** Returns the name of a list or set; null after a reported error. */
 function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
   if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
-  return p.report.error({
-    code: 'check/not-given',
+  return p.report.error('check/not-given', e.span, {
     message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, not ${e.name}` : ''}`,
-    span: e.span,
     expected: `a parameter \`NAME: ${kind}\``,
     ...(e.kind === 'name' && {
       lookup: {

@@ -84,7 +84,7 @@ function composed(
         kinds: given,
         declare: (name, kind, span) => {
           const known = given.get(name)
-          if (known !== undefined && known !== kind) report.error({ ...listAndSetDiagnostic(name), span })
+          if (known !== undefined && known !== kind) report.add({ ...listAndSetDiagnostic(name), span })
           else given.set(name, kind)
           return true
         },
@@ -166,7 +166,7 @@ export function parseFormatExpression(
   const source = { name: 'format', text }
   const report = new Report()
   const find: FindFormat = (name, to = report) =>
-    formats.get(name.name) ?? to.error(unknownFormat(name, [...formats.keys()]))
+    formats.get(name.name) ?? to.add(unknownFormat(name, [...formats.keys()]))
   return withSources({ sources: new Map([[source.name, source]]) }, () => {
     const parts = parseFormatParts(source)
     const single = singleUse(parts)
@@ -188,10 +188,8 @@ function constantUse(use: Ast.AsPart, find: FindFormat, report: Report): FormatE
     const x = numberAt(place, e, kind, `${p.name} of format ${format.name}`)
     if (!x) return null
     if (x.kind === 'const') return x.value
-    return report.error({
-      code: 'check/argument-type',
+    return report.error('check/argument-type', e.span, {
       message: `${p.name} of format ${format.name} is a constant`,
-      span: e.span,
       expected: 'a number',
     })
   }

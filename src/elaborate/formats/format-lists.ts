@@ -37,19 +37,15 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
     if (!axis) continue
     const parent = parentOf(axis)
     if (parent !== null && lists.some((l) => l.name.name === parent))
-      d.report.error({
-        code: 'check/list-parent',
+      d.report.error('check/list-parent', decl.span, {
         message: `${parent} is a list, and coordinates of a list cannot be the parent of an axis`,
-        span: decl.span,
         expected: `an axis over the positions: an extent of ${parent} under another axis`,
         hint: `\`axis ${axis.name} = dense_fixed(…, ${parent})\` has a coordinate for each position`,
       })
     if (!decl.list && !isDense(axis)) continue
     if (decl.claims.some((c) => c.name === 'full'))
-      d.report.error({
-        code: 'check/list-claim',
+      d.report.error('check/list-claim', decl.claims[0]!.span, {
         message: `the claim full of axis ${axis.name} is not supported in a format with lists`,
-        span: decl.claims[0]!.span,
         expected: 'no claim',
       })
   }
@@ -70,10 +66,8 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
   const { report } = d
   const name = decl.name.name
   if (levelProperties(decl.def.kind)?.positions !== 'width')
-    return report.error({
-      code: 'check/list-kind',
+    return report.error('check/list-kind', decl.def.span, {
       message: `the list ${name} is ${decl.def.kind}`,
-      span: decl.def.span,
       expected:
         'sparse_fixed(parent, extent, width): the same number of positions under each position of the parent',
     })
@@ -82,13 +76,11 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
   const above = chainOf(d, axis)
   const several = above.find((x) => isNonunique(d.axes.get(x)!))
   if (several !== undefined)
-    return report.error({
-      code: 'check/list-nonunique',
+    return report.error('check/list-nonunique', decl.span, {
       message:
         several === name
           ? `the list ${name} is nonunique, and each coordinate must occur once`
           : `the list ${name} is stored under ${several}, where a coordinate may occur several times`,
-      span: decl.span,
       expected: 'a list (and parent axes) in which each coordinate occurs once',
     })
   const claim = decl.claims.find((c) => c.name !== 'compact')
@@ -101,27 +93,25 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
         ? 'packed'
         : null
   if (other !== null)
-    return report.error({
-      code: 'check/list-claim',
-      message: `the list ${name} is ${other}, which is not supported for lists`,
-      span: claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span,
-      expected: '`compact`, `padded with last`, or a list whose padding holds no coordinate and is skipped',
-    })
+    return report.error(
+      'check/list-claim',
+      claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span,
+      {
+        message: `the list ${name} is ${other}, which is not supported for lists`,
+        expected: '`compact`, `padded with last`, or a list whose padding holds no coordinate and is skipped',
+      },
+    )
   const names = new Set(sizesOfAxis(axis as StoredAxis).flatMap((e) => [...freeVars(e)]))
   const within = b.axes.find((a) => a.list && names.has(a.name.name))
   if (within)
-    return report.error({
-      code: 'check/list-size',
+    return report.error('check/list-size', decl.span, {
       message: `the sizes of the list ${name} depend on the list ${within.name.name}`,
-      span: decl.span,
       expected: 'sizes and parameters',
     })
   const open = head.params.find((p) => p.measured && freeVars(axis.width).has(p.name))
   if (open)
-    return report.error({
-      code: 'check/list-size',
+    return report.error('check/list-size', decl.span, {
       message: `the list ${name} has the width ${open.name}, which is measured`,
-      span: decl.span,
       expected: 'a width of sizes and parameters',
       hint: `declare ${open.name} without \`: size\``,
     })

@@ -32,10 +32,8 @@ export function namesAt(p: FormatScope): Names {
     field: (e) => {
       const value = p.values.get(`${e.object.name}.${e.field.name}`)
       if (value) return plain(variable(value.name, value.dtype, e.span))
-      return p.report.error({
-        code: 'check/unknown-name',
+      return p.report.error('check/unknown-name', e.span, {
         message: `${e.object.name}.${e.field.name} is not allowed in ${p.what}`,
-        span: e.span,
         expected: expectedNames(p),
       })
     },
@@ -59,33 +57,25 @@ function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
   }
   const kind = p.given.kinds.get(e.name)
   if (kind === 'list' || kind === 'set')
-    return report.error({
-      code: 'check/not-a-number',
+    return report.error('check/not-a-number', e.span, {
       message: `${e.name} is a ${kind}, not a number`,
-      span: e.span,
       expected:
         kind === 'list' ? `${e.name}[…], find(${e.name}, …) or segments(${e.name})` : `held(${e.name})`,
     })
   if (p.lists?.some((l) => l.name === e.name))
-    return report.error({
-      code: 'check/not-a-number',
+    return report.error('check/not-a-number', e.span, {
       message: `${e.name} is a list, not a number`,
-      span: e.span,
       expected: `position(${e.name}) in a map, ${e.name}[…] in an inverse`,
     })
   const sort = p.sorts.find((s) => s.place === e.name || s.at === e.name)
   if (sort)
-    return report.error({
-      code: 'check/not-a-number',
+    return report.error('check/not-a-number', e.span, {
       message: `${e.name} is an order, not a number`,
-      span: e.span,
       expected: `${sort.place}[…] in a map, ${sort.at}[…] in an inverse`,
     })
   if (p.refused?.has(e.name)) return null
-  return report.error({
-    code: p.unknown ?? 'check/unknown-name',
+  return report.error(p.unknown ?? 'check/unknown-name', e.span, {
     message: `there is no ${e.name} in ${p.what}`,
-    span: e.span,
     expected: expectedNames(p),
     lookup: { name: e.name, candidates: [...p.values.keys()] },
   })
@@ -99,10 +89,8 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
   const list = !sort && !own && isGiven(p, name, 'list', e.buffer.span)
   if (p.refused?.has(name) && !sort && !list && !own) return null
   if (!sort && !list && !own)
-    return report.error({
-      code: 'check/unknown-buffer',
+    return report.error('check/unknown-buffer', e.buffer.span, {
       message: `there is no array ${name} in ${p.what}`,
-      span: e.buffer.span,
       expected: 'a list, or a name of a sort',
       lookup: {
         name,
@@ -115,17 +103,13 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
     })
   const [index, more] = e.index
   if (!index || more)
-    return report.error({
-      code: 'check/index-count',
+    return report.error('check/index-count', e.span, {
       message: `${name} has one dimension, and ${e.index.length} indices are given`,
-      span: e.span,
       expected: `${name}[…]`,
     })
   if (!p.loads)
-    return report.error({
-      code: 'check/array-here',
+    return report.error('check/array-here', e.span, {
       message: `${name}[…] cannot be used in ${p.what}`,
-      span: e.span,
       hint: 'use sizes and parameters: the elements of arrays are known only when data are bound',
     })
   const x = integerAt(p, index, names, 'an index')
@@ -142,10 +126,8 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
 function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
   if (typeof p.queries === 'string')
     return plain(load(name, [...under.map((a) => variable(a)), x], 'index', e.span))
-  return p.report.error({
-    code: 'check/table-in-map',
+  return p.report.error('check/table-in-map', e.span, {
     message: `${name}[…] (the coordinate at a position of the list) is allowed only in an inverse; this is ${p.what}`,
-    span: e.span,
     hint: `the position of a coordinate is position(${name})`,
   })
 }
@@ -162,16 +144,12 @@ function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed 
     return plain(queries.ask({ kind: 'place', sort: sort.place, of: x }, e.span))
   if (!place && typeof queries === 'string') return plain(load(sort.at, [x], 'index', e.span))
   return place
-    ? report.error({
-        code: 'check/query-place',
+    ? report.error('check/query-place', e.span, {
         message: `${sort.place}[…] (the rank of a coordinate in the sort) is not allowed in ${p.what}`,
-        span: e.span,
         hint: `the coordinate of a rank is ${sort.at}[…]`,
       })
-    : report.error({
-        code: 'check/table-in-map',
+    : report.error('check/table-in-map', e.span, {
         message: `${sort.at}[…] (the coordinate of a rank in the sort) is allowed only in an inverse; this is ${p.what}`,
-        span: e.span,
         hint: `the rank of a coordinate is ${sort.place}[…]`,
       })
 }

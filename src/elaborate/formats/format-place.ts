@@ -89,10 +89,8 @@ export function integerAt(p: FormatScope, e: Ast.Expr, names: Names, what: strin
   const t = elaborateExpr(e, names, p.report)
   const x = t && settle(t, e.span, p.report, 'f64')
   if (!x || isWord(x.dtype)) return x && asIndex(x)
-  return p.report.error({
-    code: 'check/coordinate-type',
+  return p.report.error('check/coordinate-type', e.span, {
     message: `${what} is an integer, and this is ${x.dtype === 'f64' || x.dtype === 'f32' ? 'a real number' : x.dtype}`,
-    span: e.span,
     hint: x.dtype === 'bool' ? 'convert the value: i32(…)' : 'round the value: `i32(floor(…))`',
   })
 }
@@ -110,10 +108,8 @@ export function integersAt(
 /** Returns the list that queries are added to; null after a reported error, if queries are not allowed. */
 export function queriesAt(p: FormatScope, fn: string, span: Span): Queries | null {
   if (typeof p.queries !== 'string') return p.queries
-  return p.report.error({
-    code: 'check/query-place',
+  return p.report.error('check/query-place', span, {
     message: `${fn} depends on the stored elements of a tensor, which is not allowed in ${p.what}`,
-    span,
     hint: p.queries,
   })
 }

@@ -29,10 +29,8 @@ export function elaborateSort(
   if (!axis && !head.over.includes(dim)) return unknownDimension(s.dim, head.over, place)
   const open = axis && head.params.find((p) => p.measured && freeVars(axis.extent).has(p.name))
   if (open)
-    return report.error({
-      code: 'check/sort-key',
+    return report.error('check/sort-key', s.dim.span, {
       message: `axis ${dim} is sorted and has a measured extent`,
-      span: s.dim.span,
       expected: 'an extent of sizes and parameters',
       hint: `give ${open.name} a value`,
     })
@@ -51,18 +49,14 @@ export function elaborateSort(
   if (!key || (s.within && !within)) return null
   const wrong = queries.list.find((q) => !['group', 'coordinate'].includes(declarationOf(q).per))
   if (wrong)
-    return report.error({
-      code: 'check/sort-key',
+    return report.error('check/sort-key', wrong.span ?? s.by.span, {
       message: `a sort orders the coordinates of ${dim}, and ${wrong.kind} is a property of single elements`,
-      span: wrong.span ?? s.by.span,
       expected: `count(… by ${dim}), least(… by ${dim})`,
     })
   const other = [...dependsOn(key, queries.list, dims)].find((x) => x !== dim)
   if (other)
-    return report.error({
-      code: 'check/sort-key',
+    return report.error('check/sort-key', s.by.span, {
       message: `the key of a sort of ${dim} cannot depend on ${other}`,
-      span: s.by.span,
       expected: `${dim}, parameters, count(… by ${dim}) or least(… by ${dim})`,
     })
   return {
@@ -88,10 +82,8 @@ export function sortedOn(
 ): Expr | null {
   const q = map.kind === 'var' ? list.find((x) => x.name === map.name) : undefined
   if (q?.kind !== 'place' || q.sort !== s.place.name)
-    return report.error({
-      code: 'check/sort-key',
+    return report.error('check/sort-key', s.dim.span, {
       message: `axis ${s.dim.name} is sorted, but the map does not use the sort`,
-      span: s.dim.span,
       expected: `${s.place.name}[…] in the map, for ${s.dim.name}`,
     })
   const before = sorts.slice(0, sorts.indexOf(s)).map((x) => x.place.name)
@@ -99,10 +91,8 @@ export function sortedOn(
     .flatMap((x) => sourceOf(x, 'sort') ?? [])
     .find((name) => !before.includes(name))
   if (late !== undefined)
-    return report.error({
-      code: 'check/sort-key',
+    return report.error('check/sort-key', s.span, {
       message: `the sort of ${s.dim.name} depends on ${late}[…], a later sort`,
-      span: s.span,
       expected: 'earlier sorts',
     })
   return q.of
@@ -110,10 +100,8 @@ export function sortedOn(
 
 /** Reports a sort of an axis that does not have all coordinates. */
 export const notSorted = (name: Ast.Ident, axis: Axis, over: readonly string[], report: Report): null =>
-  report.error({
-    code: 'check/sort-axis',
+  report.error('check/sort-axis', name.span, {
     message: `axis ${name.name} is ${axis.kind}, and a sort needs a dense axis`,
-    span: name.span,
     expected: `a dimension (${over.join(', ')}), or an axis that is dense_fixed`,
     hint: `declare ${name.name} as dense_fixed, or sort the dimension of this axis`,
   })
@@ -123,10 +111,8 @@ export function unknownDimension(
   over: readonly string[],
   p: Pick<FormatScope, 'report' | 'what'>,
 ): null {
-  return p.report.error({
-    code: 'check/unknown-dimension',
+  return p.report.error('check/unknown-dimension', name.span, {
     message: `${p.what} has no dimension ${name.name}`,
-    span: name.span,
     expected: over.join(', '),
     lookup: { name: name.name, candidates: over },
   })

@@ -29,7 +29,7 @@ export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): 
   const decl = scope.formats.get(name.name)
   if (decl) return decl
   const several = scope.ambiguous.get(name.name)
-  return report.error(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
+  return report.add(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
 }
 
 export function unknownFormat({ name, span }: Ast.Ident, candidates: readonly string[]) {
@@ -58,7 +58,7 @@ export function forOrder(format: AnyFormat, order: number, report: Report): Orde
     return formatOfOrder(format, order)
   } catch (e) {
     if (!(e instanceof SptError)) throw e
-    for (const d of e.diagnostics) report.error(d)
+    report.add(...e.diagnostics)
     return null
   }
 }
@@ -89,10 +89,8 @@ export function checkArguments(
   if (given >= least && given <= params.length) return true
   const number = least === params.length ? `${least}` : `${least} to ${params.length}`
   const names = params.map((p) => (typeof p.name === 'string' ? p.name : p.name.name))
-  report.error({
-    code: 'check/arguments',
+  report.error('check/arguments', span, {
     message: `${what} is given ${quantity(given, 'argument')}`,
-    span,
     expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
   })
   return false
@@ -119,10 +117,8 @@ export function formatArguments<T>(
 /** Returns the name of a list or set in an argument; null after a reported error. */
 export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat, report: Report): string | null {
   if (e.kind === 'name') return e.name
-  return report.error({
-    code: 'check/argument-type',
+  return report.error('check/argument-type', e.span, {
     message: `${p.name} of format ${format.name} is a ${p.kind}, which is passed by name`,
-    span: e.span,
     expected: `the name of the ${p.kind} in the bound data`,
   })
 }

@@ -80,7 +80,7 @@ export function familyOf(
     tried = write(single + length, trial)
     if (trial.list.some((d) => d.code !== BEYOND && d.code !== 'format/order')) break
   }
-  for (const d of trial.list) report.error(d)
+  report.add(...trial.list)
   if (!tried) return null
   const made = new Map<number, OrderedFormat>()
   const withOrder = (order: number): OrderedFormat => {
@@ -196,17 +196,15 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
   declareLists(b, head, d)
   for (const a of b.axes)
     if (!levelProperties(a.def.kind))
-      d.report.error({
-        code: 'check/format-view',
+      d.report.error('check/format-view', a.span, {
         message: `axis ${a.name.name} of format ${head.name} is ${a.def.kind}: a view that stores nothing`,
-        span: a.span,
         expected: 'dense and sparse axes',
       })
   for (const a of d.axes.values()) {
     const above = isStored(a) && !isDense(a) ? chainOf(d, a).slice(0, -1) : []
     const padded = above.find((name) => isPadded(d.axes.get(name)!))
     if (padded !== undefined)
-      d.report.error({
+      d.report.add({
         code: 'check/under-padding',
         message: `axis ${a.name} is stored under ${padded}, whose padding is visited, and is not dense`,
         ...(a.span && { span: a.span }),
@@ -228,10 +226,8 @@ function condition(e: Ast.Expr, head: Head, place: FormatScope, queries: Queries
   const holds = t && truth(t, e.span, report)
   const sorted = holds && [...queriesOf(holds, queries.list)].find((q) => sourceOf(q, 'sort'))
   if (!sorted) return holds
-  return report.error({
-    code: 'check/where-place',
+  return report.error('check/where-place', e.span, {
     message: `the elements of ${head.name} are selected before the sort, and this condition depends on the order`,
-    span: e.span,
     expected: 'coordinates, parameters, and queries of the tensor',
   })
 }

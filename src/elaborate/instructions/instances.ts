@@ -67,7 +67,7 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
     const result = instance(args, own, use)
     const label = use && params.length > 0 ? { span: use, text: 'used here' } : undefined
     for (const d of own.list)
-      to.error(label && d.span !== use ? { ...d, labels: [...(d.labels ?? []), label] } : d)
+      to.add(label && d.span !== use ? { ...d, labels: [...(d.labels ?? []), label] } : d)
     return result
   }
   const of: Family<T>['instantiate'] = (args, use) => {
@@ -91,27 +91,21 @@ function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
   const taken = new Set<string>(namesIn(decl))
   for (const { name } of decl.params) {
     if (taken.has(name.name) || isDtype(name.name))
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', name.span, {
         message: `${name.name} has another meaning in ${decl.kind} ${decl.name.name}`,
-        span: name.span,
         hint: 'choose another name for the parameter',
       })
     taken.add(name.name)
   }
   const [first] = decl.items.filter((x) => x.kind === 'limit' || x.kind === 'examples')
   if (first && decl.params.length === 0)
-    report.error({
-      code: 'check/no-parameters',
+    report.error('check/no-parameters', first.span, {
       message: `${decl.kind} ${decl.name.name} has no parameters`,
-      span: first.span,
       expected: `\`${decl.kind} ${decl.name.name}(n)\`, or no \`${first.kind === 'limit' ? 'require' : 'examples'}\``,
     })
   if (decl.kind === 'instr' && decl.params.length > 0 && !decl.items.some((x) => x.kind === 'examples'))
-    report.error({
-      code: 'check/instr-examples',
+    report.error('check/instr-examples', decl.name.span, {
       message: `instruction ${decl.name.name} has parameters and no examples`,
-      span: decl.name.span,
       expected: '`examples (…)`: the arguments for checks and tests',
     })
 }
@@ -178,10 +172,8 @@ export function instanceArguments(
     const found = e.kind === 'name' ? types.find((t) => t === e.name) : undefined
     return (
       found ??
-      report.error({
-        code: 'check/argument-type',
+      report.error('check/argument-type', e.span, {
         message: `${param} of ${name} is a type`,
-        span: e.span,
         expected: types.join(' or '),
       })
     )
@@ -204,10 +196,8 @@ const NONE: Names = { name: () => null, access: () => null, field: () => null, r
 function constantInteger(e: Ast.Expr, report: Report): number | null {
   const t = elaborateExpr(e, NONE, report)
   if (t?.expr.kind === 'const' && isWord(t.expr.dtype)) return t.expr.value
-  return report.error({
-    code: 'check/constant',
+  return report.error('check/constant', e.span, {
     message: 'this is not a constant integer',
-    span: e.span,
     expected: 'a number, or an expression of numbers',
   })
 }
@@ -221,19 +211,15 @@ function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, repor
     const cond = t && truth(t, x.cond.span, report)
     if (cond?.kind !== 'const') {
       if (report.count > before) return false
-      report.error({
-        code: 'check/constant',
+      report.error('check/constant', x.cond.span, {
         message: 'this does not follow from the parameters',
-        span: x.cond.span,
         expected: `a condition over ${instance.params.map((p) => p.name.name).join(', ')}`,
       })
       return false
     }
     if (cond.value) continue
-    report.error({
-      code: 'check/instance',
+    report.error('check/instance', use ?? x.cond.span, {
       message: `there is no ${instance.name.name}`,
-      span: use ?? x.cond.span,
       ...(use ? { labels: [{ span: x.cond.span, text: 'this does not hold' }] } : {}),
       expected: 'arguments for which each `require` of the declaration holds',
     })

@@ -44,17 +44,13 @@ export class BodyOf {
     const [s] = this.#iterate.body
     const place = this.#iterate.span
     if (!s || (s.kind !== 'assign' && s.kind !== 'reduce') || s.targets.length !== 1)
-      return report.error({
-        code: 'check/instr-body',
+      return report.error('check/instr-body', s?.span ?? place, {
         message: 'an instruction assigns or reduces into a single operand',
-        span: s?.span ?? place,
         expected: '`OPERAND[…] = …` or `OPERAND[…] += …`',
       })
     if (s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name))
-      return report.error({
-        code: 'check/unknown-reducer',
+      return report.error('check/unknown-reducer', s.reducer.span, {
         message: `instructions do not reduce with ${s.reducer.name}`,
-        span: s.reducer.span,
         expected: '+ * min max and or',
       })
     const target = this.#access(s.targets[0]!, { written: true })
@@ -65,10 +61,8 @@ export class BodyOf {
     const iters = this.#iters(target)
     for (const o of this.#operands.values())
       if (o.name !== target.buffer && !this.#reads.has(o.name))
-        report.error({
-          code: 'check/instr-operand',
+        report.error('check/instr-operand', this.#s.name.span, {
           message: `the body does not use operand ${o.name}`,
-          span: this.#s.name.span,
           hint: `use ${o.name} in the statement, or remove the operand`,
         })
     if (!iters) return null
@@ -104,13 +98,11 @@ export class BodyOf {
       const extent = this.#extents.get(name)
       const inTarget = target.index.some((e) => mentions(e, name))
       if (extent === undefined || (it.mode === 'S') !== inTarget)
-        return this.#report.error({
-          code: 'check/instr-iterator',
+        return this.#report.error('check/instr-iterator', it.span, {
           message:
             extent === undefined
               ? `${name} is the index of no operand`
               : `${name} is ${it.mode === 'S' ? 'no' : 'an'} index of ${target.buffer}`,
-          span: it.span,
           expected: 'S for the indices of written operands, R for other indices',
         })
       return { name, extent, reduce: it.mode === 'R' }
@@ -127,18 +119,14 @@ export class BodyOf {
     const o = this.#operands.get(e.buffer.name)
     const report = this.#report
     if (!o)
-      return report.error({
-        code: 'check/unknown-buffer',
+      return report.error('check/unknown-buffer', e.buffer.span, {
         message: `there is no operand ${e.buffer.name}`,
-        span: e.buffer.span,
         lookup: { name: e.buffer.name, candidates: [...this.#operands.keys()] },
       })
     const iters = this.#iterate.iters.map((i) => i.name.name)
     const refuse = (message: string, span = e.span): null =>
-      report.error({
-        code: 'check/instr-index',
+      report.error('check/instr-index', span, {
         message,
-        span,
         expected: `plain iterators: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}], or, in memory, digits of a coordinate: 2 * g + q`,
       })
     if (e.index.length !== o.shape.length)
@@ -178,10 +166,8 @@ export class BodyOf {
   #extent(name: string, extent: number, where: Ast.Expr, of: Map<string, number>): boolean {
     const known = of.get(name)
     if (known !== undefined && known !== extent)
-      this.#report.error({
-        code: 'check/instr-index',
+      this.#report.error('check/instr-index', where.span, {
         message: `${name} runs to ${known} and to ${extent}`,
-        span: where.span,
         hint: 'use another iterator here, or give both dimensions the same extent',
       })
     of.set(name, extent)
@@ -191,10 +177,8 @@ export class BodyOf {
   /** Returns the names in an index. `of`: the operand whose index may contain elements of other operands. */
   #iterators(iters: readonly string[], of: Operand | undefined): Names {
     const refuse = (e: Ast.Expr): null =>
-      this.#report.error({
-        code: 'check/instr-index',
+      this.#report.error('check/instr-index', e.span, {
         message: 'an index of an operand is made of iterators',
-        span: e.span,
         expected: `some of ${iters.join(', ')}${of ? ', or elements of other operands of i32' : ''}`,
       })
     return {
@@ -213,10 +197,8 @@ export class BodyOf {
 
   #names(): Names {
     const refuse = (e: Ast.Expr): null =>
-      this.#report.error({
-        code: 'check/unknown-name',
+      this.#report.error('check/unknown-name', e.span, {
         message: 'an instruction computes with operands only',
-        span: e.span,
         expected: `an element of ${[...this.#operands.keys()].join(' or ')}`,
       })
     return {

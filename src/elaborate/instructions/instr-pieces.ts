@@ -92,10 +92,8 @@ export class TextOf {
     const { name } = r.name
     const outer = this.#values
     if (outer.has(name) || WORDS.some((w) => w === name) || this.#operands.some((o) => o.name === name))
-      return this.#report.error({
-        code: 'check/duplicate',
+      return this.#report.error('check/duplicate', r.name.span, {
         message: `${name} has another meaning in this text`,
-        span: r.name.span,
         hint: 'choose another name for the number',
       })
     const [first, last] = [this.#constant(r.first), this.#constant(r.last)]
@@ -113,21 +111,18 @@ export class TextOf {
 
   #refuse(at: TextRange, message: string, expected: string): null {
     const { span } = this.#t.code
-    return this.#report.error({
-      code: 'check/instr-placeholder',
-      message,
-      span: spanAt(span, span.start + at.from, span.start + at.to),
-      expected,
-    })
+    return this.#report.error(
+      'check/instr-placeholder',
+      spanAt(span, span.start + at.from, span.start + at.to),
+      { message, expected },
+    )
   }
 
   #constant(e: Ast.Expr): number | null {
     const value = this.#integer(e, NO_NAMES)
     if (!value || value.kind === 'const') return value?.value ?? null
-    return this.#report.error({
-      code: 'check/constant',
+    return this.#report.error('check/constant', e.span, {
       message: 'this is not a constant',
-      span: e.span,
       expected: integersOver(this.#values.keys()),
     })
   }

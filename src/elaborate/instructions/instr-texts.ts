@@ -51,10 +51,8 @@ export function textsOf(
       })
   }
   if (s.items.some((t) => t.kind === 'text' && t.what === 'run')) return out
-  return report.error({
-    code: 'check/instr-text',
+  return report.error('check/instr-text', s.name.span, {
     message: `instruction ${s.name.name} has no text for any target`,
-    span: s.name.span,
     expected: 'a target and a text between backticks',
   })
 }

@@ -41,10 +41,8 @@ export function elaborateInstr(
   const seen = new Set<string>()
   for (const o of s.operands) {
     if (seen.has(o.name.name))
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', o.name.span, {
         message: `instruction ${s.name.name} has two operands ${o.name.name}`,
-        span: o.name.span,
         hint: `rename an operand ${o.name.name}`,
       })
     seen.add(o.name.name)
@@ -52,10 +50,8 @@ export function elaborateInstr(
   const bodies = s.items.filter((x) => x.kind === 'iterate')
   const [only] = bodies
   if (bodies.length !== 1 || only?.where || only?.body.length !== 1)
-    return report.error({
-      code: 'check/instr-body',
+    return report.error('check/instr-body', bodies[1]?.span ?? s.name.span, {
       message: `instruction ${s.name.name} has no body of a single statement`,
-      span: bodies[1]?.span ?? s.name.span,
       expected: 'one `iterate` over a single statement, without a condition',
     })
   if (threads === null || report.count > before) return null
@@ -75,10 +71,8 @@ export function elaborateInstr(
   for (const o of list) {
     const n: number = o.memory?.scope === 'register' ? o.memory.threads : o.scope === 'register' ? 1 : threads
     if (n !== threads)
-      report.error({
-        code: 'check/instr-threads',
+      report.error('check/instr-threads', s.name.span, {
         message: `${o.name} is held by ${n} threads, and ${s.name.name} is executed by ${threads}`,
-        span: s.name.span,
         hint:
           n > 1
             ? `write \`by ${n} threads\` after the operands`
@@ -101,55 +95,43 @@ export function elaborateInstr(
     given.length !== wanted.length ||
     !wanted.every((what) => given.includes(what))
   )
-    return report.error({
-      code: 'check/instr-asynchronous',
+    return report.error('check/instr-asynchronous', s.name.span, {
       message: asynchronous
         ? `${s.name.name} is asynchronous${counted ? ' and counted' : ''} and has texts for ${given.join(', ') || 'nothing of that'}`
         : `${s.name.name} has ${given.length > 0 ? `texts for ${given.join(', ')}` : 'words for asynchronous instructions'} and is not asynchronous`,
-      span: s.name.span,
       expected: counted
         ? '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`'
         : '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
     })
   if (texts.publish.length > 0 && !counted)
-    return report.error({
-      code: 'check/instr-asynchronous',
+    return report.error('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} has a text for publish, but is not \`counted\``,
-      span: s.name.span,
       expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
     })
   if (texts.wait_read.length > 0 && (!asynchronous || counted))
-    return report.error({
-      code: 'check/instr-asynchronous',
+    return report.error('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} has a text for wait_read, and is ${asynchronous ? 'counted' : 'not asynchronous'}`,
-      span: s.name.span,
       expected: '`asynchronous`, with `commit TARGET …` and `wait TARGET …`',
     })
   const target = list.find((o) => o.name === body.target)
   if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
-    return report.error({
-      code: 'check/instr-asynchronous',
+    return report.error('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} is \`counted\`, but not a copy by a single thread into shared memory`,
-      span: s.name.span,
       expected: 'a statement that assigns to an operand in shared memory, without `by … threads`',
     })
   const runs = new Set(texts.run.map((t) => t.target))
   const reaching = new Set(texts.multicast.map((t) => t.target))
   if (reaching.size > 0 && (runs.size !== reaching.size || ![...runs].every((t) => reaching.has(t))))
-    return report.error({
-      code: 'check/instr-text',
+    return report.error('check/instr-text', s.name.span, {
       message: `${s.name.name} has texts for ${[...runs].join(', ')}, and for multicast on ${[...reaching].join(', ')}`,
-      span: s.name.span,
       expected: 'a text for multicast on each target, or on none',
     })
   if (
     texts.multicast.length + texts.release.length > 0 &&
     !(counted && texts.multicast.length > 0 && texts.release.length > 0)
   )
-    return report.error({
-      code: 'check/instr-asynchronous',
+    return report.error('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'is not counted'}`,
-      span: s.name.span,
       expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
     })
   if (!boxesFit(s, list, body.stmt, report) || !fillsFit(s, list, body.stmt, texts, report)) return null
@@ -213,12 +195,10 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
   const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
   if (!wrong)
     return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { alternatives: more } : {}) }
-  return report.error({
-    code: 'check/instr-operand',
+  return report.error('check/instr-operand', o.span, {
     message: fits(wrong)
       ? `${wrong.name} is in ${wrong.scope}, and only memories in shared memory stand for each other`
       : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
-    span: o.span,
     expected: fits(wrong)
       ? 'a single memory, or several in shared memory'
       : `tiles of ${base.dtype} ${wrong.scope === 'shared' ? `with ${quantity(shape.length, 'dimension')}` : `that make up [${shape.join(', ')}]`}`,
@@ -242,10 +222,8 @@ function fillsFit(
   const copies = body.kind === 'store' && body.value.kind === 'load' && more.length === 0
   const places = from?.scope === 'global' && !from.mapped && to?.scope === 'shared' && !to.memory
   if (!copies || !places || prepare.length > 0) {
-    report.error({
-      code: 'check/instr-text',
+    report.error('check/instr-text', s.name.span, {
       message: `${s.name.name} has a text for zero-fill, and is not a copy from global to shared memory${prepare.length > 0 ? ' without a count' : ''}`,
-      span: s.name.span,
       expected:
         'a statement that copies an operand `in global`, which is not `mapped`, to an operand `in shared`',
     })
@@ -253,10 +231,8 @@ function fillsFit(
   }
   const [runs, fills] = [run, filled].map((list) => [...new Set(list.map((t) => t.target))].sort().join(', '))
   if (runs === fills) return true
-  report.error({
-    code: 'check/instr-text',
+  report.error('check/instr-text', s.name.span, {
     message: `${s.name.name} has texts for ${runs}, and filled texts for ${fills}`,
-    span: s.name.span,
     expected: 'a filled text on each target, or on none',
   })
   return false
@@ -277,10 +253,8 @@ function indicesFit(
   const fits = packed === undefined || (isFieldWidth(packed) && place === 'global' && !o.mapped)
   const runs = ascending === undefined || row % ascending === 0
   if (fits && runs && (o.type.name === 'i32' || (packed ?? ascending) === undefined)) return true
-  report.error({
-    code: 'check/instr-operand',
+  report.error('check/instr-operand', o.span, {
     message: `${o.name.name} is ${packed === undefined ? '' : `packed ${packed}, `}${ascending === undefined ? '' : `ascending ${ascending}, `}${o.type.name} and in ${place} memory, in rows of ${row}`,
-    span: o.span,
     expected: fits
       ? 'an operand of i32, in whose rows there are multiples of the neighbours that ascend'
       : `an operand of i32 in global memory, with fields of ${FIELD_WIDTHS}`,
@@ -291,10 +265,8 @@ function indicesFit(
 /** Returns whether a fenced operand is in shared memory; true for other operands. Reports an error otherwise. */
 function inShared(o: Ast.Operand, scope: Operand['scope'], report: Report): boolean {
   if (!o.fenced || scope === 'shared') return true
-  report.error({
-    code: 'check/instr-operand',
+  report.error('check/instr-operand', o.span, {
     message: `${o.name.name} is fenced, and in ${scope} memory`,
-    span: o.span,
     expected: 'an operand in shared memory',
   })
   return false

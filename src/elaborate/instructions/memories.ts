@@ -30,18 +30,14 @@ export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): 
   const extents = shape as number[]
   const total = extents.reduce((a, b) => a * b, 1)
   if (total > MOST)
-    return report.error({
-      code: 'check/memory-size',
+    return report.error('check/memory-size', m.name.span, {
       message: `a tile of ${m.name.name} has ${total} elements`,
-      span: m.name.span,
       expected: `at most ${MOST}`,
     })
   const scope = m.scope.name
   if (scope !== 'shared' && scope !== 'register')
-    return report.error({
-      code: 'check/memory-scope',
+    return report.error('check/memory-scope', m.scope.span, {
       message: `there is no memory ${scope}`,
-      span: m.scope.span,
       expected: 'shared or register',
       lookup: { name: scope, candidates: ['shared', 'register'] },
     })
@@ -52,10 +48,8 @@ export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): 
   const other = items.find((x) => x.kind !== wanted)
   const item = items.find((x) => x.kind === wanted)
   if (!item || other || (m.threads && scope === 'shared') || (m.replicated && wanted !== 'element'))
-    return report.error({
-      code: 'check/memory-map',
+    return report.error('check/memory-map', other?.span ?? m.name.span, {
       message: `a memory in ${scope} has ${scope === 'shared' ? 'addresses, and no threads' : 'elements of threads, or is an object of targets'}`,
-      span: other?.span ?? m.name.span,
       expected:
         scope === 'shared'
           ? '`address (i, j) -> …`'
@@ -76,10 +70,8 @@ export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): 
 
 function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): readonly Expr[] | null {
   if (map.to.length !== shape.length)
-    return report.error({
-      code: 'check/memory-map',
+    return report.error('check/memory-map', map.span, {
       message: `a tile of ${name} has ${shape.length} coordinates, not ${map.to.length}`,
-      span: map.span,
       expected: `an expression for each dimension of [${shape.join(', ')}]`,
     })
   const names = new Map([
@@ -107,10 +99,8 @@ const filledText = (text: string, values: Values): string =>
 function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null {
   const { shape, name } = base
   if (map.from.length !== shape.length)
-    return report.error({
-      code: 'check/memory-map',
+    return report.error('check/memory-map', map.span, {
       message: `a tile of ${name} has ${shape.length} coordinates, not ${map.from.length}`,
-      span: map.span,
       expected: `a name for each dimension of [${shape.join(', ')}]`,
     })
   const names = new Map(map.from.map((n, k) => [n.name, coordinateName(k)]))
@@ -125,13 +115,11 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
     const place = evaluate(address, new Map(at.map((c, d) => [coordinateName(d), c])))
     const before = seen.get(place)
     if (place < 0 || place >= 4 * MOST || before !== undefined)
-      return report.error({
-        code: before === undefined ? 'check/memory-range' : 'check/memory-overlap',
+      return report.error(before === undefined ? 'check/memory-range' : 'check/memory-overlap', map.span, {
         message:
           before === undefined
             ? `the address of (${at.join(', ')}) of ${name} is ${place}`
             : `(${before.join(', ')}) and (${at.join(', ')}) of ${name} are both at ${place}`,
-        span: map.span,
         expected: 'a distinct address for every element of the tile, from 0 on',
       })
     seen.set(place, at)
@@ -141,10 +129,8 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
   // The size is rounded up so that the next tile is aligned as well.
   const size = Math.ceil(((last + 1) * bytes) / base.align) * (base.align / bytes)
   if (Number.isInteger(size)) return { ...base, size, element: [], address }
-  return report.error({
-    code: 'check/memory-align',
+  return report.error('check/memory-align', map.span, {
     message: `${base.align} bytes are not a whole number of elements`,
-    span: map.span,
     expected: `a multiple of ${bytes}, the bytes of an element`,
   })
 }
@@ -169,10 +155,8 @@ const MOST_THREADS = 1024
 export function threadsOf(e: Ast.Expr | null, report: Report): number | null {
   const threads = e ? constantOf(e, 'a number of threads', report) : 1
   if (!e || threads === null || threads <= MOST_THREADS) return threads
-  return report.error({
-    code: 'check/threads',
+  return report.error('check/threads', e.span, {
     message: `no block has ${threads} threads`,
-    span: e.span,
     expected: `at most ${MOST_THREADS}`,
   })
 }
@@ -182,10 +166,8 @@ export function constantOf(e: Ast.Expr, what: string, report: Report): number | 
   const value = integerOver(e, new Map(), report)
   if (!value) return null
   if (value.kind === 'const' && value.value >= 1) return value.value
-  return report.error({
-    code: 'check/constant',
+  return report.error('check/constant', e.span, {
     message: `${what} of a memory or an instruction is a positive constant`,
-    span: e.span,
     expected: 'a whole number from 1 on',
   })
 }
@@ -202,10 +184,8 @@ export function integerOver(
 ): Expr | null {
   const known = [...names.keys(), ...constants]
   const refuse = (x: Ast.Expr): null =>
-    report.error({
-      code: 'check/unknown-name',
+    report.error('check/unknown-name', x.span, {
       message: known.length > 0 ? `only ${known.join(', ')} can be used here` : 'this is not a constant',
-      span: x.span,
       expected: integersOver(known),
     })
   const scope: Names = {
@@ -225,17 +205,13 @@ export function precisionOf(s: Ast.Instr, report: Report): number | undefined {
   const [first, second] = s.items.filter((x) => x.kind === 'precision')
   const bits = first && constantOf(first.bits, 'a precision', report)
   if (second)
-    report.error({
-      code: 'check/duplicate',
+    report.error('check/duplicate', second.span, {
       message: `instruction ${s.name.name} has two precisions`,
-      span: second.span,
       hint: 'delete a precision',
     })
   else if (first && bits !== null && !(bits! >= 1 && bits! <= 23))
-    report.error({
-      code: 'check/instr-precision',
+    report.error('check/instr-precision', first.span, {
       message: `instruction ${s.name.name} has a precision of ${bits} bits`,
-      span: first.span,
       expected: 'the bits of the fraction of a factor, from 1 to 23',
     })
   return bits ?? undefined

@@ -26,10 +26,8 @@ export function registers(
   const { threads, shape, name } = base
   const total = shape.reduce((a, b) => a * b, 1)
   if (!replicated && total % threads !== 0)
-    return report.error({
-      code: 'check/memory-map',
+    return report.error('check/memory-map', map.span, {
       message: `${threads} threads cannot hold equal parts of ${total} elements`,
-      span: map.span,
       expected: `a tile whose elements are a multiple of ${threads}`,
       hint: 'write `replicated` if several threads hold the same element',
     })
@@ -52,20 +50,16 @@ export function registers(
       const at = element.map((e) => evaluate(e, values))
       const here = size * threads + lane
       if (at.some((c, d) => c < 0 || c >= shape[d]!))
-        return report.error({
-          code: 'check/memory-range',
+        return report.error('check/memory-range', map.span, {
           message: `${where(here)} of ${name} is (${at.join(', ')}), outside of the tile of ${shape.join(' × ')}`,
-          span: map.span,
           expected: 'an element of the tile for every slot of every thread',
         })
       const flat = at.reduce((sum, c, d) => sum * shape[d]! + c, 0)
       const before = seen[flat]!
       const twice = replicated ? slots.some((h) => h.flat === flat && h.lane === lane) : before >= 0
       if (twice)
-        return report.error({
-          code: 'check/memory-overlap',
+        return report.error('check/memory-overlap', map.span, {
           message: `${where(before)} and ${where(here)} of ${name} are both (${at.join(', ')})`,
-          span: map.span,
           expected: replicated ? 'an element once in each thread' : 'every element of the tile exactly once',
         })
       if (before < 0) {
@@ -77,13 +71,11 @@ export function registers(
   if (!replicated) return { ...base, size, element }
   const owner = found === total ? ownerOf(slots, total, threads) : undefined
   if (owner) return { ...base, size, element, owner }
-  return report.error({
-    code: 'check/memory-replicated',
+  return report.error('check/memory-replicated', map.span, {
     message:
       found === total
         ? `which threads of ${name} hold the same element follows no digit of their number`
         : `${name} holds ${found} of ${total} elements`,
-    span: map.span,
     expected: `every element in threads that differ in \`${map.lane.name} / a % b\` alone, for some a and b`,
   })
 }
@@ -119,12 +111,10 @@ export function object(
   const [types, fills] = [of('type'), of('fill')]
   const wrong = texts.find((t) => (t.what === 'type') !== (t.text.parts.length === 1))
   if (wrong || types.length === 0)
-    return report.error({
-      code: 'check/memory-object',
+    return report.error('check/memory-object', wrong?.code.span ?? m.name.span, {
       message: wrong
         ? `${wrong.what === 'type' ? 'a type mentions no value' : 'the value that fills a tile does not mention the tile'}`
         : `${base.name} is filled and has no type`,
-      span: wrong?.code.span ?? m.name.span,
       expected: 'TARGET `type`, and `fill` TARGET `a tile of $value`',
     })
   return { ...base, size: 1, element: [], opaque: { types, fills } }

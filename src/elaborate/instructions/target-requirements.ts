@@ -14,10 +14,8 @@ export const EXPERIMENTAL = /^chromium_\w+$/
 export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetName | null {
   const known = TARGET_NAMES.find((t) => t === name)
   if (known) return known
-  return report.error({
-    code: 'check/unknown-target',
+  return report.error('check/unknown-target', span, {
     message: `there is no target ${name}`,
-    span,
     lookup: { name, candidates: TARGET_NAMES },
   })
 }
@@ -44,10 +42,8 @@ const withNeeds = TARGET_NAMES.filter((t) => declaredIn(t).needs)
 function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName, report: Report): void {
   const { needs: known, alternative: instead } = declaredIn(target)
   if (!known) {
-    report.error({
-      code: 'check/unknown-need',
+    report.error('check/unknown-need', span, {
       message: `\`needs\` is not possible in code for ${target}`,
-      span,
       hint: instead ?? `leave out \`needs\`, which texts for ${orList(withNeeds)} have`,
     })
     return
@@ -56,13 +52,11 @@ function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName,
   if (count === args.length) return
   const shown = (n: string, k: number): string =>
     k === 0 ? n : k === 1 ? `${n}(n)` : `${n}(m, n, k, type, type)`
-  report.error({
-    code: 'check/unknown-need',
+  report.error('check/unknown-need', span, {
     message:
       count === undefined
         ? `${target} has no ${name} that a text could need`
         : `${name} has ${count} argument${count === 1 ? '' : 's'}, not ${args.length}`,
-    span,
     expected:
       count === undefined
         ? [...[...known].map(([n, k]) => shown(n, k)), 'chromium_…'].join(', ')

@@ -185,7 +185,7 @@ class Reader {
       return parseExpression({ name: span.source, text }, span)
     } catch (e) {
       if (!(e instanceof SptError)) throw e
-      for (const d of e.diagnostics) this.#report.error(d)
+      this.#report.add(...e.diagnostics)
       return null
     }
   }
@@ -195,11 +195,6 @@ class Reader {
   }
 
   #refuse(from: number, to: number, message: string, expected: string): null {
-    return this.#report.error({
-      code: 'check/instr-placeholder',
-      message,
-      span: this.#at(from, to),
-      expected,
-    })
+    return this.#report.error('check/instr-placeholder', this.#at(from, to), { message, expected })
   }
 }

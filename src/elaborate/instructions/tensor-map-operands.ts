@@ -41,7 +41,7 @@ export function boxOf(
             `${o.name.name} is mapped, and no box of rows and columns that a device moves`,
             `at most ${MOST_IN_BOX} rows and columns, rows of a multiple of ${CHUNK} bytes`,
           ]
-  return report.error({ code: 'check/instr-mapped', message, span: o.span, expected })
+  return report.error('check/instr-mapped', o.span, { message, expected })
 }
 
 /**
@@ -69,16 +69,14 @@ export function boxesFit(
   const [place, value] =
     body.kind === 'store' ? [body.index, body.value] : [body.targets[0]!.index, body.values[0]!]
   if (value.kind !== 'load' || !value.index.every((e, d) => sameExpr(e, place[d]!))) {
-    report.error({
-      code: 'check/instr-mapped',
+    report.error('check/instr-mapped', s.operands.find((o) => o.name.name === box.name)!.span, {
       message: `boxes of ${box.name} arrive unchanged, and the body does not copy elements`,
-      span: s.operands.find((o) => o.name.name === box.name)!.span,
       expected: 'a body that copies every element to the same place of the box',
     })
     return false
   }
   const refuse = (message: string, expected: string): false => {
-    report.error({ code: 'check/instr-mapped', message, span: s.operands[at]!.span, expected })
+    report.error('check/instr-mapped', s.operands[at]!.span, { message, expected })
     return false
   }
   const { swizzle } = box.mapped

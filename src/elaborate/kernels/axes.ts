@@ -39,14 +39,12 @@ export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
 export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
   const expected = `an integer expression over ${what}`
   const only = (span: Ast.Expr['span']): null =>
-    report.error({ code: 'check/extent', message: `an extent depends on ${what} only`, span, expected })
+    report.error('check/extent', span, { message: `an extent depends on ${what} only`, expected })
   return {
     name(e): Typed | null {
       if (names.has(e.name)) return plain(variable(e.name, 'index', e.span))
-      return report.error({
-        code: 'check/unknown-size',
+      return report.error('check/unknown-size', e.span, {
         message: `${e.name} is not a size`,
-        span: e.span,
         expected,
         lookup: { name: e.name, candidates: [...names] },
       })
@@ -60,17 +58,13 @@ function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
   const x = settled(e, { ...names, sizes: () => true }, report)
   if (!x) return null
   if (!isWord(x.dtype))
-    return report.error({
-      code: 'check/extent-type',
+    return report.error('check/extent-type', e.span, {
       message: `an extent is an integer, and this is ${x.dtype}`,
-      span: e.span,
       expected: 'an integer expression over sizes',
     })
   if (x.kind === 'const' && x.value < 0)
-    return report.error({
-      code: 'check/extent-negative',
+    return report.error('check/extent-negative', e.span, {
       message: `an extent cannot be ${x.value}`,
-      span: e.span,
       expected: 'an extent of 0 or more',
     })
   return asIndex(x)
@@ -87,10 +81,8 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
     if (d.axes.has(name) || d.broken.has(name)) return
     if (path.includes(a)) {
       d.broken.add(name)
-      d.report.error({
-        code: 'check/axis-cycle',
+      d.report.error('check/axis-cycle', a.name.span, {
         message: `axis ${name} is its own ancestor`,
-        span: a.name.span,
         labels: path
           .slice(path.indexOf(a) + 1)
           .map((x) => ({ span: x.name.span, text: 'on the way around' })),
@@ -143,10 +135,8 @@ function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
   if (a && (views || isStored(a))) return a
   if (d.broken.has(name.name)) return null
   if (a)
-    return d.report.error({
-      code: 'check/view',
+    return d.report.error('check/view', name.span, {
       message: `${name.name} is ${a.kind}: a view that stores nothing`,
-      span: name.span,
       expected: 'a dense or sparse axis',
       ...(a.span ? { labels: [{ span: a.span, text: 'declared here' }] } : {}),
     })
@@ -219,13 +209,11 @@ function fused(
     const above = k === 0 ? null : members[k - 1]!.name
     if (parentOf(m) === above) continue
     const chain = chainOf(d, m)
-    return d.report.error({
-      code: 'check/fused-chain',
+    return d.report.error('check/fused-chain', def.members[k]!.span, {
       message:
         k === 0
           ? `fused starts at ${m.name}, which is not a root`
           : `fused goes from ${above} to ${m.name}, which is not a child of ${above}`,
-      span: def.members[k]!.span,
       expected: 'a chain of axes from a root to a child',
       ...(chain.length > 1 ? { hint: `fused(${chain.join(', ')})` } : {}),
     })
@@ -244,25 +232,19 @@ function attached(
   const own = parentOf(of)
   const root = own === null ? null : storedAxis(d, own)
   if (!root || parentOf(root) !== null)
-    return d.report.error({
-      code: 'check/attached-base',
+    return d.report.error('check/attached-base', def.base.span, {
       message: `${of.name} cannot be attached: it has ${own === null ? 'no parent' : 'a parent that is not a root'}`,
-      span: def.base.span,
       expected: 'a child of a root axis, which a coordinate of that root can enter',
     })
   if (isFused(parent))
-    return d.report.error({
-      code: 'check/attached-parent',
+    return d.report.error('check/attached-parent', def.parent.span, {
       message: `${parent.name} is fused and has no single coordinate to enter ${of.name} by`,
-      span: def.parent.span,
       hint: `attach to a member: ${parent.members.join(', ')}`,
     })
   const through = isStored(parent) ? parent : storedAxis(d, parent.base)
   if (through && tooLong(through.extent, root.extent))
-    return d.report.error({
-      code: 'check/shape',
+    return d.report.error('check/shape', def.parent.span, {
       message: `the coordinates of ${parent.name} do not match those of ${root.name}, the parent of ${of.name}`,
-      span: def.parent.span,
       ...(root.span ? { labels: [{ span: root.span, text: `${root.name} is declared here` }] } : {}),
       hint: 'give both axes the same size',
     })
@@ -275,7 +257,7 @@ export function checkPackings(d: Declared): void {
     if (!hasIndices(a) || !isInvalidPacking(a)) continue
     const { packed } = a
     const span = packed?.span ?? a.span
-    d.report.error({
+    d.report.add({
       code: 'check/packed',
       message: `the coordinates of ${a.name} are packed into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
       ...(span ? { span } : {}),
@@ -292,7 +274,7 @@ export function checkConstantExtents(d: Declared): void {
   for (const a of d.axes.values()) {
     if (!isStored(a) || !isInvalidExtent(a)) continue
     const span = a.extent.span ?? a.span
-    d.report.error({
+    d.report.add({
       code: 'check/bitmap-extent',
       message: `the ${a.kind} ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
       ...(span ? { span } : {}),

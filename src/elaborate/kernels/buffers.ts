@@ -1,4 +1,5 @@
 /** Declaration of a kernel's buffers, and checks of the lists of gathered axes, which are buffers. */
+import type { Problem, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { literalValue } from '../../ast/nodes/nodes.ts'
 import { isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
@@ -42,9 +43,9 @@ export function declareBuffers(
 function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
   const seen: string[] = []
   let ok = true
-  const error = (e: Parameters<typeof d.report.error>[0]): void => {
+  const error = (code: string, span: Span, problem: Problem): void => {
     ok = false
-    d.report.error(e)
+    d.report.error(code, span, problem)
   }
   for (const id of b.axes) {
     const a = d.axes.get(id.name)
@@ -55,37 +56,29 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
     }
     const labels = a.span ? [{ span: a.span, text: `${a.name} is declared here` }] : []
     if (!isStored(a))
-      error({
-        code: 'check/view',
+      error('check/view', id.span, {
         message: `buffer ${b.name.name} cannot be over ${a.name}, which is ${a.kind}: a view that stores nothing`,
-        span: id.span,
         labels,
         expected: 'dense and sparse axes',
       })
     else if (seen.includes(a.name))
-      error({
-        code: 'check/axis-twice',
+      error('check/axis-twice', id.span, {
         message: `buffer ${b.name.name} has the axis ${a.name} twice`,
-        span: id.span,
         labels,
         hint: 'declare a second axis with the same extent',
       })
     else {
       const parent = parentOf(a)
       if (parent !== null && !seen.includes(parent))
-        error({
-          code: 'check/axis-order',
+        error('check/axis-order', id.span, {
           message: `axis ${a.name} of buffer ${b.name.name} comes before the parent ${parent}`,
-          span: id.span,
           labels,
           hint: `${b.name.name}: ${b.type.name}[${chainOf(d, a).join(', ')}], or an own axis of the same size, such as \`axis ${a.name}d = dense_fixed(n)\`, for a dense tensor`,
         })
       const sibling = parent === null ? undefined : seen.find((s) => parentOf(d.axes.get(s)!) === parent)
       if (sibling)
-        error({
-          code: 'check/axis-branch',
+        error('check/axis-branch', id.span, {
           message: `axes ${sibling} and ${a.name} of buffer ${b.name.name} are both children of ${parent}`,
-          span: id.span,
           labels,
           expected: 'at most one child of each axis',
         })
@@ -101,10 +94,8 @@ function fillOf(d: Declared, b: Ast.BufferDecl): number | null {
   const dtype = b.type.name as Dtype
   if (typeof value === 'boolean' || value === undefined) {
     if (typeof value === 'boolean' && dtype === 'bool') return value ? 1 : 0
-    return d.report.error({
-      code: 'check/literal-type',
+    return d.report.error('check/literal-type', b.fill.span, {
       message: `the fill value of ${b.name.name} is not ${dtype}`,
-      span: b.fill.span,
       expected: `a literal of type ${dtype}`,
     })
   }
@@ -145,10 +136,8 @@ function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | 
   const wide = (b.accumulate?.name as Dtype | undefined) ?? (summed ? computeType(dtype) : dtype)
   const kind = (isFloat(dtype) && isFloat(wide)) || (isInt(dtype) && isInt(wide))
   if (wide === dtype || (kind && DTYPE_BYTES[wide] > DTYPE_BYTES[dtype])) return wide
-  return d.report.error({
-    code: 'check/accumulate',
+  return d.report.error('check/accumulate', b.accumulate?.span ?? b.span, {
     message: `${b.name.name} is ${dtype} and cannot accumulate in ${wide}`,
-    span: b.accumulate?.span ?? b.span,
     expected: `a wider ${isFloat(dtype) ? 'floating-point' : 'integer'} type`,
   })
 }
@@ -160,20 +149,16 @@ export function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void
     const list = d.buffers.get(def.buffer.name)
     if (!list) {
       d.broken.add(name.name)
-      d.report.error({
-        code: 'check/unknown-buffer',
+      d.report.error('check/unknown-buffer', def.buffer.span, {
         message: `there is no buffer ${def.buffer.name}`,
-        span: def.buffer.span,
         lookup: { name: def.buffer.name, candidates: [...d.buffers.keys()] },
       })
       continue
     }
     const axis = list.axes.length === 1 ? d.axes.get(list.axes[0]!) : undefined
     if (list.dtype !== 'i32' || list.role !== 'in' || !axis || !isDenseRoot(axis))
-      d.report.error({
-        code: 'check/gathered-list',
+      d.report.error('check/gathered-list', def.buffer.span, {
         message: `${list.name} cannot list the coordinates of ${def.base.name}`,
-        span: def.buffer.span,
         ...(list.span ? { labels: [{ span: list.span, text: 'declared here' }] } : {}),
         expected: 'an i32 buffer of role `in` over one dense_fixed root',
       })

@@ -32,10 +32,8 @@ function namesIn(d: Declared, scope: Scope, integers: 'i32' | 'index'): Names {
     },
     field: (e) => {
       const buffer = d.buffers.get(e.object.name)
-      return d.report.error({
-        code: 'check/field',
+      return d.report.error('check/field', e.span, {
         message: `${e.object.name}.${e.field.name}: components exist only in monoids`,
-        span: e.span,
         expected: buffer ? `an element: ${buffer.name}[${buffer.axes.join(', ')}]` : VALUES,
       })
     },
@@ -52,33 +50,25 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   const { report } = d
   const buffer = d.buffers.get(e.name)
   if (buffer)
-    return report.error({
-      code: 'check/buffer-without-index',
+    return report.error('check/buffer-without-index', e.span, {
       message: `${e.name} is a buffer and needs indices`,
-      span: e.span,
       hint: `${e.name}[${buffer.axes.join(', ')}]`,
     })
   const axis = d.axes.get(e.name)
   if (isFused(axis))
-    return report.error({
-      code: 'check/fused-name',
+    return report.error('check/fused-name', e.span, {
       message: `${e.name} is fused and has no coordinate`,
-      span: e.span,
       hint: `use the coordinates of the members: ${axis.members.join(', ')}`,
     })
   if (axis)
-    return report.error({
-      code: 'check/not-iterated',
+    return report.error('check/not-iterated', e.span, {
       message: `axis ${e.name} is not iterated here and has no coordinate`,
-      span: e.span,
       ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
       hint: `make ${e.name} an iterator of this or of an enclosing iteration`,
     })
   const hint = valueMeant(e.name)
-  return report.error({
-    code: 'check/unknown-name',
+  return report.error('check/unknown-name', e.span, {
     message: `there is no ${e.name} here`,
-    span: e.span,
     expected: VALUES,
     lookup: {
       name: e.name,
@@ -104,19 +94,15 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null 
   if (!buffer) {
     if (d.broken.has(e.buffer.name)) return null
     const place = scope.find(e.buffer.name) ?? d.places.get(e.buffer.name)
-    return report.error({
-      code: 'check/unknown-buffer',
+    return report.error('check/unknown-buffer', e.buffer.span, {
       message: place ? `${e.buffer.name} is not a buffer` : `there is no buffer ${e.buffer.name}`,
-      span: e.buffer.span,
       lookup: { name: e.buffer.name, candidates: [...d.buffers.keys()] },
       ...(place ? { labels: [{ span: place.span, text: 'declared here' }] } : {}),
     })
   }
   if (index.length !== buffer.axes.length)
-    return report.error({
-      code: 'check/index-count',
+    return report.error('check/index-count', e.span, {
       message: `${buffer.name} has ${quantity(buffer.axes.length, 'dimension')}, and ${index.length} ${index.length === 1 ? 'index is' : 'indices are'} given`,
-      span: e.span,
       ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
       expected: `${buffer.name}[${buffer.axes.join(', ')}]`,
     })
@@ -126,13 +112,13 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null 
   const isSwapped = wrong >= 0 && e.index.every((x) => x.kind === 'name')
   const order = isSwapped ? fittingOrder(e.index, buffer.axes, (x, a) => !differs(x, a)) : undefined
   if (order)
-    return report.error({
+    return report.add({
       ...shapeProblem(d, scope, e.index[wrong]!, buffer.axes[wrong]!)!,
       hint: `${buffer.name} is declared [${buffer.axes.join(', ')}]: did you mean ${buffer.name}[${order.map((x) => (x as Ast.Name).name).join(', ')}]?`,
     })
   for (const [k, x] of e.index.entries()) {
     const problem = shapeProblem(d, scope, x, buffer.axes[k]!)
-    if (problem) report.error(problem)
+    if (problem) report.add(problem)
   }
   return load(buffer.name, index as Expr[], buffer.dtype, e.span)
 }
@@ -140,10 +126,8 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null 
 function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
   if (isWord(value.dtype)) return asIndex(value)
   if (isFloat(value.dtype) || value.dtype === 'bool')
-    return d.report.error({
-      code: 'check/index-type',
+    return d.report.error('check/index-type', e.span, {
       message: `an index is an integer, and this is ${value.dtype}`,
-      span: e.span,
       hint: 'convert the index: i32(…)',
     })
   return cast(value, 'index')

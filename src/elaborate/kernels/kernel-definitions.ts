@@ -23,14 +23,14 @@ export function mergedDefinitions(
     const inherited = merged.get(name)
     const wrong = { code: 'check/definition', span }
     if (first || FUNCTIONS.includes(name))
-      report.error({
+      report.add({
         ...wrong,
         message: first ? `${name} is defined twice` : `${name} is a function of the language`,
         ...(first && { labels: [{ span: first.name.span, text: 'first here' }] }),
         hint: 'choose another name for the definition',
       })
     else if (inherited && inherited.params.length !== d.params.length)
-      report.error({
+      report.add({
         ...wrong,
         message: `${name} of kernel ${kernel.base!.name.name} has ${quantity(inherited.params.length, 'parameter')}`,
         labels: [{ span: inherited.name.span, text: 'defined here' }],
@@ -64,10 +64,8 @@ export function withDefinitions(
     const names = definition.params.map((p) => p.name)
     if (args.length === names.length)
       return filled(definition.value, new Map(names.map((n, k) => [n, args[k]!])))
-    report.error({
-      code: 'check/definition',
+    report.error('check/definition', call.span, {
       message: `${call.fn.name} needs ${quantity(names.length, 'argument')}, and has ${args.length}`,
-      span: call.span,
       labels: [{ span: definition.name.span, text: 'defined here' }],
       expected: `${call.fn.name}(${names.join(', ')})`,
     })
@@ -77,10 +75,8 @@ export function withDefinitions(
     const visible = [...d.params, ...params.map((p) => p.name)].map((n) => n.name)
     for (const { name, span } of namesIn(d.value))
       if (!visible.includes(name))
-        report.error({
-          code: 'check/definition',
+        report.error('check/definition', span, {
           message: `definition ${d.name.name} cannot use ${name}`,
-          span,
           expected: `parameters of the definition or of the kernel: ${visible.join(', ')}`,
           hint: `pass ${name} as an argument`,
         })

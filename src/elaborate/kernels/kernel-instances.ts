@@ -152,7 +152,7 @@ class Instantiation {
     const decl = scope.kernels.get(name)
     const several = scope.ambiguous.get(name)
     if (!decl)
-      return this.#report.error(
+      return this.#report.add(
         several
           ? ambiguity(base.name, several)
           : {
@@ -163,10 +163,8 @@ class Instantiation {
             },
       )
     if (open.includes(decl))
-      return this.#report.error({
-        code: 'check/kernel-cycle',
+      return this.#report.error('check/kernel-cycle', span, {
         message: `kernel ${name} extends itself`,
-        span,
         hint: `remove \`extends ${name}\``,
       })
     const types = base.types.length === 0 ? firstTypes(decl) : base.types.map((t) => t.name)
@@ -208,10 +206,8 @@ class Instantiation {
       if (!schedule.types.every((list, k) => list.some((t) => t.name === types[k]))) continue
       const first = some.get(schedule.name.name)
       if (first)
-        this.#report.error({
-          code: 'check/duplicate',
+        this.#report.error('check/duplicate', schedule.name.span, {
           message: `two schedules are ${instance.kernel.name.name}.${schedule.name.name}`,
-          span: schedule.name.span,
           labels: [{ span: first.name.span, text: 'first here' }],
           hint: `remove ${types.join(', ')} from the types of a schedule`,
         })
@@ -237,10 +233,8 @@ class Instantiation {
     copies.set(s, copy)
     for (const { name } of s.params)
       if (of.values.has(name.name))
-        this.#report.error({
-          code: 'check/duplicate',
+        this.#report.error('check/duplicate', name.span, {
           message: `${name.name} is a type of kernel ${of.origin.name.name}`,
-          span: name.span,
           hint: 'rename the parameter',
         })
     let schedules: ReadonlyMap<string, Ast.KernelSchedule> | undefined

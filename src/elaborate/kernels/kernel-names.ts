@@ -50,7 +50,7 @@ export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () 
 export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
   const report = { code: 'check/unknown-axis', span }
   if (d.params.get(name)?.kind !== 'size')
-    return d.report.error({
+    return d.report.add({
       ...report,
       message: `there is no axis ${name}`,
       lookup: { name, candidates: [...d.axes.keys()] },
@@ -58,7 +58,7 @@ export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
   const over = [...d.axes.values()].find(
     (a) => isDense(a) && a.parent === null && a.extent.kind === 'var' && a.extent.name === name,
   )
-  return d.report.error({
+  return d.report.add({
     ...report,
     message: `${name} is a size, not an axis`,
     expected: 'the name of an axis',
@@ -75,10 +75,8 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
     d.places.set(name.name, { what, span: name.span })
     return true
   }
-  d.report.error({
-    code: 'check/duplicate',
+  d.report.error('check/duplicate', name.span, {
     message: `${name.name} is declared twice`,
-    span: name.span,
     labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
     hint: 'declarations of a kernel or format share a name space',
   })
@@ -95,10 +93,8 @@ export function checkOwnedNames(d: Declared): void {
       const other = d.places.get(name)
       if (!other) continue
       const own = d.places.get(a.name)
-      d.report.error({
-        code: 'check/duplicate',
+      d.report.error('check/duplicate', other.span, {
         message: `${name} is the name of the storage of axis ${a.name}`,
-        span: other.span,
         labels: own ? [{ span: own.span, text: `the ${own.what} ${a.name} is declared here` }] : [],
         hint: `rename the ${other.what} or the axis`,
       })

@@ -16,17 +16,13 @@ export function checkTypeParameters(decl: Ast.Kernel, report: Report): boolean {
   const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
   for (const { name } of decl.typeParams) {
     if (names.includes(name.name) || isDtype(name.name))
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', name.span, {
         message: `${name.name} has another meaning in kernel ${decl.name.name}`,
-        span: name.span,
         hint: 'choose another name for the type',
       })
     else if (!usesType([decl.params, decl.base, decl.members], name.name))
-      report.error({
-        code: 'check/unused-type',
+      report.error('check/unused-type', name.span, {
         message: `kernel ${decl.name.name} does not use the type ${name.name}`,
-        span: name.span,
         expected: `a buffer, a parameter or a conversion of the type: \`buffer A: ${name.name}[i] in\``,
         hint: `remove ${name.name}`,
       })
@@ -47,7 +43,7 @@ export function checkTypes(
   if (given.length === 0) return true
   if (given.length !== all.length) {
     const example = `${kernel}<${firstTypes(decl).join(', ')}>`
-    report.error({
+    report.add({
       ...wrong,
       message: `kernel ${kernel} has ${quantity(all.length, 'type parameter')}, not ${given.length}`,
       hint: `write \`${all.length === 0 ? kernel : example}\``,
@@ -58,7 +54,7 @@ export function checkTypes(
     list.flatMap((t) => (all[k]!.some((x) => x === t.name) ? [] : [{ t, types: all[k]! }])),
   )
   for (const { t, types } of odd)
-    report.error({
+    report.add({
       ...wrong,
       span: t.span,
       message: `kernel ${kernel} has no instance for ${t.name}`,

@@ -39,10 +39,8 @@ export function elaborateKernel(
   checkPackings(d)
   for (const { claims, name } of axes)
     for (const claim of claims)
-      report.error({
-        code: 'check/claim',
+      report.error('check/claim', claim.span, {
         message: `axis ${name.name} of a kernel cannot be ${claim.name}`,
-        span: claim.span,
         hint: 'formats claim properties of their axes',
       })
   declareBuffers(d, k.members.filter(isBuffer), k.members.filter(isIterate))
@@ -62,9 +60,9 @@ export function elaborateKernel(
     reformats: [],
     span: k.span,
   }
-  for (const wrong of checkKinds(kernel)) report.error(wrong)
+  report.add(...checkKinds(kernel))
   // If statements are missing, errors about unwritten buffers would be unreliable.
-  if (isWhole && report.count === before) for (const wrong of checkDataflow(kernel)) report.error(wrong)
+  if (isWhole && report.count === before) report.add(...checkDataflow(kernel))
   return isWhole && report.count === before ? kernel : null
 }
 

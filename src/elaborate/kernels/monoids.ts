@@ -11,30 +11,24 @@ import { coerce, plain } from '../expressions/type-conversion.ts'
 export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   const before = report.count
   if (isBuiltinReducer(m.name.name))
-    report.error({
-      code: 'check/duplicate',
+    report.error('check/duplicate', m.name.span, {
       message: `${m.name.name} is a built-in reducer`,
-      span: m.name.span,
       hint: 'choose another name',
     })
   const seen = new Map<string, Ast.MonoidField>()
   for (const f of m.fields) {
     const first = seen.get(f.name.name)
     if (first)
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', f.name.span, {
         message: `monoid ${m.name.name} has two components ${f.name.name}`,
-        span: f.name.span,
         labels: [{ span: first.span, text: 'the first one' }],
         hint: `rename a component ${f.name.name}`,
       })
     seen.set(f.name.name, f)
   }
   if (m.left.name === m.right.name)
-    report.error({
-      code: 'check/duplicate',
+    report.error('check/duplicate', m.right.span, {
       message: `both parameters of combine are called ${m.left.name}`,
-      span: m.right.span,
       hint: 'rename the second parameter',
     })
   const vars = (side: Ast.Ident): Var[] =>
@@ -59,10 +53,8 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   }
   const wrong = violation(monoid)
   if (wrong)
-    report.error({
-      code: 'check/monoid-law',
+    report.error('check/monoid-law', m.name.span, {
       message: `${monoid.name} is not a reducer: ${wrong}`,
-      span: m.name.span,
       expected: 'an associative and commutative combine, and an identity that changes nothing',
       hint: 'schedules combine values in any order and grouping',
     })
@@ -72,10 +64,8 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
 /** Returns the names in an identity: each name is reported. */
 function constants(report: Report): Names {
   const refuse = (e: Ast.Expr): null =>
-    report.error({
-      code: 'check/monoid-identity',
+    report.error('check/monoid-identity', e.span, {
       message: 'an identity is constant',
-      span: e.span,
       expected: 'literals, such as 0 or -inf',
     })
   return { name: refuse, access: refuse, field: refuse }
@@ -85,10 +75,8 @@ function operands(m: Ast.Monoid, report: Report): Names {
   const sides = [m.left.name, m.right.name]
   const fields = m.fields.map((f) => f.name.name)
   const refuse = (e: Ast.Expr): null =>
-    report.error({
-      code: 'check/monoid-name',
+    report.error('check/monoid-name', e.span, {
       message: 'combine mentions only the components of operands',
-      span: e.span,
       expected: `${sides[0]}.${fields[0]} or ${sides[1]}.${fields[0]}`,
     })
   return {
@@ -96,18 +84,14 @@ function operands(m: Ast.Monoid, report: Report): Names {
     access: refuse,
     field(e) {
       if (!sides.includes(e.object.name))
-        return report.error({
-          code: 'check/unknown-name',
+        return report.error('check/unknown-name', e.object.span, {
           message: `${e.object.name} is not an operand of combine`,
-          span: e.object.span,
           lookup: { name: e.object.name, candidates: sides },
         })
       const field = m.fields.find((f) => f.name.name === e.field.name)
       if (!field)
-        return report.error({
-          code: 'check/unknown-field',
+        return report.error('check/unknown-field', e.field.span, {
           message: `monoid ${m.name.name} has no component ${e.field.name}`,
-          span: e.field.span,
           lookup: { name: e.field.name, candidates: fields },
         })
       return plain(variable(`${e.object.name}.${e.field.name}`, field.type.name, e.span))

@@ -55,10 +55,8 @@ const levelsOf = (value: Expr, scope: Scope): number =>
   })(value)
 
 const tooManyLevels = (d: Declared, s: Ast.Let, levels: number): null =>
-  d.report.error({
-    code: 'check/too-deep',
+  d.report.error('check/too-deep', s.span, {
     message: `${s.name.name} with nested \`let\`s is ${countText(levels)} operations deep (an access counts ${ACCESS_LEVELS})`,
-    span: s.span,
     expected: `at most ${countText(MAX_LEVELS)}`,
     hint: 'store an intermediate value in a local buffer, and read the buffer in a separate iteration',
   })
@@ -77,10 +75,8 @@ function free(d: Declared, scope: Scope, name: Ast.Ident, what: 'let' | 'iterato
   const declared = name.name === own ? undefined : d.places.get(name.name)
   const place = before ?? declared
   if (!place) return true
-  d.report.error({
-    code: 'check/duplicate',
+  d.report.error('check/duplicate', name.span, {
     message: `the ${what} ${name.name} has the name of something in sight`,
-    span: name.span,
     labels: [{ span: place.span, text: `the ${place.what} ${name.name} is declared here` }],
     hint: what === 'iterator' ? 'name the iterator: `other in axis`' : 'choose another name',
   })
@@ -124,10 +120,8 @@ const nestOf = (body: readonly Ast.Stmt[]): number =>
 export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): Iteration | null {
   const count = nestOf([s])
   if (count > MAX_NEST)
-    return d.report.error({
-      code: 'check/too-deep',
+    return d.report.error('check/too-deep', s.name.span, {
       message: `${s.name.name} has ${count} iterators within each other`,
-      span: s.name.span,
       expected: `at most ${MAX_NEST}`,
       hint: 'fuse several axes, and compute the coordinates with `/` and `%`',
     })
@@ -184,10 +178,8 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
   const parent = isStored(axis) ? parentOf(axis) : isAttached(axis) ? axis.parent : null
   if (parent !== null && !standsOn(scope, parent)) {
     const gathered = scope.iterators.find((s) => isGathered(s.axis) && s.axis.base === parent)
-    return d.report.error({
-      code: 'check/no-parent',
+    return d.report.error('check/no-parent', it.span, {
       message: `${axis.name} is iterated without the parent ${parent}`,
-      span: it.span,
       ...(axis.span ? { labels: [{ span: axis.span, text: `${axis.name} is declared here` }] } : {}),
       hint: gathered
         ? `${gathered.name} is a list of coordinates: declare an axis attached(${axis.name}, ${gathered.axis!.name})`
@@ -201,10 +193,8 @@ function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   const l = accessOf(d, scope, e)
   const buffer = l && d.buffers.get(l.buffer)
   if (buffer?.role === 'in')
-    return d.report.error({
-      code: 'check/input-written',
+    return d.report.error('check/input-written', e.span, {
       message: `${buffer.name} is an input and cannot be written`,
-      span: e.span,
       ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
       hint: `give ${buffer.name} the role \`inout\`, or write another buffer`,
     })
@@ -227,10 +217,8 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   if (!isBuiltinReducer(name)) {
     const monoid = d.monoid(s.reducer)
     if (monoid && monoid.fields.length !== targets.length)
-      return d.report.error({
-        code: 'check/reducer-arity',
+      return d.report.error('check/reducer-arity', s.span, {
         message: `monoid ${name} combines ${monoid.fields.length} components, and there ${targets.length === 1 ? 'is 1 target' : `are ${targets.length} targets`}`,
-        span: s.span,
         ...(monoid.span ? { labels: [{ span: monoid.span, text: `${name} is declared here` }] } : {}),
         expected: `(${monoid.fields.map((f) => f.name).join(', ')})`,
       })
@@ -238,19 +226,15 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   }
   const [first] = targets
   if (targets.length !== 1)
-    return d.report.error({
-      code: 'check/reducer-arity',
+    return d.report.error('check/reducer-arity', span, {
       message: `the reducer ${name} takes a single target, and there are ${targets.length}`,
-      span,
       hint: 'write a reduction for each target, or declare a monoid over the tuple',
     })
   if (!first) return null
   const logical = name === 'and' || name === 'or'
   if (logical !== (first.dtype === 'bool'))
-    return d.report.error({
-      code: 'check/reducer-type',
+    return d.report.error('check/reducer-type', span, {
       message: `the reducer ${name} does not work on ${first.dtype}`,
-      span,
       expected: orList(BUILTIN_REDUCERS.filter((r) => (r === 'and' || r === 'or') !== logical)),
     })
   return builtinMonoid(name, first.dtype)
@@ -263,10 +247,8 @@ function repeats(d: Declared, s: Ast.Assign | Ast.Reduce, targets: readonly Load
   const keys = targets.map(keyOf)
   const repeated = keys.findIndex((key, k) => keys.indexOf(key) < k)
   if (repeated < 0) return false
-  d.report.error({
-    code: 'check/repeated-target',
+  d.report.error('check/repeated-target', s.targets[repeated]!.span, {
     message: `${targets[repeated]!.buffer} is written twice at the same element by a tuple`,
-    span: s.targets[repeated]!.span,
     labels: [{ span: s.targets[keys.indexOf(keys[repeated]!)]!.span, text: 'the same element' }],
     expected: 'a different element for each value',
     hint: 'write the values in separate statements, or into separate buffers',
@@ -281,10 +263,8 @@ function reduction(d: Declared, s: Ast.Reduce, scope: Scope): Stmt1 | null {
   if (reducer && !builtin)
     for (const [k, t] of targets.entries())
       if (t && t.dtype !== reducer.fields[k]!.dtype)
-        return d.report.error({
-          code: 'check/reducer-type',
+        return d.report.error('check/reducer-type', s.targets[k]!.span, {
           message: `component ${reducer.fields[k]!.name} of monoid ${reducer.name} is ${reducer.fields[k]!.dtype}, and ${t.buffer} is ${t.dtype}`,
-          span: s.targets[k]!.span,
           expected: `an element of type ${reducer.fields[k]!.dtype}`,
         })
   const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, builtin))

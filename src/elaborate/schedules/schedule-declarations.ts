@@ -54,19 +54,15 @@ export function namesAround(
 function checkFunction(s: Ast.ScheduleFunction, made: ReadonlySet<string>, report: Report): void {
   for (const { name, span } of s.results)
     if (!made.has(name))
-      report.error({
-        code: 'check/unknown-name',
+      report.error('check/unknown-name', span, {
         message: `no step of function ${s.name.name} makes ${name}`,
-        span,
         lookup: { name, candidates: [...made] },
         expected: 'a new name of a step, after `->`',
       })
   for (const { name } of s.params)
     if (made.has(name.name))
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', name.span, {
         message: `${name.name} is a parameter of function ${s.name.name} and a new name of a step`,
-        span: name.span,
         hint: 'choose another new name',
       })
 }

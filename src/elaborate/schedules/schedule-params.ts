@@ -23,10 +23,8 @@ export function scheduleParams(
     if (p.kind !== 'size') checkKind(s, p, report)
     const known = params.flatMap((q) => (q.kind === 'size' ? [q.name] : []))
     if (params.some((q) => q.name === p.name.name))
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', p.name.span, {
         message: `schedule ${s.name.name} has two parameters ${p.name.name}`,
-        span: p.name.span,
         hint: `rename a parameter ${p.name.name}`,
       })
     const fallback =
@@ -43,18 +41,14 @@ function checkKind(
   report: Report,
 ): void {
   if (s.kind !== 'function')
-    report.error({
-      code: 'check/parameter-kind',
+    report.error('check/parameter-kind', name.span, {
       message: `${s.kernel.name}.${s.name.name} has a parameter of kind ${kind}`,
-      span: name.span,
       expected: 'sizes; only schedule functions have parameters of other kinds',
       hint: `to declare a function, omit the kernel: schedule ${s.name.name}(…)`,
     })
   else if (value)
-    report.error({
-      code: 'check/parameter-kind',
+    report.error('check/parameter-kind', value.span, {
       message: `${name.name} of kind ${kind} has a default`,
-      span: value.span,
       hint: `write ${name.name}: ${kind}`,
     })
 }
@@ -77,7 +71,7 @@ export function argumentOver(
   const x = settled(e, names, report)
   if (!x || isWord(x.dtype) || (kind === 'real' && x.dtype !== 'bool'))
     return x && (isWord(x.dtype) ? asIndex(x) : x)
-  return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', scalarType(x.dtype), e.span))
+  return report.add(wrongArgument(kind === 'real' ? 'a number' : 'an integer', scalarType(x.dtype), e.span))
 }
 
 /** Returns a scope of i32 names and constants of parts only. */
@@ -88,20 +82,16 @@ export function parameters(
   report: Report,
 ): Names {
   const refuse = (e: Ast.Expr): null =>
-    report.error({
-      code: 'check/unknown-name',
+    report.error('check/unknown-name', e.span, {
       message: `only ${what} can be used here`,
-      span: e.span,
       expected: integersOver([...known, ...parts.map((p) => `${p}.NAME`)]),
     })
   return {
     name: (e) =>
       known.has(e.name)
         ? plain(variable(e.name, 'index', e.span))
-        : report.error({
-            code: 'check/unknown-name',
+        : report.error('check/unknown-name', e.span, {
             message: `there is no ${e.name} here`,
-            span: e.span,
             expected: what,
             lookup: { name: e.name, candidates: [...known] },
           }),

@@ -122,10 +122,8 @@ export class StepWalk {
     const fits = given === kind || (kind !== 'loop' && (given === 'nest' || given === 'buffer'))
     if (fits || this.made.has(name) || parts.includes(name)) return
     const own = [...this.#kinds].flatMap(([n, k]) => (k === kind ? [n] : []))
-    this.#r.report.error({
-      code: 'check/unknown-name',
+    this.#r.report.error('check/unknown-name', span, {
       message: `function ${this.#s.name.name} has no ${kind} ${name}`,
-      span,
       expected: `a parameter of kind ${kind}, or a new name of an earlier step`,
       lookup: { name, candidates: [...own, ...this.made] },
       hint: `declare the parameter \`${name}: ${kind}\``,
@@ -161,17 +159,13 @@ export class StepWalk {
    */
   #checkSize(name: Ast.Ident): void {
     if (this.#s.kind === 'function')
-      this.#r.report.error({
-        code: 'check/unknown-name',
+      this.#r.report.error('check/unknown-name', name.span, {
         message: `function ${this.#s.name.name} cannot require ${name.name}, a size of a kernel`,
-        span: name.span,
         hint: 'move `require` to the schedule that uses the function',
       })
     if (!this.#params.has(name.name)) return
-    this.#r.report.error({
-      code: 'check/duplicate',
+    this.#r.report.error('check/duplicate', name.span, {
       message: `${name.name} is a parameter of schedule ${this.#s.name.name}, and must be a size of the kernel here`,
-      span: name.span,
       expected: 'a size of the kernel, of another name than the parameters',
       hint: 'rename the parameter; the argument is checked as `require SIZE == PARAMETER`',
     })
@@ -188,10 +182,8 @@ export class StepWalk {
       mayDeriveFrom(name.name, of),
     )
     if (candidates.includes(name.name) || isMade || mayNameAxisArray(name.name)) return
-    report.error({
-      code: 'check/unknown-buffer',
+    report.error('check/unknown-buffer', name.span, {
       message: `kernel ${kernel.name} has no buffer ${name.name}`,
-      span: name.span,
       lookup: { name: name.name, candidates },
     })
   }
@@ -207,10 +199,8 @@ export class StepWalk {
   #each(step: Ast.EachStep, parts: readonly string[]): void {
     const { name } = step.as
     if (this.#kinds.has(name) || parts.includes(name))
-      this.#r.report.error({
-        code: 'check/duplicate',
+      this.#r.report.error('check/duplicate', step.as.span, {
         message: `${name} has another meaning in schedule ${this.#s.name.name}`,
-        span: step.as.span,
         hint: 'choose another name for the part',
       })
     if (step.what === 'part') this.steps(step.steps, [...parts, name])
@@ -224,20 +214,16 @@ export class StepWalk {
   #eachNest(step: Ast.EachStep, parts: readonly string[]): void {
     const { report } = this.#r
     if (parts.length > 0)
-      report.error({
-        code: 'check/nest-in-part',
+      report.error('check/nest-in-part', step.span, {
         message: `the loop nests that write ${step.buffer.name} belong to every part`,
-        span: step.span,
         expected: 'each nest of … as … outside of each part of …',
         hint: 'move `each nest` out of the block',
       })
     for (const s of step.steps) {
       if (s.kind === 'step') this.#step(s, parts)
       else
-        report.error({
-          code: 'check/step-in-nest',
+        report.error('check/step-in-nest', s.span, {
           message: 'each nest contains only steps on loops',
-          span: s.span,
           expected: 'split, reorder, bind, …',
           hint: 'move the step before or after the block',
         })

@@ -31,10 +31,8 @@ export function argumentValue(
   if (value) return value
   const isType = e.kind === 'name' && (SCALAR_TYPES.some((t) => t === e.name) || kinds.get(e.name) === 'type')
   if (kind === 'type' && isType) return null
-  return report.error({
-    code: 'check/argument-type',
+  return report.error('check/argument-type', e.span, {
     message: `parameter ${name} of schedule ${schedule} is of kind ${kind}`,
-    span: e.span,
     expected: FORMS[kind],
   })
 }
@@ -76,47 +74,37 @@ export function findSchedule(
   const known = r.schedules
   const decl = known?.get(name) ?? r.functions.get(name)
   const several = r.ambiguous.get(name)
-  if (!decl && several) return r.report.error(ambiguity(step.schedule, several))
+  if (!decl && several) return r.report.add(ambiguity(step.schedule, several))
   if (!decl)
-    return r.report.error({
-      code: 'check/unknown-schedule',
+    return r.report.error('check/unknown-schedule', span, {
       message:
         s.kind === 'function'
           ? `there is no schedule function ${name}`
           : `kernel ${s.kernel.name} has no schedule ${name}`,
-      span,
       lookup: { name, candidates: [...(known?.keys() ?? []), ...r.functions.keys()] },
     })
   if (decl.kind === 'choice' && decl.by === 'rules')
-    return r.report.error({
-      code: 'check/choice-used',
+    return r.report.error('check/choice-used', span, {
       message: `${name} is chosen when data are bound, and has no steps before`,
-      span,
       expected: 'a schedule with steps',
       hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? (r.table(decl)?.branches ?? []) : decl.branches).flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
     })
   if (decl.kind === 'choice')
-    return r.report.error({
-      code: 'check/space-used',
+    return r.report.error('check/space-used', span, {
       message: `${name} is a space, whose steps are not decided`,
-      span,
       expected: 'a schedule with steps',
       hint: `move \`use ${name}\` into a space`,
     })
   if (path.includes(decl))
-    return r.report.error({
-      code: 'check/schedule-cycle',
+    return r.report.error('check/schedule-cycle', span, {
       message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
-      span,
       hint: 'remove this `use`, or another `use` of the cycle',
     })
   if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
   const results = decl.kind === 'function' ? decl.results : []
   if (step.results.length > 0 && step.results.length !== results.length)
-    return r.report.error({
-      code: 'check/arguments',
+    return r.report.error('check/arguments', step.span, {
       message: `schedule ${name} has ${quantity(results.length, 'result')}, and ${step.results.length} are named`,
-      span: step.span,
       expected: results.length === 0 ? 'no `->`' : `-> (${results.map((n) => n.name).join(', ')})`,
     })
   return r.schedule(decl, path)

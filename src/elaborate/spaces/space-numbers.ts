@@ -39,10 +39,8 @@ export class SpaceNumbers {
     const mentioned = all.filter((m) => expressionsIn(values).some((e) => freeVars(e).has(m)))
     const late = mentioned.find((m) => all.indexOf(m) >= all.indexOf(name))
     if (late !== undefined)
-      report.error({
-        code: 'check/decision-order',
+      report.error('check/decision-order', n.span, {
         message: `the values of ${name} depend on ${late === name ? 'itself' : `${late}, which is decided later`}`,
-        span: n.span,
         hint: late === name ? 'write a condition: `only where (…)`' : `move ${late} before ${name}`,
       })
     const isFixed = values.kind === 'list' && values.entries.length === 1
@@ -50,15 +48,13 @@ export class SpaceNumbers {
     try {
       const listed = numbersOf(made, () => undefined)
       if (listed?.length === 0)
-        report.error({
-          code: 'check/empty-space',
+        report.error('check/empty-space', n.span, {
           message: `${name} has no values`,
-          span: n.span,
           hint: `add values, or remove ${name}`,
         })
     } catch (e) {
       if (!(e instanceof SptError)) throw e
-      for (const d of e.diagnostics) report.error(d)
+      report.add(...e.diagnostics)
     }
     return made
   }
@@ -80,7 +76,7 @@ export class SpaceNumbers {
   integer(e: Ast.Expr): Expr | null {
     const x = settled(e, this.#names, this.#report)
     if (x && !isWord(x.dtype))
-      return this.#report.error(wrongArgument('an integer', scalarType(x.dtype), e.span))
+      return this.#report.add(wrongArgument('an integer', scalarType(x.dtype), e.span))
     return x && asIndex(x)
   }
 
@@ -144,10 +140,8 @@ export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): vo
   }
   for (const x of s.items)
     if ((x.kind === 'numbers' || x.kind === 'formats') && !used.has(x.name.name))
-      report.error({
-        code: 'check/unused-decision',
+      report.error('check/unused-decision', x.name.span, {
         message: `no step of space ${s.name.name} uses ${x.name.name}`,
-        span: x.name.span,
         expected:
           x.kind === 'formats'
             ? `a step \`A as ${x.name.name}\``

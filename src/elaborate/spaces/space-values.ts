@@ -1,5 +1,5 @@
 /** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
@@ -118,7 +118,7 @@ export function numbersOf(
   const integer = (e: Expr): number | undefined => {
     const value = partialValue(e, known)
     if (value !== undefined && !Number.isSafeInteger(value))
-      fail({ code: 'space/values', message: `${name} would be ${value}`, span, expected: 'integers' })
+      failAt('space/values', span, { message: `${name} would be ${value}`, expected: 'integers' })
     return value
   }
   if (values.kind === 'range') {
@@ -141,7 +141,7 @@ export function numbersOf(
     if (base === undefined || power === undefined) return undefined
     const end = base ** power
     if (!Number.isSafeInteger(end))
-      fail({ code: 'space/values', message: `${name} would be ${end}`, span, expected: 'integers' })
+      failAt('space/values', span, { message: `${name} would be ${end}`, expected: 'integers' })
     if (entry.doubling && last !== undefined) {
       if (last < 1)
         endless(`${name} goes from ${last} up to ${end} by doubling`, span, 'doubling from 1 or more')
@@ -157,14 +157,12 @@ export function numbersOf(
 }
 
 function endless(message: string, span: Span, expected: string): never {
-  return fail({ code: 'space/endless', message: `${message}, which never ends`, span, expected })
+  return failAt('space/endless', span, { message: `${message}, which never ends`, expected })
 }
 
 function tooMany(name: string, many: number, span: Span): never {
-  return fail({
-    code: 'space/endless',
+  return failAt('space/endless', span, {
     message: `${name} would have ${many} values`,
-    span,
     expected: `at most ${MAX_VALUES}`,
     hint: '`1, 2 .. 1024` doubles; `from 0 to 1000 by 50` takes steps',
   })
@@ -179,10 +177,8 @@ export const argumentsOf = ({ step, args }: Use, known: Known): readonly Ast.Use
 function argumentOf(e: Expr, { schedule, span }: Ast.UseStep, known: Known): Ast.Expr {
   const value = partialValue(e, known)
   if (value !== undefined && Number.isSafeInteger(value)) return literal(value, span)
-  return fail({
-    code: 'space/argument',
+  return failAt('space/argument', e.span ?? span, {
     message: `an argument of schedule ${schedule.name} would be ${value}`,
-    span: e.span ?? span,
     expected: 'an integer',
   })
 }

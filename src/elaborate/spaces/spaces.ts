@@ -24,10 +24,8 @@ export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Spac
   refuseUnused(made, s, r)
   const params = new Map(made.params.map((p) => [p.name, undefined]))
   if (report.count === before && isEmpty({ space: made, params, known: () => undefined }))
-    report.error({
-      code: 'check/empty-space',
+    report.error('check/empty-space', s.name.span, {
       message: `no point of ${s.kernel.name}.${s.name.name} meets the conditions`,
-      span: s.name.span,
       labels: made.conditions.map(({ span }) => ({ span, text: 'must hold' })),
       hint: 'leave out a condition, or give more values',
     })
@@ -74,10 +72,8 @@ class Elaboration {
     const { report, kernel } = this.#r
     refuseMeaning(name, kernel, report)
     if (this.#taken.has(name.name))
-      report.error({
-        code: 'check/duplicate',
+      report.error('check/duplicate', name.span, {
         message: `${name.name} has another meaning in space ${this.#s.name.name}`,
-        span: name.span,
         hint: `rename this ${name.name}`,
       })
     this.#taken.add(name.name)
@@ -134,10 +130,8 @@ class Elaboration {
     options.forEach(({ text }, k) => {
       const first = options.findIndex((o) => o.text === text)
       if (first < k)
-        this.#r.report.error({
-          code: 'check/duplicate',
+        this.#r.report.error('check/duplicate', nodes[k]!.span, {
           message: `${text} is listed twice for ${what}`,
-          span: nodes[k]!.span,
           labels: [{ span: nodes[first]!.span, text: 'first here' }],
           hint: `remove a duplicate ${text}`,
         })
@@ -162,10 +156,8 @@ class Elaboration {
     const [part] = s.parts
     const given = part?.args[0] ?? part?.where
     if (given)
-      this.#r.report.error({
-        code: 'check/arguments',
+      this.#r.report.error('check/arguments', given.span, {
         message: `${decided.name.name} is decided with its arguments`,
-        span: given.span,
         expected: `${s.buffer.name} as ${decided.name.name}`,
       })
     const steps = decided.options.map((o): Ast.AsStep => ({ ...s, parts: o.parts }))
@@ -231,10 +223,8 @@ class Elaboration {
     if (decl?.kind !== 'choice' || decl.by !== 'search')
       return singleUses(step).map((s) => this.#plainUse(s, decl?.params ?? []))
     if (this.#path.includes(decl)) {
-      report.error({
-        code: 'check/space-cycle',
+      report.error('check/space-cycle', span, {
         message: `space ${this.#s.name.name} uses itself${decl === this.#s ? '' : ` through ${name}`}`,
-        span,
         hint: 'remove this `use`, or another `use` of the cycle',
       })
       return []
