@@ -6,12 +6,10 @@ import { invariant } from '../ast/diagnostics/diagnostic.ts'
 
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>
 
-/** The value of a promise. */
 export function* waitFor<T>(promise: Promise<T>): Coroutine<T> {
   return (yield promise) as T
 }
 
-/** A coroutine that returns a value immediately. */
 // biome-ignore lint/correctness/useYield: it waits for nothing
 export function* ready<T>(value: T): Coroutine<T> {
   return value

@@ -52,7 +52,6 @@ export interface BitmapOptions {
   readonly label: string
 }
 
-/** Values to be stored in a buffer. */
 export interface StoredValues<C> {
   /** By entry of the source; `null`: all values are 1. */
   readonly stored: C | null
@@ -62,7 +61,6 @@ export interface StoredValues<C> {
   readonly distinct: boolean
 }
 
-/** Segments padded with their last elements. */
 export interface PaddedSegments<C> {
   readonly indices: C
   /** The first segment without an element, or −1. */
@@ -71,11 +69,9 @@ export interface PaddedSegments<C> {
 
 /** The tensor's data that queries read, in addition to the queried coordinates. */
 export interface Scope<C> {
-  /** The tensor's dimensions, in order. */
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
   /** Values by entry of the source, summed over equal coordinates; `null` for a pattern. */
   readonly values: C | null
-  /** No two entries have the same coordinates. */
   readonly distinct: boolean
   /** The place of each coordinate, by sort. */
   readonly places: ReadonlyMap<string, C>

@@ -85,7 +85,6 @@ export function digitOf(e: Expr): Digit | null {
   return { op: e.op, input: e.a.name, divisor: e.b.value }
 }
 
-/** Writes the digit of every element. */
 export function writeDigit({ op, divisor }: Digit, column: Int32Array, out: Int32Array): void {
   const n = column.length
   if ((divisor & (divisor - 1)) === 0) {
@@ -101,7 +100,6 @@ export function writeDigit({ op, divisor }: Digit, column: Int32Array, out: Int3
 // (x > 4)`, the class of x.
 
 interface Thresholds {
-  /** The compared i32 expression. */
   readonly compared: Expr
   /** The number of constants below x, for x from 0 on; the last element applies to all larger x. */
   readonly below: Float64Array

@@ -16,7 +16,6 @@ import { type Chunk, isFlag, KERNELS, REAL, thresholdsOf } from './expression-ke
 
 export const CHUNK = 512
 
-/** One value for each entry. */
 export type Column = Int32Array | Float64Array
 
 /** A one-dimensional array that expressions load; out-of-range loads read `fill`. */
@@ -35,7 +34,6 @@ export interface Names {
   readonly range: (name: string) => readonly [number, number] | undefined
   /** The name of the entry's index. */
   readonly entry?: string
-  /** All names, for messages. */
   readonly all: () => { readonly variables: readonly string[]; readonly tables: readonly string[] }
 }
 
@@ -50,7 +48,6 @@ export interface Step {
 
 export interface Program {
   readonly steps: readonly Step[]
-  /** One output per expression, written by the steps. */
   readonly outputs: readonly Chunk[]
 }
 
@@ -103,7 +100,6 @@ function equivalentExpr(e: Expr): Expr | null {
   return e.kind === 'select' && isFlag(e) ? e.cond : null
 }
 
-/** True if a cast does not change the number. */
 const keepsValue = (x: Expr, to: Expr['dtype']): boolean =>
   to !== 'bool' && (isFloat(to) || !isFloat(x.dtype))
 

@@ -31,7 +31,6 @@ export class FrameKnowledge {
     this.sizes = new Map(sizes)
   }
 
-  /** Minimum and maximum of a column or size, if known. */
   range(name: string): readonly [number, number] | undefined {
     const size = this.sizes.get(name)
     return this.bounds.get(name) ?? (size === undefined ? undefined : [size, size])
@@ -43,7 +42,6 @@ export class FrameKnowledge {
     return evaluate(e, this.sizes)
   }
 
-  /** True if all names of an expression are known sizes. */
   isKnown(e: Expr): boolean {
     return [...freeVars(e)].every((v) => this.sizes.has(v))
   }

@@ -38,7 +38,6 @@ export function changes(columns: readonly Int32Array[]): Uint8Array {
   return out
 }
 
-/** Adds the changes of a column to an array of marks. */
 export function markChanges(out: Uint8Array, c: Int32Array): void {
   let previous = c[0]!
   for (let s = 1; s < c.length; s++) {
@@ -48,7 +47,6 @@ export function markChanges(out: Uint8Array, c: Int32Array): void {
   }
 }
 
-/** True if tuple s differs from the previous one. */
 export function differsFromPrevious(columns: readonly Int32Array[], s: number): boolean {
   for (let k = 0; k < columns.length; k++) if (columns[k]![s] !== columns[k]![s - 1]) return true
   return false
@@ -119,7 +117,6 @@ export function uniqueTuples(columns: readonly Int32Array[]): {
 export class Occurrences {
   readonly #seen: Uint8Array
 
-  /** Counts numbers from 0 to `size` - 1. */
   constructor(size: number) {
     checkAllocation(size, size, 'numbers')
     this.#seen = new Uint8Array(size)

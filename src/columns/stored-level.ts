@@ -9,13 +9,11 @@ export interface Level<C = Int32Array> extends Readonly<Record<LevelArray, C | n
   readonly extent: number
   /** Positions under one parent position; levels of fixed width only. */
   readonly width: number | null
-  /** Positions in total. */
   readonly positions: number
   /** Bits of each index, packed as fields of words; 32 if absent. */
   readonly bits?: number | undefined
 }
 
-/** The arrays that a level has. */
 export const arraysOfLevel = <C>(level: Level<C>): readonly (readonly [array: LevelArray, column: C])[] =>
   LEVEL_ARRAYS.flatMap((array) => {
     const column = level[array]
@@ -34,11 +32,9 @@ export const withArrays = <C, D>(
   >),
 })
 
-/** The first position of the segment under parent position p. */
 export const firstPosition = ({ indptr, width, extent }: Level, p: number): number =>
   indptr ? indptr[p]! : p * (width ?? extent)
 
-/** Bounds of the segment under parent position p. */
 export const segment = (level: Level, p: number): readonly [number, number] => [
   firstPosition(level, p),
   firstPosition(level, p + 1),

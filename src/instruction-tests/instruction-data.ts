@@ -9,8 +9,7 @@ import { Random } from '../run/bind/sources/random-tensors.ts'
 import type { Inputs } from '../run/bind/types.ts'
 import { programOf } from '../schedule/steps/language.ts'
 import type { LoopStep } from '../schedule/steps/step-data.ts'
-import type { Tensor } from '../storage/tensor.ts'
-import { encoder, newValues } from '../storage/values.ts'
+import { encoder, newValues, type Tensor } from '../storage/tensor.ts'
 
 export interface InstructionTest {
   readonly kernel: Kernel

@@ -5,7 +5,7 @@ import { add, int, mod, variable } from '../ir/expressions/expr.ts'
 import { substitute } from '../ir/expressions/expr-tree.ts'
 import { type Instr, type Memory, SLOT } from '../ir/instructions/instr.ts'
 import type { Device } from '../runtime/device.ts'
-import { decoder } from '../storage/values.ts'
+import { decoder } from '../storage/tensor.ts'
 import { type InstructionTest, instructionTests, packedOperand } from './instruction-test.ts'
 
 /** Result of testing a declaration on a device. */

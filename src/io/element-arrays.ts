@@ -1,8 +1,7 @@
 /** Arrays of element types, and conversion between them. */
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
-import type { ValueArray } from '../storage/tensor.ts'
-import { arrayClass, decoder, rangeOf, encoder as storing } from '../storage/values.ts'
+import { arrayClass, decoder, rangeOf, encoder as storing, type ValueArray } from '../storage/tensor.ts'
 import { allocate } from './byte-source.ts'
 
 /** A zeroed array. @throws SptError `io/too-large` if the host cannot allocate it */

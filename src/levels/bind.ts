@@ -6,7 +6,6 @@ import type { Level } from '../columns/stored-level.ts'
 import { indexBits, type StoredAxis } from '../ir/coordinates/axis.ts'
 import { wordsFor } from '../ir/values/packed-fields.ts'
 
-/** Arrays of one axis. */
 export type IndexArrays = { readonly [A in LevelArray]?: Int32Array }
 
 /** Known properties of a level of fixed width. */
@@ -16,7 +15,6 @@ export interface FixedLevel {
   readonly padding?: number | undefined
 }
 
-/** Inputs of the validation of one level. */
 export interface BoundLevel {
   readonly extent: number
   /** Positions of the parent; 1 for a root. */

@@ -3,7 +3,7 @@
  * rank: the number of set bits below it, plus the bits of earlier parents.
  */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
-import { bitCount, bitsBelow } from '../columns/scratch-buffers.ts'
+import { bitCount, bitsBelow } from '../columns/allocate.ts'
 import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
 import {
   add,
@@ -95,7 +95,6 @@ export const BITMAP: LevelFormat<MaskedAxis> = {
   },
 }
 
-/** The number of 32-bit words per parent position. */
 function wordsOf(axis: MaskedAxis): number {
   invariant(axis.extent.kind === 'const', `the extent of the bitmap ${axis.name} is a constant`)
   return Math.ceil(axis.extent.value / 32)

@@ -1,11 +1,17 @@
 /** Compressed levels: segments of the coordinates that occur, between stored offsets. */
 import type { Column } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
-import { coordinateAt } from '../columns/stored-coordinates.ts'
 import { type AxisOfKind, indicesOf, indptrOf } from '../ir/coordinates/axis.ts'
 import { add, type Expr, int, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, checkWords, required } from './bind.ts'
-import { checkIndices, findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
+import {
+  checkIndices,
+  coordinateAt,
+  findIndex,
+  indexedEntry,
+  indicesArray,
+  searchIndices,
+} from './indices.ts'
 import { offsetParent, offsetSegment, offsetsArray, segmentStart } from './segments.ts'
 import { type AssembledLevel, type LevelFormat, noArrays, type RankedInput, runStarts } from './types.ts'
 

@@ -3,7 +3,6 @@ import { boundsOf } from '../analysis/integers/ranges.ts'
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
-import { coordinateAt } from '../columns/stored-coordinates.ts'
 import {
   hasHoles,
   hasWidth,
@@ -16,7 +15,14 @@ import {
 } from '../ir/coordinates/axis.ts'
 import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expressions/expr.ts'
 import { type BoundLevel, checkWords, required } from './bind.ts'
-import { checkIndices, findIndex, indexedEntry, indicesArray, searchIndices } from './indices.ts'
+import {
+  checkIndices,
+  coordinateAt,
+  findIndex,
+  indexedEntry,
+  indicesArray,
+  searchIndices,
+} from './indices.ts'
 import { uniformParent, uniformSegment } from './segments.ts'
 import {
   type AssembledLevel,
@@ -136,7 +142,6 @@ function* assembleWidthOne<C extends Column>({
   return assembled
 }
 
-/** Writes the indices, and padding elsewhere. */
 function* writeSegments<C extends Column>(
   frame: Frame<C>,
   d: Dimension,

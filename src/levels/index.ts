@@ -3,6 +3,7 @@
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { LevelKind } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
+import type { Column, Frame } from '../columns/column-engine.ts'
 import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import {
   type AxisOfKind,
@@ -12,12 +13,14 @@ import {
   parentOf,
   type StoredAxis,
 } from '../ir/coordinates/axis.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
 import { checkFields } from '../ir/values/packed-fields.ts'
 import type { FixedLevel, IndexArrays } from './bind.ts'
 import { BITMAP } from './bitmap.ts'
 import { COMPRESSED } from './compressed.ts'
 import { DENSE } from './dense.ts'
 import { FIXED_WIDTH } from './fixed-width.ts'
+import { coordinateAt } from './indices.ts'
 import { RAGGED } from './ragged.ts'
 import { RUN } from './run.ts'
 import { SINGLETON } from './singleton.ts'
@@ -33,7 +36,6 @@ const FORMATS: { readonly [K in LevelKind]: LevelFormat<AxisOfKind<K>> } = {
   bitmap: BITMAP,
 }
 
-/** The format of a stored axis. */
 export const formatOf = (axis: StoredAxis): LevelFormat => FORMATS[axis.kind] as LevelFormat
 
 /**
@@ -85,5 +87,33 @@ function checkUnderPadding(level: Level, parentPadding: Uint8Array | null): void
           expected: 'an empty segment, or padding',
           hint: 'a padded position has no children',
         })
+  }
+}
+
+/**
+ * Computes coordinates by axis, and optionally positions, on each level above position `leafPosition` of a
+ * chain's last level; new columns are appended to `allocated`.
+ */
+export function computeAncestorCoordinates<C extends Column>(
+  frame: Frame<C>,
+  tree: readonly Level<C>[],
+  leafPosition: Expr,
+  coordinates: Map<string, Expr>,
+  allocated: C[],
+  positions?: Map<string, Expr>,
+): void {
+  let position = leafPosition
+  for (let k = tree.length - 1; k >= 0; k--) {
+    const level = tree[k]!
+    const { axis, indices } = level
+    const parents = tree[k - 1]?.positions
+    positions?.set(axis.name, position)
+    if (parents === undefined) {
+      coordinates.set(axis.name, indices ? coordinateAt(frame, level, position) : position)
+      return
+    }
+    const { parent, coordinate } = formatOf(axis).ancestor(frame, level, position, parents, allocated)
+    coordinates.set(axis.name, coordinate)
+    position = parent
   }
 }

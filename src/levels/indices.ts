@@ -1,6 +1,7 @@
 /** Levels with a list of coordinates (`indices`) for each segment, and the validation of their coordinates. */
 
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
 import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import {
   hasHoles,
@@ -11,11 +12,11 @@ import {
   isPadded,
   padsWithLast,
 } from '../ir/coordinates/axis.ts'
-import { add, type Expr, eq, load, lt, search } from '../ir/expressions/expr.ts'
+import { add, type Expr, eq, load, lt, search, variable } from '../ir/expressions/expr.ts'
+import { fieldAt } from '../ir/values/packed-fields.ts'
 import { segmentOf } from './segments.ts'
 import type { Entry, IndexArray, KernelLevels, Located, Lookup, Segment } from './types.ts'
 
-/** The array of coordinates. */
 export function indicesArray(
   axis: IndexedAxis,
   levels: KernelLevels,
@@ -149,4 +150,21 @@ function lastSegmentTable(extent: number): (c: number, segment: number) => numbe
     last.set(c, segment)
     return previous
   }
+}
+
+export function coordinateAt<C extends Column>(frame: Frame<C>, level: Level<C>, position: Expr): Expr {
+  const name = `@indices ${level.axis.name}`
+  frame.tables.set(name, level.indices!)
+  if (level.bits !== undefined) frame.signed.add(name)
+  return fieldAt(position, level.bits ?? 32, (word) => load(name, [word]))
+}
+
+/** The coordinates as a column; a newly allocated column is appended to `allocated`. */
+export function coordinateColumn<C extends Column>(engine: Engine<C>, level: Level<C>, allocated: C[]): C {
+  if (level.bits === undefined) return level.indices!
+  const frame = new Frame(engine, level.positions, new Map())
+  const out = engine.empty(level.positions, 'coordinates')
+  engine.scatter(frame, out, variable(ENTRY), coordinateAt(frame, level, variable(ENTRY)))
+  allocated.push(out)
+  return out
 }

@@ -39,7 +39,6 @@ export const segmentOf = (
   { above, certain }: Lookup,
 ): Segment => segmentIf(certain, segment(above?.at ?? null, above?.end ?? null))
 
-/** The array of offsets. */
 export const offsetsArray = (axis: StoredAxis, levels: KernelLevels): IndexArray => ({
   array: 'indptr',
   length: add(axis.parent === null ? int(1) : levels.positions(axis.parent), int(1)),
@@ -80,7 +79,6 @@ export const distance = <C extends Column>(
   parent: Expr,
 ): Expr => sub(position, segmentStart(frame, axis, indptr!, parent))
 
-/** The start of each entry's segment. */
 export const segmentStart = <C extends Column>(
   frame: Frame<C>,
   axis: StoredAxis,

@@ -15,7 +15,6 @@ import { keyOf } from '../ir/expressions/structural-equality.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
 import type { BoundLevel } from './bind.ts'
 
-/** The levels of a kernel, by axis. */
 export interface KernelLevels {
   /** The number of positions under all parents. */
   positions(axis: string): Expr
@@ -26,7 +25,6 @@ export interface KernelLevels {
 /** The segment under a parent position (`null`: that of a root). */
 export interface Segment {
   readonly parent: Expr | null
-  /** Its first position. */
   readonly base: Expr
   /** The number of iterations of a loop over the segment. */
   readonly length: Expr
@@ -87,7 +85,6 @@ export interface AssemblyInput<C extends Column> {
 
 export type RankedInput<C extends Column> = Omit<AssemblyInput<C>, 'starts' | 'inAnyOrder'>
 
-/** The parent position of a position, and its coordinate. */
 interface Ancestor {
   readonly parent: Expr
   readonly coordinate: Expr
@@ -114,7 +111,6 @@ export interface LevelFormat<A extends StoredAxis = StoredAxis> {
   locate(axis: A, lookup: Lookup): Located
 
   // Columns -------------------------------------------------------------------------------------------------------
-  /** Builds the arrays from the coordinates of entries. */
   assemble<C extends Column>(input: AssemblyInput<C>): Coroutine<AssembledLevel<C>>
   /**
    * As `assemble` for entries in any order, given the rank of each in its segment; `lengths`: the number of ranks by
@@ -137,7 +133,6 @@ export interface LevelFormat<A extends StoredAxis = StoredAxis> {
   ): Ancestor
 
   // Arrays on the host --------------------------------------------------------------------------------------------
-  /** Validates ready-made arrays. */
   bind(axis: A, input: BoundLevel): Level
   /** The position of a coordinate under parent position p, or −1. `coordinates`: as `coordinatesOf`. */
   find(level: Level, coordinates: Int32Array | null, p: number, coordinate: number): number
@@ -185,7 +180,6 @@ export const noArrays = {
   ...(Object.fromEntries(LEVEL_ARRAYS.map((array) => [array, null])) as { readonly [A in LevelArray]: null }),
 }
 
-/** Checks that the number of positions fits memory and index types. */
 export function checkPositions<C extends Column>(
   frame: Frame<C>,
   axis: StoredAxis,

@@ -1,33 +1,40 @@
 /** Construction of a buffer's storage from coordinates, on the host. */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { withScratchPool } from '../columns/allocate.ts'
 import { Frame } from '../columns/column-engine.ts'
 import { runSync } from '../columns/coroutines.ts'
-import { withScratchPool } from '../columns/scratch-buffers.ts'
 import type { Level } from '../columns/stored-level.ts'
-import { hasWidth, isDense, paddingOf, type StoredAxis } from '../ir/coordinates/axis.ts'
-import { type Expr, variable } from '../ir/expressions/expr.ts'
+import {
+  compressedAxis,
+  denseAxis,
+  hasWidth,
+  isDense,
+  paddingOf,
+  type StoredAxis,
+} from '../ir/coordinates/axis.ts'
+import { type Expr, int, variable } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
+import type { Instance } from '../ir/formats/format.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
 import { checkFields } from '../ir/values/packed-fields.ts'
 import type { Dimension } from '../levels/types.ts'
 import { assembleTreesOfDimensions } from './assembly/tree-assembly.ts'
+import type { SetTrees } from './convert.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { HOST } from './engines/host/engine.ts'
 import { placedEntries } from './engines/host/scatter.ts'
-import { missingValue } from './format-operands.ts'
+import { type FormatOperands, missingValue } from './format-operands.ts'
 import { extentOf, makeStorage, type Storage, treesOf } from './storage.ts'
 
 export interface BuildInput {
   /** Axes of one buffer in its order; children after their parents. */
   readonly axes: readonly StoredAxis[]
-  /** Extents by axis name. */
   readonly extents: ReadonlyMap<string, number>
   /** One array per axis, in the order of `axes`: entry e is at `(coords[0][e], coords[1][e], …)`. */
   readonly coords: readonly Int32Array[]
   /** Given widths of sparse_fixed axes; others get the length of their longest segment. */
   readonly widths?: ReadonlyMap<string, number> | undefined
-  /** Padding coordinates of the axes that declare one. */
   readonly paddings?: ReadonlyMap<string, number> | undefined
   /** Capacities in positions of axes whose positions are contiguous at run time. */
   readonly capacities?: ReadonlyMap<string, number> | undefined
@@ -35,9 +42,7 @@ export interface BuildInput {
   readonly existing?: ReadonlyMap<string, Level> | undefined
   /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
   readonly duplicates?: 'share' | undefined
-  /** No two entries have equal coordinates (known in advance). */
   readonly distinct?: boolean | undefined
-  /** Coordinates lie within the extents (known in advance). */
   readonly inRange?: boolean | undefined
 }
 
@@ -115,7 +120,6 @@ export function paddingsOf(
   return out
 }
 
-/** Capacities of axes that can be evaluated from `sizes`, in positions. */
 export const capacitiesOf = (
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,
@@ -128,7 +132,6 @@ export const capacitiesOf = (
     ),
   )
 
-/** Widths of sparse_fixed axes that can be evaluated from `sizes`. */
 export const widthsOf = (
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,
@@ -141,3 +144,40 @@ export const widthsOf = (
 
 export const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
   [...freeVars(e)].every((v) => sizes.has(v))
+
+/**
+ * The format's sets as trees: segments under each coordinate of the first dimension, then level by level. Coordinates
+ * outside the tensor are omitted. Other formats may use sets over other dimensions.
+ */
+export function setTrees(
+  given: FormatOperands,
+  to: Pick<Instance, 'over' | 'given'>,
+  shape: readonly number[],
+): SetTrees {
+  const out = new Map<string, { readonly indptr: Int32Array; readonly indices: Int32Array }[]>()
+  const { over } = to
+  for (const { name } of to.given) {
+    const coords = given.sets.get(name)
+    if (!coords) continue
+    const axes = over.map((a, k): StoredAxis => {
+      const extent = int(shape[k]!)
+      return k === 0 && over.length > 1
+        ? denseAxis(a.name, extent)
+        : compressedAxis(a.name, over[k - 1]?.name ?? null, extent)
+    })
+    const inside = (e: number): boolean => coords.every((c, k) => c[e]! >= 0 && c[e]! < shape[k]!)
+    const { levels } = buildStorage({
+      axes,
+      extents: new Map(over.map((a, k) => [a.name, shape[k]!])),
+      coords: coords.map((c) => c.filter((_, e) => inside(e))),
+    })
+    out.set(
+      name,
+      axes.flatMap((a) => {
+        const { indptr, indices } = levels.get(a.name)!
+        return indptr && indices ? [{ indptr, indices }] : []
+      }),
+    )
+  }
+  return out
+}

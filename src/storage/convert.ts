@@ -23,7 +23,6 @@ import { type FormatOperands, givenList, operandsUsedBy, withSegments } from './
 import type { Context, Part } from './remapping/part-assembly.ts'
 import { partitionByPart } from './remapping/partition-by-part.ts'
 
-/** The input of a conversion. */
 export type Source<C> = Shaped & (CoordSource<C> | LevelSource<C> | PartsSource<C>)
 
 interface Shaped {
@@ -49,7 +48,6 @@ export interface LevelSource<C> {
   readonly values: C | null
 }
 
-/** A tensor in a format or composition. */
 export interface PartsSource<C> {
   readonly kind: 'parts'
   readonly parts: readonly Part<C>[]
@@ -57,17 +55,14 @@ export interface PartsSource<C> {
   readonly given: FormatOperands
 }
 
-/** Entries of a tensor. */
 interface Entries<C extends Column> {
   readonly frame: Frame<C>
   readonly values: C | null
   /** `values` were allocated for this conversion. */
   readonly owned: boolean
-  /** No two entries have the same coordinates. */
   readonly distinct: boolean
 }
 
-/** Operands of the formats, and options of a conversion. */
 export interface Options {
   readonly given: FormatOperands
   /** The fill value of positions without an entry. */
@@ -136,7 +131,6 @@ interface LoadedEntries<C extends Column> {
   readonly allocated: readonly C[]
 }
 
-/** Loads the entries of a tensor into one frame, together with the data that the formats use. */
 export function* loadEntries<C extends Column>(
   engine: Engine<C>,
   tensor: Source<C>,
@@ -192,7 +186,6 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
   })
 }
 
-/** True if the format depends on values, not only on coordinates. */
 export function dependsOnValues({ tree, parts }: Instance): boolean {
   const anyReadsValues = (queries: readonly Query[]): boolean =>
     queries.some((q) => declarationOf(q).readsValues)
@@ -201,7 +194,6 @@ export function dependsOnValues({ tree, parts }: Instance): boolean {
   return treeReadsValues(tree) || parts.some((p) => anyReadsValues(p.instance.queries))
 }
 
-/** Binds lists as tables that maps load. */
 export function bindLists<C extends Column>(
   frame: Frame<C>,
   lists: ReadonlyMap<string, C>,
@@ -248,7 +240,6 @@ function* entriesOfSource<C extends Column>(
   return only && otherParts.length === 0 ? only : concatenateEntries(engine, parts, dims, sizes, tensor.dtype)
 }
 
-/** The concatenated entries of all parts. */
 function concatenateEntries<C extends Column>(
   engine: Engine<C>,
   parts: readonly Entries<C>[],

@@ -54,7 +54,6 @@ export function checkCoords(
 export const pointOf = (names: readonly string[], values: readonly number[]): string =>
   `(${names.join(', ')}) = (${values.join(', ')})`
 
-/** `pointOf` for an entry of a frame. */
 export function* pointAt<C extends Column>(
   frame: Frame<C>,
   dims: readonly Pick<StoredAxis, 'name' | 'copyOf'>[],

@@ -5,10 +5,8 @@ import type { Param } from '../ir/coordinates/stage1.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { segmentsOf } from '../ir/formats/format-tables.ts'
 import { type Dtype, isFloat } from '../ir/values/dtype.ts'
-import type { ValueArray } from './tensor.ts'
 
 export interface FormatOperands {
-  /** Values of size parameters. */
   readonly sizes: ReadonlyMap<string, number>
   /** Extents by the names of the replaced axes. */
   readonly extents: ReadonlyMap<string, number>
@@ -16,12 +14,6 @@ export interface FormatOperands {
   readonly lists: ReadonlyMap<string, Int32Array>
   /** One coordinate array for each replaced axis, by name of the set. */
   readonly sets: ReadonlyMap<string, readonly Int32Array[]>
-}
-
-/** Values of entries, in their storage representation. */
-export interface EntryValues {
-  readonly values: ValueArray
-  readonly dtype: Dtype
 }
 
 /**
@@ -35,7 +27,6 @@ export function operandsUsedBy(instance: Pick<Instance, 'given'>, given: FormatO
   return { ...given, lists: pickUsed(given.lists), sets: pickUsed(given.sets) }
 }
 
-/** A list by its name. */
 export function givenList({ lists }: Pick<FormatOperands, 'lists'>, name: string): GivenList {
   const values = lists.get(name)
   invariant(values, `the list ${name} comes with the data`)

@@ -3,8 +3,7 @@
 import { type Level, segment } from '../columns/stored-level.ts'
 import { parentOf } from '../ir/coordinates/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
-import { chainOf, paddedPositions } from './assembly/padding-positions.ts'
-import type { Storage } from './storage.ts'
+import { chainOf, paddedPositions, type Storage } from './storage.ts'
 
 export interface LevelReport {
   readonly axis: string

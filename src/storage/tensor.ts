@@ -2,11 +2,19 @@
 
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import type { LevelArray } from '../ast/nodes/axis-kinds.ts'
-import type { TypedArray } from '../ir/values/arrays.ts'
-import type { Dtype } from '../ir/values/dtype.ts'
+import { checkAllocation, outOfMemory } from '../columns/allocate.ts'
+import { arrayClass, type TypedArray } from '../ir/values/arrays.ts'
+import { type Dtype, INT_RANGE, isFloat } from '../ir/values/dtype.ts'
+import { fromBf16, fromF16, toBf16, toF16 } from '../ir/values/half.ts'
 
 /** f16 and bf16 are stored as bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */
 export type ValueArray = TypedArray
+
+/** Values of entries, in their storage representation. */
+export interface EntryValues {
+  readonly values: ValueArray
+  readonly dtype: Dtype
+}
 
 /** Element e is at `(coords[0][e], coords[1][e], …)`; any order, duplicates are summed. */
 export interface CoordTensor {
@@ -104,3 +112,155 @@ export abstract class DenseOnDevice implements DenseTensor {
 /** A bound tensor in messages: its name in the kernel and its origin. */
 export const nameWithOrigin = (name: string, t: Tensor): string =>
   t instanceof DenseOnDevice ? `${name} (${t.origin}, resident)` : name
+
+// Value arrays by element type, and conversion between types through float64.
+
+export { arrayClass } from '../ir/values/arrays.ts'
+
+/** A zeroed array. @throws SptError `bind/out-of-memory`, `bind/too-many-elements` */
+export function newValues(dtype: Dtype, length: number): ValueArray {
+  const kind = arrayClass(dtype)
+  checkAllocation(length, kind.BYTES_PER_ELEMENT * length, `${dtype} values`)
+  try {
+    return new kind(length)
+  } catch (e) {
+    return outOfMemory(e, length, `${dtype} values`)
+  }
+}
+
+/** The function from a stored element of `dtype` to its number; `null` for the identity. */
+export const decoder = (dtype: Dtype): ((bits: number) => number) | null =>
+  dtype === 'f16' ? fromF16 : dtype === 'bf16' ? fromBf16 : null
+
+/** Rejects a number that does not fit the type, for one element. */
+export type RejectValue = (x: number, element: number) => never
+
+/**
+ * The function from a number to its stored element; `null` for the identity (f64). Floats are rounded; a finite number
+ * that becomes infinite, an inexact integer, or a bool other than 0 and 1 is passed to `misfit`.
+ */
+export function encoder(
+  dtype: Dtype,
+  misfit: RejectValue = rejectMisfit(dtype),
+): ((x: number, element: number) => number) | null {
+  switch (dtype) {
+    case 'f64':
+      return null
+    case 'f32':
+      return (x, element) => {
+        const y = Math.fround(x)
+        return Number.isFinite(y) || !Number.isFinite(x) ? y : misfit(x, element)
+      }
+    case 'f16':
+    case 'bf16': {
+      const [round, infinity] = dtype === 'f16' ? [toF16, 0x7c00] : [toBf16, 0x7f80]
+      return (x, element) => {
+        const bits = round(x)
+        return (bits & 0x7fff) !== infinity || !Number.isFinite(x) ? bits : misfit(x, element)
+      }
+    }
+    case 'bool':
+      return (x, element) => (x === 0 || x === 1 ? x : misfit(x, element))
+    default: {
+      const [lo, hi] = INT_RANGE[dtype]
+      return (x, element) => (x >= lo && x <= hi && Number.isInteger(x) ? x : misfit(x, element))
+    }
+  }
+}
+
+export function rangeOf(dtype: Dtype): string {
+  if (dtype === 'bool') return '0 or 1'
+  if (isFloat(dtype)) return `from -${LARGEST[dtype as Float]} to ${LARGEST[dtype as Float]}`
+  const [lo, hi] = INT_RANGE[dtype as keyof typeof INT_RANGE]
+  return `integers from ${lo} to ${hi}`
+}
+
+type Float = 'f64' | 'f32' | 'f16' | 'bf16'
+const LARGEST: Readonly<Record<Float, string>> = {
+  f64: '1.7976931348623157e+308',
+  f32: '3.4028235e+38',
+  f16: '65504',
+  bf16: '3.3895314e+38',
+}
+
+/**
+ * Rejects a number that does not fit; the message contains its location. @throws SptError `bind/value-range`
+ */
+export const rejectMisfit =
+  (dtype: Dtype, locationOf = (element: number) => `element ${element}`): RejectValue =>
+  (x, element) =>
+    fail({
+      code: 'bind/value-range',
+      message: `the value ${x} at ${locationOf(element)} does not fit ${dtype}`,
+      expected: rangeOf(dtype),
+      hint: isFloat(dtype)
+        ? 'declare the buffer with a wider type, or scale the values; an infinity is given as Infinity'
+        : dtype === 'bool'
+          ? 'compare the values first: values.map((x) => (x !== 0 ? 1 : 0))'
+          : 'declare the buffer with a wider or a floating-point type',
+    })
+
+/**
+ * Values converted to another type; the same array if the types are equal. `locationOf` names an element in messages.
+ * @throws SptError `bind/value-range`, `bind/value-type`
+ */
+export function convertValues(
+  values: ValueArray,
+  from: Dtype,
+  to: Dtype,
+  locationOf?: (element: number) => string,
+): ValueArray {
+  checkValueArray(values, from, locationOf)
+  if (from === to) return values
+  const out = newValues(to, values.length)
+  const read = decoder(from)
+  const write = encoder(to, rejectMisfit(to, locationOf))
+  for (let e = 0; e < values.length; e++) {
+    const x = read ? read(values[e]!) : values[e]!
+    out[e] = write ? write(x, e) : x
+  }
+  return out
+}
+
+export function gatherValues({ values, dtype }: EntryValues, entries: Int32Array): ValueArray {
+  const out = newValues(dtype, entries.length)
+  for (let s = 0; s < entries.length; s++) out[s] = values[entries[s]!]!
+  return out
+}
+
+/** An array with all elements equal. @throws SptError `bind/value-range` */
+export function filledArray(dtype: Dtype, length: number, value: number): ValueArray {
+  const out = newValues(dtype, length)
+  const write = encoder(dtype)
+  const bits = write ? write(value, 0) : value
+  if (bits !== 0 || Object.is(bits, -0)) out.fill(bits)
+  return out
+}
+
+/**
+ * Checks that the array's class matches the type, and that bool bytes are 0 or 1. @throws SptError `bind/value-type`,
+ * `bind/value-range`
+ */
+export function checkValueArray(
+  values: ValueArray,
+  dtype: Dtype,
+  locationOf?: (element: number) => string,
+): void {
+  checkArrayClass(values, dtype)
+  if (dtype !== 'bool') return
+  const element = (values as Uint8Array).findIndex((x) => x > 1)
+  if (element >= 0) rejectMisfit(dtype, locationOf)(values[element]!, element)
+}
+
+/** Checks the class alone, for values computed by a device. @throws SptError `bind/value-type` */
+export function checkArrayClass(values: ValueArray, dtype: Dtype): void {
+  if (values instanceof arrayClass(dtype)) return
+  fail({
+    code: 'bind/value-type',
+    message: `the values of type ${dtype} are in ${className(values)}`,
+    expected: arrayClass(dtype).name,
+    hint: `copy the values into a ${arrayClass(dtype).name}, or state another type`,
+  })
+}
+
+const className = (x: unknown): string => Object.prototype.toString.call(x).slice(8, -1)

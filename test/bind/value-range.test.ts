@@ -9,8 +9,7 @@ import { readEdges } from '../../src/io/text/edges.ts'
 import { readMatrixMarket } from '../../src/io/text/matrix-market.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
-import type { ValueArray } from '../../src/storage/tensor.ts'
-import { decoder } from '../../src/storage/values.ts'
+import { decoder, type ValueArray } from '../../src/storage/tensor.ts'
 
 /** The largest finite values, and the least that rounds to an infinity. */
 const FLOATS = {

@@ -10,7 +10,7 @@ import type { Bound } from '../../src/run/bind/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { countLaunch, knownArrays } from '../../src/run/explain/count.ts'
 import { explainModel } from '../../src/run/explain/index.ts'
-import { decoder } from '../../src/storage/values.ts'
+import { decoder } from '../../src/storage/tensor.ts'
 import { assertCases, caseOf } from '../properties/property-cases.ts'
 import { Skipped } from '../support/compared.ts'
 

@@ -1,7 +1,7 @@
 /** What fast paths take for granted: arrays that come back, proofs, ranges, look-ups. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { borrow, borrowExact, release, withScratchPool } from '../../src/columns/scratch-buffers.ts'
+import { borrow, borrowExact, release, withScratchPool } from '../../src/columns/allocate.ts'
 import { provedOf } from '../../src/formats/proof/prove.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expressions/expr.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'

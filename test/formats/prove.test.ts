@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { factsOf } from '../../src/formats/proof/format-facts.ts'
 import {
+  factsOf,
   proveBelow,
   proveCover,
   proveDisjoint,

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Ranker } from '../../src/columns/segmented-ranks.ts'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
-import { rankSegments } from '../../src/storage/engines/host/segment-ranks.ts'
+import { Ranker, rankSegments } from '../../src/storage/engines/host/segment-ranks.ts'
 import { runs as cases } from '../support/cases.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 

@@ -2,8 +2,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { coords, type Device, dense, type RunInputs, type SptProgram } from '../../src/node.ts'
-import type { CoordTensor } from '../../src/storage/tensor.ts'
-import { decoder } from '../../src/storage/values.ts'
+import { type CoordTensor, decoder } from '../../src/storage/tensor.ts'
 
 /** Weights n × k, what of them is kept, biases; X comes by k and m. */
 export interface Layer {

@@ -17,8 +17,7 @@ import { compileOn, Executable, lanesOf } from '../../src/run/execution/execute.
 import { verify } from '../../src/run/verify/verify.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import type { Tensor } from '../../src/storage/tensor.ts'
-import { decoder } from '../../src/storage/values.ts'
+import { decoder, type Tensor } from '../../src/storage/tensor.ts'
 import { Skipped } from '../support/compared.ts'
 import type { Sample } from '../support/program-gen.ts'
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { emit } from '../../src/backends/targets/index.ts'
 import type { Cells } from '../../src/interpret/memory-cells.ts'
 import type { Plan } from '../../src/ir/statements/loops.ts'
-import { decoder, encoder, newValues } from '../../src/storage/values.ts'
+import { decoder, encoder, newValues } from '../../src/storage/tensor.ts'
 
 export const compilerOfC = ['cc', 'gcc', 'clang'].find((c) => spawnSync(c, ['--version']).status === 0)
 

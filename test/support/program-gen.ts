@@ -5,8 +5,7 @@
 
 import { type Dtype, isFloat, isHalf } from '../../src/ir/values/dtype.ts'
 import type { RefInputs, RefTensor } from '../../src/reference/index.ts'
-import type { Tensor } from '../../src/storage/tensor.ts'
-import { encoder, newValues } from '../../src/storage/values.ts'
+import { encoder, newValues, type Tensor } from '../../src/storage/tensor.ts'
 import type { Choices } from './choices.ts'
 import { type Entries, entries, size, values } from './matrix-gen.ts'
 import { FORMATS, KEYWORDS, MONOIDS } from './program-parts.ts'

@@ -27,8 +27,7 @@ import {
   seedFor,
 } from '../../run/bind/sources/random-tensors.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { Tensor, ValueArray } from '../../storage/tensor.ts'
-import { newValues } from '../../storage/values.ts'
+import { newValues, type Tensor, type ValueArray } from '../../storage/tensor.ts'
 import { declaredOf } from './bound-inputs.ts'
 
 /** Sizes without common divisors, so that every split has a remainder. Random rows have about eight elements, and some are empty. */

@@ -5,15 +5,16 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { packFields, unpackFields } from '../../ir/values/packed-fields.ts'
-import type {
-  CoordTensor,
-  DenseTensor,
-  Repair,
-  StoredTensor,
-  Tensor,
-  ValueArray,
+import {
+  type CoordTensor,
+  checkValueArray,
+  convertValues,
+  type DenseTensor,
+  type Repair,
+  type StoredTensor,
+  type Tensor,
+  type ValueArray,
 } from '../../storage/tensor.ts'
-import { checkValueArray, convertValues } from '../../storage/values.ts'
 import {
   checkDense,
   checkDtype,

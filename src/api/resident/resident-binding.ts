@@ -16,11 +16,11 @@ import { arraysOf, shapeOf } from '../../storage/storage.ts'
 import {
   type CoordTensor,
   listTensor,
+  newValues,
   type StoredTensor,
   type Tensor,
   type ValueArray,
 } from '../../storage/tensor.ts'
-import { newValues } from '../../storage/values.ts'
 import { valuesIn } from '../inputs/bound-inputs.ts'
 import type { Bindable } from '../inputs/tensors.ts'
 import {

@@ -3,8 +3,8 @@
  * after the sort.
  */
 
+import { withScratchPool } from '../../columns/allocate.ts'
 import { runSync } from '../../columns/coroutines.ts'
-import { withScratchPool } from '../../columns/scratch-buffers.ts'
 import type { Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
 import type { Sort } from '../../ir/formats/format.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'

@@ -12,7 +12,6 @@ export interface SpanOption {
   readonly span?: Span | undefined
 }
 
-/** The values of a format's parameters. */
 export interface Arguments {
   /** Integers and reals, by parameter: constants, or the variable of a measured size. */
   readonly values: ReadonlyMap<string, Expr>
@@ -29,7 +28,6 @@ export const spanOf = (...spans: readonly (Span | undefined)[]): { span?: Span }
   return span ? { span } : {}
 }
 
-/** The number of segments of a list. */
 export const segments = (list: string): Expr => variable(segmentsOf(list))
 
 /**

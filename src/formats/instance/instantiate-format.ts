@@ -150,7 +150,6 @@ export function checkOver(
   })
 }
 
-/** The name of a sort's dimension or axis. */
 function dimensionName(
   { dim }: Sort,
   format: Format,

@@ -33,11 +33,9 @@ interface Range {
   readonly end: Expr
   /** Lower bound of the range's coordinates; beyond the extent for an empty range. */
   readonly lowest: Expr
-  /** The number of ranges of the partition. */
   readonly parts: number
 }
 
-/** Ranges by number of the dimension. */
 export type Ranges = ReadonlyMap<number, Range>
 
 /** Range p of `parts` ranges of equal size; the last ranges may be shorter, or empty. */
@@ -49,7 +47,6 @@ export function rangeOf(extent: Expr, p: number, parts: number): Range {
   return { start: boundary(p), end: boundary(p + 1), lowest: mul(size, int(p)), parts: parts }
 }
 
-/** The condition that a coordinate is in a range. */
 export const isInRange = (e: Expr, { lowest, end }: Range): Expr => and(ge(e, lowest), lt(e, end))
 
 /** Adds a range. If a dimension has several ranges, the finest one is kept. */

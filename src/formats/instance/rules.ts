@@ -128,7 +128,6 @@ function plan(format: OrderedFormat, args: Arguments, surroundings: Surroundings
   })
 }
 
-/** The enclosing rules of a format. */
 interface Surroundings {
   readonly label: readonly string[]
   readonly constants: ReadonlyMap<string, number>

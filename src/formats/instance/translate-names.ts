@@ -39,7 +39,6 @@ export function scopeOf(format: OrderedFormat, args: Arguments, over: readonly S
   return { format, variables, tables, sources }
 }
 
-/** The variable that represents `size(i)` in expressions. */
 export const sizeOf = (dim: string): string => `size(${dim})`
 
 /** The scope of extents and widths, where a dimension is its extent. */

@@ -58,7 +58,6 @@ export function omittedCoordinate(instance: Instance): string | null {
   return trial?.omitted ?? null
 }
 
-/** Tests the part of each sample; null if the format has no samples. */
 function testParts(instance: Instance, firstIdentical: readonly number[], site: SpanOption): Trial | null {
   const samples = sampleCoordinates(instance.over, constantsOf(instance))
   if (!samples) return null

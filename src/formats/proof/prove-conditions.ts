@@ -21,7 +21,6 @@ type Literal =
     }
   | { readonly kind: 'truth'; readonly key: string; readonly holds: boolean }
 
-/** A conjunction of literals. */
 export type Conjunction = readonly Literal[]
 
 const MAX_ALTERNATIVES = 128

@@ -4,8 +4,7 @@ import { all as conjunction, type Expr, not } from '../../ir/expressions/expr.ts
 import type { FormatInstance, Instance } from '../../ir/formats/format.ts'
 import { type PartTree, partsBelow, selectorsOf } from '../../ir/formats/part-tree.ts'
 import type { Query } from '../../ir/formats/queries.ts'
-import { factsOf } from './format-facts.ts'
-import { proveCover, proveDisjoint, proveInverse, proveRange } from './prove.ts'
+import { factsOf, proveCover, proveDisjoint, proveInverse, proveRange } from './prove.ts'
 import { assumptionsOf } from './prove-conditions.ts'
 
 /**
@@ -15,22 +14,17 @@ import { assumptionsOf } from './prove-conditions.ts'
 export type Ground = 'construction' | 'proved' | 'checked'
 
 export interface PartProvenance {
-  /** As in the instance. */
   readonly label: string
   /** `blocks(16)`. */
   readonly format: string
-  /** `inverse(map(x)) = x` for the coordinates of the part. */
   readonly inverse: Ground
-  /** The map stays within the extents of the axes. */
   readonly range: Ground
-  /** One line for a reader. */
   readonly text: string
 }
 
 export interface NodeProvenance {
   /** `partition j into 4`; for cases, the parts that they select. */
   readonly node: string
-  /** Labels of the parts below it. */
   readonly parts: readonly string[]
   readonly disjoint: Ground
   readonly cover: Ground

@@ -1,8 +1,7 @@
 /** Writes Matrix Market: coordinates as `coordinate general`, dense matrices as `array general`. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
-import type { CoordTensor, DenseTensor } from '../../storage/tensor.ts'
-import { decoder } from '../../storage/values.ts'
+import { type CoordTensor, type DenseTensor, decoder } from '../../storage/tensor.ts'
 
 const LINES_PER_CHUNK = 1 << 13
 

@@ -60,7 +60,6 @@ export function givenOperands(
   return { lists, sets }
 }
 
-/** A list or set argument of a format instance. */
 interface Wanted {
   readonly name: string
   readonly instance: Instance

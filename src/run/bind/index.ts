@@ -10,8 +10,13 @@ import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
-import { DenseOnDevice, type StoredTensor, type Tensor, type ValueArray } from '../../storage/tensor.ts'
-import { filledArray } from '../../storage/values.ts'
+import {
+  DenseOnDevice,
+  filledArray,
+  type StoredTensor,
+  type Tensor,
+  type ValueArray,
+} from '../../storage/tensor.ts'
 import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
 import { checkPaddedFactors } from './checks/padding-factors.ts'
 import { checkClaims, checkOnDevice, requireInputs, requireStructure } from './checks/required-inputs.ts'

@@ -2,8 +2,7 @@
 
 import { coordinatesAt } from '../../ir/values/arrays.ts'
 import type { RefResult, RefSample } from '../../reference/index.ts'
-import type { Tensor } from '../../storage/tensor.ts'
-import { decoder } from '../../storage/values.ts'
+import { decoder, type Tensor } from '../../storage/tensor.ts'
 
 /** Number of compared elements, and significance of the comparison. */
 export interface Coverage {

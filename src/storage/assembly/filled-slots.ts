@@ -9,19 +9,17 @@ import { compressedAxis, denseAxis, type StoredAxis } from '../../ir/coordinates
 import { all, type Expr, eq, ge, int, load, lt, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { type FormatInstance, fullAxes } from '../../ir/formats/format.ts'
+import { computeAncestorCoordinates } from '../../levels/index.ts'
 import { pointOf } from '../coordinate-checks.ts'
-import { computeAncestorCoordinates } from '../entries/ancestor-coordinates.ts'
 import { bindTables, guardLoads, type Tables } from '../remapping/inverse-remapping.ts'
 import { assembleTrees } from './tree-assembly.ts'
 
 /** The placement of a frame's entries in a format. */
 interface Placement<C> {
   readonly instance: FormatInstance
-  /** The tensor's dimensions. */
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
   /** The coordinate on each axis of the format, by name. */
   readonly coordinates: ReadonlyMap<string, Expr>
-  /** The tables that the inverse map loads. */
   readonly tables: Tables<C>
 }
 

@@ -6,7 +6,6 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
 import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
-import { coordinateAt, coordinateColumn } from '../../columns/stored-coordinates.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { hasWidth, isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import {
@@ -27,8 +26,9 @@ import {
   sub,
   variable,
 } from '../../ir/expressions/expr.ts'
+import { computeAncestorCoordinates } from '../../levels/index.ts'
+import { coordinateAt, coordinateColumn } from '../../levels/indices.ts'
 import { pointOf } from '../coordinate-checks.ts'
-import { computeAncestorCoordinates } from '../entries/ancestor-coordinates.ts'
 
 /** `full`: no coordinate is absent. `compact`: there is no padding. */
 export type LevelProperty = 'full' | 'compact'
@@ -100,7 +100,6 @@ function isShort<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): E
   return binary('ne', length, frame.bindSize(extent))
 }
 
-/** True if the segment of p lacks a coordinate. */
 function lacksCoordinate<C extends Column>(
   frame: Frame<C>,
   level: Level<C>,

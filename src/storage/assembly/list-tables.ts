@@ -52,7 +52,6 @@ export function* assembleLists<C extends Column>(
   return prefixes
 }
 
-/** Assembles the ancestor levels of lists, once for all lists under one axis. */
 function* assembleAncestors<C extends Column>(
   frame: Frame<C>,
   ancestors: readonly StoredAxis[],
@@ -82,7 +81,6 @@ function dropPositions<C extends Column>(frame: Frame<C>, axes: readonly StoredA
   }
 }
 
-/** The position of a list as a column, which `assembleLists` adds. */
 export const listPosition: ListPosition = ({ under }) => variable(positionColumn(under.at(-1)!))
 
 const positionColumn = (axis: string): string => `@above ${axis}`
@@ -109,6 +107,5 @@ export function rewriteListLoads<C extends Column>(
   })
 }
 
-/** Conditions that the lists have coordinates at the positions that expressions load. */
 export const listConditions = (exprs: readonly Expr[], lists: readonly CoordinateList[]): readonly Expr[] =>
   exprs.flatMap((e) => loadsOfLists(e, lists).flatMap(({ load: x, list }) => existenceConditions(x, list)))

@@ -33,7 +33,6 @@ function packLevel<C extends Column>(engine: Engine<C>, level: Level<C>): Level<
 
 const WIDE = '@wide'
 
-/** The first `count` elements of a column, packed as fields of 32-bit words. */
 function packColumn<C extends Column>(
   engine: Engine<C>,
   column: C,
@@ -63,7 +62,6 @@ function packColumn<C extends Column>(
 // Masks of formats: one bit per position of a part's values, set if the tensor stores an element there.
 // Construction from the entries' positions, and tests of a position.
 
-/** The mask of a part of `size` values whose entries are at positions `position`. */
 export function maskOf<C extends Column>(frame: Frame<C>, position: Expr, size: number, name: string): C {
   const { engine } = frame
   const bits = engine.filled(size, 0, 'held')
@@ -81,7 +79,6 @@ export interface ElementMask<C> {
 
 const WORDS = '@mask'
 
-/** True if a position holds an element. `positions`: its position on each level, by axis. */
 export function isElement<C extends Column>(
   frame: Frame<C>,
   { words, axes }: ElementMask<C>,

@@ -10,7 +10,6 @@ import { checkLevelProperty } from './level-property-checks.ts'
 import { maskOf } from './packed-indices.ts'
 import { type AssembledTrees, assembleTrees } from './tree-assembly.ts'
 
-/** Levels of a part, and its tables. */
 interface PartLevels<C> extends AssembledTrees<C> {
   readonly tables: ReadonlyMap<string, C>
 }

@@ -31,9 +31,7 @@ import { packChain } from './packed-indices.ts'
 
 export interface AssembledTrees<C> {
   readonly levels: ReadonlyMap<string, Level<C>>
-  /** Position of an entry in a buffer over all axes. */
   readonly position: Expr
-  /** Number of elements of such a buffer. */
   readonly size: number
 }
 
@@ -151,7 +149,6 @@ function dimensionOf<C extends Column>(
   return { axis, coordinate, extent, padding: padding ?? extent, width }
 }
 
-/** Assembles the levels of a tree, parents first. */
 function* buildTree<C extends Column>(
   frame: Frame<C>,
   tree: readonly Dimension[],

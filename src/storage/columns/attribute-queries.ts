@@ -84,7 +84,6 @@ export const positiveIn =
   (e: Expr): boolean =>
     frame.isKnown(e) && frame.size(e) >= 1
 
-/** Evaluates a query by the engine's operation over all entries. */
 function* evaluateOverEntries<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>): Coroutine<void> {
   const { engine } = frame
   const { column } = declarationOf(q)
@@ -122,7 +121,6 @@ function lookUpGiven<T>(byName: ReadonlyMap<string, T>, name: string): T {
   return value
 }
 
-/** The tables that a query's column loads, bound to the frame on first use. */
 function tablesOf<C extends Column>(frame: Frame<C>, scope: Scope<C>): Tables {
   return {
     dims: scope.dims.map((d) => variable(d.name)),

@@ -61,7 +61,6 @@ function tableBounds(
   return interval(0, Math.max(0, isInRange ? fill - 1 : fill))
 }
 
-/** The bounds of a monotonically increasing function. */
 const mapMonotone = ({ lo, hi, knownLo, knownHi }: Interval, f: (x: number) => number): Interval =>
   interval(f(lo), f(hi), knownLo, knownHi)
 

@@ -151,7 +151,6 @@ export const keysOf = <C extends Column>(frame: Frame<C>, exprs: readonly Expr[]
     exprs.map((expr) => ({ expr })),
   )
 
-/** `keysOf` for expressions some of which have a known extent. */
 export function* measureKeys<C extends Column>(
   frame: Frame<C>,
   partialKeys: readonly OpenSortKey[],

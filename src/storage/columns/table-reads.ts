@@ -23,7 +23,6 @@ interface ReadError {
   readonly hint: string
 }
 
-/** A read that may be out of range. */
 export interface UncheckedRead {
   /** The index, over the names of a frame. */
   readonly at: Expr
@@ -31,7 +30,6 @@ export interface UncheckedRead {
   readonly describe: (found: number) => ReadError
 }
 
-/** Names and expressions that identify an entry in messages. */
 export interface EntryLabel {
   readonly names: readonly string[]
   readonly exprs: readonly Expr[]
@@ -90,7 +88,6 @@ const rangeIn =
     return extent === undefined ? frame.range(name) : [0, Math.max(0, extent - 1)]
   }
 
-/** As `uncheckedReads`, for a query of a coordinate's place in a sort. */
 function uncheckedSortReads<C extends Column>(frame: Frame<C>, q: Query, length: number): UncheckedRead[] {
   return operandsOf(q).flatMap((operand) =>
     isWithin(boundsIn(frame, operand), length)
@@ -224,7 +221,6 @@ function* checkWords<C extends Column>(
   if (remaining) rejectOverflow(remaining, textOf(remaining.expr, frame, queries))
 }
 
-/** Measures the range of a column and records it in the frame. */
 export function* measure<C extends Column>(frame: Frame<C>, name: string): Coroutine<void> {
   frame.bounds.set(name, yield* measureBounds(frame, variable(name), frame.range(name)))
 }

@@ -13,6 +13,7 @@ import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { fullAxes } from '../../ir/formats/format.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
+import { computeAncestorCoordinates } from '../../levels/index.ts'
 import { listConditions, rewriteListLoads } from '../assembly/list-tables.ts'
 import { type ElementMask, isElement } from '../assembly/packed-indices.ts'
 import { checkInverseWords, checkReads, uncheckedReads } from '../columns/table-reads.ts'
@@ -20,9 +21,7 @@ import { type FormatOperands, withSegments } from '../format-operands.ts'
 import { bindTables, guardLoads, type Inverse, inverseTables } from '../remapping/inverse-remapping.ts'
 import type { Context, Part } from '../remapping/part-assembly.ts'
 import { treesOf } from '../storage.ts'
-import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 
-/** A tensor stored over axes. */
 export interface StoredLevels<C> {
   /** One chain of levels per tree, root first. */
   readonly trees: readonly (readonly Level<C>[])[]
@@ -32,7 +31,6 @@ export interface StoredLevels<C> {
   readonly dtype: Dtype
   /** Elements equal to this value are omitted; NaN equals NaN. */
   readonly drop: number | null
-  /** The mask of entries, if there is one. */
   readonly mask?: ElementMask<C> | null
 }
 
@@ -190,7 +188,6 @@ function elementConditionsOf<C extends Column>(
 
 const VALUES = '@values'
 
-/** A frame of all positions; existing columns are used directly. */
 function allPositions<C extends Column>(
   positions: Frame<C>,
   dims: ReadonlyMap<string, Expr>,
@@ -221,11 +218,9 @@ interface TensorProperties {
   readonly given: FormatOperands
 }
 
-/** The levels of each tree, root first. */
 export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
   treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
 
-/** The entries of one part of a tensor, in a frame with the given `sizes`. */
 export function* entriesOfPart<C extends Column>(
   engine: Engine<C>,
   part: Part<C>,
@@ -237,7 +232,6 @@ export function* entriesOfPart<C extends Column>(
   return yield* entriesOf(engine, stored, inverse, sizes)
 }
 
-/** The levels and the inverse map by which a part's entries are enumerated. */
 export function levelsOfPart<C extends Column>(
   { part: { instance }, levels, size, values, tables, measured }: Part<C>,
   tensor: TensorProperties,

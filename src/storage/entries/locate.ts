@@ -11,12 +11,10 @@ import type { Level } from '../../columns/stored-level.ts'
 import { isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { BuiltinReducer } from '../../ir/values/monoid.ts'
-import { chainOf, paddedPositions } from '../assembly/padding-positions.ts'
 import { checkCoords } from '../coordinate-checks.ts'
 import { scatter } from '../engines/host/scatter.ts'
-import { restrict, type Storage } from '../storage.ts'
-import type { CoordTensor, ValueArray } from '../tensor.ts'
-import { checkValueArray } from '../values.ts'
+import { chainOf, paddedPositions, restrict, type Storage } from '../storage.ts'
+import { type CoordTensor, checkValueArray, type ValueArray } from '../tensor.ts'
 import { type Expanded, expandTree } from './stored-coords.ts'
 
 /**
@@ -214,7 +212,6 @@ export function positionsOf(
     : locate(storage, coords, separateDuplicates, candidates)
 }
 
-/** True if the storage was built from these entries. */
 function isBuiltFrom({ entries }: Storage, coords: readonly Int32Array[]): boolean {
   return entries?.coords.length === coords.length && coords.every((c, k) => c === entries.coords[k])
 }

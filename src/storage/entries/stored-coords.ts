@@ -1,9 +1,8 @@
 /** Stored values or dense arrays to coordinates, on the host. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { allocate, ascending, gather } from '../../columns/allocate.ts'
+import { allocate, ascending, gather, withScratchPool } from '../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
-import { withScratchPool } from '../../columns/scratch-buffers.ts'
 import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
@@ -11,8 +10,16 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { newValues as computed } from '../engines/host/map-reduce.ts'
 import { type Entries, type Storage, shapeOf } from '../storage.ts'
-import type { CoordTensor, DenseTensor, ValueArray } from '../tensor.ts'
-import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from '../values.ts'
+import {
+  type CoordTensor,
+  checkArrayClass,
+  checkValueArray,
+  type DenseTensor,
+  decoder,
+  gatherValues,
+  newValues,
+  type ValueArray,
+} from '../tensor.ts'
 import { coordinatesOnLevels, entriesOf, levelChains } from './entry-enumeration.ts'
 
 /** For each tree, 1 at its non-empty positions; `null`: all positions except padding are non-empty. */
@@ -21,7 +28,6 @@ export type Occupancy = readonly (Uint8Array | null)[]
 /** Non-empty positions of some trees (without padding), with their coordinates. */
 export interface Expanded {
   readonly positions: Int32Array
-  /** One array per axis. */
   readonly coords: readonly Int32Array[]
 }
 
@@ -73,7 +79,6 @@ function selectOccupied(
     : { positions, coords }
 }
 
-/** The non-empty positions of one chain of levels, a tree or a prefix of one. */
 export const expandTree = (storage: Storage, tree: readonly string[]): Expanded =>
   expand(storage, [tree], tree)
 
@@ -164,7 +169,6 @@ export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   return { kind: 'coords', shape, coords, values: out, dtype }
 }
 
-/** The indices of values that differ from `fill`. */
 export function differing(values: ValueArray, dtype: Dtype, fill: number): Int32Array {
   const read = decoder(dtype)
   const out = allocate(values.length, 'stored elements')

@@ -1,10 +1,9 @@
 /** Tensors in formats and compositions on the host, and their conversion back to coordinates. */
 
-import { allocate, ascending, concat, gather } from '../../columns/allocate.ts'
+import { allocate, ascending, concat, gather, withScratchPool } from '../../columns/allocate.ts'
 import { Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
 import { Occurrences } from '../../columns/key-columns.ts'
-import { withScratchPool } from '../../columns/scratch-buffers.ts'
 import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import { provedOf } from '../../formats/proof/prove.ts'
 import { variable } from '../../ir/expressions/expr.ts'
@@ -12,37 +11,32 @@ import type { Instance, PartInstance } from '../../ir/formats/format.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
 import { type ListPosition, rewriteListLoads } from '../assembly/list-tables.ts'
 import { sizeOfPart } from '../assembly/part-arrays.ts'
+import { setTrees } from '../build-storage.ts'
 import { bindLists, checkOrder, convert, dependsOnValues, forEachPart, type Source } from '../convert.ts'
 import { checkCoords } from '../coordinate-checks.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { newValues as computed } from '../engines/host/map-reduce.ts'
-import { setTrees } from '../engines/host/set-trees.ts'
 import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
 import { bindTables, inverseTables } from '../remapping/inverse-remapping.ts'
 import type { Part } from '../remapping/part-assembly.ts'
 import { makeStorage, restrict, type Storage, treesOf } from '../storage.ts'
-import type { CoordTensor, ValueArray } from '../tensor.ts'
-import { gatherValues, newValues } from '../values.ts'
+import { type CoordTensor, gatherValues, newValues, type ValueArray } from '../tensor.ts'
 import { entriesOfPart, levelsOfPart } from './entry-enumeration.ts'
 import { locate } from './locate.ts'
 import { takeColumns, withCoordinates } from './stored-coords.ts'
 
-/** One part of a tensor: a buffer over the axes of its format. */
 export interface StoredPart {
   readonly part: PartInstance
   readonly storage: Storage
   /** In position order; the fill value at empty positions. */
   readonly values: ValueArray
-  /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
-  /** Values of the part's measured sizes. */
   readonly measured: ReadonlyMap<string, number>
   /** Number of positions that hold a coordinate of the tensor; `null` if only the arrays are known. */
   readonly occupied: number | null
 }
 
-/** A tensor in a format or composition. */
 export interface StoredParts {
   readonly kind: 'parts'
   readonly instance: Instance
@@ -50,7 +44,6 @@ export interface StoredParts {
   readonly dtype: CoordTensor['dtype']
   readonly fill: number
   readonly parts: readonly StoredPart[]
-  /** The sizes, lists and sets given with the data. */
   readonly given: FormatOperands
 }
 
@@ -137,7 +130,6 @@ function fromPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart
   }
 }
 
-/** The number of distinct positions of the entries. */
 function countPositions(storage: Storage): number {
   const { positions, count, distinct } = storage.entries!
   if (!positions || distinct) return count
@@ -159,14 +151,12 @@ export function partsToCoords(stored: StoredParts): CoordTensor {
   return { kind: 'coords', shape, coords, values, dtype }
 }
 
-/** The levels and the inverse map by which a part's elements are enumerated. */
 export const levelsOf = (p: StoredPart, stored: StoredParts) =>
   levelsOfPart(toPart(p), stored, dimsOf(stored))
 
 const dimsOf = ({ instance, shape }: StoredParts) =>
   instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
 
-/** The elements of a part, with their coordinates in the tensor. */
 export function partToCoords(
   p: StoredPart,
   stored: StoredParts,

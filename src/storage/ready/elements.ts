@@ -15,9 +15,8 @@ import {
 } from '../../ir/coordinates/axis.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import { chainOf } from '../assembly/padding-positions.ts'
 import { differing, expandTree, toCoords } from '../entries/stored-coords.ts'
-import { type Storage, separatesDuplicates } from '../storage.ts'
+import { chainOf, type Storage, separatesDuplicates } from '../storage.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../tensor.ts'
 
 /**
@@ -109,10 +108,8 @@ function markLastSlots(chain: readonly Level[], occupied: Uint8Array): void {
 // within each part.
 
 interface StoredCoordinates {
-  /** The tensor's axes. */
   readonly axes: readonly Pick<StoredAxis, 'name' | 'copyOf'>[]
   readonly shape: readonly number[]
-  /** For each part, one array of coordinates per axis. */
   readonly parts: readonly {
     readonly name: string
     readonly columns: readonly Int32Array[]

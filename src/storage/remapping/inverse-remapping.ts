@@ -26,14 +26,12 @@ export interface FilledTable<C> {
 
 export type Tables<C> = ReadonlyMap<string, FilledTable<C>>
 
-/** The map from stored coordinates back to those of the tensor. */
 export interface Inverse<C> {
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
   /** One expression per dimension, over the names of the axes. */
   readonly exprs: readonly Expr[]
   readonly sizes: ReadonlyMap<string, number>
   readonly tables: Tables<C>
-  /** The coordinate lists that the expressions load. */
   readonly lists?: readonly CoordinateList[]
 }
 
@@ -49,7 +47,6 @@ export function guardLoads<C extends Column>(frame: Frame<C>, e: Expr, tables: T
   })
 }
 
-/** Binds tables and their lengths to a frame. */
 export function bindTables<C extends Column>(frame: Frame<C>, tables: Tables<C>): void {
   for (const [name, { column, fill, list }] of tables) {
     frame.tables.set(name, column)
@@ -59,7 +56,6 @@ export function bindTables<C extends Column>(frame: Frame<C>, tables: Tables<C>)
   }
 }
 
-/** The tables that a format's inverse map loads. */
 export function inverseTables<C>(
   instance: FormatInstance,
   tables: ReadonlyMap<string, C>,

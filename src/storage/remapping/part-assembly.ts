@@ -41,31 +41,25 @@ export interface Context<C> extends Omit<Scope<C>, 'places'> {
   readonly fill: number
 }
 
-/** The placement of a part's entries in its format. */
 export interface Remapped<C> {
   /** The coordinate on each axis of the part, by name. */
   readonly coordinates: ReadonlyMap<string, Expr>
   /** By axis: the rank of that coordinate in its segment, if a query provides it. */
   readonly ranks: ReadonlyMap<string, Expr>
-  /** The part's tables by name. */
   readonly tables: ReadonlyMap<string, C>
   /** Ancestor levels of the part's lists, by their last axis. */
   readonly prefixes: ReadonlyMap<string, TreePrefix<C>>
 }
 
-/** A part with its arrays. */
 export interface Part<C> {
   readonly part: PartInstance
   readonly levels: ReadonlyMap<string, Level<C>>
-  /** Elements of a buffer over all axes. */
   readonly size: number
-  /** In position order; the fill value at empty positions. */
   readonly values: C
   /** The positions of its entries, if they are kept. */
   readonly entries: PlacedEntries<C> | null
   /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, C>
-  /** Values of the part's measured sizes. */
   readonly measured: ReadonlyMap<string, number>
 }
 

@@ -15,7 +15,6 @@ import { pointAt } from '../coordinate-checks.ts'
 
 type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 
-/** The column with the number of each entry's child. */
 const CHILD = '@child'
 
 /**

@@ -12,8 +12,7 @@ import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { coordinatesAt } from '../../../ir/values/arrays.ts'
 import { isFloat } from '../../../ir/values/dtype.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
-import { DenseOnDevice, type Tensor } from '../../../storage/tensor.ts'
-import { convertValues } from '../../../storage/values.ts'
+import { convertValues, DenseOnDevice, type Tensor } from '../../../storage/tensor.ts'
 import type { Bound } from '../types.ts'
 
 type Sizes = ReadonlyMap<string, number>

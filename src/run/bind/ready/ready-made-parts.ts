@@ -18,13 +18,24 @@ import { HOST } from '../../../storage/engines/host/engine.ts'
 import { entriesOf, isExact } from '../../../storage/entries/entry-enumeration.ts'
 import { givenList } from '../../../storage/format-operands.ts'
 import { checkDisjoint, levelsAreUnique } from '../../../storage/ready/elements.ts'
-import { checkPlacement, type Placement } from '../../../storage/ready/places.ts'
-import { checkLists, checkMask, checkMaskAgrees } from '../../../storage/ready/tables.ts'
-import { storedValues, validateStored } from '../../../storage/ready/validate.ts'
+import { checkPlacement, type Placement } from '../../../storage/ready/ready-parts.ts'
+import {
+  checkLists,
+  checkMask,
+  checkMaskAgrees,
+  storedValues,
+  validateStored,
+} from '../../../storage/ready/validate.ts'
 import { bindTables, type FilledTable, guardLoads } from '../../../storage/remapping/inverse-remapping.ts'
 import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
-import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
-import { convertValues, gatherValues, newValues } from '../../../storage/values.ts'
+import {
+  convertValues,
+  gatherValues,
+  newValues,
+  type StoredTensor,
+  type Tensor,
+  type ValueArray,
+} from '../../../storage/tensor.ts'
 import { bindingOf } from '../binding-names.ts'
 import {
   allAxesOf,

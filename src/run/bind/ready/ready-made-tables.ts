@@ -4,10 +4,9 @@ import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import type { Table } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { MASK_BITS, unpackFields } from '../../../ir/values/packed-fields.ts'
-import { checkPermutation } from '../../../storage/ready/tables.ts'
+import { checkPermutation } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
-import type { Tensor, ValueArray } from '../../../storage/tensor.ts'
-import { convertValues, filledArray } from '../../../storage/values.ts'
+import { convertValues, filledArray, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import { type CallerTensor, givenOf, maskOver } from '../sources/caller-tensors.ts'
 import type { Known } from '../sources/remap-entries.ts'
 
@@ -98,7 +97,6 @@ interface Place {
   readonly kernel: Kernel1
   readonly b: Buffer1
   readonly storage: Storage
-  /** Masks and other arrays, by name. */
   readonly masks: ReadonlyMap<string, ValueArray>
 }
 

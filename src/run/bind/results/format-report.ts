@@ -114,7 +114,6 @@ interface Counts {
   readonly stored: number
 }
 
-/** Counts the distinct entries and rows of all pieces over the buffer's axes. */
 function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
   const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
   const { members } = distinctPieces(mine, b.axes)

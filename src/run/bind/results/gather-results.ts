@@ -6,8 +6,7 @@ import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { positionsOf } from '../../../storage/entries/locate.ts'
 import { toCoords } from '../../../storage/entries/stored-coords.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
-import type { Tensor, ValueArray } from '../../../storage/tensor.ts'
-import { newValues } from '../../../storage/values.ts'
+import { newValues, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import {
   allAxesOf,
   asDeclared,
@@ -86,7 +85,6 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
   return { kind: 'dense', shape, values: out, dtype }
 }
 
-/** Parts of the bound data that `routeOf` requires. */
 export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
   readonly known: Known
   /** Tensors that were bound as ready-made parts. */
@@ -113,7 +111,6 @@ export function routeOf(input: RouteInput, name: string): Route {
   }
 }
 
-/** The buffer that stores a piece of a tensor. */
 export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
   const b = t.buffers.find((x) => x.axes.every((a) => p.columns.has(a)))
   invariant(b, `no buffer of ${t.name} is over the axes of one of its pieces`)

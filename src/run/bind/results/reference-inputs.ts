@@ -15,8 +15,7 @@ import {
 } from '../../../reference/index.ts'
 import { expandTree } from '../../../storage/entries/stored-coords.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
-import type { ValueArray } from '../../../storage/tensor.ts'
-import { decoder } from '../../../storage/values.ts'
+import { decoder, type ValueArray } from '../../../storage/tensor.ts'
 import { allAxesOf, isStructured, storedAxis } from '../sources/caller-tensors.ts'
 import type { Bound } from '../types.ts'
 

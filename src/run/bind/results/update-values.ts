@@ -11,14 +11,17 @@ import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { scatterValues } from '../../../storage/entries/locate.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
-import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
 import {
   checkValueArray,
   convertValues,
+  type DenseTensor,
   decoder,
   filledArray,
   gatherValues,
-} from '../../../storage/values.ts'
+  type StoredTensor,
+  type Tensor,
+  type ValueArray,
+} from '../../../storage/tensor.ts'
 import { underKernelNames } from '../binding-names.ts'
 import { checkPaddedFactors } from '../checks/padding-factors.ts'
 import { isPart } from '../ready/ready-made-parts.ts'
@@ -46,7 +49,6 @@ export interface BareValues {
 export interface Written {
   /** The bound data with the new values; everything else is shared. */
   readonly bound: Bound
-  /** Names of the buffers whose arrays changed. */
   readonly buffers: readonly string[]
 }
 
@@ -176,7 +178,6 @@ function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
   )
 }
 
-/** Updates the values of ready-made arrays. */
 function updatedArrays(
   bound: Bound,
   t: CallerTensor,

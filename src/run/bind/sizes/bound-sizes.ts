@@ -11,8 +11,7 @@ import { evaluate } from '../../../ir/values/evaluate.ts'
 import { rounding } from '../../../ir/values/half.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
 import { missingValue } from '../../../storage/format-operands.ts'
-import { nameWithOrigin, type Tensor } from '../../../storage/tensor.ts'
-import { encoder, rangeOf } from '../../../storage/values.ts'
+import { encoder, nameWithOrigin, rangeOf, type Tensor } from '../../../storage/tensor.ts'
 import { bindingOf, type Dimension } from '../binding-names.ts'
 import { allAxesOf, callerTensors } from '../sources/caller-tensors.ts'
 import { checkGroupWidths } from './measured-sizes.ts'
@@ -192,7 +191,6 @@ function checkParam(p: Param, value: number): number {
 const missingParam = (kernel: Kernel1, p: Param): Diagnostic =>
   missingValue({ ...p, of: `of kernel ${kernel.name}`, inputs: givers(kernel, p) })
 
-/** Names of the inputs whose shapes would determine the size. */
 function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
   const axes = allAxesOf(kernel)
   const isExtent = (axis: string): boolean => {
@@ -204,9 +202,6 @@ function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
     t.first.role !== 'out' && t.first.role !== 'local' && t.axes.some(isExtent) ? [t.name] : [],
   )
 }
-
-/** A number of dimensions as text: `1 dimension`, `2 dimensions`. */
-export const dimensionCount = (n: number): string => `${n} dimension${n === 1 ? '' : 's'}`
 
 /** The dimensions of a bound tensor with their sizes and declared extents. Throws SptError `bind/rank` if their number differs. */
 function measured(

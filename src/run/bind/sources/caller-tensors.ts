@@ -15,15 +15,13 @@ import type { Buffer1, Kernel1, Reformat } from '../../../ir/coordinates/stage1.
 import { allAxesOf, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { arrayClass, coordinatesAt } from '../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
-import type { DenseTensor, ValueArray } from '../../../storage/tensor.ts'
-import { convertValues } from '../../../storage/values.ts'
+import { convertValues, type DenseTensor, type ValueArray } from '../../../storage/tensor.ts'
 
 export { allAxesOf } from '../../../ir/coordinates/stage1-tree.ts'
 
 /** A tensor as declared in the kernel's source, and the buffers that store it. */
 export interface CallerTensor {
   readonly name: string
-  /** Names of the axes over which the tensor is declared. */
   readonly axes: readonly string[]
   /** One buffer per part, in the order of the parts; the tensor itself if it has no format. */
   readonly buffers: readonly Buffer1[]
@@ -44,7 +42,6 @@ function declaredTensors(kernel: Kernel1) {
   return { owner, axes }
 }
 
-/** Name of the declared tensor that a buffer stores, completely or in part. */
 export const tensorNameOf = (kernel: Kernel1, buffer: string): string =>
   declaredTensors(kernel).owner.get(buffer) ?? buffer
 
@@ -180,6 +177,5 @@ export const convertDense = (
   to: Dtype,
 ): ValueArray => convertValues(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
 
-/** Returns the inverse of a permutation of dimensions. */
 export const inverseOrder = (order: readonly number[]): readonly number[] =>
   order.map((_, d) => order.indexOf(d))

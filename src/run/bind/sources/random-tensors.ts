@@ -4,8 +4,7 @@ import { AXES, type LevelProperties } from '../../../ast/nodes/axis-kinds.ts'
 import { allocate, gather } from '../../../columns/allocate.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { type Dtype, isFloat } from '../../../ir/values/dtype.ts'
-import type { Tensor, ValueArray } from '../../../storage/tensor.ts'
-import { encoder, newValues } from '../../../storage/values.ts'
+import { encoder, newValues, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 
 /** Pseudorandom number generator mulberry32: small, well distributed, reproducible. */
 export class Random {
@@ -15,7 +14,6 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** Returns a uniform number in [0, 1). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let t = this.#state
@@ -125,7 +123,6 @@ function* range(start: number, end: number): Generator<number> {
   for (let c = start; c < end; c++) yield c
 }
 
-/** The coordinates of a random segment, by what levels store. */
 const SEGMENTS: Readonly<
   Record<LevelProperties['stores'], (extent: number, random: Random) => Iterable<number>>
 > = {

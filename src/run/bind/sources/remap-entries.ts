@@ -3,29 +3,27 @@
  * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
  */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
-import { allocate, concat, gather } from '../../../columns/allocate.ts'
+import { allocate, concat, gather, withScratchPool } from '../../../columns/allocate.ts'
 import { runSync } from '../../../columns/coroutines.ts'
 import { isAscending } from '../../../columns/key-columns.ts'
-import { withScratchPool } from '../../../columns/scratch-buffers.ts'
 import { provedOf } from '../../../formats/proof/prove.ts'
 import { isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
+import { setTrees } from '../../../storage/build-storage.ts'
 import { dependsOnValues, forEachPart } from '../../../storage/convert.ts'
 import { HOST } from '../../../storage/engines/host/engine.ts'
 import { valuesOf } from '../../../storage/engines/host/map-reduce.ts'
-import { setTrees } from '../../../storage/engines/host/set-trees.ts'
-import type { EntryValues, FormatOperands } from '../../../storage/format-operands.ts'
+import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { remapCoordinates } from '../../../storage/remapping/part-assembly.ts'
-import { filledArray, newValues } from '../../../storage/values.ts'
+import { type EntryValues, filledArray, newValues } from '../../../storage/tensor.ts'
 import type { GivenData } from '../format-inputs.ts'
 import type { Piece, Source } from '../types.ts'
 import { tensorNameOf } from './caller-tensors.ts'
 
 interface Pieces {
   readonly pieces: readonly Piece[]
-  /** Arrays of the formats' tables, by buffer name. */
   readonly tables: ReadonlyMap<string, Int32Array>
   /** Milliseconds per format, for reports. */
   readonly times: ReadonlyMap<Reformat, number>
@@ -75,7 +73,6 @@ export function remapSources(
 }
 
 interface Part {
-  /** Coordinate columns by axis. */
   readonly columns: Pick<ReadonlyMap<string, unknown>, 'has'>
 }
 
@@ -232,7 +229,6 @@ interface RemappedPart {
   readonly entries: Int32Array | null
   /** An array for each axis of the part's `order`; may share memory with the input. */
   readonly columns: readonly Int32Array[]
-  /** Arrays that the inverse map loads, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 

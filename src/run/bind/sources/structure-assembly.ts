@@ -25,8 +25,7 @@ import {
   separatesDuplicates,
   treesOf,
 } from '../../../storage/storage.ts'
-import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
-import { gatherValues } from '../../../storage/values.ts'
+import { gatherValues, type StoredTensor, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import type { Elsewhere, Piece } from '../types.ts'
 import {
   allAxesOf,
@@ -232,7 +231,6 @@ class StructureBuilder implements Structure {
     )
   }
 
-  /** Creates the storage of the remaining buffers. */
   assembleBuffers(): void {
     for (const b of this.#kernel.buffers) {
       if (this.storages.has(b.name)) continue

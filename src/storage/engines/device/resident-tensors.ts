@@ -24,7 +24,6 @@ interface Base {
   readonly shape: readonly number[]
   readonly dtype: Dtype
   readonly freed: boolean
-  /** Releases its device memory. */
   free(): void
 }
 
@@ -36,7 +35,6 @@ export interface ResidentCoords extends Base {
   readonly values: Column | null
 }
 
-/** Arrays over axes. */
 export interface ResidentStored extends Base {
   readonly kind: 'stored'
   readonly axes: readonly StoredAxis[]
@@ -66,7 +64,6 @@ export async function releaseConversions(device: Device): Promise<void> {
   await queue?.dispose()
 }
 
-/** Returns pooled memory to the device. */
 export const releaseSpare = (device: Device): void => queues.get(device)?.trim()
 
 /**
@@ -127,7 +124,6 @@ function* uploadStored(
   return yield* uploadStorage(queue, storage, { ...tensor, values })
 }
 
-/** Values in position order. */
 function* uploadStorage(
   queue: Queue,
   storage: Storage,
@@ -164,7 +160,6 @@ function withFree<const T extends { readonly queue: Queue }>(tensor: T, columns:
 const columnsOf = (levels: ReadonlyMap<string, Level<Column>>): (Column | null)[] =>
   [...levels.values()].flatMap((l) => [l.indptr, l.indices, l.mask])
 
-/** A tensor in a format or composition on a device, with one set of arrays per part. */
 export class ResidentParts implements Base {
   readonly kind = 'parts'
   readonly queue: Queue
@@ -188,7 +183,6 @@ export class ResidentParts implements Base {
     this.given = fields.given
   }
 
-  /** Bytes of values, index arrays and tables. */
   get bytes(): number {
     return this.#columns().reduce((n, c) => n + c.length * this.queue.elementBytes(c.dtype), 0)
   }
@@ -230,7 +224,6 @@ export class ResidentParts implements Base {
     return { kind: 'parts', instance, shape, dtype, fill, parts, given }
   }
 
-  /** Releases its device memory. */
   free(): void {
     this.#freed = true
     this.queue.release(...this.#columns())

@@ -14,7 +14,6 @@ export interface Tuning {
   chunk: { readonly by: 'thread'; readonly length: number } | Tile
 }
 
-/** The chunk of a block. */
 export interface Tile {
   readonly by: 'block'
   /** Threads per block, a multiple of 32. */

@@ -1,6 +1,6 @@
 /** Counts, ranks and values of entries as columns; the entries keep their order. */
 import { boundsOf } from '../../../analysis/integers/ranges.ts'
-import { allocate, gather } from '../../../columns/allocate.ts'
+import { allocate, borrow, gather, release } from '../../../columns/allocate.ts'
 import {
   type CountQuery,
   type GroupQuery,
@@ -10,16 +10,14 @@ import {
 } from '../../../columns/engine-operands.ts'
 import { differsFromPrevious, largest, nonNegative } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
-import { borrow, release } from '../../../columns/scratch-buffers.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { positiveIn } from '../../columns/attribute-queries.ts'
-import type { EntryValues } from '../../format-operands.ts'
-import { decoder, newValues } from '../../values.ts'
+import { decoder, type EntryValues, newValues } from '../../tensor.ts'
 import { countDistinct, fillRuns, rankDistinct, runsOf } from './count-distinct.ts'
 import { columnOf, type F, valuesOf } from './map-reduce.ts'
-import { gatherColumn } from './partition.ts'
+import { gatherColumn } from './scatter.ts'
 
 export const count = (frame: F, q: CountQuery, distinct: boolean): void =>
   countOrRank(frame, q, distinct, 'count')
@@ -87,7 +85,6 @@ function withKeys(frame: F, exprs: readonly Expr[], use: (keys: readonly Int32Ar
   for (const [k, e] of exprs.entries()) if (!columnOf(frame, e)) release(keys[k]!)
 }
 
-/** Gathers the source's values for each entry. */
 export function takeValues(frame: F, name: string, values: TypedArray): void {
   const entry = frame.entry as Int32Array | null
   frame.set(name, entry ? gatherColumn(values, entry) : values, entry !== null)

@@ -2,13 +2,12 @@
  * Counts and ranks of distinct tuples in groups. Sorted entries are swept; contiguous groups are counted in a window,
  * small ranges of tuples in a table; only the remaining cases are sorted first.
  */
+
+import { borrow, release } from '../../../columns/allocate.ts'
 import { changes, largest } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
-import { borrow, release } from '../../../columns/scratch-buffers.ts'
-import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
-import { rankSegments } from './segment-ranks.ts'
+import { MAX_EXTENT, Ranker, rankSegments } from './segment-ranks.ts'
 
-/** Non-negative keys. */
 interface Keys {
   readonly by: readonly Int32Array[]
   readonly of: readonly Int32Array[]
@@ -47,7 +46,6 @@ export function runsOf(leading: readonly Int32Array[], entries: number, kind: 'c
   return out
 }
 
-/** The number of distinct `of` among entries with the same `by`. */
 export function countDistinct({
   by,
   of,
@@ -146,7 +144,6 @@ function isNonDecreasing(column: Int32Array): boolean {
   return true
 }
 
-/** The number of smaller distinct `of` among entries with the same `by`. */
 export function rankDistinct({ by, of, entries, grouped, maxima }: Omit<Keys, 'distinct'>): Int32Array {
   const keys = [...by, ...of]
   if (entries === 0 || of.length === 0) return borrow(entries, 'entries').fill(0)
@@ -211,7 +208,6 @@ const product = (maxima: readonly number[]): number =>
 const fitsTable = (maxima: readonly number[], entries: number): boolean =>
   product(maxima) <= MAX_SLOTS_PER_ENTRY * entries
 
-/** The number of distinct `of` with the same `by`. `maxima`: the maxima of each of `by` and `of`. */
 function countInTable(
   by: readonly Int32Array[],
   of: readonly Int32Array[],
@@ -234,7 +230,6 @@ function countInTable(
   return out
 }
 
-/** The number of smaller distinct `of` with the same `by`. */
 function rankInTable(
   by: readonly Int32Array[],
   of: readonly Int32Array[],

@@ -4,9 +4,8 @@
  */
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
-import { allocate } from '../../../columns/allocate.ts'
+import { allocate, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../../columns/column-engine.ts'
-import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import { coordinatesOf, type Level } from '../../../columns/stored-level.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
@@ -15,7 +14,6 @@ import { MASK_BITS, wordsFor } from '../../../ir/values/packed-fields.ts'
 import { formatOf } from '../../../levels/index.ts'
 import { type F, forEachChunk, newValues } from './map-reduce.ts'
 
-/** The parent position of each position. */
 export function parentsOf(indptr: Int32Array, parents: number, positions: number): Int32Array {
   const out = borrowExact(positions, 'positions')
   for (let p = 0; p < parents; p++) {
@@ -25,7 +23,6 @@ export function parentsOf(indptr: Int32Array, parents: number, positions: number
   return out
 }
 
-/** Parents and coordinates of the set bits of a mask. */
 export function bitsOf({ mask, positions, extent }: Level, parents: number) {
   const words = wordsFor(extent, MASK_BITS)
   const out = {
@@ -42,7 +39,6 @@ export function bitsOf({ mask, positions, extent }: Level, parents: number) {
   return out
 }
 
-/** The entries that satisfy the condition, with new columns. */
 export function compact(
   positions: F,
   condition: Expr,

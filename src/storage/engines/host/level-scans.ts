@@ -1,9 +1,8 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks, each in one or two passes. */
-import { allocate } from '../../../columns/allocate.ts'
+import { allocate, bitCount, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY } from '../../../columns/column-engine.ts'
 import type { BitmapOptions, CutOptions, Starts } from '../../../columns/engine-operands.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
-import { bitCount, borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { type F, valuesOf } from './map-reduce.ts'
 
@@ -24,7 +23,6 @@ function markCuts(out: Uint8Array, cut: Int32Array): void {
   for (let s = 0; s < out.length; s++) if (cut[s] === 1) out[s] = 1
 }
 
-/** Adds a column with each entry's run number; returns the number of runs. */
 export function runs(frame: F, name: string, starts: Starts): number {
   const { n } = frame
   const out = borrowExact(n, 'entries')
@@ -58,7 +56,6 @@ function runsOfPairs(a: Int32Array, b: Int32Array, out: Int32Array): number {
   return q + 1
 }
 
-/** Adds a column with each entry's run number among the runs with the same first `within` keys. */
 export function ranks(frame: F, name: string, starts: Starts, within: number): void {
   const group = changes(starts.keys.slice(0, within).map((k) => valuesOf(frame, k)))
   const isStart = runStarts(frame, starts, within > 0 ? group : undefined, within)
@@ -71,9 +68,6 @@ export function ranks(frame: F, name: string, starts: Starts, within: number): v
   frame.set(name, out)
 }
 
-/**
- * 1 wherever `width` runs (0: no limit) have passed since a key changed or since the last 1, and at repeated tuples.
- */
 export function cuts(frame: F, name: string, rank: string | null, options: CutOptions): void {
   const { n } = frame
   const group = changes(options.within.map((k) => valuesOf(frame, k)))
@@ -106,7 +100,6 @@ export function cuts(frame: F, name: string, rank: string | null, options: CutOp
   if (rank && rankColumn) frame.set(rank, rankColumn)
 }
 
-/** The `indptr` of entries in order of `at`. */
 export function segmentEnds(
   frame: F,
   position: Expr,
@@ -128,7 +121,6 @@ function writeEnds(position: Int32Array, parent: Int32Array, indptr: Int32Array)
   for (let s = 0; s < position.length; s++) indptr[parent[s]! + 1] = position[s]! + 1
 }
 
-/** The length of each parent's segment: 1 + its largest coordinate, or 0 if it is empty. */
 export function lengths(
   frame: F,
   parent: Expr,

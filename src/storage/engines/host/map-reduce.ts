@@ -1,6 +1,6 @@
 /** Maps and reductions over the entries of a frame: expressions in chunks, and frequent patterns in a single pass. */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
-import { MAX_POSITIONS } from '../../../columns/allocate.ts'
+import { borrowExact, MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { ENTRY, type Frame } from '../../../columns/column-engine.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
 import { digitOf, writeDigit } from '../../../columns/expression-kernels.ts'
@@ -12,7 +12,6 @@ import {
   type Program,
   type Step,
 } from '../../../columns/expression-program.ts'
-import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import { type Expr, int, isZero, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
@@ -64,7 +63,6 @@ export function forEachChunk(
   }
 }
 
-/** The expression with sizes replaced by their values. */
 const inlineSizes = (frame: F, e: Expr): Expr =>
   rewriteExpr(e, (x) => {
     const size = x.kind === 'var' && !frame.column(x.name) ? frame.sizes.get(x.name) : undefined
@@ -82,7 +80,6 @@ export function valuesOf(frame: F, e: Expr, description = 'a part of the map'): 
   return columnOf(frame, e) ?? newValues(frame, e, description)
 }
 
-/** `valuesOf` in a newly allocated array. */
 export function newValues(frame: F, e: Expr, description = 'a part of the map'): Int32Array {
   const out = borrowExact(frame.n, 'entries')
   const column = columnOf(frame, e)
@@ -149,7 +146,6 @@ function writeSimple(frame: F, e: Expr, out: Int32Array): boolean {
   return high !== null && multiplyAdd(out, high, scaled && a.b.kind === 'const' ? a.b.value : 1, low)
 }
 
-/** The table and the indices, if the expression is a load. */
 function loadOf(frame: F, e: Expr, out: Int32Array): [Int32Array, Int32Array] | null {
   if (e.kind !== 'load' || e.index.length !== 1) return null
   const table = frame.tables.get(e.buffer)
@@ -157,7 +153,6 @@ function loadOf(frame: F, e: Expr, out: Int32Array): [Int32Array, Int32Array] | 
   return index && [table as Int32Array, index]
 }
 
-/** A column, or the operand evaluated into `out`. */
 const operand = (frame: F, e: Expr, out: Int32Array): Int32Array | null =>
   columnOf(frame, e) ?? (writeSimple(frame, e, out) ? out : null)
 
@@ -190,7 +185,6 @@ function gatherAdd(out: Int32Array, table: Int32Array, index: Int32Array, low: I
   return true
 }
 
-/** Values at one entry. */
 export function valuesAt(frame: F, exprs: readonly Expr[], entry: number): number[] {
   const { steps, outputs } = programOf(frame, exprs)
   for (const step of steps) step.run(entry, 1)
@@ -266,7 +260,6 @@ function checkStep(frame: F, step: Step, lo: number, n: number): void {
   checkWords(step, displayNames, columns, lo, n)
 }
 
-/** Minimum and maximum; the range always includes 0. */
 export function bounds(frame: F, e: Expr): readonly [number, number] {
   const column = columnOf(frame, e)
   if (column) return extremes(column, 0, column.length)

@@ -39,7 +39,6 @@ export function loop(
   return forLoop(name, extent, body(variable(name)), { guards, mode })
 }
 
-/** Stores into an element of a column. */
 export const store = (buffer: string, index: Expr, value: Expr): Stmt => storeAt(buffer, [index], value)
 
 /** `buffer[index] = buffer[index] op value`, atomically. */
@@ -78,12 +77,10 @@ function array(name: string, length: number, dtype: Dtype, scope: 'register' | '
   }
 }
 
-/** Shared memory of a block. */
 export function shared(name: string, length: number): Register {
   return array(name, length, 'i32', 'shared')
 }
 
-/** A single register. */
 export interface Scalar {
   readonly declare: readonly Stmt[]
   readonly value: Expr
@@ -126,7 +123,6 @@ export const each = (name: string, threads: number, body: (t: Expr) => readonly 
 export const unrolled = (name: string, count: number, body: (k: Expr) => readonly Stmt[]): For =>
   loop(name, int(count), body, { kind: 'unroll', factor: null })
 
-/** Independent threads, in blocks of `block`. */
 function threadNest(spec: LaunchSpec, block: number): Stmt {
   const threads = variable(THREADS)
   const at = add(mul(variable('x_block'), int(block)), variable('x_thread'))
@@ -214,5 +210,4 @@ export interface LaunchSpec {
   readonly body: (e: Expr) => readonly Stmt[]
 }
 
-/** The size parameter of every kernel that holds the number of threads. */
 export const THREADS = 'x_threads'

@@ -3,8 +3,9 @@
  * positions.
  */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
-import { Frame } from '../../../../columns/column-engine.ts'
+import { ENTRY, type Engine, Frame } from '../../../../columns/column-engine.ts'
 import type { Coroutine } from '../../../../columns/coroutines.ts'
+import type { PaddedSegments } from '../../../../columns/engine-operands.ts'
 import type { Level } from '../../../../columns/stored-level.ts'
 import {
   add,
@@ -14,9 +15,11 @@ import {
   type Expr,
   eq,
   int,
+  load,
   lt,
   mod,
   mul,
+  search,
   select,
   variable,
 } from '../../../../ir/expressions/expr.ts'
@@ -35,8 +38,7 @@ import {
   update,
   write,
 } from './kernel-builder.ts'
-import { termsOf } from './map-fusion.ts'
-import { numbers } from './map-reduce.ts'
+import { numbers, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
 
 type F = Frame<Column>
@@ -66,7 +68,6 @@ export function parentsOf(q: Queue, indptr: Column, parents: number, positions: 
 
 const WORD = 32
 
-/** Parents and coordinates of the set bits of a mask. */
 export function bitsOf(
   q: Queue,
   level: Level<Column>,
@@ -116,7 +117,6 @@ export function bitsOf(
   return out
 }
 
-/** The positions that satisfy the condition, in order. */
 export function* compact(
   q: Queue,
   positions: F,
@@ -161,4 +161,31 @@ export function* compact(
   }
   out.setEntry(entry)
   return out
+}
+
+// Padding of segments with their last elements: binary search for the first empty slot.
+
+const HELD = '@held'
+
+/** Pads each segment of `width` slots; elements come first and are less than `none`. */
+export function* padWithLast(
+  engine: Engine<Column>,
+  elements: Column,
+  width: number,
+  none: number,
+  label: string,
+): Coroutine<PaddedSegments<Column>> {
+  const slots = new Frame(engine, elements.length, new Map())
+  slots.tables.set(HELD, elements)
+  const element = load(HELD, [variable(ENTRY)])
+  const [noneExpr, widthExpr] = [slots.bindSize(none), slots.bindSize(width)]
+  const first = mul(div(variable(ENTRY), widthExpr), widthExpr)
+  const [empty = -1] = yield* engine.findFirst(slots, [eq(load(HELD, [first]), noneExpr)])
+  if (empty >= 0) return { indices: elements, empty: Math.floor(empty / width) }
+  const last = add(search('lower', HELD, first, add(first, widthExpr), noneExpr), int(-1))
+  const indices = engine.empty(elements.length, label)
+  const source = select(lt(element, noneExpr), variable(ENTRY), last)
+  engine.scatter(slots, indices, variable(ENTRY), load(HELD, [source]))
+  engine.release(elements)
+  return { indices, empty: -1 }
 }

@@ -34,8 +34,7 @@ import {
   whereLast,
   write,
 } from './kernel-builder.ts'
-import { type Terms, termsOf } from './map-fusion.ts'
-import { numbers } from './map-reduce.ts'
+import { numbers, type Terms, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
 
 type F = Frame<Column>
@@ -135,7 +134,6 @@ export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr, f
 /** True if the first term differs from its value at the previous entry. */
 const startsRun = (t: Terms, e: Expr): Expr => differs((x) => [t.at(x)[0]!], e)
 
-/** The `indptr` of a root. */
 export function segment(q: Queue, positions: number, label: string): Column {
   const indptr = q.column(2, 'i32', label)
   q.launch({

@@ -100,7 +100,6 @@ function runScan(q: Queue, s: Scan, carry: boolean): void {
   q.release(sums, resets)
 }
 
-/** Scans the sums of chunks in place. */
 function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', LaunchColumn>): void {
   runScan(
     q,
@@ -123,7 +122,6 @@ type LaunchColumn = Use['column'] | null
 const forEachElement = (lo: Expr, length: number, body: (e: Expr) => readonly Stmt[], name = 'x_k'): Stmt =>
   loop(name, min(int(length), sub(variable('x_n'), lo)), (k) => body(add(lo, k)))
 
-/** Adds up to `length` elements, from `lo`, to `r`. */
 const reduceChunk = ({ op, reset, value }: Scan, r: RunningSum, lo: Expr, length: number): Stmt =>
   forEachElement(
     lo,
@@ -265,11 +263,9 @@ export interface Reduction extends ScanDomain {
   /** `max`: over non-negative values. Both start at 0. */
   readonly op: Op
   readonly values: (e: Expr) => readonly Expr[]
-  /** One cell for each value. */
   readonly cells: Cells
 }
 
-/** Several reductions over the same elements. */
 export function reduce(q: Queue, r: Reduction): void {
   const { n, op } = r
   const { page, first, count } = r.cells

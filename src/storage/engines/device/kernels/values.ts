@@ -35,8 +35,7 @@ import {
   zero,
 } from './kernel-builder.ts'
 import { ranks, runNumbers } from './level-scans.ts'
-import { termsOf } from './map-fusion.ts'
-import { compute, numbers } from './map-reduce.ts'
+import { compute, numbers, termsOf } from './map-reduce.ts'
 
 type F = Frame<Column>
 
@@ -103,7 +102,6 @@ export function* sumsOfEqual(
   return { sums, distinct: false }
 }
 
-/** The values of the source as a column. */
 export function takeValues(q: Queue, frame: F, name: string, values: Column): void {
   const { entry } = frame
   const out = gatherSource(q, values, entry, frame.n, name)

@@ -7,8 +7,7 @@ import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../../../backends/grid-folding.ts'
 import type { ArgValue, Command, Device, DeviceBuffer } from '../../../../runtime/device.ts'
 import { type LaunchSpec, THREADS } from '../kernels/kernel-builder.ts'
-import { END } from './batch-launches.ts'
-import { BLOCK, type Kernel, type Slot } from './kernel-cache.ts'
+import { BLOCK, END, type Kernel, type Slot } from './kernel-cache.ts'
 
 /** A launch, or a memset of a buffer (represented by an equivalent launch). */
 export interface Pending {

@@ -20,18 +20,15 @@ import {
 } from '../../../../runtime/webgpu/widened-elements.ts'
 import { type Column, type LaunchSpec, store, write } from '../kernels/kernel-builder.ts'
 import { TUNINGS, type Tuning } from '../tuning.ts'
-import { fusedCount } from './batch-launches.ts'
 import { commandOf, type Pending, scheduleCommands } from './command-order.ts'
-import { type Kernel, Kernels, type Slot } from './kernel-cache.ts'
+import { fusedCount, type Kernel, Kernels, type Slot } from './kernel-cache.ts'
 import { Pool } from './memory-pool.ts'
 import { type Cells, Readback } from './readback.ts'
 
 const MAX_ELEMENTS = 2 ** 31 - 1
 
-/** Maximum number of arguments of a fused launch. */
 const MAX_ARGUMENTS = 450
 
-/** Memory, kernels and commands of one device. */
 export class Queue {
   readonly device: Device
   readonly tuning: Tuning
@@ -41,7 +38,6 @@ export class Queue {
   #pending: Pending[] = []
   /** Live columns, with the transaction that allocated each. */
   readonly #live = new Map<Column, object | null>()
-  /** The current transaction. */
   #owner: object | null = null
   /** Resolves when all flushed commands have run. */
   #flushed: Promise<void> = Promise.resolve()
@@ -62,7 +58,6 @@ export class Queue {
     })
   }
 
-  /** Bytes of all live columns. */
   get bytes(): number {
     return this.#pool.bytes
   }
@@ -72,7 +67,6 @@ export class Queue {
     return this.#pool.peak
   }
 
-  /** Number of launches since `resetPeak`. */
   get launches(): number {
     return this.#launches
   }
@@ -138,7 +132,6 @@ export class Queue {
     return storedBytes(this.device, dtype)
   }
 
-  /** Returns the memory to the pool. */
   release(...columns: readonly (Column | null | undefined)[]): void {
     const hasPending = this.#pending.length > 0
     for (const c of columns) if (c && this.#live.delete(c)) this.#pool.put(c.memory, hasPending)
@@ -168,7 +161,6 @@ export class Queue {
       : new (arrayClass(dtype))(bytes, 0, length)
   }
 
-  /** Sets all elements to 0. */
   clear(column: Column): void {
     const { memory } = column
     if (memory.bytes === 0) return
@@ -192,7 +184,6 @@ export class Queue {
     return this.#readback.read(cells)
   }
 
-  /** Waits until concurrent coroutines have issued their work. */
   patience(): Promise<void> {
     return this.#readback.settle()
   }
@@ -202,7 +193,6 @@ export class Queue {
     this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: null })
   }
 
-  /** Submits the collected commands. */
   flush(): Promise<void> {
     const pending = this.#pending
     if (pending.length === 0) return this.#flushed
@@ -238,7 +228,6 @@ export class Queue {
     await submission
   }
 
-  /** Fuses independent launches of one kernel. */
   #grouped(pending: readonly Pending[]): Group[] {
     const singleLaunch = (p: Pending): Group => ({ slot: p.slot, specs: [p.spec], clear: p.clear })
     const kinds = new Set(pending.map((p) => p.slot))
@@ -272,7 +261,6 @@ export class Queue {
     return count
   }
 
-  /** Frees all memory in the pool. */
   trim(): void {
     this.#pool.trim()
   }
@@ -292,7 +280,6 @@ export class Queue {
   }
 }
 
-/** The launches (or the memset) of one command. */
 interface Group {
   readonly slot: Slot
   readonly specs: readonly LaunchSpec[]

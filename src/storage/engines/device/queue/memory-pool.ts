@@ -60,7 +60,6 @@ export class Pool {
     this.#restingBytes = 0
   }
 
-  /** Frees all pooled memory. */
   trim(): void {
     for (const list of this.#spare.values()) for (const m of list) m.free()
     this.#spare.clear()

@@ -10,7 +10,6 @@ export const PAGE_CELLS = 2 ** 14
 /** Number of microtask turns for which a read waits, so that concurrent reads share its download. */
 const SETTLE_TURNS = 64
 
-/** `count` cells from `first` on. */
 export interface Cells {
   readonly page: Use
   readonly first: number
@@ -26,7 +25,6 @@ interface Page {
   reading: Promise<HostArray> | null
 }
 
-/** Allocation of the memory for pages. */
 interface Memory {
   column(length: number): Column
   clear(column: Column): void
@@ -89,7 +87,6 @@ export class Readback {
     for (let k = 0; k < SETTLE_TURNS; k++) await null
   }
 
-  /** Releases the memory of all pages. */
   dispose(): void {
     for (const { use } of this.#pages.values()) this.#memory.release(use.column)
     this.#pages.clear()

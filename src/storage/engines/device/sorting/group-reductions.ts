@@ -12,7 +12,7 @@ import { keysOf } from '../../../columns/sort-permutations.ts'
 import { combine } from '../kernels/block-scan.ts'
 import { type Column, flag, get, natural, next, store, whereLast, write } from '../kernels/kernel-builder.ts'
 import { ranks, runNumbers } from '../kernels/level-scans.ts'
-import { termsOf } from '../kernels/map-fusion.ts'
+import { termsOf } from '../kernels/map-reduce.ts'
 import { scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { differs, orderBy } from './lexicographic-order.ts'
@@ -25,7 +25,6 @@ export function* rank(q: Queue, frame: F, { name, by, of }: CountQuery): Corouti
   frame.monotone.set(name, { column: by, of })
 }
 
-/** The number of distinct tuples per group. */
 export function* count(q: Queue, frame: F, { name, by, of }: CountQuery, distinct: boolean): Coroutine<void> {
   const keys = distinct ? by : [...by, ...of]
   yield* orderBy(q, frame, yield* keysOf(frame, keys))
@@ -51,7 +50,6 @@ export function* minimum(q: Queue, frame: F, { name, by, of }: MinimumQuery): Co
   })
 }
 
-/** A reduction of each group, over terms of its operands. */
 interface GroupReduction {
   readonly key: string
   readonly keys: readonly Expr[]

@@ -22,11 +22,10 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import { before, type Column, flag, isFirst, next, store, write } from '../kernels/kernel-builder.ts'
-import { termsOf } from '../kernels/map-fusion.ts'
-import { numbers } from '../kernels/map-reduce.ts'
+import { numbers, termsOf } from '../kernels/map-reduce.ts'
 import { reduce, scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
-import { reorder } from './gather.ts'
+import { reorder } from './partition.ts'
 import { costOf, counterCount, FEW_ENTRIES, passCount, radixSort } from './radix-sort.ts'
 import type { Key, Segments } from './radix-sort-chunks.ts'
 
@@ -73,13 +72,11 @@ const passesOf = (q: Queue, n: number, keys: readonly Key[]): number =>
   keys.reduce((sum, k) => sum + passCount(q, n, k.bits), 0)
 
 interface PresentOrder {
-  /** Number of leading keys that are in order. */
   readonly prefix: number
   /** The first key from which all keys are in order within runs of equal p leading keys. */
   readonly suffix: (p: number) => number
 }
 
-/** The order implied by the known order of the entries. */
 function knownOrder(frame: F, keys: readonly Expr[]): PresentOrder {
   const positive = (e: Expr): boolean =>
     e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
@@ -107,7 +104,6 @@ function isCheaper(
   return counterCount(q, n, runs.count) < 2 ** 30 && cost(runKeys, runs.count) < cost(allKeys, 0)
 }
 
-/** Measures the present order of the entries. */
 function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<PresentOrder> {
   const count = keys.length
   const t = termsOf(
@@ -156,7 +152,6 @@ function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<
   }
 }
 
-/** Runs of entries with equal leading keys. */
 function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segments> {
   const { n } = frame
   const maxRuns = keys.reduce((size, k) => Math.min(n, size * Math.max(1, k.extent)), 1)

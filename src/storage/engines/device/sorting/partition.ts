@@ -2,7 +2,7 @@
 
 import type { Frame } from '../../../../columns/column-engine.ts'
 import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
-import { binary, type Expr, variable } from '../../../../ir/expressions/expr.ts'
+import { add, binary, type Expr, load, variable } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import {
   before,
@@ -10,13 +10,13 @@ import {
   get,
   isFirst,
   natural,
+  read,
   store,
   update,
   write,
 } from '../kernels/kernel-builder.ts'
-import { termsOf } from '../kernels/map-fusion.ts'
+import { termsOf } from '../kernels/map-reduce.ts'
 import type { Queue } from '../queue/command-queue.ts'
-import { gatherPart } from './gather.ts'
 import { radixSort } from './radix-sort.ts'
 
 type F = Frame<Column>
@@ -82,7 +82,6 @@ function* boundsOf(
   return offsets
 }
 
-/** A column with all elements equal to an integer. */
 export function filledColumn(q: Queue, length: number, value: number, label: string): Column {
   const column = q.column(length, 'i32', label)
   if (Object.is(value, 0)) q.clear(column)
@@ -101,5 +100,86 @@ function emptyFrame(q: Queue, frame: F): F {
   const out = frame.sibling(0)
   for (const [name, column] of frame.columns) out.set(name, q.column(0, column.dtype, name))
   out.setEntry(q.column(0, 'i32', 'entry'))
+  return out
+}
+
+/** Maximum number of columns per launch: the buffer bindings that every device has. */
+const MAX_COLUMNS = 3
+
+/** `to[s] = from[order[s + first]]` for each pair. `orderCopy` receives that range of `order` itself. */
+export function gather(
+  q: Queue,
+  order: Column,
+  pairs: readonly (readonly [from: Column, to: Column])[],
+  {
+    first = 0,
+    count = order.length,
+    orderCopy,
+  }: { readonly first?: number; readonly count?: number; readonly orderCopy?: Column } = {},
+): void {
+  for (let lo = 0; lo < pairs.length; lo += MAX_COLUMNS) {
+    const batch = pairs.slice(lo, lo + MAX_COLUMNS)
+    const orderOutput = lo === 0 ? orderCopy : undefined
+    q.launch({
+      key: 'gather',
+      threads: count,
+      columns: {
+        x_order: natural(order),
+        ...Object.fromEntries(
+          batch.flatMap(([from, to], k) => [
+            [`x_from${k}`, read(from)],
+            [`x_to${k}`, write(to)],
+          ]),
+        ),
+        ...(orderOutput ? { x_places: write(orderOutput) } : {}),
+      },
+      sizes: { x_first: first },
+      body: (e) => {
+        const source = get('x_order', add(e, variable('x_first')))
+        return [
+          ...batch.map(([from], k) => store(`x_to${k}`, e, load(`x_from${k}`, [source], from.dtype))),
+          ...(orderOutput ? [store('x_places', e, source)] : []),
+        ]
+      },
+    })
+  }
+}
+
+/** Permutes the entries: entry `order[s]` moves to s. Takes ownership of `order`. */
+export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
+  const columns: [from: Column, to: Column, name: string | null][] = []
+  for (const [name, from] of frame.columns) columns.push([from, q.column(frame.n, from.dtype, name), name])
+  if (frame.entry) columns.push([frame.entry, q.column(frame.n, 'i32', 'entry'), null])
+  gather(
+    q,
+    order,
+    columns.map(([from, to]) => [from, to] as const),
+  )
+  for (const [, to, name] of columns) {
+    if (name === null) frame.setEntry(to)
+    else frame.set(name, to)
+  }
+  if (frame.entry) q.release(order)
+  else frame.setEntry(order)
+}
+
+/** A frame of the `count` entries `order[from …]`. */
+export function gatherPart(
+  q: Queue,
+  frame: Frame<Column>,
+  order: Column,
+  from: number,
+  count: number,
+): Frame<Column> {
+  const out = frame.sibling(count)
+  const pairs = [...frame.columns].map(([name, column]) => {
+    const to = q.column(count, column.dtype, name)
+    out.set(name, to)
+    return [column, to] as const
+  })
+  const entry = q.column(count, 'i32', 'entry')
+  out.setEntry(entry)
+  if (frame.entry) gather(q, order, [...pairs, [frame.entry, entry]], { first: from, count })
+  else gather(q, order, pairs, { first: from, count, orderCopy: entry })
   return out
 }

@@ -40,9 +40,7 @@ import { type Base, type Chunk, chunkOf, type Pass } from './radix-sort-chunks.t
 
 /** Maximum number of bits per round in shared memory: a thread has a counter for each value. */
 const MAX_ROUND_BITS = 3
-/** Number of shared-memory banks. */
 const BANKS = 32
-/** Number of threads whose sums one thread adds. */
 const GROUP = 16
 
 /** Bits of a non-negative key; unsigned division by a power of two compiles to a shift. */
@@ -69,7 +67,6 @@ function forEachStrided(
 export function countByBlock(q: Queue, p: Pass, base: Base, counts: Column, tile: Tile): void {
   const { threads } = tile
   const digits = 2 ** p.bits
-  /** Iterates over all digits, distributed over the threads. */
   const digitsOf = (name: string, t: Expr, body: (d: Expr) => Stmt): Stmt =>
     loop(name, int(Math.ceil(digits / threads)), (k) => {
       const d = add(mul(k, int(threads)), t)

@@ -63,7 +63,6 @@ export function chunkBases(q: Queue, { starts, count }: Segments, length: number
   return bases
 }
 
-/** A chunk, in registers. */
 export interface Chunk {
   readonly declare: readonly Stmt[]
   /** The chunk's first entry and number of entries. */
@@ -129,7 +128,6 @@ export interface Pass {
   readonly last: boolean
 }
 
-/** The common part of the two kernels of a pass. */
 export interface Base {
   readonly name: string
   readonly chunks: number

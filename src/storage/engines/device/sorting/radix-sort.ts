@@ -37,7 +37,6 @@ const MIN_CHUNK = 32
 /** Number of chunks that saturates a device. */
 const SATURATING_CHUNKS = 2 ** 16
 
-/** Entries per chunk. */
 function chunkLength({ tuning: { chunk } }: Queue, n: number): number {
   if (chunk.by === 'block') return chunk.threads * chunk.items
   return Math.min(chunk.length, Math.max(MIN_CHUNK, Math.ceil(n / SATURATING_CHUNKS)))
