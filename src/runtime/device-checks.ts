@@ -4,7 +4,7 @@
  */
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
-import { INT_RANGE } from '../ir/values/dtype.ts'
+import { type Dtype, INT_RANGE } from '../ir/values/dtype.ts'
 import {
   type ArgSpec,
   type ArgValue,
@@ -16,6 +16,7 @@ import {
   type Graph,
   type HostArray,
   isMatrix,
+  type LaunchCommand,
   type ModuleText,
   memoryOf,
   type Stream,
@@ -24,16 +25,23 @@ import {
 /** Devices that were disposed of or lost; their memory is gone, too. */
 export const disposedDevices = new WeakSet<object>()
 
-/** `live`: usable; `freed`: `free()` or `release()` was called; `foreign`: another device's. */
-export type HandleState = 'live' | 'freed' | 'foreign'
-
-/** States of the buffers and modules of a device. */
-interface HandleStates {
-  buffer(buffer: DeviceBuffer): HandleState
-  module(module: CompiledModule): HandleState
+/** A buffer or module with the object that made it. */
+export interface Owned {
+  readonly owner: object
+  /** True after `free()` or `release()`. */
+  readonly freed: boolean
 }
 
-const mib = (bytes: number): string =>
+/** `foreign`: made by another device. */
+type HandleState = 'live' | 'freed' | 'foreign'
+
+export function stateOf(handle: object, owner: object): HandleState {
+  const own = handle as Partial<Owned>
+  return own.owner !== owner ? 'foreign' : own.freed ? 'freed' : 'live'
+}
+
+/** Bytes, with their size in MiB if that is more readable. */
+export const showBytes = (bytes: number): string =>
   bytes < 2 ** 20 ? `${bytes} bytes` : `${bytes} bytes (${(bytes / 2 ** 20).toFixed(1)} MiB)`
 
 /** Checks that a buffer of this size can be allocated and bound. @throws SptError `device/buffer-too-large` */
@@ -49,7 +57,7 @@ export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): 
   const scope = limits.maxBindingBytes < limits.maxBufferBytes ? 'one kernel argument' : 'one buffer'
   fail({
     code: 'device/buffer-too-large',
-    message: `${label} needs ${mib(bytes)}; this device allows ${mib(limit)} in ${scope}`,
+    message: `${label} needs ${showBytes(bytes)}; this device allows ${showBytes(limit)} in ${scope}`,
     expected: `at most ${limit} bytes`,
     hint: 'run on a device with more memory to an argument (cpu, cuda), or partition the tensor',
   })
@@ -66,14 +74,18 @@ export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: numb
   })
 }
 
+export function failFreedBuffer({ label }: DeviceBuffer, call: string): never {
+  return fail({
+    code: 'device/freed-buffer',
+    message: `${call}: the buffer ${label} has been freed`,
+    hint: 'free buffers only after the last command that uses them',
+  })
+}
+
 /** Checks a buffer; `call` is named in messages. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
-export function checkBuffer(buffer: DeviceBuffer, state: HandleState, call: string): void {
-  if (state === 'freed')
-    fail({
-      code: 'device/freed-buffer',
-      message: `${call}: the buffer ${buffer.label} has been freed`,
-      hint: 'free buffers only after the last command that uses them',
-    })
+export function checkBuffer(buffer: DeviceBuffer, owner: object, call: string): void {
+  const state = stateOf(buffer, owner)
+  if (state === 'freed') failFreedBuffer(buffer, call)
   if (state === 'foreign')
     fail({
       code: 'device/foreign-buffer',
@@ -112,7 +124,9 @@ export function checkEntry(module: ModuleText, entry: Entry, limits: DeviceLimit
     reject('uses', `${entry.sharedBytes} bytes of shared memory`, `${limits.maxSharedBytes}`)
 }
 
-function checkModule(module: CompiledModule, state: HandleState): void {
+/** @throws SptError `device/released-module`, `device/foreign-module` */
+export function checkModule(module: CompiledModule, owner: object): void {
+  const state = stateOf(module, owner)
   if (state === 'live') return
   fail({
     code: `device/${state === 'freed' ? 'released' : 'foreign'}-module`,
@@ -121,8 +135,10 @@ function checkModule(module: CompiledModule, state: HandleState): void {
   })
 }
 
+const RANGES: Readonly<Partial<Record<Dtype, readonly [number, number]>>> = { ...INT_RANGE, bool: [0, 1] }
+
 function checkScalar(kernel: string, spec: ArgSpec & { kind: 'scalar' }, value: number): void {
-  const range = INT_RANGE[spec.dtype as keyof typeof INT_RANGE] as readonly [number, number] | undefined
+  const range = RANGES[spec.dtype]
   if (range && !(Number.isInteger(value) && value >= range[0] && value <= range[1]))
     fail({
       code: 'device/arguments',
@@ -137,7 +153,8 @@ const EXPECTED = {
   matrix: '{ memory, rows, columns }',
 } as const
 
-function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], states: HandleStates): void {
+/** Checks number, kinds and values of arguments, and that buffers are live. `owner`: of the device's buffers. */
+export function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], owner: object): void {
   if (args.length !== entry.args.length)
     fail({
       code: 'device/arguments',
@@ -154,43 +171,51 @@ function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], stat
         expected: EXPECTED[spec.kind],
       })
     const memory = memoryOf(value)
-    if (memory) checkBuffer(memory, states.buffer(memory), kernel)
+    if (memory) checkBuffer(memory, owner, kernel)
     else if (spec.kind === 'scalar' && typeof value === 'number') checkScalar(kernel, spec, value)
   })
 }
 
 /**
- * Checks commands in order: entries exist, arguments fit their specs and are live, grids are within limits.
- * Codes: `device/unknown-entry`, `device/arguments`, `device/grid`, `device/released-module`,
+ * Checks commands in order: entries exist, arguments fit their specs and are live, grids are within limits. `owner`: of the
+ * device's buffers and modules. Codes: `device/unknown-entry`, `device/arguments`, `device/grid`, `device/released-module`,
  * `device/foreign-module`, and those of `checkBuffer`.
  */
-export function checkCommands(
-  commands: readonly Command[],
-  limits: DeviceLimits,
-  states: HandleStates,
-): void {
-  for (const c of commands) {
-    if (c.kind === 'clear') {
-      checkBuffer(c.buffer, states.buffer(c.buffer), 'clear')
-      continue
+export function checkCommands(commands: readonly Command[], limits: DeviceLimits, owner: object): void {
+  for (const c of commands)
+    if (c.kind === 'clear') checkBuffer(c.buffer, owner, 'clear')
+    else {
+      checkModule(c.module, owner)
+      const entry = entryOf(c)
+      checkGrid(c.entry, c.grid, limits)
+      checkArgs(c.entry, entry, c.args, owner)
     }
-    checkModule(c.module, states.module(c.module))
-    const entries = c.module.text.entries
-    const entry = entries.find((e) => e.name === c.entry)
-    if (!entry)
-      fail({
-        code: 'device/unknown-entry',
-        message: `the module ${c.module.text.name} has no kernel ${c.entry}`,
-        lookup: { name: c.entry, candidates: entries.map((e) => e.name) },
-      })
-    if (c.grid.some((n, k) => !Number.isInteger(n) || n < 1 || n > limits.maxGridDim[k]!))
-      fail({
-        code: 'device/grid',
-        message: `${c.entry} cannot be launched on ${c.grid.join(' × ')} blocks`,
-        expected: `1 to ${limits.maxGridDim.join(', ')} blocks in each dimension`,
-      })
-    checkArgs(c.entry, entry, c.args, states)
-  }
+}
+
+/** @throws SptError `device/unknown-entry` */
+export function entryOf({ module, entry: name }: LaunchCommand): Entry {
+  const { entries } = module.text
+  const entry = entries.find((e) => e.name === name)
+  if (entry) return entry
+  return fail({
+    code: 'device/unknown-entry',
+    message: `the module ${module.text.name} has no kernel ${name}`,
+    lookup: { name, candidates: entries.map((e) => e.name) },
+  })
+}
+
+/** @throws SptError `device/grid` */
+export function checkGrid(
+  kernel: string,
+  grid: LaunchCommand['grid'],
+  { maxGridDim }: Pick<DeviceLimits, 'maxGridDim'>,
+): void {
+  if (grid.every((n, k) => Number.isInteger(n) && n >= 1 && n <= maxGridDim[k]!)) return
+  fail({
+    code: 'device/grid',
+    message: `${kernel} cannot be launched on ${grid.join(' × ')} blocks`,
+    expected: `1 to ${maxGridDim.join(', ')} blocks in each dimension`,
+  })
 }
 
 /** Throws the error of calls after `dispose()`. @throws SptError `device/disposed` */

@@ -59,20 +59,20 @@ export function memoryOf(value: ArgValue): DeviceBuffer | undefined {
   return isMatrix(value) ? value.memory : value
 }
 
-export type Command =
-  | { readonly kind: 'clear'; readonly buffer: DeviceBuffer }
-  | {
-      readonly kind: 'launch'
-      readonly module: CompiledModule
-      readonly entry: string
-      /** Physical grid, each at least 1 and within `limits.maxGridDim`. */
-      readonly grid: readonly [number, number, number]
-      readonly args: readonly ArgValue[]
-      /** The previous command belongs to the same run of the program, so an entry that waits for it may overlap with it. */
-      readonly follows?: boolean | undefined
-      /** Errors without a fault of the program run that ends with this launch. */
-      readonly outcome?: Outcome | undefined
-    }
+export type Command = { readonly kind: 'clear'; readonly buffer: DeviceBuffer } | LaunchCommand
+
+export interface LaunchCommand {
+  readonly kind: 'launch'
+  readonly module: CompiledModule
+  readonly entry: string
+  /** Physical grid, each at least 1 and within `limits.maxGridDim`. */
+  readonly grid: readonly [number, number, number]
+  readonly args: readonly ArgValue[]
+  /** The previous command belongs to the same run of the program, so an entry that waits for it may overlap with it. */
+  readonly follows?: boolean | undefined
+  /** Errors without a fault of the program run that ends with this launch. */
+  readonly outcome?: Outcome | undefined
+}
 
 /** A compiled module. */
 export interface CompiledModule {

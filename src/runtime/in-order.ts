@@ -2,8 +2,9 @@
 
 import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../ast/diagnostics/expect-argument.ts'
-import type { DeviceEvent, Stream } from './device.ts'
-import { expectStream } from './device-checks.ts'
+import type { Command, DeviceEvent, DeviceLimits, Graph, Stream } from './device.ts'
+import { checkCommands, checkRepeats, expectLabel, expectStream } from './device-checks.ts'
+import { Outcomes } from './outcomes.ts'
 
 /** Operations of the device that executes in-order streams. */
 export interface InOrder {
@@ -76,8 +77,73 @@ export class InOrderStream implements Stream {
   }
 }
 
+/** Replays of recorded commands on a device with one queue. `check`: throws if the device or objects of the graph are not live. */
+export function inOrderGraph(
+  order: InOrder,
+  of: { check(): void; replay(): void; free(): void } & Pick<Graph, 'time'>,
+): Graph {
+  let isFreed = false
+  const use = (): void => {
+    if (isFreed) failFreed('the graph')
+    of.check()
+  }
+  return {
+    launch(stream) {
+      checkStream(stream, order)
+      use()
+      of.replay()
+    },
+    async time(repeats, between) {
+      checkRepeats(repeats, between)
+      use()
+      return of.time(repeats, between)
+    },
+    free() {
+      if (!isFreed) of.free()
+      isFreed = true
+    },
+  }
+}
+
+/** A device with one queue. */
+export abstract class InOrderDevice {
+  abstract readonly limits: DeviceLimits
+  protected readonly outcomes = new Outcomes()
+  protected readonly order: InOrder = { now: () => this.now(), finish: () => this.finish() }
+  /** The owner of its buffers and modules. */
+  protected abstract readonly owner: object
+  /** @throws SptError `device/disposed`, `device/lost` */
+  protected abstract checkAlive(call: string): void
+  protected abstract now(): Promise<bigint>
+  /** Resolves when all queued work has finished. */
+  protected abstract waitIdle(): Promise<void>
+
+  stream(label: string): Stream {
+    expectLabel(label, 'a stream')
+    this.checkAlive(`stream ${label}`)
+    return new InOrderStream(label, this.order)
+  }
+
+  event(): DeviceEvent {
+    this.checkAlive('event')
+    return new InOrderEvent(this.order)
+  }
+
+  async finish(): Promise<void> {
+    this.checkAlive('finish')
+    await this.waitIdle()
+    await this.outcomes.settle()
+  }
+
+  /** @throws SptError as `checkAlive` and `checkCommands` */
+  protected check(commands: readonly Command[], call: string): void {
+    this.checkAlive(call)
+    checkCommands(commands, this.limits, this.owner)
+  }
+}
+
 /** Checks that a replay can be queued on a stream. @throws SptError `device/foreign`, `device/freed` */
-export function checkStream(stream: Stream | undefined, owner: InOrder): void {
+function checkStream(stream: Stream | undefined, owner: InOrder): void {
   if (stream === undefined) return
   expectStream(stream)
   if (!(stream instanceof InOrderStream) || stream.owner !== owner)

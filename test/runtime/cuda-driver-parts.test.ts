@@ -12,7 +12,9 @@ import {
   type Nvrtc,
   parseLog,
 } from '../../src/runtime/cuda/nvrtc.ts'
-import { ArgumentBlock, checkScalar, packArguments } from '../../src/runtime/cuda/pack-arguments.ts'
+import { ArgumentBlock, packArguments } from '../../src/runtime/cuda/pack-arguments.ts'
+import type { ArgSpec } from '../../src/runtime/device.ts'
+import { checkArgs } from '../../src/runtime/device-checks.ts'
 import { buffer, fakeModule, scalar } from './cuda-fake.ts'
 import { fakeMachine } from './cuda-machine.ts'
 
@@ -45,31 +47,32 @@ describe('arguments', () => {
   })
 
   test('a scalar beyond its type is rejected', () => {
-    const k = fakeModule('k', []).entries[0]!
+    const check = (dtype: ArgSpec['dtype'], value: number) =>
+      checkArgs('k', fakeModule('k', [scalar('s', dtype)]).entries[0]!, [value], {})
     const bad = { i32: [2 ** 31, 0.5, NaN], u32: [-1, 2 ** 32], i8: [128], u8: [-1, 256], bool: [2] } as const
     for (const [dtype, values] of Object.entries(bad)) {
       for (const v of values) {
-        expect(() => checkScalar(k, scalar('s', dtype as keyof typeof bad), v)).toThrow(SptError)
+        expect(() => check(dtype as keyof typeof bad, v)).toThrow(SptError)
       }
     }
     const good = { i32: -(2 ** 31), u32: 2 ** 32 - 1, i8: -128, u8: 255, bool: 1, f32: NaN, f64: Infinity }
     for (const [dtype, v] of Object.entries(good)) {
-      checkScalar(k, scalar('s', dtype as keyof typeof good), v)
+      check(dtype as keyof typeof good, v)
     }
   })
 
   test('kinds and counts have to match', () => {
-    const block = new ArgumentBlock(() => 0n)
+    const owner = {}
     const entry = fakeModule('k', [buffer('x'), scalar('n')]).entries[0]!
-    const b = { bytes: 4, label: 'b', free() {} }
-    const pack =
+    const b = { bytes: 4, label: 'b', owner, free() {} }
+    const given =
       (...args: (typeof b | number)[]) =>
       () =>
-        packArguments(block, entry, args, () => 1n)
-    expect(pack(b)).toThrow('takes 2 arguments, not 1')
-    expect(pack(1, 1)).toThrow("argument 'x' is a number")
-    expect(pack(b, b)).toThrow("argument 'n' is a buffer")
-    pack(b, 1)()
+        checkArgs('k', entry, args, owner)
+    expect(given(b)).toThrow('takes 2 arguments and got 1')
+    expect(given(1, 1)).toThrow('the argument x is a buffer, not a scalar')
+    expect(given(b, b)).toThrow('the argument n is a scalar, not a buffer')
+    given(b, 1)()
   })
 })
 

@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { DeviceBuffer } from '../../runtime/device.ts'
-import { checkBuffer } from '../../runtime/device-checks.ts'
+import { failFreedBuffer } from '../../runtime/device-checks.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'
 
@@ -91,7 +91,7 @@ export class LentOutputs {
   /** Throws SptError `device/freed-buffer` if the executable itself has been freed, even if others still read its outputs. */
   check(): void {
     for (const { buffer, isOwned } of this.#lent.values())
-      if (!isOwned) checkBuffer(buffer, 'freed', 'a kernel that was freed')
+      if (!isOwned) failFreedBuffer(buffer, 'a kernel that was freed')
   }
 }
 

@@ -5,7 +5,7 @@ import { allocateShared, sharedArrays } from '../../backends/memory/shared-memor
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
-import type { Command, Device, DeviceKind } from '../../runtime/device.ts'
+import type { Device, DeviceKind, LaunchCommand } from '../../runtime/device.ts'
 import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Compilation } from '../compile/compile.ts'
@@ -216,8 +216,6 @@ async function timesOf(executable: Executable): Promise<Times> {
   const [first = 0] = await executable.time(1)
   return summary(await executable.measure(optionsFor(first)))
 }
-
-type LaunchCommand = Extract<Command, { kind: 'launch' }>
 
 async function timesOfCommand(device: Device, command: LaunchCommand, total: Times): Promise<Times> {
   // Repetitions of one launch must not overlap, although they do not follow each other in a run.

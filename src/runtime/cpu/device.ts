@@ -1,36 +1,34 @@
 /** The cpu device: emitted JavaScript over typed arrays, on the calling thread. Works in any JavaScript host. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { arrayClass } from '../../ir/values/arrays.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
 import type {
   Command,
   CompiledModule,
   Device,
   DeviceBuffer,
-  DeviceEvent,
   DeviceLimits,
   Graph,
   HostArray,
   ModuleText,
-  Stream,
 } from '../device.ts'
 import {
   checkAlloc,
   checkBuffer,
-  checkCommands,
   checkEntry,
   checkRange,
   checkRepeats,
   checkTarget,
+  entryOf,
   expectBuffer,
   expectCommands,
   expectData,
   expectLabel,
   expectModule,
   failDisposed,
-  type HandleState,
+  type Owned,
 } from '../device-checks.ts'
-import { checkStream, failFreed, type InOrder, InOrderEvent, InOrderStream } from '../in-order.ts'
-import { Outcomes } from '../outcomes.ts'
-import { CpuBuffer, CpuModule, chunkRanges, execute } from './execution.ts'
+import { InOrderDevice, InOrderStream, inOrderGraph } from '../in-order.ts'
 
 /** Largest ArrayBuffer of current engines. */
 const MAX_BUFFER = 2 ** 33
@@ -50,59 +48,19 @@ const LIMITS: DeviceLimits = {
 /** Creates the cpu device. It needs `new Function`, which a page's content security policy can forbid. */
 export const createCpuDevice = (): Device => new CpuDevice()
 
-/** Commands run when they are queued, so nothing is in flight. */
-class CpuGraph implements Graph {
-  readonly #check: () => void
-  readonly #commands: readonly Command[]
-  readonly #order: InOrder
-  #freed = false
-
-  constructor(commands: readonly Command[], order: InOrder, check: () => void) {
-    this.#commands = commands
-    this.#order = order
-    this.#check = check
-  }
-
-  launch(stream?: Stream): void {
-    if (this.#freed) failFreed('the graph')
-    checkStream(stream, this.#order)
-    this.#check()
-    execute(this.#commands)
-  }
-
-  async time(repeats: number, between?: Graph): Promise<number[]> {
-    checkRepeats(repeats, between)
-    const main = new InOrderStream('of run', this.#order)
-    return Array.from({ length: repeats }, () => {
-      between?.launch(main)
-      const start = performance.now()
-      this.launch()
-      return performance.now() - start
-    })
-  }
-
-  free(): void {
-    this.#freed = true
-  }
-}
-
 export const CPU_FEATURES: ReadonlySet<string> = new Set(['f64'])
 
-class CpuDevice implements Device {
+class CpuDevice extends InOrderDevice implements Device {
   readonly kind = 'cpu'
   readonly name = 'JavaScript'
   readonly limits = LIMITS
   readonly features = CPU_FEATURES
-  readonly #order: InOrder = {
-    now: async () => BigInt(Math.round(performance.now() * 1e6)),
-    finish: () => this.#outcomes.settle(),
-  }
-  readonly #outcomes = new Outcomes()
+  protected readonly owner = this
   #disposed = false
 
   alloc(bytes: number, label: string): DeviceBuffer {
     expectLabel(label, 'a buffer')
-    this.#checkAlive(`alloc ${label}`)
+    this.checkAlive(`alloc ${label}`)
     checkAlloc(bytes, label, this.limits)
     try {
       return new CpuBuffer(bytes, label, this)
@@ -118,7 +76,7 @@ class CpuDevice implements Device {
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
     expectBuffer(buffer, 'an upload')
     expectData(data)
-    const memory = this.#checkedMemory(buffer, `upload to ${buffer.label}`)
+    const memory = this.#memoryOf(buffer, `upload to ${buffer.label}`)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
     for (const [offset, n] of chunkRanges(data.byteLength))
       new Uint8Array(memory, byteOffset + offset, n).set(
@@ -129,90 +87,176 @@ class CpuDevice implements Device {
   async download(buffer: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
     expectBuffer(buffer, 'a download')
     const bytes = length ?? buffer.bytes
-    const memory = this.#checkedMemory(buffer, `download from ${buffer.label}`)
+    const memory = this.#memoryOf(buffer, `download from ${buffer.label}`)
     checkRange(buffer, 0, bytes, 'downloading')
     return memory.slice(0, bytes)
   }
 
   async compile(module: ModuleText): Promise<CompiledModule> {
     expectModule(module)
-    this.#checkAlive(`compile ${module.name}`)
+    this.checkAlive(`compile ${module.name}`)
     checkTarget(module, 'js')
     for (const entry of module.entries) checkEntry(module, entry, this.limits)
     return new CpuModule(module, this)
   }
 
   async run(commands: readonly Command[]): Promise<void> {
-    this.#check(commands)
+    expectCommands(commands)
+    this.check(commands, 'run')
     execute(commands)
-    await this.#outcomes.settleCompleted(commands)
+    await this.outcomes.settleCompleted(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
     checkRepeats(repeats, between)
-    this.#check(commands)
-    const main = new InOrderStream('of run', this.#order)
-    const times = Array.from({ length: repeats }, () => {
+    expectCommands(commands)
+    this.check(commands, 'run')
+    const times = this.#times(commands, repeats, between)
+    await this.outcomes.settleCompleted(commands)
+    return times
+  }
+
+  #times(commands: readonly Command[], repeats: number, between?: Graph): number[] {
+    const main = new InOrderStream('of run', this.order)
+    return Array.from({ length: repeats }, () => {
       between?.launch(main)
       const start = performance.now()
       execute(commands)
       return performance.now() - start
     })
-    await this.#outcomes.settleCompleted(commands)
-    return times
   }
 
   async graph(commands: readonly Command[]): Promise<Graph> {
-    this.#check(commands)
+    expectCommands(commands)
+    this.check(commands, 'run')
     const recorded = [...commands]
-    const graph = new CpuGraph(recorded, this.#order, () => this.#check(recorded))
-    return this.#outcomes.graph(graph, recorded)
-  }
-
-  stream(label: string): Stream {
-    expectLabel(label, 'a stream')
-    this.#checkAlive(`stream ${label}`)
-    return new InOrderStream(label, this.#order)
-  }
-
-  event(): DeviceEvent {
-    this.#checkAlive('event')
-    return new InOrderEvent(this.#order)
-  }
-
-  async finish(): Promise<void> {
-    this.#checkAlive('finish')
-    await this.#outcomes.settle()
+    const graph = inOrderGraph(this.order, {
+      check: () => this.check(recorded, 'run'),
+      replay: () => execute(recorded),
+      time: async (repeats, between) => this.#times(recorded, repeats, between),
+      free: () => {},
+    })
+    return this.outcomes.graph(graph, recorded)
   }
 
   async dispose(): Promise<void> {
     this.#disposed = true
   }
 
-  #checkAlive(call: string): void {
+  protected checkAlive(call: string): void {
     if (this.#disposed) failDisposed(this.name, call)
   }
 
-  #bufferState(b: DeviceBuffer): HandleState {
-    if (!(b instanceof CpuBuffer) || b.owner !== this) return 'foreign'
-    return b.freed ? 'freed' : 'live'
+  protected async now(): Promise<bigint> {
+    return BigInt(Math.round(performance.now() * 1e6))
   }
 
-  #checkedMemory(buffer: DeviceBuffer, call: string): ArrayBuffer {
-    this.#checkAlive(call)
-    checkBuffer(buffer, this.#bufferState(buffer), call)
+  /** Commands run when they are queued, so nothing is in flight. */
+  protected async waitIdle(): Promise<void> {}
+
+  #memoryOf(buffer: DeviceBuffer, call: string): ArrayBuffer {
+    this.checkAlive(call)
+    checkBuffer(buffer, this, call)
     return (buffer as CpuBuffer).memory
   }
+}
 
-  #check(commands: readonly Command[]): void {
-    expectCommands(commands)
-    this.#checkAlive('run')
-    checkCommands(commands, this.limits, {
-      buffer: (b) => this.#bufferState(b),
-      module: (m) => {
-        if (!(m instanceof CpuModule) || m.owner !== this) return 'foreign'
-        return m.released ? 'freed' : 'live'
-      },
+type Fn = (...args: (HostArray | number | boolean)[]) => void
+
+class CpuBuffer implements DeviceBuffer, Owned {
+  readonly bytes: number
+  readonly label: string
+  readonly owner: object
+  #memory: ArrayBuffer | null
+  readonly #views = new Map<Dtype, HostArray>()
+
+  constructor(bytes: number, label: string, owner: object) {
+    this.bytes = bytes
+    this.label = label
+    this.owner = owner
+    // Rounded up to 8 bytes, so that a view of any type covers the buffer.
+    this.#memory = new ArrayBuffer(Math.ceil(bytes / 8) * 8)
+  }
+
+  get freed(): boolean {
+    return this.#memory === null
+  }
+
+  get memory(): ArrayBuffer {
+    invariant(this.#memory, `${this.label} was freed`)
+    return this.#memory
+  }
+
+  view(dtype: Dtype): HostArray {
+    let v = this.#views.get(dtype)
+    if (!v) {
+      v = new (arrayClass(dtype))(this.memory)
+      this.#views.set(dtype, v)
+    }
+    return v
+  }
+
+  free(): void {
+    this.#memory = null
+    this.#views.clear()
+  }
+}
+
+class CpuModule implements CompiledModule, Owned {
+  readonly text: ModuleText
+  readonly owner: object
+  readonly functions: Readonly<Record<string, Fn>>
+  freed = false
+
+  constructor(text: ModuleText, owner: object) {
+    this.text = text
+    this.owner = owner
+    this.functions = functionsOf(text)
+  }
+
+  release(): void {
+    this.freed = true
+  }
+}
+
+/** Splits a range of bytes, because a `Uint8Array` is limited to 4 GiB and an `ArrayBuffer` may be larger. */
+const chunkRanges = (bytes: number): (readonly [at: number, length: number])[] =>
+  Array.from({ length: Math.ceil(bytes / CHUNK_BYTES) }, (_, k) => [
+    k * CHUNK_BYTES,
+    Math.min(CHUNK_BYTES, bytes - k * CHUNK_BYTES),
+  ])
+const CHUNK_BYTES = 2 ** 30
+
+function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
+  const text = `"use strict";\n${module.text.replace(/^export /gm, '')}\nreturn { ${module.entries.map((e) => e.name).join(', ')} };`
+  try {
+    return new Function(text)() as Record<string, Fn>
+  } catch (error) {
+    return fail({
+      code: 'device/compile',
+      message: `the emitted JavaScript of ${module.name} does not compile: ${error instanceof Error ? error.message : String(error)}`,
+      hint:
+        error instanceof EvalError
+          ? 'the page forbids `new Function`: allow unsafe-eval, or import the emitted module'
+          : 'this is a bug of sparsetile; please report the kernel',
     })
+  }
+}
+
+/** Runs checked commands. */
+function execute(commands: readonly Command[]): void {
+  for (const c of commands) {
+    if (c.kind === 'clear') {
+      const { memory } = c.buffer as CpuBuffer
+      for (const [offset, n] of chunkRanges(memory.byteLength)) new Uint8Array(memory, offset, n).fill(0)
+      continue
+    }
+    const module = c.module as CpuModule
+    const args = entryOf(c).args.map((spec, k) => {
+      const value = c.args[k]
+      if (spec.kind === 'buffer') return (value as CpuBuffer).view(spec.dtype)
+      return spec.dtype === 'bool' ? value !== 0 : (value as number)
+    })
+    module.functions[c.entry]!(...args)
   }
 }

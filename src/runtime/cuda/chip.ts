@@ -1,43 +1,11 @@
 /** Properties of a CUDA device, read from the driver. */
 import type { DeviceLimits } from '../device.ts'
-import { type CudaDriver, check } from './driver.ts'
+import { type CudaDriver, invoke } from './driver.ts'
 import { CUDA } from './errors.ts'
 
-export interface Chip {
-  readonly ordinal: number
-  readonly name: string
-  /** Compute capability: 9.0 is `{ major: 9, minor: 0 }`. */
-  readonly major: number
-  readonly minor: number
-  readonly multiprocessors: number
-  readonly warpSize: number
-  readonly maxThreadsPerBlock: number
-  readonly maxThreadsPerMultiprocessor: number
-  readonly maxBlocksPerMultiprocessor: number
-  readonly maxBlockDim: readonly [number, number, number]
-  readonly maxGridDim: readonly [number, number, number]
-  /** Bytes of shared memory per block by default, and with opt-in. */
-  readonly sharedPerBlock: number
-  readonly sharedPerBlockOptin: number
-  readonly sharedPerMultiprocessor: number
-  readonly registersPerBlock: number
-  readonly registersPerMultiprocessor: number
-  readonly l2Bytes: number
-  readonly memoryBytes: number
-  /** Support for thread-block clusters, and for tensor maps (bulk copies of tiles). */
-  readonly clusters: boolean
-  readonly tensorMaps: boolean
-}
-
-/** `CUdevice_attribute`. */
-const ATTRIBUTE = {
+/** Numbers of a chip, in bytes for memory, by their `CUdevice_attribute`. Shared memory per block: by default, and with opt-in. */
+const NUMBERS = {
   maxThreadsPerBlock: 1,
-  maxBlockDimX: 2,
-  maxBlockDimY: 3,
-  maxBlockDimZ: 4,
-  maxGridDimX: 5,
-  maxGridDimY: 6,
-  maxGridDimZ: 7,
   sharedPerBlock: 8,
   warpSize: 10,
   registersPerBlock: 12,
@@ -50,53 +18,55 @@ const ATTRIBUTE = {
   registersPerMultiprocessor: 82,
   sharedPerBlockOptin: 97,
   maxBlocksPerMultiprocessor: 106,
-  clusters: 120,
-  tensorMaps: 127,
 } as const
+const BLOCK_DIM = [2, 3, 4] as const
+const GRID_DIM = [5, 6, 7] as const
+const CLUSTERS = 120
+const TENSOR_MAPS = 127
+
+/** Compute capability 9.0 is `{ major: 9, minor: 0 }`. */
+export interface Chip extends Readonly<Record<keyof typeof NUMBERS, number>> {
+  readonly ordinal: number
+  readonly name: string
+  readonly maxBlockDim: readonly [number, number, number]
+  readonly maxGridDim: readonly [number, number, number]
+  readonly memoryBytes: number
+  /** Support for thread-block clusters, and for tensor maps (bulk copies of tiles). */
+  readonly clusters: boolean
+  readonly tensorMaps: boolean
+}
 
 export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly device: number } {
   const out = new Int32Array(1)
-  check(driver, 'cuDeviceGet', driver.calls.cuDeviceGet(out, ordinal))
+  invoke(driver, 'cuDeviceGet', out, ordinal)
   const device = out[0]!
-  const read = (attribute: keyof typeof ATTRIBUTE): number => {
-    check(
-      driver,
-      'cuDeviceGetAttribute',
-      driver.calls.cuDeviceGetAttribute(out, ATTRIBUTE[attribute], device),
-    )
+  const read = (attribute: number): number => {
+    invoke(driver, 'cuDeviceGetAttribute', out, attribute, device)
     return out[0]!
   }
+  const three = ([x, y, z]: readonly [number, number, number]) => [read(x), read(y), read(z)] as const
   // Older drivers reject attributes that they do not have.
-  const supports = (attribute: 'clusters' | 'tensorMaps'): boolean =>
-    driver.calls.cuDeviceGetAttribute(out, ATTRIBUTE[attribute], device) === CUDA.SUCCESS && out[0] === 1
+  const supports = (attribute: number): boolean =>
+    driver.calls.cuDeviceGetAttribute(out, attribute, device) === CUDA.SUCCESS && out[0] === 1
   const name = new Uint8Array(256)
-  check(driver, 'cuDeviceGetName', driver.calls.cuDeviceGetName(name, name.length, device))
+  invoke(driver, 'cuDeviceGetName', name, name.length, device)
   const bytes = new BigUint64Array(1)
-  check(driver, 'cuDeviceTotalMem_v2', driver.calls.cuDeviceTotalMem_v2(bytes, device))
+  invoke(driver, 'cuDeviceTotalMem_v2', bytes, device)
   const end = name.indexOf(0)
-  const sharedPerBlock = read('sharedPerBlock')
+  const numbers = Object.fromEntries(
+    Object.entries(NUMBERS).map(([key, attribute]) => [key, read(attribute)]),
+  ) as Record<keyof typeof NUMBERS, number>
   return {
+    ...numbers,
     device,
     ordinal,
     name: new TextDecoder().decode(name.subarray(0, end < 0 ? name.length : end)),
-    major: read('major'),
-    minor: read('minor'),
-    multiprocessors: read('multiprocessors'),
-    warpSize: read('warpSize'),
-    maxThreadsPerBlock: read('maxThreadsPerBlock'),
-    maxThreadsPerMultiprocessor: read('maxThreadsPerMultiprocessor'),
-    maxBlocksPerMultiprocessor: read('maxBlocksPerMultiprocessor'),
-    maxBlockDim: [read('maxBlockDimX'), read('maxBlockDimY'), read('maxBlockDimZ')],
-    maxGridDim: [read('maxGridDimX'), read('maxGridDimY'), read('maxGridDimZ')],
-    sharedPerBlock,
-    sharedPerBlockOptin: Math.max(sharedPerBlock, read('sharedPerBlockOptin')),
-    sharedPerMultiprocessor: read('sharedPerMultiprocessor'),
-    registersPerBlock: read('registersPerBlock'),
-    registersPerMultiprocessor: read('registersPerMultiprocessor'),
-    l2Bytes: read('l2Bytes'),
+    maxBlockDim: three(BLOCK_DIM),
+    maxGridDim: three(GRID_DIM),
+    sharedPerBlockOptin: Math.max(numbers.sharedPerBlock, numbers.sharedPerBlockOptin),
     memoryBytes: Number(bytes[0]!),
-    clusters: supports('clusters'),
-    tensorMaps: supports('tensorMaps'),
+    clusters: supports(CLUSTERS),
+    tensorMaps: supports(TENSOR_MAPS),
   }
 }
 

@@ -3,8 +3,9 @@
  */
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failDisposed } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
-import { type CudaDriver, callError, check, type DriverCalls, type Handle } from './driver.ts'
+import { type CudaDriver, callError, check, type DriverCalls, type Handle, invoke, obtain } from './driver.ts'
 import {
   CUDA,
   CudaCallError,
@@ -53,11 +54,9 @@ export class CudaContext {
     this.calls = driver.calls
     this.chip = chip
     this.#memoryState = memoryState
-    const out = new BigUint64Array(1)
-    this.check('cuDevicePrimaryCtxRetain', this.calls.cuDevicePrimaryCtxRetain(out, chip.device))
-    this.#handle = out[0]!
+    this.#handle = obtain(driver, 'cuDevicePrimaryCtxRetain', chip.device)
     try {
-      this.check('cuCtxSetCurrent', this.calls.cuCtxSetCurrent(this.#handle))
+      this.call('cuCtxSetCurrent', this.#handle)
       this.main = this.openQueue()
     } catch (error) {
       this.calls.cuDevicePrimaryCtxRelease_v2(chip.device)
@@ -74,15 +73,14 @@ export class CudaContext {
     check(this.driver, call, code)
   }
 
+  /** Calls the driver. @throws CudaCallError */
+  call<C extends keyof DriverCalls>(call: C, ...args: Parameters<NonNullable<DriverCalls[C]>>): void {
+    invoke(this.driver, call, ...args)
+  }
+
   /** Makes the context current. @throws SptError `device/disposed`, `device/lost` */
-  enter(): void {
-    if (this.#disposed) {
-      fail({
-        code: 'device/disposed',
-        message: `the device ${this.chip.name} was disposed of`,
-        hint: 'make a new device',
-      })
-    }
+  enter(action: string): void {
+    if (this.#disposed) failDisposed(this.chip.name, action)
     if (this.#fault) {
       fail({
         code: 'device/lost',
@@ -90,13 +88,13 @@ export class CudaContext {
         hint: 'start a new process; after a kernel fault, CUDA rejects all work of a process',
       })
     }
-    this.check('cuCtxSetCurrent', this.calls.cuCtxSetCurrent(this.#handle))
+    this.call('cuCtxSetCurrent', this.#handle)
   }
 
   /** Runs `body` in the context, and translates failed driver calls to diagnostics. */
   inContext<T>(action: string, body: () => T): T {
     try {
-      this.enter()
+      this.enter(action)
       return body()
     } catch (error) {
       throw this.translate(error, action)
@@ -118,9 +116,8 @@ export class CudaContext {
 
   /** Creates a queue. The context must be current. */
   openQueue(): CudaQueue {
+    const handle = obtain(this.driver, 'cuStreamCreate', STREAM_NON_BLOCKING)
     const out = new BigUint64Array(1)
-    this.check('cuStreamCreate', this.calls.cuStreamCreate(out, STREAM_NON_BLOCKING))
-    const handle = out[0]!
     const code = this.calls.cuEventCreate(out, EVENT_DISABLE_TIMING)
     if (code !== CUDA.SUCCESS) this.calls.cuStreamDestroy_v2(handle)
     this.check('cuEventCreate', code)
@@ -157,8 +154,8 @@ export class CudaContext {
   join(): void {
     for (const queue of this.#queues) {
       if (queue === this.main || !queue.busy) continue
-      this.check('cuEventRecord', this.calls.cuEventRecord(queue.joinEvent, queue.handle))
-      this.check('cuStreamWaitEvent', this.calls.cuStreamWaitEvent(this.main.handle, queue.joinEvent, 0))
+      this.call('cuEventRecord', queue.joinEvent, queue.handle)
+      this.call('cuStreamWaitEvent', this.main.handle, queue.joinEvent, 0)
     }
   }
 
@@ -194,7 +191,7 @@ export class CudaContext {
   }
 
   #synchronize(queue: CudaQueue): void {
-    this.check('cuStreamSynchronize', this.calls.cuStreamSynchronize(queue.handle))
+    this.call('cuStreamSynchronize', queue.handle)
     queue.busy = false
     queue.kernels.clear()
   }

@@ -20,6 +20,7 @@ import type {
   Stream,
 } from '../device.ts'
 import {
+  checkRange,
   checkRepeats,
   disposedDevices,
   expectBuffer,
@@ -35,13 +36,13 @@ import { Outcomes } from '../outcomes.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
 import type { KernelCompiler } from './compiler.ts'
 import { CudaContext } from './context.ts'
-import type { CudaDriver, DriverCalls } from './driver.ts'
+import type { CudaDriver } from './driver.ts'
 import type { Ffi } from './ffi.ts'
 import { CudaGraph, type GraphHost } from './graph.ts'
 import { Launcher } from './launch.ts'
 import type { Machine } from './libraries.ts'
 import { CudaLibrary } from './library-call.ts'
-import { allocHost, type CudaBuffer, CudaMemory, checkRange, FILL } from './memory.ts'
+import { allocHost, type CudaBuffer, CudaMemory, FILL } from './memory.ts'
 import { type CudaModule, CudaModules, checkRequirements } from './module.ts'
 import { MAX_ARGUMENTS } from './pack-arguments.ts'
 import { CudaEvent, CudaStream, Timer } from './stream.ts'
@@ -68,7 +69,6 @@ export class CudaDevice implements Device {
   readonly features: ReadonlySet<string>
   readonly chip: Chip
   readonly #context: CudaContext
-  readonly #calls: DriverCalls
   readonly #memory: CudaMemory
   readonly #launcher: Launcher
   readonly #graphs: GraphHost
@@ -88,17 +88,11 @@ export class CudaDevice implements Device {
     this.limits = chipLimits(chip, MAX_ARGUMENTS)
     this.features = chipFeatures(chip)
     this.#libraries = parts.libraries
-    this.#memory = new CudaMemory(driver, chip.memoryBytes)
+    this.#memory = new CudaMemory(driver, this.limits)
     this.#context = new CudaContext(driver, chip, (requested, label) => this.#memory.state(requested, label))
-    this.#calls = driver.calls
     this.#timer = new Timer(this.#context)
     this.#modules = new CudaModules(this.#context, chip, parts.compiler)
-    this.#launcher = new Launcher(
-      this.#context,
-      this.#memory,
-      this.#modules.live,
-      parts.overlap && !parts.syncEachLaunch,
-    )
+    this.#launcher = new Launcher(this.#context, this.#memory, parts.overlap && !parts.syncEachLaunch)
     this.#graphs = {
       context: this.#context,
       memory: this.#memory,
@@ -123,14 +117,13 @@ export class CudaDevice implements Device {
     const action = `uploading to '${buffer.label}'`
     const { main } = this.#context
     this.#context.inContext(action, () => {
-      const target = this.#memory.resolve(buffer)
+      const target = this.#memory.resolve(buffer, action)
       const bytes = data.byteLength
-      checkRange(target, byteOffset, bytes, 'upload')
+      checkRange(target, byteOffset, bytes, 'uploading')
       if (bytes === 0) return
       this.#context.join()
-      const stream = main.handle
-      const code = this.#calls.cuMemcpyHtoDAsync_v2(target.address + BigInt(byteOffset), data, bytes, stream)
-      this.#context.check('cuMemcpyHtoDAsync_v2', code)
+      const address = target.address + BigInt(byteOffset)
+      this.#context.call('cuMemcpyHtoDAsync_v2', address, data, bytes, main.handle)
     })
     await this.#context.waitIdle(action, main)
   }
@@ -141,13 +134,12 @@ export class CudaDevice implements Device {
     const action = `downloading '${buffer.label}'`
     const { main } = this.#context
     const result = this.#context.inContext(action, () => {
-      const target = this.#memory.resolve(buffer)
-      checkRange(target, 0, bytes, 'download')
+      const target = this.#memory.resolve(buffer, action)
+      checkRange(target, 0, bytes, 'downloading')
       const host = allocHost(bytes, buffer.label)
       if (bytes === 0) return host
       this.#context.join()
-      const code = this.#calls.cuMemcpyDtoHAsync_v2(host, target.address, bytes, main.handle)
-      this.#context.check('cuMemcpyDtoHAsync_v2', code)
+      this.#context.call('cuMemcpyDtoHAsync_v2', host, target.address, bytes, main.handle)
       return host
     })
     await this.#context.waitIdle(action, main)

@@ -1,76 +1,52 @@
 /** CUDA's result codes: explanations, classification, and diagnostics. */
 import { type Advice, type Diagnostic, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Entry } from '../device.ts'
+import { showBytes } from '../device-checks.ts'
 
-/** `CUresult` values that this runtime distinguishes; the driver names the others. */
-export const CUDA = {
-  SUCCESS: 0,
-  OUT_OF_MEMORY: 2,
-  STUB_LIBRARY: 34,
-  NO_DEVICE: 100,
-  INVALID_DEVICE: 101,
-  INVALID_IMAGE: 200,
-  NO_BINARY_FOR_GPU: 209,
-  UNSUPPORTED_PTX_VERSION: 222,
-  NOT_FOUND: 500,
-  NOT_READY: 600,
-  ILLEGAL_ADDRESS: 700,
-  LAUNCH_OUT_OF_RESOURCES: 701,
-  LAUNCH_TIMEOUT: 702,
-  ASSERT: 710,
-  HARDWARE_STACK_ERROR: 714,
-  ILLEGAL_INSTRUCTION: 715,
-  MISALIGNED_ADDRESS: 716,
-  INVALID_ADDRESS_SPACE: 717,
-  INVALID_PC: 718,
-  LAUNCH_FAILED: 719,
-  SYSTEM_NOT_READY: 802,
-  SYSTEM_DRIVER_MISMATCH: 803,
-  UNKNOWN: 999,
+/** `CUresult` values that this runtime distinguishes (the driver names the others), with explanations. `sticky`: see `isSticky`. */
+const RESULTS = {
+  SUCCESS: [0],
+  OUT_OF_MEMORY: [2, 'the device has not enough free memory'],
+  STUB_LIBRARY: [34, 'the library is the stub that toolkits ship for linking, not the driver'],
+  NO_DEVICE: [100, 'the driver sees no CUDA device'],
+  INVALID_DEVICE: [101, 'there is no device of that number'],
+  INVALID_IMAGE: [200, 'the compiled kernel is not valid for this driver'],
+  NO_BINARY_FOR_GPU: [209, 'the compiled kernel is for another chip'],
+  UNSUPPORTED_PTX_VERSION: [222, 'NVRTC is newer than the driver'],
+  NOT_FOUND: [500, 'the module has no entry of that name'],
+  NOT_READY: [600],
+  ILLEGAL_ADDRESS: [700, 'a kernel read or wrote memory that is not allocated', 'sticky'],
+  LAUNCH_OUT_OF_RESOURCES: [701, 'a block needs more registers or threads than a multiprocessor has'],
+  LAUNCH_TIMEOUT: [702, 'a kernel ran longer than the system allows', 'sticky'],
+  ASSERT: [710, 'an assertion in a kernel failed', 'sticky'],
+  HARDWARE_STACK_ERROR: [714, 'a kernel overran its stack', 'sticky'],
+  ILLEGAL_INSTRUCTION: [715, 'a kernel met an illegal instruction', 'sticky'],
+  MISALIGNED_ADDRESS: [
+    716,
+    'a kernel read or wrote at an address that is not aligned for its type',
+    'sticky',
+  ],
+  INVALID_ADDRESS_SPACE: [717, 'a kernel used an address of another memory space', 'sticky'],
+  INVALID_PC: [718, 'a kernel jumped outside its code', 'sticky'],
+  LAUNCH_FAILED: [719, 'a kernel failed while it ran', 'sticky'],
+  SYSTEM_NOT_READY: [802, 'the system has not finished its set-up (fabric manager)'],
+  SYSTEM_DRIVER_MISMATCH: [803, 'the driver library and the kernel module are of different versions'],
+  UNKNOWN: [999, '', 'sticky'],
 } as const
+type Result = readonly [code: number, meaning?: string, sticky?: 'sticky']
 
-const MEANING: Readonly<Record<number, string>> = {
-  [CUDA.OUT_OF_MEMORY]: 'the device has not enough free memory',
-  [CUDA.STUB_LIBRARY]: 'the library is the stub that toolkits ship for linking, not the driver',
-  [CUDA.NO_DEVICE]: 'the driver sees no CUDA device',
-  [CUDA.INVALID_DEVICE]: 'there is no device of that number',
-  [CUDA.INVALID_IMAGE]: 'the compiled kernel is not valid for this driver',
-  [CUDA.NO_BINARY_FOR_GPU]: 'the compiled kernel is for another chip',
-  [CUDA.UNSUPPORTED_PTX_VERSION]: 'NVRTC is newer than the driver',
-  [CUDA.NOT_FOUND]: 'the module has no entry of that name',
-  [CUDA.ILLEGAL_ADDRESS]: 'a kernel read or wrote memory that is not allocated',
-  [CUDA.LAUNCH_OUT_OF_RESOURCES]: 'a block needs more registers or threads than a multiprocessor has',
-  [CUDA.LAUNCH_TIMEOUT]: 'a kernel ran longer than the system allows',
-  [CUDA.ASSERT]: 'an assertion in a kernel failed',
-  [CUDA.HARDWARE_STACK_ERROR]: 'a kernel overran its stack',
-  [CUDA.ILLEGAL_INSTRUCTION]: 'a kernel met an illegal instruction',
-  [CUDA.MISALIGNED_ADDRESS]: 'a kernel read or wrote at an address that is not aligned for its type',
-  [CUDA.INVALID_ADDRESS_SPACE]: 'a kernel used an address of another memory space',
-  [CUDA.INVALID_PC]: 'a kernel jumped outside its code',
-  [CUDA.LAUNCH_FAILED]: 'a kernel failed while it ran',
-  [CUDA.SYSTEM_NOT_READY]: 'the system has not finished its set-up (fabric manager)',
-  [CUDA.SYSTEM_DRIVER_MISMATCH]: 'the driver library and the kernel module are of different versions',
-}
-
-const STICKY = new Set<number>([
-  CUDA.ILLEGAL_ADDRESS,
-  CUDA.LAUNCH_TIMEOUT,
-  CUDA.ASSERT,
-  CUDA.HARDWARE_STACK_ERROR,
-  CUDA.ILLEGAL_INSTRUCTION,
-  CUDA.MISALIGNED_ADDRESS,
-  CUDA.INVALID_ADDRESS_SPACE,
-  CUDA.INVALID_PC,
-  CUDA.LAUNCH_FAILED,
-  CUDA.UNKNOWN,
-])
+/** Codes by name. */
+export const CUDA = Object.fromEntries(
+  Object.entries(RESULTS).map(([name, [code]]) => [name, code]),
+) as unknown as { readonly [Name in keyof typeof RESULTS]: (typeof RESULTS)[Name][0] }
+const BY_CODE = new Map(Object.values<Result>(RESULTS).map((r) => [r[0], r]))
 
 /** True if the code makes the context unusable: every later call returns it again. */
-export const isSticky = (code: number): boolean => STICKY.has(code)
+export const isSticky = (code: number): boolean => BY_CODE.get(code)?.[2] === 'sticky'
 
 /** Explanation of an error code for users; the driver's text for codes that are not in the table. */
 export const meaning = (code: number, driverText = ''): string =>
-  MEANING[code] ?? (driverText || 'an error of the CUDA driver')
+  BY_CODE.get(code)?.[1] || driverText || 'an error of the CUDA driver'
 
 /** A failed driver call. Internal to this folder, which throws `SptError` to its callers. */
 export class CudaCallError extends Error {
@@ -89,11 +65,6 @@ export class CudaCallError extends Error {
     this.text = text
   }
 }
-
-const MIB = 2 ** 20
-/** Bytes, with their size in MiB if that is more readable. */
-export const showBytes = (bytes: number): string =>
-  bytes < MIB ? `${bytes} bytes` : `${bytes} bytes (${(bytes / MIB).toFixed(1)} MiB)`
 
 export interface MemoryState {
   readonly requested: number

@@ -1,10 +1,17 @@
 /** Executable CUDA graphs: commands are captured once, and replayed with one call. */
 
-import { type Command, type DeviceBuffer, type Graph, memoryOf, type Stream } from '../device.ts'
+import {
+  type Command,
+  type DeviceBuffer,
+  type Graph,
+  type LaunchCommand,
+  memoryOf,
+  type Stream,
+} from '../device.ts'
 import { checkRepeats } from '../device-checks.ts'
 import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
-import type { Handle } from './driver.ts'
+import { type Handle, obtain } from './driver.ts'
 import { CUDA } from './errors.ts'
 import type { Launcher } from './launch.ts'
 import type { CudaMemory } from './memory.ts'
@@ -39,7 +46,8 @@ export class CudaGraph implements Graph {
   readonly #host: GraphHost
   readonly #commands: readonly Command[]
   readonly #buffers: readonly DeviceBuffer[]
-  readonly #launches: readonly Extract<Command, { kind: 'launch' }>[]
+  /** One launch of each module, for checking that the modules are loaded. */
+  readonly #launches: readonly LaunchCommand[]
   readonly #kernels: readonly string[]
   readonly #executable: Handle
   #timedGraph: TimedGraph | undefined
@@ -58,8 +66,9 @@ export class CudaGraph implements Graph {
       ),
     )
     this.#kernels = [...kernels]
-    this.#launches = onePerModule(this.#commands.filter((c) => c.kind === 'launch'))
-    this.#buffers = buffersOf(this.#commands)
+    const launches = this.#commands.filter((c) => c.kind === 'launch')
+    this.#launches = [...new Map(launches.map((c) => [c.module, c] as const)).values()]
+    this.#buffers = [...new Set(this.#commands.flatMap(buffersOf))]
     host.graphs.add(this)
   }
 
@@ -89,7 +98,7 @@ export class CudaGraph implements Graph {
       await context.waitIdle('timing', context.main)
       context.inContext('timing', () => {
         const { start, end } = this.#timedGraph ?? failFreed('the graph')
-        context.check('cuEventElapsedTime', context.calls.cuEventElapsedTime(out, start, end))
+        context.call('cuEventElapsedTime', out, start, end)
       })
       times.push(out[0]!)
     }
@@ -125,27 +134,23 @@ export class CudaGraph implements Graph {
   #replay(executable: Handle, queue: CudaQueue): void {
     const { context, memory, launcher } = this.#host
     // A graph contains addresses, so freed buffers must be detected before the launch.
-    for (const buffer of this.#buffers) memory.resolve(buffer)
+    for (const buffer of this.#buffers) memory.resolve(buffer, 'replaying a graph')
     for (const command of this.#launches) launcher.checkLive(command)
     queue.busy = true
     for (const kernel of this.#kernels) queue.kernels.add(kernel)
-    context.check('cuGraphLaunch', context.calls.cuGraphLaunch(executable, queue.handle))
+    context.call('cuGraphLaunch', executable, queue.handle)
   }
 
   /** Captures the graph between two nodes that record events, so that host overhead is not measured. */
   #captureTimed(): TimedGraph {
     const { context, launcher } = this.#host
     const { calls } = context
-    const out = new BigUint64Array(1)
     const handles: Handle[] = []
     try {
-      for (let k = 0; k < 2; k++) {
-        context.check('cuEventCreate', calls.cuEventCreate(out, 0))
-        handles.push(out[0]!)
-      }
+      for (let k = 0; k < 2; k++) handles.push(obtain(context.driver, 'cuEventCreate', 0))
       const [start, end] = handles as [Handle, Handle]
       const record = (event: Handle, stream: Handle): void =>
-        context.check('cuEventRecordWithFlags', calls.cuEventRecordWithFlags(event, stream, RECORD_EXTERNAL))
+        context.call('cuEventRecordWithFlags', event, stream, RECORD_EXTERNAL)
       const executable = launcher.recording((overlap) =>
         capture(context, (stream) => {
           record(start, stream)
@@ -166,7 +171,7 @@ function capture(context: CudaContext, body: (stream: Handle) => void): Handle {
   const { calls } = context
   const stream = context.main.handle
   const out = new BigUint64Array(1)
-  context.check('cuStreamBeginCapture_v2', calls.cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED))
+  context.call('cuStreamBeginCapture_v2', stream, CAPTURE_RELAXED)
   try {
     body(stream)
   } catch (error) {
@@ -174,7 +179,7 @@ function capture(context: CudaContext, body: (stream: Handle) => void): Handle {
     if (calls.cuStreamEndCapture(stream, out) === CUDA.SUCCESS) calls.cuGraphDestroy(out[0]!)
     throw error
   }
-  context.check('cuStreamEndCapture', calls.cuStreamEndCapture(stream, out))
+  context.call('cuStreamEndCapture', stream, out)
   const graph = out[0]!
   const instantiated = calls.cuGraphInstantiateWithFlags(out, graph, 0n)
   calls.cuGraphDestroy(graph)
@@ -186,22 +191,5 @@ function capture(context: CudaContext, body: (stream: Handle) => void): Handle {
   return executable
 }
 
-function buffersOf(commands: readonly Command[]): DeviceBuffer[] {
-  const buffers = new Set<DeviceBuffer>()
-  for (const c of commands) {
-    if (c.kind === 'clear') buffers.add(c.buffer)
-    else {
-      for (const a of c.args) {
-        const memory = memoryOf(a)
-        if (memory) buffers.add(memory)
-      }
-    }
-  }
-  return [...buffers]
-}
-
-/** One launch of each module, for checking that the modules are loaded. */
-function onePerModule<L extends Extract<Command, { kind: 'launch' }>>(launches: readonly L[]): L[] {
-  const byModule = new Map(launches.map((c) => [c.module, c] as const))
-  return [...byModule.values()]
-}
+const buffersOf = (c: Command): DeviceBuffer[] =>
+  c.kind === 'clear' ? [c.buffer] : c.args.flatMap((a) => memoryOf(a) ?? [])

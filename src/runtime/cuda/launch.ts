@@ -1,6 +1,7 @@
 /** Queues commands on a stream, or records them during capture. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import type { Command, DeviceBuffer, Entry } from '../device.ts'
+import type { Command, DeviceBuffer, Entry, LaunchCommand } from '../device.ts'
+import { checkArgs, checkGrid, checkModule, entryOf } from '../device-checks.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import { callError, type Handle } from './driver.ts'
 import { CUDA, isSticky } from './errors.ts'
@@ -9,13 +10,11 @@ import { type CudaBuffer, type CudaMemory, FILL, FILL_RANGES, packFill } from '.
 import { CudaModule, type LoadedEntry } from './module.ts'
 import { ArgumentBlock, Matrices, packArguments } from './pack-arguments.ts'
 
-type Launch = Extract<Command, { kind: 'launch' }>
 type Grid = readonly [number, number, number]
 
 export class Launcher {
   readonly #context: CudaContext
   readonly #memory: CudaMemory
-  readonly #modules: ReadonlySet<CudaModule>
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
   readonly #matrices: Matrices
@@ -28,10 +27,9 @@ export class Launcher {
   /** The zero-fill kernel, once a module with overlapping launches is compiled. */
   fill: CudaModule | undefined
 
-  constructor(context: CudaContext, memory: CudaMemory, modules: ReadonlySet<CudaModule>, overlap: boolean) {
+  constructor(context: CudaContext, memory: CudaMemory, overlap: boolean) {
     this.#context = context
     this.#memory = memory
-    this.#modules = modules
     this.#overlap = overlap
     const addressOf = (block: ArrayBuffer): bigint => context.driver.addressOf(block)
     this.#block = new ArgumentBlock(addressOf)
@@ -91,7 +89,7 @@ export class Launcher {
       const buffers: CudaBuffer[] = []
       let next: Command | undefined = command
       while (next?.kind === 'clear') {
-        const buffer = this.#memory.resolve(next.buffer)
+        const buffer = this.#memory.resolve(next.buffer, 'clear')
         if (buffer.bytes > 0) buffers.push(buffer)
         next = commands[++k]
       }
@@ -105,8 +103,7 @@ export class Launcher {
           afterKernel = true
         } else {
           const { address, bytes } = buffers[start]!
-          const code = this.#context.calls.cuMemsetD8Async(address, 0, bytes, stream)
-          this.#context.check('cuMemsetD8Async', code)
+          this.#context.call('cuMemsetD8Async', address, 0, bytes, stream)
           afterKernel = false
         }
         onIssue()
@@ -114,16 +111,18 @@ export class Launcher {
     }
   }
 
-  #launch(command: Launch, stream: Handle, overlap: boolean): string {
-    if (command.module instanceof CudaLibraryCall) {
-      this.#checkCall(command.module)
-      command.module.issue(stream)
+  #launch(command: LaunchCommand, stream: Handle, overlap: boolean): string {
+    const { module } = command
+    this.checkLive(command)
+    if (module instanceof CudaLibraryCall) {
+      module.issue(stream)
       return `'${command.entry}'`
     }
-    const loaded = this.entry(command)
+    const loaded = (module as CudaModule).entries.get(entryOf(command).name)!
     const { entry, displayName } = loaded
     this.#checkGrid(loaded, command.grid)
-    const addressOf = (value: DeviceBuffer): bigint => this.#memory.resolve(value).address
+    checkArgs(displayName, entry, command.args, this.#memory)
+    const addressOf = (value: DeviceBuffer): bigint => (value as CudaBuffer).address
     packArguments(this.#block, entry, command.args, addressOf, ({ memory, rows, columns }, spec) =>
       this.#matrices.encode(spec, addressOf(memory), rows, columns),
     )
@@ -158,51 +157,14 @@ export class Launcher {
     return calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, sharedBytes, stream, pointers, null)
   }
 
-  /** Checks that the launch's module is still loaded. @throws SptError as `entry` */
-  checkLive(command: Launch): void {
-    if (command.module instanceof CudaLibraryCall) this.#checkCall(command.module)
-    else this.entry(command)
-  }
-
-  #checkCall(call: CudaLibraryCall): void {
-    if (!call.released && call.library.host.context === this.#context) return
-    fail({
-      code: call.released ? 'device/released-module' : 'device/foreign-module',
-      message: `the call of ${call.text.name} was ${call.released ? 'released' : 'not prepared on this device'}`,
-      hint: 'prepare the kernel on this device',
-    })
-  }
-
-  /** @throws SptError `device/foreign-module`, `device/released-module`, `device/unknown-entry` */
-  entry(command: Launch): LoadedEntry {
-    const { module } = command
-    if (!(module instanceof CudaModule) || !this.#modules.has(module)) {
-      const isReleased = module instanceof CudaModule && module.released
-      fail({
-        code: isReleased ? 'device/released-module' : 'device/foreign-module',
-        message: `the module of kernel '${command.entry}' was ${isReleased ? 'released' : 'not compiled on this device'}`,
-        hint: 'compile its text on this device',
-      })
-    }
-    const loaded = module.entries.get(command.entry)
-    if (loaded) return loaded
-    return fail({
-      code: 'device/unknown-entry',
-      message: `module '${module.text.name}' has no kernel '${command.entry}'`,
-      lookup: { name: command.entry, candidates: [...module.entries.keys()] },
-    })
+  /** Checks that the launch's module is loaded. @throws SptError `device/foreign-module`, `device/released-module` */
+  checkLive({ module }: LaunchCommand): void {
+    checkModule(module, this.#context)
   }
 
   #checkGrid({ entry, displayName }: LoadedEntry, grid: Grid): void {
-    const { maxGridDim } = this.#context.chip
+    checkGrid(displayName, grid, this.#context.chip)
     const { cluster } = entry
-    if (!grid.every((n, d) => Number.isInteger(n) && n >= 1 && n <= maxGridDim[d]!)) {
-      fail({
-        code: 'device/grid',
-        message: `kernel ${displayName} cannot be launched with a grid of ${grid.join(' x ')} blocks`,
-        expected: `whole numbers from 1 to ${maxGridDim.join(', ')}`,
-      })
-    }
     if (cluster && grid.some((n, d) => n % cluster[d]! !== 0)) {
       fail({
         code: 'device/grid',

@@ -135,7 +135,7 @@ export class CudaLibraryCall implements LibraryCall {
   readonly #objects = new Map<string, { readonly object: Handle; readonly destroy: string }>()
   readonly #memory: DeviceBuffer[] = []
   #arguments: readonly unknown[] = []
-  released = false
+  freed = false
 
   constructor(library: CudaLibrary, routine: Routine, variant: string, operands: Operands) {
     this.library = library
@@ -188,6 +188,10 @@ export class CudaLibraryCall implements LibraryCall {
     this.library.call(this.#routine.run, ...this.#arguments)
   }
 
+  get owner(): CudaContext {
+    return this.library.host.context
+  }
+
   get #handle(): Handle {
     return this.#objects.get('handle')!.object
   }
@@ -198,7 +202,8 @@ export class CudaLibraryCall implements LibraryCall {
     return [this.#address(memory), bytes]
   }
 
-  #address = (b: DeviceBuffer): bigint => this.library.host.memory.resolve(b).address
+  #address = (b: DeviceBuffer): bigint =>
+    this.library.host.memory.resolve(b, `preparing ${this.#routine.name}`).address
 
   #valuesOf(list: readonly LibraryArgument[]): unknown[] {
     return list.map((a) => this.#value(a))
@@ -221,8 +226,8 @@ export class CudaLibraryCall implements LibraryCall {
   }
 
   release(): void {
-    if (this.released) return
-    this.released = true
+    if (this.freed) return
+    this.freed = true
     const { context } = this.library.host
     if (!context.isUsable) return
     context.inContext(`releasing ${this.#routine.name}`, () => {

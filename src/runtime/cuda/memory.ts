@@ -1,23 +1,31 @@
 /** Device memory: allocation, accounting, and range checks. */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { show } from '../../ast/diagnostics/expect-argument.ts'
-import type { DeviceBuffer, ModuleText } from '../device.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { DeviceBuffer, DeviceLimits, ModuleText } from '../device.ts'
+import { checkAlloc, checkBuffer } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
 import { type CudaDriver, check } from './driver.ts'
-import { CUDA, outOfMemory, showBytes } from './errors.ts'
+import { CUDA, outOfMemory } from './errors.ts'
 import type { ArgumentBlock } from './pack-arguments.ts'
 
 /** Allocation size of empty buffers, which gives every buffer a distinct address. */
 const EMPTY_BYTES = 256
 
 export class CudaBuffer implements DeviceBuffer {
+  readonly owner: CudaMemory
   readonly bytes: number
   readonly label: string
   readonly address: bigint
   freed = false
   readonly #release: (buffer: CudaBuffer) => void
 
-  constructor(bytes: number, label: string, address: bigint, release: (buffer: CudaBuffer) => void) {
+  constructor(
+    owner: CudaMemory,
+    bytes: number,
+    label: string,
+    address: bigint,
+    release: (buffer: CudaBuffer) => void,
+  ) {
+    this.owner = owner
     this.bytes = bytes
     this.label = label
     this.address = address
@@ -33,54 +41,30 @@ export class CudaMemory {
   readonly live = new Set<CudaBuffer>()
   allocated = 0
   readonly #driver: CudaDriver
-  readonly #total: number
+  readonly #limits: DeviceLimits
 
-  constructor(driver: CudaDriver, total: number) {
+  constructor(driver: CudaDriver, limits: DeviceLimits) {
     this.#driver = driver
-    this.#total = total
+    this.#limits = limits
   }
 
   /** Allocates a buffer. The context must be current. @throws SptError `device/out-of-memory`, `device/buffer-too-large` */
   alloc(bytes: number, label: string, release: (buffer: CudaBuffer) => void): CudaBuffer {
-    if (!Number.isSafeInteger(bytes) || bytes < 0) {
-      fail({
-        code: 'device/bad-size',
-        message: `buffer '${label}' cannot have ${show(bytes)} bytes`,
-        expected: 'a whole number of bytes, 0 or more',
-      })
-    }
-    if (bytes > this.#total) {
-      fail({
-        code: 'device/buffer-too-large',
-        message: `buffer '${label}' of ${showBytes(bytes)} is larger than the device's memory`,
-        expected: `at most ${showBytes(this.#total)}`,
-      })
-    }
+    checkAlloc(bytes, label, this.#limits)
     const out = new BigUint64Array(1)
     const code = this.#driver.calls.cuMemAlloc_v2(out, Math.max(bytes, EMPTY_BYTES))
     if (code === CUDA.OUT_OF_MEMORY) throw outOfMemory(this.state(bytes, label))
     check(this.#driver, 'cuMemAlloc_v2', code)
-    const buffer = new CudaBuffer(bytes, label, out[0]!, release)
+    const buffer = new CudaBuffer(this, bytes, label, out[0]!, release)
     this.live.add(buffer)
     this.allocated += bytes
     return buffer
   }
 
   /** The buffer behind a handle. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
-  resolve(buffer: DeviceBuffer): CudaBuffer {
-    if (buffer instanceof CudaBuffer && this.live.has(buffer)) return buffer
-    if (buffer instanceof CudaBuffer && buffer.freed) {
-      fail({
-        code: 'device/freed-buffer',
-        message: `buffer '${buffer.label}' was freed before this use`,
-        hint: 'free buffers only after the last command that uses them',
-      })
-    }
-    return fail({
-      code: 'device/foreign-buffer',
-      message: `buffer '${buffer.label}' was not allocated on this device`,
-      expected: 'a buffer of this device',
-    })
+  resolve(buffer: DeviceBuffer, call: string): CudaBuffer {
+    checkBuffer(buffer, this, call)
+    return buffer as CudaBuffer
   }
 
   /** Frees the buffer; returns the driver's result code. */
@@ -98,21 +82,10 @@ export class CudaMemory {
       requested,
       label,
       free: isKnown ? Number(free[0]!) : 0,
-      total: isKnown ? Number(total[0]!) : this.#total,
+      total: isKnown ? Number(total[0]!) : this.#limits.maxBufferBytes,
       allocated: this.allocated,
     }
   }
-}
-
-/** Checks that a range is inside the buffer. @throws SptError `device/range` */
-export function checkRange(buffer: CudaBuffer, offset: number, bytes: number, verb: string): void {
-  const ok = Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(bytes) && bytes >= 0
-  if (ok && offset + bytes <= buffer.bytes) return
-  fail({
-    code: 'device/range',
-    message: `cannot ${verb} ${bytes} bytes at offset ${offset}: buffer '${buffer.label}' has ${buffer.bytes} bytes`,
-    expected: 'a range inside the buffer',
-  })
 }
 
 /** Allocates host memory for a download. @throws SptError `device/out-of-memory` */

@@ -1,37 +1,25 @@
 /** A loaded module: handles and resources of its entries, checked against the limits of the chip. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { CompiledModule, Entry, ModuleText } from '../device.ts'
+import { checkTarget } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
 import type { Image, KernelCompiler } from './compiler.ts'
 import type { CudaContext } from './context.ts'
-import { type CudaDriver, callError, check, type Handle } from './driver.ts'
+import { type CudaDriver, check, type Handle, invoke, obtain } from './driver.ts'
 import { CUDA, CudaCallError, isSticky, showKernel } from './errors.ts'
 
-/** `CUfunction_attribute`. */
-const ATTRIBUTE = {
-  maxThreads: 0,
-  shared: 1,
-  constant: 2,
-  local: 3,
-  registers: 4,
-  maxDynamicShared: 8,
-  largeClusters: 14,
-} as const
+/** Resources of an entry by their `CUfunction_attribute`: bytes, except `registers` (per thread) and `maxThreads` (per block). */
+const RESOURCES = { registers: 4, shared: 1, local: 3, constant: 2, maxThreads: 0 } as const
+type EntryResources = Readonly<Record<keyof typeof RESOURCES, number>>
+
+const MAX_DYNAMIC_SHARED = 8
+const LARGE_CLUSTERS = 14
 
 export interface LoadedEntry {
   readonly entry: Entry
   readonly fn: Handle
   /** Display name in messages. */
   readonly displayName: string
-}
-
-/** Results of `cuFuncGetAttribute` in bytes, except `registers` (per thread) and `maxThreads` (per block). */
-interface EntryResources extends Readonly<Record<string, number>> {
-  readonly registers: number
-  readonly shared: number
-  readonly local: number
-  readonly constant: number
-  readonly maxThreads: number
 }
 
 export class CudaModule implements CompiledModule {
@@ -41,11 +29,11 @@ export class CudaModule implements CompiledModule {
   readonly cached: boolean
   readonly entries: ReadonlyMap<string, LoadedEntry>
   readonly handle: Handle
-  released = false
+  freed = false
   readonly #unload: (module: CudaModule) => void
 
   constructor(
-    driver: CudaDriver,
+    readonly owner: CudaContext,
     chip: Chip,
     text: ModuleText,
     image: { readonly bytes: Uint8Array; readonly cached: boolean },
@@ -54,9 +42,8 @@ export class CudaModule implements CompiledModule {
     this.text = text
     this.cached = image.cached
     this.#unload = unload
-    const out = new BigUint64Array(1)
-    check(driver, 'cuModuleLoadData', driver.calls.cuModuleLoadData(out, image.bytes))
-    this.handle = out[0]!
+    const { driver } = owner
+    this.handle = obtain(driver, 'cuModuleLoadData', image.bytes)
     try {
       const entries = new Map<string, LoadedEntry>()
       const resources: Record<string, EntryResources> = {}
@@ -76,7 +63,7 @@ export class CudaModule implements CompiledModule {
   }
 
   release(): void {
-    if (!this.released) this.#unload(this)
+    if (!this.freed) this.#unload(this)
   }
 }
 
@@ -96,17 +83,11 @@ function findFunction(driver: CudaDriver, module: Handle, moduleName: string, na
 
 function readResources(driver: CudaDriver, fn: Handle): EntryResources {
   const out = new Int32Array(1)
-  const read = (attribute: keyof typeof ATTRIBUTE): number => {
-    check(driver, 'cuFuncGetAttribute', driver.calls.cuFuncGetAttribute(out, ATTRIBUTE[attribute], fn))
-    return out[0]!
+  const read = ([name, attribute]: [string, number]): [string, number] => {
+    invoke(driver, 'cuFuncGetAttribute', out, attribute, fn)
+    return [name, out[0]!]
   }
-  return {
-    registers: read('registers'),
-    shared: read('shared'),
-    local: read('local'),
-    constant: read('constant'),
-    maxThreads: read('maxThreads'),
-  }
+  return Object.fromEntries(Object.entries(RESOURCES).map(read)) as EntryResources
 }
 
 /** Checks that a block of this entry fits the chip, and raises its limit of dynamic shared memory if needed. */
@@ -137,10 +118,8 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, usage
       hint: 'use smaller tiles',
     })
   }
-  if (shared > chip.sharedPerBlock && entry.sharedBytes > 0) {
-    const code = driver.calls.cuFuncSetAttribute(fn, ATTRIBUTE.maxDynamicShared, entry.sharedBytes)
-    if (code !== CUDA.SUCCESS) throw callError(driver, 'cuFuncSetAttribute', code)
-  }
+  if (shared > chip.sharedPerBlock && entry.sharedBytes > 0)
+    invoke(driver, 'cuFuncSetAttribute', fn, MAX_DYNAMIC_SHARED, entry.sharedBytes)
   if (entry.cluster) prepareCluster(driver, chip, entry, entry.cluster, fn)
 }
 
@@ -168,15 +147,12 @@ function prepareCluster(
         : 'a GPU of compute capability 9.0 or later',
     })
   }
-  if (blocks <= PORTABLE_CLUSTER) return
-  const code = driver.calls.cuFuncSetAttribute(fn, ATTRIBUTE.largeClusters, 1)
-  if (code !== CUDA.SUCCESS) throw callError(driver, 'cuFuncSetAttribute', code)
+  if (blocks > PORTABLE_CLUSTER) invoke(driver, 'cuFuncSetAttribute', fn, LARGE_CLUSTERS, 1)
 }
 
 /** Modules of a device: compiled or read from the cache, and loaded until they are released. */
 export class CudaModules {
-  /** Loaded modules. */
-  readonly live = new Set<CudaModule>()
+  readonly #live = new Set<CudaModule>()
   readonly #context: CudaContext
   readonly #chip: Chip
   readonly #compiler: KernelCompiler
@@ -204,44 +180,36 @@ export class CudaModules {
   }
 
   #load(module: ModuleText, image: Image): CudaModule {
-    this.#context.enter()
-    const { driver } = this.#context
-    const loaded = new CudaModule(driver, this.#chip, module, image, (m) => this.#unload(m))
-    this.live.add(loaded)
+    this.#context.enter(`loading module '${module.name}'`)
+    const loaded = new CudaModule(this.#context, this.#chip, module, image, (m) => this.#unload(m))
+    this.#live.add(loaded)
     return loaded
   }
 
   #unload(module: CudaModule): void {
-    module.released = true
-    this.live.delete(module)
+    module.freed = true
+    this.#live.delete(module)
     if (!this.#context.isUsable) return
     this.#context.inContext(`releasing module '${module.text.name}'`, () => {
       this.#context.drain()
-      this.#context.check('cuModuleUnload', this.#context.driver.calls.cuModuleUnload(module.handle))
+      this.#context.call('cuModuleUnload', module.handle)
     })
   }
 
   /** Unloads all modules before the context is destroyed. */
   release(): void {
-    for (const module of this.live) {
-      module.released = true
+    for (const module of this.#live) {
+      module.freed = true
       this.#context.driver.calls.cuModuleUnload(module.handle)
     }
-    this.live.clear()
+    this.#live.clear()
   }
 }
 
 /** Checks that a module is printed for CUDA, and that the chip supports its instructions. @throws SptError */
-export function checkRequirements(
-  { needs, name, target }: ModuleText,
-  chip: Pick<Chip, 'name' | 'major' | 'minor'>,
-): void {
-  if (target !== 'cuda')
-    fail({
-      code: 'device/target',
-      message: `module '${name}' is printed for ${target}`,
-      expected: 'a module printed for cuda',
-    })
+export function checkRequirements(module: ModuleText, chip: Pick<Chip, 'name' | 'major' | 'minor'>): void {
+  checkTarget(module, 'cuda')
+  const { needs, name } = module
   if (!needs || chip.major + chip.minor / 10 >= needs.version) return
   fail({
     code: 'device/no-instruction',

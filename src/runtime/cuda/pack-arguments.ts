@@ -4,7 +4,7 @@
  * returns, so one block serves all launches.
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { DTYPE_BYTES, type Dtype, INT_RANGE } from '../../ir/values/dtype.ts'
+import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import {
   type ArgSpec,
   type ArgValue,
@@ -14,7 +14,6 @@ import {
   type MatrixValue,
 } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
-import { showKernel } from './errors.ts'
 
 /** CUDA's limit of 4 KiB of parameters, in 8-byte slots. */
 export const MAX_ARGUMENTS = 512
@@ -79,30 +78,8 @@ export class ArgumentBlock {
   }
 }
 
-const isInteger = (dtype: Dtype): dtype is keyof typeof INT_RANGE => dtype in INT_RANGE
-
-/** Checks that a scalar is a value of its type. @throws SptError `device/arguments` */
-export function checkScalar(kernel: Entry, spec: ArgSpec, value: number): void {
-  const { dtype, name } = spec
-  if (dtype === 'bool') {
-    if (value === 0 || value === 1) return
-  } else if (isInteger(dtype)) {
-    const [min, max] = INT_RANGE[dtype]
-    if (Number.isInteger(value) && value >= min && value <= max) return
-  } else return
-  const range = dtype === 'bool' ? '0 or 1' : `an integer in ${INT_RANGE[dtype as 'i32'].join(' .. ')}`
-  fail({
-    code: 'device/arguments',
-    message: `kernel ${showKernel(kernel)}: scalar '${name}' of type ${dtype} cannot be ${value}`,
-    expected: range,
-  })
-}
-
-const isBuffer = (value: ArgValue): value is DeviceBuffer =>
-  typeof value === 'object' && value !== null && !isMatrix(value)
-
 /**
- * Fills the argument block. `addressOf` resolves a buffer, and throws for freed and foreign buffers. `describe` returns the host
+ * Fills the argument block with checked arguments. `addressOf` returns the address of a buffer. `describe` returns the host
  * address of a matrix descriptor.
  */
 export function packArguments(
@@ -113,30 +90,11 @@ export function packArguments(
   describe?: (value: MatrixValue, spec: MatrixSpec) => bigint,
 ): void {
   block.clear()
-  if (args.length !== entry.args.length) {
-    fail({
-      code: 'device/arguments',
-      message: `kernel ${showKernel(entry)} takes ${entry.args.length} arguments, not ${args.length}`,
-      expected: entry.args.map((a) => a.name).join(', ') || 'no arguments',
-    })
-  }
-  for (let slot = 0; slot < args.length; slot++) {
+  for (const [slot, value] of args.entries()) {
     const spec = entry.args[slot]!
-    const value = args[slot]!
-    if (spec.kind === 'scalar' && typeof value === 'number') {
-      checkScalar(entry, spec, value)
-      block.setScalar(slot, spec.dtype, value)
-    } else if (spec.kind === 'buffer' && isBuffer(value)) {
-      block.setPointer(slot, addressOf(value, spec))
-    } else if (spec.kind === 'matrix' && isMatrix(value) && describe) {
-      block.setExternal(slot, describe(value, spec))
-    } else {
-      fail({
-        code: 'device/arguments',
-        message: `kernel ${showKernel(entry)}: argument '${spec.name}' is ${typeof value === 'number' ? 'a number' : isMatrix(value) ? 'a matrix' : 'a buffer'}`,
-        expected: spec.kind === 'scalar' ? `a number of type ${spec.dtype}` : `a ${spec.kind} of this device`,
-      })
-    }
+    if (typeof value === 'number') block.setScalar(slot, spec.dtype, value)
+    else if (!isMatrix(value)) block.setPointer(slot, addressOf(value, spec))
+    else block.setExternal(slot, describe!(value, spec as MatrixSpec))
   }
 }
 

@@ -3,7 +3,7 @@ import type { DeviceEvent, Stream } from '../device.ts'
 import { failForeign, failFreed, failNotRecorded } from '../in-order.ts'
 import type { Outcomes } from '../outcomes.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
-import type { Handle } from './driver.ts'
+import { type Handle, obtain } from './driver.ts'
 import { CUDA } from './errors.ts'
 
 export class CudaStream implements Stream {
@@ -28,22 +28,20 @@ export class CudaStream implements Stream {
 
   record(event: DeviceEvent): void {
     const cudaEvent = checkEvent(event, this.context)
-    const { queue } = this
-    const { context } = this
+    const { queue, context } = this
     context.inContext(`recording an event on ${this.label}`, () => {
       queue.busy = true
-      context.check('cuEventRecord', context.calls.cuEventRecord(cudaEvent.handle, queue.handle))
+      context.call('cuEventRecord', cudaEvent.handle, queue.handle)
       cudaEvent.recorded = true
     })
   }
 
   wait(event: DeviceEvent): void {
     const cudaEvent = checkEvent(event, this.context)
-    const { queue } = this
-    const { context } = this
+    const { queue, context } = this
     context.inContext(`waiting for an event on ${this.label}`, () => {
       queue.busy = true
-      context.check('cuStreamWaitEvent', context.calls.cuStreamWaitEvent(queue.handle, cudaEvent.handle, 0))
+      context.call('cuStreamWaitEvent', queue.handle, cudaEvent.handle, 0)
     })
   }
 
@@ -69,10 +67,8 @@ export class CudaEvent implements DeviceEvent {
 
   /** Creates an event. The context must be current. `events`: live events, which are released with the device. */
   constructor(context: CudaContext, events: Set<CudaEvent>) {
-    const out = new BigUint64Array(1)
-    context.check('cuEventCreate', context.calls.cuEventCreate(out, 0))
     this.context = context
-    this.#handle = out[0]!
+    this.#handle = obtain(context.driver, 'cuEventCreate', 0)
     this.#events = events
     events.add(this)
   }
@@ -96,8 +92,7 @@ export class CudaEvent implements DeviceEvent {
     }
     return context.inContext('reading an event', () => {
       const out = new Float32Array(1)
-      const code = context.calls.cuEventElapsedTime(out, start.handle, this.handle)
-      context.check('cuEventElapsedTime', code)
+      context.call('cuEventElapsedTime', out, start.handle, this.handle)
       return out[0]!
     })
   }
@@ -155,10 +150,9 @@ export class Timer {
   }
 
   async #timeBatch(count: number, queue: () => void, between: () => void): Promise<number[]> {
-    const { calls, main } = this.#context
+    const { main } = this.#context
     const events = this.#takeEvents(2 * count)
-    const record = (event: Handle): void =>
-      this.#context.check('cuEventRecord', calls.cuEventRecord(event, main.handle))
+    const record = (event: Handle): void => this.#context.call('cuEventRecord', event, main.handle)
     try {
       this.#context.inContext('timing', () => {
         this.#context.join()
@@ -173,8 +167,7 @@ export class Timer {
       return this.#context.inContext('timing', () =>
         Array.from({ length: count }, (_, i) => {
           const out = new Float32Array(1)
-          const code = calls.cuEventElapsedTime(out, events[2 * i]!, events[2 * i + 1]!)
-          this.#context.check('cuEventElapsedTime', code)
+          this.#context.call('cuEventElapsedTime', out, events[2 * i]!, events[2 * i + 1]!)
           return out[0]!
         }),
       )
@@ -185,11 +178,7 @@ export class Timer {
 
   #takeEvents(count: number): Handle[] {
     return this.#context.inContext('timing', () => {
-      const out = new BigUint64Array(1)
-      while (this.#events.length < count) {
-        this.#context.check('cuEventCreate', this.#context.calls.cuEventCreate(out, 0))
-        this.#events.push(out[0]!)
-      }
+      while (this.#events.length < count) this.#events.push(obtain(this.#context.driver, 'cuEventCreate', 0))
       return this.#events.splice(0, count)
     })
   }

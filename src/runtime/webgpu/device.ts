@@ -8,31 +8,20 @@ import type {
   CompiledModule,
   Device,
   DeviceBuffer,
-  DeviceEvent,
   DeviceLimits,
   Graph,
   HostArray,
   ModuleText,
-  Stream,
 } from '../device.ts'
-import {
-  checkCommands,
-  checkRepeats,
-  disposedDevices,
-  expectCommands,
-  expectLabel,
-  expectModule,
-} from '../device-checks.ts'
-import { InOrderEvent, InOrderStream } from '../in-order.ts'
-import { Outcomes } from '../outcomes.ts'
-import { GpuGraph, type GraphHost } from './graph.ts'
+import { checkRepeats, disposedDevices, expectCommands, expectModule } from '../device-checks.ts'
+import { InOrderDevice, InOrderStream, inOrderGraph } from '../in-order.ts'
 import { Launcher, type TimestampRange } from './launch.ts'
 import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits, lanesOf } from './limits.ts'
 import { type GpuBuffer, Memory } from './memory.ts'
-import { compileModule, GpuModule } from './module.ts'
+import { compileModule } from './module.ts'
 import type { WebGpuOptions } from './options.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './session.ts'
-import { Clock, REPEATS_PER_CLOCK, readDeviceClock } from './timing.ts'
+import { Clock, REPEATS_PER_CLOCK, readDeviceClock, timesOf } from './timing.ts'
 
 /**
  * Opens a device on the adapter selected by `gpu`, with all of the adapter's limits, and with `shader-f16`, `subgroups` and
@@ -76,7 +65,7 @@ export async function createWebGpuDevice(
   return new WebGpuDevice(device, name, adapter.info, await lanesOf(device, adapter.info.subgroupMinSize))
 }
 
-class WebGpuDevice implements Device {
+class WebGpuDevice extends InOrderDevice implements Device {
   readonly kind = 'webgpu'
   readonly storage = 'words'
   readonly name: string
@@ -84,28 +73,21 @@ class WebGpuDevice implements Device {
   readonly isSoftware: boolean
   readonly limits: DeviceLimits
   readonly features: ReadonlySet<string>
-  readonly #session: Session
+  protected readonly owner: Session
   readonly #memory: Memory
   readonly #launcher: Launcher
-  readonly #graphs: GraphHost
-  readonly #outcomes = new Outcomes()
 
   constructor(device: GPUDevice, name: string, info: GPUAdapterInfo, lanes: number) {
+    super()
     this.name = name
     this.driver = info.description.trim()
     this.isSoftware = info.isFallbackAdapter
     this.limits = { ...deviceLimits(device.limits), lanes }
     this.features = capabilities(device.features, info, lanes)
-    this.#session = new Session(device, name)
+    this.owner = new Session(device, name)
     void device.lost.then(() => disposedDevices.add(this))
-    this.#memory = new Memory(this.#session, this.limits)
-    this.#launcher = new Launcher(this.#session)
-    this.#graphs = {
-      launcher: this.#launcher,
-      order: { now: () => this.#now(), finish: () => this.finish() },
-      check: (commands) => this.#checkNow(commands, describe(commands)),
-      time: (commands, repeats, submit, between) => this.#time(commands, repeats, submit, between),
-    }
+    this.#memory = new Memory(this.owner, this.limits)
+    this.#launcher = new Launcher(this.owner)
   }
 
   alloc(bytes: number, label: string): DeviceBuffer {
@@ -122,7 +104,7 @@ class WebGpuDevice implements Device {
 
   async compile(module: ModuleText): Promise<CompiledModule> {
     expectModule(module)
-    return compileModule(this.#session, this.limits, module)
+    return compileModule(this.owner, this.limits, module)
   }
 
   async run(commands: readonly Command[]): Promise<void> {
@@ -132,7 +114,7 @@ class WebGpuDevice implements Device {
     const unconfirmed = this.#check(commands, call)
     if (unconfirmed) await unconfirmed
     await this.#submitAndWait(commands, call, () => this.#launcher.submit(commands))
-    await this.#outcomes.settleCompleted(commands)
+    await this.outcomes.settleCompleted(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
@@ -145,7 +127,7 @@ class WebGpuDevice implements Device {
       (stamps) => this.#launcher.submit(commands, stamps),
       between,
     )
-    await this.#outcomes.settleCompleted(commands)
+    await this.outcomes.settleCompleted(commands)
     return times
   }
 
@@ -154,41 +136,40 @@ class WebGpuDevice implements Device {
     const recorded = [...commands]
     const call = describe(recorded)
     await this.#check(recorded, call)
-    this.#checkNow(recorded, call)
-    const { value, failure } = this.#session.scoped(() => this.#launcher.record(recorded))
-    const error = await this.#session.wait(failure, call)
+    this.check(recorded, call)
+    const { value, failure } = this.owner.scoped(() => this.#launcher.record(recorded))
+    const error = await this.owner.wait(failure, call)
     if (error) throw submissionError(recorded, call, error)
-    return this.#outcomes.graph(new GpuGraph(this.#graphs, recorded, value), recorded)
+    const check = (): void => this.check(recorded, call)
+    const submit = (stamps?: TimestampRange): void => {
+      check()
+      this.#launcher.replay(value, stamps)
+    }
+    const graph = inOrderGraph(this.order, {
+      check,
+      replay: () => this.#launcher.replay(value),
+      time: (repeats, between) => this.#time(recorded, repeats, submit, between),
+      free: () => value.free(),
+    })
+    return this.outcomes.graph(graph, recorded)
   }
 
-  stream(label: string): Stream {
-    expectLabel(label, 'a stream')
-    this.#session.checkAlive(`stream ${label}`)
-    return new InOrderStream(label, this.#graphs.order)
+  protected async waitIdle(): Promise<void> {
+    this.checkAlive('finish')
+    await this.owner.wait(this.owner.device.queue.onSubmittedWorkDone(), 'finish')
   }
 
-  event(): DeviceEvent {
-    this.#session.checkAlive('event')
-    return new InOrderEvent(this.#graphs.order)
-  }
-
-  async finish(): Promise<void> {
-    await this.#waitIdle()
-    await this.#outcomes.settle()
-  }
-
-  async #waitIdle(): Promise<void> {
-    this.#session.checkAlive('finish')
-    await this.#session.wait(this.#session.device.queue.onSubmittedWorkDone(), 'finish')
+  protected checkAlive(call: string): void {
+    this.owner.checkAlive(call)
   }
 
   async dispose(): Promise<void> {
-    await this.#session.dispose()
+    await this.owner.dispose()
   }
 
   /** Checks commands as far as possible before submission; afterwards only the driver can reject them. */
   #check(commands: readonly Command[], call: string): Promise<void> | undefined {
-    this.#checkNow(commands, call)
+    this.check(commands, call)
     const unconfirmed = new Set<GpuBuffer>()
     for (const c of commands)
       for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
@@ -200,30 +181,19 @@ class WebGpuDevice implements Device {
     for (const b of buffers) await b.ready()
   }
 
-  #checkNow(commands: readonly Command[], call: string): void {
-    this.#session.checkAlive(call)
-    checkCommands(commands, this.limits, {
-      buffer: (b) => this.#memory.state(b),
-      module: (m) => {
-        if (!(m instanceof GpuModule) || m.session !== this.#session) return 'foreign'
-        return m.released ? 'freed' : 'live'
-      },
-    })
-  }
-
   /** Nanoseconds on the device's or the host's clock when all submitted work has finished. */
-  async #now(): Promise<bigint> {
-    if (this.features.has('timestamp-query')) return readDeviceClock(this.#session, 'event')
-    await this.#waitIdle()
+  protected async now(): Promise<bigint> {
+    if (this.features.has('timestamp-query')) return readDeviceClock(this.owner, 'event')
+    await this.waitIdle()
     return BigInt(Math.round(performance.now() * 1e6))
   }
 
   async #submitAndWait(commands: readonly Command[], call: string, submit: () => void): Promise<void> {
     // Checked again, because the caller may have freed buffers while the call waited.
-    this.#checkNow(commands, call)
-    const { failure } = this.#session.scoped(submit)
-    const done = this.#session.device.queue.onSubmittedWorkDone()
-    const [error] = await this.#session.wait(Promise.all([failure, done]), call)
+    this.check(commands, call)
+    const { failure } = this.owner.scoped(submit)
+    const done = this.owner.device.queue.onSubmittedWorkDone()
+    const [error] = await this.owner.wait(Promise.all([failure, done]), call)
     if (error) throw submissionError(commands, call, error)
   }
 
@@ -250,19 +220,19 @@ class WebGpuDevice implements Device {
   ): Promise<number[]> {
     const call = describe(commands)
     const wallTimes: number[] = []
-    const clock = this.features.has('timestamp-query') ? new Clock(this.#session, repeats) : undefined
+    const clock = this.features.has('timestamp-query') ? new Clock(this.owner, 2 * repeats) : undefined
     try {
       for (let k = 0; k < repeats; k++) {
         const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
         if (between) {
-          between.launch(new InOrderStream('of run', this.#graphs.order))
-          await this.#waitIdle()
+          between.launch(new InOrderStream('of run', this.order))
+          await this.waitIdle()
         }
         const start = performance.now()
         await this.#submitAndWait(commands, call, () => submit(stamps))
         wallTimes.push(performance.now() - start)
       }
-      const times = (await clock?.read(call)) ?? wallTimes
+      const times = clock ? timesOf(await clock.read(call)) : wallTimes
       // Timestamps of a browser may be too coarse for short runs.
       return times.map((t, k) => (t > 0 ? t : wallTimes[k]!))
     } finally {

@@ -3,7 +3,7 @@
  * set of values once, addressed by dynamic offsets. So a bind group depends on the buffers only and is created once.
  */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import type { ArgValue, Command } from '../device.ts'
+import type { ArgValue, Command, LaunchCommand } from '../device.ts'
 import { Clears, type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
@@ -102,8 +102,7 @@ class Scalars {
   }
 }
 
-const entryOf = (c: Extract<Command, { kind: 'launch' }>): GpuEntry =>
-  (c.module as GpuModule).entries.get(c.entry)!
+const entryOf = (c: LaunchCommand): GpuEntry => (c.module as GpuModule).entries.get(c.entry)!
 
 /** Commands with their bindings and scalars, which can be submitted repeatedly. */
 export interface RecordedCommands {

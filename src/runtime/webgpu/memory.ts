@@ -12,7 +12,7 @@ import {
   expectBuffer,
   expectData,
   expectLabel,
-  type HandleState,
+  type Owned,
 } from '../device-checks.ts'
 import { BUFFER_ALIGN } from './limits.ts'
 import { type Session, validationError } from './session.ts'
@@ -37,11 +37,11 @@ const roundUp = (n: number, multiple: number): number => Math.ceil(n / multiple)
 
 let nextId = 0
 
-export class GpuBuffer implements DeviceBuffer {
+export class GpuBuffer implements DeviceBuffer, Owned {
   readonly id = nextId++
   readonly bytes: number
   readonly label: string
-  readonly session: Session
+  readonly owner: Session
   readonly gpu: GPUBuffer
   freed = false
   /** Resolves to the device's allocation error; `undefined` if the allocation succeeded. */
@@ -52,7 +52,7 @@ export class GpuBuffer implements DeviceBuffer {
   readonly onFree = new Set<() => void>()
 
   constructor(session: Session, bytes: number, label: string) {
-    this.session = session
+    this.owner = session
     this.bytes = bytes
     this.label = label
     const { value, failure } = session.scoped(() =>
@@ -73,7 +73,7 @@ export class GpuBuffer implements DeviceBuffer {
   /** Rejects with `device/out-of-memory` if the allocation failed. */
   async ready(): Promise<void> {
     if (this.isConfirmed) return
-    const error = await this.session.wait(this.allocationError, `alloc ${this.label}`)
+    const error = await this.owner.wait(this.allocationError, `alloc ${this.label}`)
     // A new error for each call, because several calls may use the same failed allocation.
     if (error) throw new SptError(error.diagnostics)
   }
@@ -104,14 +104,9 @@ export class Memory {
     this.#limits = limits
   }
 
-  state(buffer: DeviceBuffer): HandleState {
-    if (!(buffer instanceof GpuBuffer) || buffer.session !== this.#session) return 'foreign'
-    return buffer.freed ? 'freed' : 'live'
-  }
-
   /** The buffer behind a handle; it must be live and belong to this device. @throws SptError as `checkBuffer` */
   resolve(buffer: DeviceBuffer, call: string): GpuBuffer {
-    checkBuffer(buffer, this.state(buffer), call)
+    checkBuffer(buffer, this.#session, call)
     return buffer as GpuBuffer
   }
 

@@ -5,7 +5,7 @@
  */
 import { type Diagnostic, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
-import { checkEntry, checkTarget } from '../device-checks.ts'
+import { checkEntry, checkTarget, type Owned } from '../device-checks.ts'
 import { firstLine, type Session } from './session.ts'
 import { wordDtype } from './widened-elements.ts'
 
@@ -31,20 +31,20 @@ export interface BoundGroup {
   drop(): void
 }
 
-export class GpuModule implements CompiledModule {
+export class GpuModule implements CompiledModule, Owned {
   readonly text: ModuleText
-  readonly session: Session
+  readonly owner: Session
   readonly entries: ReadonlyMap<string, GpuEntry>
-  released = false
+  freed = false
 
   constructor(session: Session, text: ModuleText, entries: ReadonlyMap<string, GpuEntry>) {
-    this.session = session
+    this.owner = session
     this.text = text
     this.entries = entries
   }
 
   release(): void {
-    this.released = true
+    this.freed = true
     for (const e of this.entries.values()) for (const g of e.bindGroups.values()) g.drop()
   }
 }
