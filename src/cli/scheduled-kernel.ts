@@ -9,7 +9,7 @@ import type { DeclaredInputs } from '../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { verifierFor } from '../api/programs/lazy-verifier.ts'
 import { readParsed, SptProgram } from '../api/programs/program.ts'
-import { fail, SptError, withSources } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError, withSources } from '../ast/diagnostics/diagnostic.ts'
 import { escapeText } from '../ast/diagnostics/render.ts'
 import type { Program } from '../ast/imports/linked-program.ts'
 import { readProgramText, rootedIn, shippedText } from '../io/package/program-text.ts'
@@ -19,7 +19,6 @@ import type { Device, DeviceKind } from '../runtime/device.ts'
 import type { Call } from './arguments/command.ts'
 import { checkSources } from './arguments/paths.ts'
 import { argumentsOf, type ScheduleCall } from './arguments/schedule-call.ts'
-import { rejectUsage } from './arguments/usage.ts'
 import { checkNames, sizeOptions } from './run/bind-options.ts'
 
 /** Reads and elaborates a program with its imports, under the trust options of the call. */
@@ -76,9 +75,7 @@ function rejectMissingKernel(program: SptProgram, name: string | undefined, path
   } catch (e) {
     if (e instanceof SptError && e.diagnostics[0]!.code !== 'api/unknown-kernel') throw e
   }
-  return fail({
-    code: 'run/no-kernel',
-    message: `'${path}' declares no kernel and imports none`,
+  return failWith('run/no-kernel', `'${path}' declares no kernel and imports none`, {
     hint: 'to list the declarations of a program: spt check FILE',
   })
 }
@@ -239,27 +236,24 @@ export function checkSelectionInputs(call: Call, kernel: Kernel, usesSizes: bool
   const [first] = unused
   if (first === undefined) return
   const [choice] = kernel.dispatches
-  rejectUsage({
-    command: call.command,
-    message: `${first} has no effect: the schedule of kernel ${kernel.name} does not depend on data or the device`,
-    expected: 'a schedule that is chosen by data, sizes, statistics or the device',
-    hint: choice === undefined ? `omit ${first}` : `omit ${first}, or select --schedule ${choice}`,
-  })
+  call.reject(
+    `${first} has no effect: the schedule of kernel ${kernel.name} does not depend on data or the device`,
+    {
+      expected: 'a schedule that is chosen by data, sizes, statistics or the device',
+      hint: choice === undefined ? `omit ${first}` : `omit ${first}, or select --schedule ${choice}`,
+    },
+  )
 }
 
 function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
   const text = call.one('capability')
   if (text === undefined) return undefined
   if (!/^\d+\.\d$/.test(text))
-    return rejectUsage({
-      command: call.command,
-      message: `--capability ${text} is not a compute capability`,
+    return call.reject(`--capability ${text} is not a compute capability`, {
       expected: 'major and minor: --capability 9.0',
     })
   if (kind !== 'cuda')
-    return rejectUsage({
-      command: call.command,
-      message: `--capability is of CUDA devices, and this is for ${kind}`,
+    return call.reject(`--capability is of CUDA devices, and this is for ${kind}`, {
       hint: `omit --capability, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
     })
   return Number(text)
@@ -269,9 +263,7 @@ function processorsFor(call: Call, kind: DeviceKind): number | undefined {
   const text = call.one('processors')
   if (text === undefined) return undefined
   if (!/^[1-9]\d{0,8}$/.test(text))
-    return rejectUsage({
-      command: call.command,
-      message: `--processors ${text} is not a number of multiprocessors`,
+    return call.reject(`--processors ${text} is not a number of multiprocessors`, {
       expected: 'an integer that is positive: --processors 132',
     })
   if (kind === 'cpu') return rejectOnCpu(call, '--processors')
@@ -283,9 +275,7 @@ function featuresFor(call: Call, kind: DeviceKind): readonly string[] | undefine
   if (features.length === 0) return undefined
   const invalid = features.find((f) => !/^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/.test(f))
   if (invalid !== undefined)
-    return rejectUsage({
-      command: call.command,
-      message: `--feature ${invalid} is not a feature`,
+    return call.reject(`--feature ${invalid} is not a feature`, {
       expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
     })
   if (kind === 'cpu') return rejectOnCpu(call, '--feature')
@@ -294,8 +284,6 @@ function featuresFor(call: Call, kind: DeviceKind): readonly string[] | undefine
 }
 
 const rejectOnCpu = (call: Call, option: string): never =>
-  rejectUsage({
-    command: call.command,
-    message: `${option} is of GPUs, and this is for cpu`,
+  call.reject(`${option} is of GPUs, and this is for cpu`, {
     hint: `omit ${option}, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
   })

@@ -2,7 +2,7 @@
  * Byte sources. Readers take a `ByteSource` (a file, a browser `File`, bytes in memory) or a stream of chunks; this
  * module needs no file system.
  */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 
 /** A chunk is valid only until the next one is requested: the producer may reuse its memory. */
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
@@ -69,9 +69,7 @@ export function allocate<T>(
     return new make(length)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    return fail({
-      code: 'io/too-large',
-      message: `${name}: cannot allocate ${what} of ${length} elements`,
+    return failWith('io/too-large', `${name}: cannot allocate ${what} of ${length} elements`, {
       hint: 'The header may be wrong; otherwise split the file or use a machine with more memory.',
     })
   }

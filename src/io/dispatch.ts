@@ -1,5 +1,5 @@
 /** One table from file endings to readers and writers; runs in browsers. */
-import { type Diagnostic, fail } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { type ByteSource, type Chunks, WHOLE } from './byte-source.ts'
@@ -64,11 +64,11 @@ const describeTensor = (tensor: Tensor): string =>
       : ''
 
 function rejectKind(ending: string, tensor: Tensor, instead: string): never {
-  return fail({
-    code: 'io/kind',
-    message: `a ${tensor.kind === 'dense' ? 'dense' : 'sparse'} tensor${describeTensor(tensor)} cannot be written as ${ending}`,
-    hint: `Write ${instead}.`,
-  })
+  return failWith(
+    'io/kind',
+    `a ${tensor.kind === 'dense' ? 'dense' : 'sparse'} tensor${describeTensor(tensor)} cannot be written as ${ending}`,
+    { hint: `Write ${instead}.` },
+  )
 }
 
 const FORMATS: readonly FileFormat[] = [
@@ -162,8 +162,7 @@ interface FormatMatch {
 }
 
 function checkPath(name: string): void {
-  if (typeof name !== 'string')
-    fail({ code: 'io/path', message: `a path is ${typeof name}`, expected: 'a string' })
+  if (typeof name !== 'string') failWith('io/path', `a path is ${typeof name}`, { expected: 'a string' })
 }
 
 function findFormat(name: string): FormatMatch | undefined {
@@ -188,13 +187,13 @@ function checkAddress(name: string): void {
   if (hashIndex < 0) return
   const file = name.slice(0, hashIndex)
   const { addressed } = findFormat(file)!.format
-  fail({
-    code: 'io/address',
-    message: addressed
+  failWith(
+    'io/address',
+    addressed
       ? `'${name.slice(hashIndex)}' is not an address in '${file}'`
       : `'${file}' holds one tensor, and '${name.slice(hashIndex)}' addresses one of several`,
-    expected: addressed ? `${file}#array, or ${file} alone` : file,
-  })
+    { expected: addressed ? `${file}#array, or ${file} alone` : file },
+  )
 }
 
 /** The index of the first `#` after a file name; −1 if there is none. */
@@ -216,9 +215,7 @@ export function splitAddress(path: string): { readonly path: string; readonly ad
 
 function checkShape(tensor: Tensor, shape: readonly number[] | undefined, name: string): Tensor {
   if (shape && (shape.length !== tensor.shape.length || shape.some((n, k) => n !== tensor.shape[k])))
-    fail({
-      code: 'io/shape-mismatch',
-      message: `${name} has the shape ${tensor.shape.join(' × ') || 'of a scalar'}`,
+    failWith('io/shape-mismatch', `${name} has the shape ${tensor.shape.join(' × ') || 'of a scalar'}`, {
       expected: shape.join(' × ') || 'a scalar',
     })
   return tensor
@@ -228,7 +225,7 @@ function checkShape(tensor: Tensor, shape: readonly number[] | undefined, name: 
 export async function readTensorFrom(source: ByteSource, options: ReadOptions = {}): Promise<Tensor> {
   const match = findFormat(source.name) ?? unknownEnding(source.name, READABLE, 'read')
   const { name, size } = source
-  if (size === 0) fail({ code: 'io/empty', message: `${name} is empty`, hint: WHOLE })
+  if (size === 0) failWith('io/empty', `${name} is empty`, { hint: WHOLE })
   const tensor = await match.format.read({
     source,
     chunks: match.packed ? inflate(source.stream(), 'gzip', name) : source.stream(),

@@ -1,5 +1,5 @@
 /** Arrays of element types, and conversion between them. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import { arrayClass, decoder, rangeOf, encoder as storing, type ValueArray } from '../storage/tensor.ts'
 import { allocate } from './byte-source.ts'
@@ -33,9 +33,7 @@ export const beyondDoubles = (token: string): [message: string, advice: { expect
 
 /** Rejects a value that does not fit. @throws SptError `io/value-range` */
 export function misfit(where: string, value: string, dtype: Dtype): never {
-  return fail({
-    code: 'io/value-range',
-    message: `${where}: the value ${value} does not fit ${dtype}`,
+  return failWith('io/value-range', `${where}: the value ${value} does not fit ${dtype}`, {
     expected: rangeOf(dtype),
     hint: "read a wider type, { dtype: 'f64' }, or declare the buffer with a wider type, such as f64",
   })

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join } from 'node:path'
-import { type Diagnostic, fail, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, fail, failWith, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { PACKAGE } from '../ast/imports/resolve-path.ts'
 import { isTemporary, replaceFile } from '../cache/replace-file.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
@@ -124,9 +124,7 @@ async function rejectMissing(path: string): Promise<never> {
         : folder === '.'
           ? 'it was looked for in the current folder'
           : `the folder '${folder}' is there, and has no '${fileName}'`
-  return fail({
-    code: 'io/not-found',
-    message: `there is no file '${path}'`,
+  return failWith('io/not-found', `there is no file '${path}'`, {
     lookup: { name: fileName, candidates },
     ...(isPackaged || candidates.length === 0 ? { hint: reason } : {}),
   })
@@ -150,11 +148,7 @@ export async function regularFileSize(path: string, location = locate(path)): Pr
   if (found.isDirectory()) rejectFolder(path)
   // Pipes and devices have no size, may be endless, and have no random access.
   if (!found.isFile())
-    fail({
-      code: 'io/not-a-file',
-      message: `'${path}' is not a regular file`,
-      hint: 'save the output in a file first',
-    })
+    failWith('io/not-a-file', `'${path}' is not a regular file`, { hint: 'save the output in a file first' })
   return found.size
 }
 
@@ -163,9 +157,7 @@ async function rejectMissingFolder(path: string): Promise<never> {
   const whole = basename(path)
   const beside = await readdir(dirname(locate(path)), { withFileTypes: true }).catch(() => [])
   const candidates = beside.filter((x) => x.isDirectory() && x.name !== whole).map((x) => x.name)
-  return fail({
-    code: 'io/not-found',
-    message: `there is no folder '${path}'`,
+  return failWith('io/not-found', `there is no folder '${path}'`, {
     lookup: { name: whole, candidates },
     expected: 'a folder',
   })
@@ -179,7 +171,7 @@ export function folderAt(path: string): Promise<string> {
       return rejectMissingFolder(path)
     })
     if (!(await stat(location)).isDirectory())
-      fail({ code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' })
+      failWith('io/not-a-folder', `'${path}' is a file`, { expected: 'a folder' })
     return location
   })
 }
@@ -221,7 +213,7 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
 export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   return withFileErrors(path, 'read', async () => {
     const size = await regularFileSize(path)
-    if (size === 0) fail({ code: 'io/empty', message: `'${path}' is empty`, hint: WHOLE })
+    if (size === 0) failWith('io/empty', `'${path}' is empty`, { hint: WHOLE })
     const handle = await open(locate(path), 'r')
     try {
       return await use(handleSource(handle, path, size))
@@ -240,9 +232,7 @@ export async function fileSource(path: string): Promise<ByteSource> {
   const read = (start: number, end: number): Promise<Uint8Array> =>
     withFile(path, async (source) => {
       if (source.size !== size)
-        fail({
-          code: 'io/changed',
-          message: `'${path}' had ${size} bytes when opened, and now has ${source.size}`,
+        failWith('io/changed', `'${path}' had ${size} bytes when opened, and now has ${source.size}`, {
           hint: 'read the file again when no program is writing it',
         })
       return source.read(start, end)

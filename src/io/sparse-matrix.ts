@@ -1,5 +1,5 @@
 /** Sparse matrices in the layouts of files, and their conversion to tensors. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../storage/tensor.ts'
 import { allocate } from './byte-source.ts'
@@ -44,7 +44,7 @@ export function checkIndptr(
   name: string,
 ): void {
   const reject = (message: string, expected: string): never =>
-    fail({ code: 'io/indptr', message: `${name}: ${message}`, expected })
+    failWith('io/indptr', `${name}: ${message}`, { expected })
   if (indptr.length !== segments + 1)
     reject(
       `indptr has ${indptr.length} elements, ${segments} ${segmentNoun}s need ${segments + 1}`,
@@ -68,16 +68,16 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
   checkIndptr(indptr, segments, indices.length, m.kind === 'csc' ? 'column' : 'row', name)
   for (let e = 0; e < indices.length; e++)
     if (indices[e]! < 0 || indices[e]! >= extent)
-      fail({
-        code: 'io/index-range',
-        message: `${name}: the index ${indices[e]} (element ${e} of indices) is out of range`,
-        expected: `0 to ${extent - 1}`,
-      })
+      failWith(
+        'io/index-range',
+        `${name}: the index ${indices[e]} (element ${e} of indices) is out of range`,
+        {
+          expected: `0 to ${extent - 1}`,
+        },
+      )
   const elementCount = indices.length * (m.kind === 'bsr' ? m.block[0] * m.block[1] : 1)
   if (m.values !== null && m.values.length !== elementCount)
-    fail({
-      code: 'io/data-length',
-      message: `${name}: ${m.values.length} values for ${elementCount} stored elements`,
+    failWith('io/data-length', `${name}: ${m.values.length} values for ${elementCount} stored elements`, {
       expected: `${elementCount} values`,
     })
   return m

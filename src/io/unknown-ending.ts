@@ -1,5 +1,5 @@
 /** Files of unsupported kinds: commands that convert them to a supported one. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 
 /** Commands with placeholders: FILE is the file, NEW its name without the ending, NAME for the user to replace. */
 const CONVERSIONS: Readonly<Record<string, string>> = {
@@ -57,13 +57,14 @@ export function conversionOf(name: string): string | undefined {
 /** Reports an unsupported file ending. @throws SptError `io/unknown-extension` */
 export function unknownEnding(name: string, endings: readonly string[], action: string): never {
   const command = action.startsWith('read') ? conversionOf(name) : undefined
-  return fail({
-    code: 'io/unknown-extension',
-    message:
-      command === undefined
-        ? `the name '${name}' does not determine a file format to ${action}`
-        : `'${name}' is a kind of file that is not read`,
-    expected: endings.join(' '),
-    ...(command === undefined ? {} : { hint: `convert the file: ${command}` }),
-  })
+  return failWith(
+    'io/unknown-extension',
+    command === undefined
+      ? `the name '${name}' does not determine a file format to ${action}`
+      : `'${name}' is a kind of file that is not read`,
+    {
+      expected: endings.join(' '),
+      ...(command === undefined ? {} : { hint: `convert the file: ${command}` }),
+    },
+  )
 }

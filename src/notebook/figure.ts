@@ -1,5 +1,5 @@
 /** Figures: an SVG drawing with its representations in notebooks. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../ast/diagnostics/expect-argument.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
 
@@ -23,9 +23,7 @@ export class Figure extends CellOutput {
   async png(): Promise<Uint8Array> {
     return (
       (await rasterize(this.svg)) ??
-      fail({
-        code: 'notebook/no-renderer',
-        message: 'nothing is installed that makes a PNG of SVG',
+      failWith('notebook/no-renderer', 'nothing is installed that makes a PNG of SVG', {
         expected: 'the packages @resvg/resvg-wasm and dejavu-fonts-ttf, in Node or Deno',
         hint: 'npm install @resvg/resvg-wasm dejavu-fonts-ttf',
       })

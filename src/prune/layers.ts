@@ -1,5 +1,5 @@
 /** Validates layers and the data read from them. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 import type { LayerShape, Layers, Mask } from './types.ts'
@@ -10,7 +10,7 @@ export function checkLayers(layers: Layers): void {
   expectArgument(typeof layers.weights === 'function', 'weights of layers', layers.weights, 'a function')
   checkShapes(layers.shapes)
   if (layers.shapes.length === 0)
-    fail({ code: 'prune/layers', message: 'there are no layers', expected: 'at least one layer' })
+    failWith('prune/layers', 'there are no layers', { expected: 'at least one layer' })
 }
 
 /** @throws SptError `api/argument`, `prune/layer` */
@@ -21,11 +21,7 @@ export function checkShapes(shapes: readonly LayerShape[]): void {
     expectArgument(isRecord(shape), 'a layer', shape, '{ name, rows, cols }')
     checkShape(shape)
     if (names.has(shape.name))
-      fail({
-        code: 'prune/layer',
-        message: `two layers are called ${shape.name}`,
-        hint: 'give each a distinct name',
-      })
+      failWith('prune/layer', `two layers are called ${shape.name}`, { hint: 'give each a distinct name' })
     names.add(shape.name)
   }
 }
@@ -34,17 +30,11 @@ function checkShape({ name, rows, cols, valueBytes = 4 }: LayerShape): void {
   expectArgument(typeof name === 'string', 'the name of a layer', name, 'a text')
   for (const [subject, n] of Object.entries({ rows, cols, valueBytes }))
     if (!Number.isSafeInteger(n) || n < 1)
-      fail({
-        code: 'prune/layer',
-        message: `${subject} of layer ${name} cannot be ${show(n)}`,
+      failWith('prune/layer', `${subject} of layer ${name} cannot be ${show(n)}`, {
         expected: 'an integer of at least 1',
       })
   if (rows * cols >= 2 ** 32)
-    fail({
-      code: 'prune/layer',
-      message: `layer ${name} has ${rows} x ${cols} elements`,
-      expected: 'less than 2^32',
-    })
+    failWith('prune/layer', `layer ${name} has ${rows} x ${cols} elements`, { expected: 'less than 2^32' })
 }
 
 /** @throws SptError `prune/shape` */
@@ -56,9 +46,7 @@ export function checkLength(
 ): void {
   if (actual instanceof type && actual.length === rows * cols) return
   const actualText = actual instanceof type ? `${actual.length} elements` : show(actual)
-  fail({
-    code: 'prune/shape',
-    message: `${subject} of layer ${name}, ${rows} x ${cols}: ${actualText}`,
+  failWith('prune/shape', `${subject} of layer ${name}, ${rows} x ${cols}: ${actualText}`, {
     expected: `a ${type.name} of ${rows * cols} elements`,
   })
 }
@@ -70,9 +58,7 @@ export function checkLength(
 export function checkMasks(subject: string, masks: readonly Mask[], shapes: readonly LayerShape[]): void {
   expectArgument(Array.isArray(masks), subject, masks, 'a list of masks')
   if (masks.length !== shapes.length)
-    fail({
-      code: 'prune/shape',
-      message: `${subject}: ${masks.length} masks for ${shapes.length} layers`,
+    failWith('prune/shape', `${subject}: ${masks.length} masks for ${shapes.length} layers`, {
       expected: 'a mask for each layer, in their order',
     })
   shapes.forEach((shape, k) => {
@@ -88,11 +74,11 @@ export function checkMask(mask: Mask, shape: LayerShape): void {
   for (let i = 0; i < mask.length; i++) bits |= mask[i]!
   if (bits <= 1) return
   const index = mask.findIndex((x) => x > 1)
-  fail({
-    code: 'prune/mask',
-    message: `the mask of layer ${shape.name} has ${mask[index]} in row ${Math.floor(index / shape.cols)}, column ${index % shape.cols}`,
-    expected: '1 for kept elements, 0 for pruned elements',
-  })
+  failWith(
+    'prune/mask',
+    `the mask of layer ${shape.name} has ${mask[index]} in row ${Math.floor(index / shape.cols)}, column ${index % shape.cols}`,
+    { expected: '1 for kept elements, 0 for pruned elements' },
+  )
 }
 
 /** A layer with values in memory. */
@@ -112,9 +98,7 @@ export function layersFromValues(list: readonly LayerValues[]): Layers {
   }
   if (missing && list.every((l) => l.gradients === undefined)) return base
   if (missing)
-    fail({
-      code: 'prune/shape',
-      message: `layer ${missing.name} has no gradients, other layers have`,
+    failWith('prune/shape', `layer ${missing.name} has no gradients, other layers have`, {
       expected: 'gradients of all layers or of none',
     })
   return { ...base, gradients: async (k) => list[k]!.gradients! }
@@ -143,14 +127,13 @@ export function unionMasks(pruned: KeptMasks): readonly Mask[] {
   if (!rest) return masks
   const mismatch = masks.findIndex((mask, k) => mask.length !== rest[k]?.length)
   if (mismatch >= 0 || rest.length !== masks.length)
-    fail({
-      code: 'prune/shape',
-      message:
-        rest.length === masks.length
-          ? `rest ${mismatch} has ${rest[mismatch]!.length} elements, and mask ${mismatch} ${masks[mismatch]!.length}`
-          : `${rest.length} masks of remaining elements for ${masks.length} layers`,
-      expected: 'two masks for each layer, of equal length',
-    })
+    failWith(
+      'prune/shape',
+      rest.length === masks.length
+        ? `rest ${mismatch} has ${rest[mismatch]!.length} elements, and mask ${mismatch} ${masks[mismatch]!.length}`
+        : `${rest.length} masks of remaining elements for ${masks.length} layers`,
+      { expected: 'two masks for each layer, of equal length' },
+    )
   return masks.map((mask, k) => union(mask, rest[k]!))
 }
 

@@ -1,5 +1,5 @@
 /** Checks the options of `prune` before any layer is read. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, checkMasks } from './layers.ts'
 import { NORMS } from './scores.ts'
@@ -75,9 +75,7 @@ export function checkOptions(layers: Layers, options: PruneOptions): CheckedOpti
   const allLimits = layerLimits(pattern, limits, names)
   const included = names.flatMap((_, k) => (excluded.has(k) ? [] : [k]))
   if (included.length === 0)
-    fail({
-      code: 'prune/layers',
-      message: 'every layer is excluded',
+    failWith('prune/layers', 'every layer is excluded', {
       expected: 'at least one layer that is not excluded',
     })
   return {
@@ -112,14 +110,11 @@ export function checkSparsity(pattern: Pattern, sparsity: number | undefined): n
   const { text, sparsity: fixed, minSparsity = 0 } = pattern
   const requested = sparsity ?? fixed
   const reject = (expected: string): never =>
-    fail({
-      code: 'prune/sparsity',
-      message:
-        requested === undefined
-          ? `${text} needs a sparsity`
-          : `a sparsity of ${show(requested)} with ${text}`,
-      expected,
-    })
+    failWith(
+      'prune/sparsity',
+      requested === undefined ? `${text} needs a sparsity` : `a sparsity of ${show(requested)} with ${text}`,
+      { expected },
+    )
   if (typeof requested !== 'number' || !(requested >= 0 && requested < 1))
     return reject('at least 0 and less than 1')
   if (fixed !== undefined && Math.abs(requested - fixed) > TOLERANCE)
@@ -138,9 +133,7 @@ export function layerLimits(
   const out = names.map(() => 1)
   for (const [glob, limit] of Object.entries(limits)) {
     if (!(limit >= minSparsity - TOLERANCE && limit <= 1))
-      fail({
-        code: 'prune/limit',
-        message: `a limit of ${show(limit)} for ${glob} with ${text}`,
+      failWith('prune/limit', `a limit of ${show(limit)} for ${glob} with ${text}`, {
         expected: `a number from ${minSparsity} to 1`,
         hint: minSparsity > 0 ? 'exclude layers that are to keep more' : 'limits are sparsities',
       })
@@ -184,9 +177,7 @@ export const globOf = (name: string): string =>
 function matchingLayers(option: string, glob: string, names: readonly string[]): readonly number[] {
   const indices = names.flatMap((name, k) => (matches(glob, name) ? [k] : []))
   if (indices.length === 0)
-    fail({
-      code: 'prune/unknown-layer',
-      message: `${option}: no layer is called ${glob}`,
+    failWith('prune/unknown-layer', `${option}: no layer is called ${glob}`, {
       lookup: { name: glob, candidates: names },
     })
   return indices

@@ -1,5 +1,5 @@
 /** Prunes layers: selects kept elements in a pattern, at a sparsity over all layers. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import { checkMasks } from './layers.ts'
 import { type CheckedOptions, checkOptions, type PruneOptions, TOLERANCE } from './options.ts'
@@ -74,20 +74,22 @@ function checkPatternMasks(
   for (const [k, { name, rows, cols }] of shapes.entries()) {
     const duplicate = rest?.[k]?.findIndex((x, i) => x === 1 && masks[k]![i] === 1) ?? -1
     if (duplicate >= 0)
-      fail({
-        code: 'prune/mask',
-        message: `${text} has row ${Math.floor(duplicate / cols)}, column ${duplicate % cols} of layer ${name} in kept and in rest`,
-        expected: 'single elements outside the kept tiles',
-      })
+      failWith(
+        'prune/mask',
+        `${text} has row ${Math.floor(duplicate / cols)}, column ${duplicate % cols} of layer ${name} in kept and in rest`,
+        { expected: 'single elements outside the kept tiles' },
+      )
     const prunedCount = rows * cols - countKept(masks[k]!) - (rest ? countKept(rest[k]!) : 0)
     const maxPruned = targetOf(Math.min(1, limits[k]! + TOLERANCE), rows * cols)
     if (prunedCount > maxPruned)
-      fail({
-        code: 'prune/limit',
-        message: `${text} cannot keep to the limit ${limits[k]} of layer ${name}: ${prunedCount} of ${rows * cols} elements would be pruned`,
-        expected: `at most ${maxPruned}`,
-        hint: 'exclude the layer, raise its limit, or take tiles of another size',
-      })
+      failWith(
+        'prune/limit',
+        `${text} cannot keep to the limit ${limits[k]} of layer ${name}: ${prunedCount} of ${rows * cols} elements would be pruned`,
+        {
+          expected: `at most ${maxPruned}`,
+          hint: 'exclude the layer, raise its limit, or take tiles of another size',
+        },
+      )
   }
   return patternMasks
 }

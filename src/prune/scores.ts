@@ -1,5 +1,5 @@
 /** Importance scores of elements: |w|, or |g · w| if gradients of the loss are given (first-order Taylor). */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { checkLength } from './layers.ts'
 import type { LayerScores, LayerShape, Layers, Mask, Normalise, PruneProgress } from './types.ts'
 
@@ -76,12 +76,11 @@ export const bitsOf = (values: Float32Array): Uint32Array =>
   new Uint32Array(values.buffer, values.byteOffset, values.length)
 
 function rejectValue(subject: string, value: number, index: number, { name, cols }: LayerShape): never {
-  fail({
-    code: 'prune/not-finite',
-    message: `${subject} of layer ${name}: ${value} in row ${Math.floor(index / cols)}, column ${index % cols}`,
-    expected: 'finite numbers',
-    hint: 'exclude or repair the layer',
-  })
+  failWith(
+    'prune/not-finite',
+    `${subject} of layer ${name}: ${value} in row ${Math.floor(index / cols)}, column ${index % cols}`,
+    { expected: 'finite numbers', hint: 'exclude or repair the layer' },
+  )
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Gradual pruning with training between the stages: pruned elements score 0 in later stages. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, unionMasks } from './layers.ts'
 import {
@@ -78,9 +78,7 @@ function stagesOf(input: StagedPruneOptions['stages']): readonly Required<StageO
     return { limits: {}, ...stage }
   })
   if (stages.length === 0 || stages.some((s, k) => k > 0 && !(s.sparsity > stages[k - 1]!.sparsity)))
-    fail({
-      code: 'prune/stages',
-      message: `stages of sparsity ${stages.map((s) => show(s.sparsity)).join(', ')}`,
+    failWith('prune/stages', `stages of sparsity ${stages.map((s) => show(s.sparsity)).join(', ')}`, {
       expected: 'at least one, in increasing order',
     })
   return stages
@@ -100,9 +98,7 @@ function checkSameLayers(input: Layers, { shapes }: Layers): Layers {
   for (let k = 0; k < Math.max(shapes.length, input.shapes.length); k++) {
     const [expected, actual] = [text(shapes[k]), text(input.shapes[k])]
     if (expected !== actual)
-      fail({
-        code: 'prune/stages',
-        message: `layer ${k} was ${expected}, and is ${actual} after a stage`,
+      failWith('prune/stages', `layer ${k} was ${expected}, and is ${actual} after a stage`, {
         expected: 'the same layers, in their order',
       })
   }

@@ -1,5 +1,5 @@
 /** Tiles of masks: groups of `granularity` consecutive non-empty outputs that keep the same inputs. */
-import { fail, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { checkMask } from './layers.ts'
 import { checkGranularity } from './patterns/parameters.ts'
 import type { Mask, Tile } from './types.ts'
@@ -49,12 +49,14 @@ export function extractTiles(
       for (let c = 0; c < cols; c++)
         if ((mask[r * cols + c] === 0) !== (mask[first * cols + c] === 0)) {
           const [keeps, prunes] = mask[r * cols + c] === 0 ? [first, r] : [r, first]
-          fail({
-            code: NOT_TILE_WISE,
-            message: `${name === undefined ? '' : `layer ${name}: `}tile ${k} of ${outputs.length} outputs is not a product: row ${r}, column ${c} differs from row ${first}`,
-            expected: `the same inputs for rows ${first} to ${outputs.at(-1)} that keep something; row ${keeps} keeps column ${c}, row ${prunes} does not`,
-            hint: 'another granularity, or a pattern with single elements outside the tiles',
-          })
+          failWith(
+            NOT_TILE_WISE,
+            `${name === undefined ? '' : `layer ${name}: `}tile ${k} of ${outputs.length} outputs is not a product: row ${r}, column ${c} differs from row ${first}`,
+            {
+              expected: `the same inputs for rows ${first} to ${outputs.at(-1)} that keep something; row ${keeps} keeps column ${c}, row ${prunes} does not`,
+              hint: 'another granularity, or a pattern with single elements outside the tiles',
+            },
+          )
         }
     return { outputs, inputs: nonzeroIndices(mask, first * cols, cols) }
   })

@@ -37,6 +37,13 @@ import { runs } from '../support/cases.ts'
 import { wellFormed } from '../support/xml.ts'
 import { Folder, spt } from './support.ts'
 
+/** A command line whose usage errors are plain errors. */
+const CALL = {
+  reject(message: string): never {
+    throw new Error(message)
+  },
+}
+
 const folder = new Folder()
 afterAll(() => folder.remove())
 
@@ -602,7 +609,7 @@ describe('the output folder', () => {
   test('keeps files that appear during the run', async () => {
     const out = folder.at('meanwhile')
     mkdirSync(out)
-    const place = await checkOutFolder('prune', out, ['report.json'], [])
+    const place = await checkOutFolder(CALL, out, ['report.json'], [])
     const before = readdirSync(folder.path)
     const chunks = () => {
       writeFileSync(`${out}/mine.txt`, 'mine')
@@ -614,7 +621,7 @@ describe('the output folder', () => {
 
   test('is named in the error if a file cannot be written', async () => {
     const out = folder.at('named')
-    const place = await checkOutFolder('prune', out, [], [])
+    const place = await checkOutFolder(CALL, out, [], [])
     const before = readdirSync(folder.path)
     await expect(writeFolder(place, new Map([['no/file', () => []]]))).rejects.toThrow(`'${out}/no'`)
     expect(readdirSync(folder.path)).toEqual(before)
@@ -630,7 +637,7 @@ describe('the output folder', () => {
       writeFileSync(`${out}/report.json`, 'before')
       const before = readdirSync(folder.path)
       const program = `import { checkOutFolder, writeFolder } from ${JSON.stringify(script)}
-        const folder = await checkOutFolder('prune', ${JSON.stringify(out)}, ['report.json'], [])
+        const folder = await checkOutFolder({}, ${JSON.stringify(out)}, ['report.json'], [])
         await writeFolder(folder, new Map([['report.json', async function* () {
           yield new Uint8Array(1000)
           console.log('writes')

@@ -31,7 +31,9 @@ test('every reason for rejection is documented', () => {
   const texts = readdirSync('src/prune', { recursive: true, encoding: 'utf8' })
     .filter((f) => f.endsWith('.ts'))
     .map((f) => readFileSync(`src/prune/${f}`, 'utf8'))
-  const codes = new Set(texts.flatMap((t) => [...t.matchAll(/code: '(prune\/[a-z-]+)'/g)].map((m) => m[1]!)))
+  const codes = new Set(
+    texts.flatMap((t) => [...t.matchAll(/(?:code: |failWith\(\s*)'(prune\/[a-z-]+)'/g)].map((m) => m[1]!)),
+  )
   expect(codes.size).toBeGreaterThan(8)
   expect([...codes].filter((c) => !prose.includes(`\`${c}\``))).toEqual([])
 })

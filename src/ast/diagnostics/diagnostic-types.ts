@@ -44,5 +44,8 @@ export type Diagnostic = ProblemFields & Advice & Variants
 /** A diagnostic without its code and its location. */
 export type Problem = Omit<ProblemFields, 'code' | 'span'> & Advice & Variants
 
+/** A diagnostic without its code and message. */
+export type Details = Omit<ProblemFields, 'code' | 'message'> & Advice & Variants
+
 /** A diagnostic without its location, which a helper adds. */
 export type Refusal = Pick<ProblemFields, 'code' | 'message'> & Advice

@@ -6,7 +6,7 @@
  * candidates. Any other exception of a pass is converted to an `InternalError` that names the pass (`inPass`).
  */
 
-import type { Diagnostic, Problem } from './diagnostic-types.ts'
+import type { Details, Diagnostic, Problem } from './diagnostic-types.ts'
 import { render } from './render.ts'
 import { type Source, type Span, sourceOf } from './span.ts'
 
@@ -103,6 +103,11 @@ export function fail(diagnostic: Diagnostic): never {
 /** Throws a user error about a place in a text. */
 export function failAt(code: string, span: Span, problem: Problem): never {
   throw new SptError({ code, span, ...problem })
+}
+
+/** Throws a user error with advice, and its location if known. */
+export function failWith(code: string, message: string, details: Details): never {
+  throw new SptError({ code, message, ...details })
 }
 
 /** The result of `work`, or the user error that it throws. */

@@ -1,4 +1,5 @@
 /** A subcommand as a value: arguments, help and action. */
+import type { Advice } from '../../ast/diagnostics/diagnostic.ts'
 import { nearest } from '../../ast/diagnostics/suggest.ts'
 import type { Io } from '../output/io.ts'
 import { reportOnStderr, standardStream, writeText } from '../output/outputs.ts'
@@ -98,6 +99,11 @@ export class Call {
     return this.files('written').filter(({ path }) => standardStream(path) === 'out')
   }
 
+  /** @throws UsageError */
+  reject(message: string, advice: Advice): never {
+    return rejectUsage({ command: this.command, message, ...advice })
+  }
+
   /** Writes a text to a file, or to standard output or error by its path. @throws SptError `io/…` */
   write(path: string, text: string): Promise<void> {
     return writeText(this.#outputs, path, text)
@@ -107,9 +113,7 @@ export class Call {
   choice<T extends string>(name: string, words: readonly T[]): T | undefined {
     const value = this.one(name)
     if (value === undefined || (words as readonly string[]).includes(value)) return value as T | undefined
-    return rejectUsage({
-      command: this.command,
-      message: `--${name} ${value} is not possible`,
+    return this.reject(`--${name} ${value} is not possible`, {
       expected: words.join(', '),
       ...(nearest(value, words).length > 0 && value.length > 1
         ? { lookup: { name: value, candidates: words } }
@@ -143,7 +147,7 @@ export class Call {
     if (text === undefined) return undefined
     const value = NUMBER.test(text) ? Number(text) : Number.NaN
     if (isValid(value) && value >= min && value <= max) return value
-    return rejectUsage({ command: this.command, message: `--${name} ${text} is not possible`, expected })
+    return this.reject(`--${name} ${text} is not possible`, { expected })
   }
 
   /** `NAME=N` pairs, each name once. */
@@ -151,9 +155,7 @@ export class Call {
     const out: [string, number][] = []
     for (const [key, text] of this.pairs(name, value)) {
       if (!NUMBER.test(text))
-        rejectUsage({
-          command: this.command,
-          message: `--${name} ${key}=${text} is not possible`,
+        this.reject(`--${name} ${key}=${text} is not possible`, {
           expected: `--${name} ${key}=${value}, a number`,
         })
       out.push([key, Number(text)])
@@ -165,12 +167,7 @@ export class Call {
   pairs(name: string, value: string): Map<string, string> {
     const out = new Map<string, string>()
     for (const [key, [first, ...repeated]] of this.lists(name, value)) {
-      if (repeated.length > 0)
-        rejectUsage({
-          command: this.command,
-          message: `--${name} ${key} is given twice`,
-          expected: 'one value',
-        })
+      if (repeated.length > 0) this.reject(`--${name} ${key} is given twice`, { expected: 'one value' })
       out.set(key, first!)
     }
     return out
@@ -183,11 +180,7 @@ export class Call {
       const equals = equalsIn(text)
       const key = text.slice(0, Math.max(0, equals)).trim()
       if (equals <= 0 || key === '' || equals === text.length - 1)
-        rejectUsage({
-          command: this.command,
-          message: `--${name} ${text} is incomplete`,
-          expected: `--${name} NAME=${value}`,
-        })
+        this.reject(`--${name} ${text} is incomplete`, { expected: `--${name} NAME=${value}` })
       out.set(key, [...(out.get(key) ?? []), text.slice(equals + 1)])
     }
     return out

@@ -8,7 +8,6 @@ import { withFileErrors } from '../../io/node-files.ts'
 import { locate } from '../../io/package/package.ts'
 import { standardStream } from '../output/outputs.ts'
 import type { Call, PathArgument } from './command.ts'
-import { rejectUsage } from './usage.ts'
 
 /** Checks the paths given on the command line. @throws UsageError */
 export async function checkPaths(call: Call): Promise<void> {
@@ -17,11 +16,7 @@ export async function checkPaths(call: Call): Promise<void> {
   for (const [k, { typed, resolved }] of written.entries()) {
     const earlier = written.slice(0, k).find((w) => w.resolved === resolved)
     if (earlier)
-      rejectUsage({
-        command: call.command,
-        message: `${typed} would overwrite ${earlier.typed}`,
-        expected: 'a distinct path for each',
-      })
+      call.reject(`${typed} would overwrite ${earlier.typed}`, { expected: 'a distinct path for each' })
   }
   await rejectOverwrites(call, written, [
     ...call.args.map((path) => ({ typed: path, path })),
@@ -31,21 +26,17 @@ export async function checkPaths(call: Call): Promise<void> {
 
 /** Checks that at most one output is standard output, and that it is not rewritten. @throws UsageError */
 function checkStandardOutput(call: Call): void {
-  const { command, standardOutputs: outputs } = call
+  const { standardOutputs: outputs } = call
   const [first, second] = outputs
   const repeated = call.files('update').find(({ path }) => outputs.some((a) => a.path === path))
   if (repeated)
-    rejectUsage({
-      command,
-      message: `${repeated.typed} is standard output, which cannot be written again and again`,
+    call.reject(`${repeated.typed} is standard output, which cannot be written again and again`, {
       expected: 'a distinct path',
     })
   const isJson = call.flag('json') && call.one('json') === undefined
   const conflict = second?.typed ?? (first && isJson ? '--json' : undefined)
   if (first && conflict !== undefined)
-    rejectUsage({
-      command,
-      message: `${first.typed} and ${conflict} would both be standard output`,
+    call.reject(`${first.typed} and ${conflict} would both be standard output`, {
       expected: 'a distinct path for each',
     })
 }
@@ -74,9 +65,7 @@ async function rejectOverwrites(
   for (const { typed, resolved } of await resolvePaths(written)) {
     const source = inputs.find((r) => r.resolved === resolved)
     if (source)
-      rejectUsage({
-        command: call.command,
-        message: `${typed} would overwrite ${source.typed}, ${reason}`,
+      call.reject(`${typed} would overwrite ${source.typed}, ${reason}`, {
         expected: 'a distinct path for the output',
       })
   }

@@ -2,10 +2,9 @@
 
 import type { SelectionContext, SelectionInputs } from '../../api/dispatch/schedule-selection.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import type { Call, OptionSpec } from './command.ts'
-import { rejectUsage } from './usage.ts'
 
 export interface ScheduleCall {
   readonly name: string
@@ -24,9 +23,7 @@ export function scheduleCall(
   if (text === undefined) return undefined
   return (
     parseScheduleCall(text) ??
-    rejectUsage({
-      command: call.command,
-      message: `--${option} ${text} is not a ${option}`,
+    call.reject(`--${option} ${text} is not a ${option}`, {
       expected: 'a name, or a name with integers by place, then by name: gpu(8, 32), gpu(8, cols = 32)',
     })
   )
@@ -54,15 +51,17 @@ export function argumentsOf(
   const params = kernel.parameters(name).map((p) => p.name)
   for (const n of named.keys())
     if (params.indexOf(n) < args.length)
-      fail({
-        code: 'schedule/arguments',
-        message: params.includes(n)
+      failWith(
+        'schedule/arguments',
+        params.includes(n)
           ? `${n} of ${kind} ${name} is given by place and by name`
           : `${kind} ${name} has no parameter ${n}`,
-        ...(params.includes(n) ? {} : { lookup: { name: n, candidates: params } }),
-        expected: params.length > 0 ? `some of ${params.join(', ')}` : 'no arguments',
-        hint: 'give each parameter once',
-      })
+        {
+          ...(params.includes(n) ? {} : { lookup: { name: n, candidates: params } }),
+          expected: params.length > 0 ? `some of ${params.join(', ')}` : 'no arguments',
+          hint: 'give each parameter once',
+        },
+      )
   return params.map((p, k) => args[k] ?? named.get(p))
 }
 
@@ -99,9 +98,7 @@ export async function spaceOf(
     return kernel.space(name, ...argumentsOf(kernel, requested, 'space')).bind(context, inputs)
   }
   if (requested.args.length > 0 || (requested.named?.size ?? 0) > 0)
-    rejectUsage({
-      command: call.command,
-      message: `--space ${call.one('space')}: ${SKETCHES} take no arguments`,
+    call.reject(`--space ${call.one('space')}: ${SKETCHES} take no arguments`, {
       expected: `--space ${SKETCHES}`,
     })
   const { sketchesFor } = await import('../../search/spaces/sketches.ts')

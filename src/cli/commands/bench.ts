@@ -1,6 +1,5 @@
 import { folderAt } from '../../io/node-files.ts'
-import type { CommandSpec } from '../arguments/command.ts'
-import { rejectUsage } from '../arguments/usage.ts'
+import type { Call, CommandSpec } from '../arguments/command.ts'
 import { EXIT } from '../output/failure.ts'
 
 const MAX_MINUTES = 24 * 60
@@ -55,55 +54,36 @@ export const bench: CommandSpec = {
     'spt bench --data DATA --minutes 5 --json figures.json',
   ],
   async run(call) {
-    const { bench: measure, suiteNames, TAKEN_BY } = await suites(call.command)
+    const { bench: measure, suiteNames, TAKEN_BY } = await suites(call)
     if (call.flag('list')) {
       call.io.out(`${suiteNames().join('\n')}\n`)
       return EXIT.ok
     }
     for (const name of call.args)
       if (!suiteNames().includes(name))
-        rejectUsage({
-          command: call.command,
-          message: `there is no suite ${name}`,
+        call.reject(`there is no suite ${name}`, {
           lookup: { name, candidates: suiteNames() },
           expected: suiteNames().join(', '),
         })
     const widths = splitList(call.one('widths') ?? '17,32,50,128,512').map(Number)
     if (widths.length === 0 || widths.some((w) => !Number.isInteger(w) || w < 1))
-      rejectUsage({
-        command: call.command,
-        message: `--widths ${call.one('widths')} is not possible`,
+      call.reject(`--widths ${call.one('widths')} is not possible`, {
         expected: 'positive integers separated by commas',
       })
     const matrices = splitList(call.one('matrices') ?? '')
     if (call.one('matrices') !== undefined && matrices.length === 0)
-      rejectUsage({
-        command: call.command,
-        message: '--matrices names none',
-        expected: 'names separated by commas: cora,pubmed',
-      })
+      call.reject('--matrices names none', { expected: 'names separated by commas: cora,pubmed' })
     const sparsityList = call.one('sparsities')
     const sparsities = sparsityList === undefined ? undefined : splitList(sparsityList).map(Number)
     if (sparsities && (sparsities.length === 0 || sparsities.some((x) => !(x >= 0 && x < 1))))
-      rejectUsage({
-        command: call.command,
-        message: `--sparsities ${sparsityList} is not possible`,
+      call.reject(`--sparsities ${sparsityList} is not possible`, {
         expected: 'numbers from 0 to below 1, separated by commas',
       })
-    const device = call.one('device') ?? 'cuda'
-    if (device !== 'cuda' && device !== 'webgpu')
-      rejectUsage({
-        command: call.command,
-        message: `--device ${device} is not possible`,
-        lookup: { name: device, candidates: ['cuda', 'webgpu'] },
-        expected: 'cuda or webgpu',
-      })
+    const device = call.choice('device', ['cuda', 'webgpu'] as const) ?? 'cuda'
     for (const [name, suites] of Object.entries(TAKEN_BY)) {
       const isGiven = name === 'break-even' ? call.flag(name) : call.one(name) !== undefined
       if (isGiven && call.args.length > 0 && !call.args.some((suite) => suites.includes(suite)))
-        rejectUsage({
-          command: call.command,
-          message: `--${name} is not of ${call.args.join(', ')}`,
+        call.reject(`--${name} is not of ${call.args.join(', ')}`, {
           expected: `${suites.join(' or ')} among the suites that run`,
         })
     }
@@ -127,14 +107,12 @@ export const bench: CommandSpec = {
 }
 
 /** The suites name operators, so they are not part of the compiler, and its package does not contain them. */
-async function suites(command: string): Promise<typeof import('../../../bench/gpu/index.ts')> {
+async function suites(call: Call): Promise<typeof import('../../../bench/gpu/index.ts')> {
   try {
     return await import('../../../bench/gpu/index.ts')
   } catch (cause) {
     if ((cause as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    return rejectUsage({
-      command,
-      message: 'the suites are part of the repository, and not of the npm package',
+    return call.reject('the suites are part of the repository, and not of the npm package', {
       expected: 'a clone of the repository',
       hint: 'in the clone: npm install, npm run build, npm run -s spt -- bench',
     })

@@ -13,7 +13,6 @@ import type { TrainedModel } from '../../search/calibrate/train.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { DEVICE } from '../arguments/options.ts'
 import { checkWritable } from '../arguments/paths.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { EXIT } from '../output/failure.ts'
 import { count, percent } from '../output/figures.ts'
 import { standardStream } from '../output/outputs.ts'
@@ -60,7 +59,12 @@ export const calibrate: CommandSpec = {
     if (out !== undefined) await checkWritable(out)
     const device = await devices[kind]()
     try {
-      const path = out ?? calibrationPath(chipOf(device), call.io.env) ?? rejectMissingCache()
+      const path =
+        out ??
+        calibrationPath(chipOf(device), call.io.env) ??
+        call.reject('the calibration cannot be stored: SPT_CACHE_DIR is off', {
+          expected: '--out FILE, or a cache folder',
+        })
       // Checked before the measurements, which take half a minute.
       if (out === undefined) {
         await makeCalibrationFolder(path)
@@ -80,13 +84,12 @@ export const calibrate: CommandSpec = {
 function checkOptions(call: Call, isTraining: boolean): void {
   const option = isTraining ? 'seconds' : 'db'
   if (call.one(option) === undefined) return
-  rejectUsage({
-    command: 'calibrate',
-    message: isTraining
+  call.reject(
+    isTraining
       ? '--train measures nothing, so --seconds has no meaning'
       : '--db has a meaning with --train only',
-    expected: isTraining ? 'calibrate --train [--db FILE]' : 'calibrate --train --db FILE',
-  })
+    { expected: isTraining ? 'calibrate --train [--db FILE]' : 'calibrate --train --db FILE' },
+  )
 }
 
 async function measureDevice(device: Device, seconds: number | undefined, call: Call): Promise<Calibration> {
@@ -132,13 +135,6 @@ function accuracyWarning({ error }: Pick<Calibration, 'error'>, path: string | n
       : `, or delete ${escapeLine(path)}, so that automatic selection uses the model of the package`
   return `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again${advice}\n`
 }
-
-const rejectMissingCache = (): never =>
-  rejectUsage({
-    command: 'calibrate',
-    message: 'the calibration cannot be stored: SPT_CACHE_DIR is off',
-    expected: '--out FILE, or a cache folder',
-  })
 
 function trainingRows(c: Calibration & Partial<TrainedModel>): (readonly [string, string])[] {
   if (!c.trained) return []

@@ -18,7 +18,6 @@ import type { Call, CommandSpec } from '../arguments/command.ts'
 import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
 import { checkSources } from '../arguments/paths.ts'
 import { scheduleCall } from '../arguments/schedule-call.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { standardStream } from '../output/outputs.ts'
@@ -71,8 +70,7 @@ export const emit: CommandSpec = {
   ],
   async run(call) {
     const target = call.choice('target', TARGET_NAMES)
-    if (target === undefined)
-      return rejectUsage({ command: 'emit', message: '--target is missing', expected: TARGET_LIST })
+    if (target === undefined) return call.reject('--target is missing', { expected: TARGET_LIST })
     const { scheduleDevice, parallel, lowering, extension } = TARGETS[target]
     const requested = scheduleCall(call)
     const program = await loadFile(call.args[0]!, call)

@@ -12,7 +12,6 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { BIND, DEVICE, DEVICE_PROPERTIES, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
 import { scheduleCall } from '../arguments/schedule-call.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { jsonNumber } from '../output/figures.ts'
@@ -54,7 +53,7 @@ const codeIn = (argument: string): string | undefined =>
   /^(?:error|warning)?\[?([a-z]+\/[a-z0-9-]+)\]?:?$/.exec(argument)?.[1]
 
 /** The section of a code, then the program that examples extend. @throws UsageError for an unknown code */
-function explainCode(code: string): string {
+function explainCode(call: Call, code: string): string {
   const folder = packageFolder()
   const names = folder ? readdirSync(new URL(INDEX, folder)).filter((f) => f.endsWith('.md')) : []
   const pages = names.map((name) => errorPage(packageText(INDEX + name) ?? ''))
@@ -63,9 +62,7 @@ function explainCode(code: string): string {
     const [area, name] = code.split('/') as [string, string]
     const candidates = pages.flatMap(({ sections }) => [...sections.keys()])
     const elsewhere = candidates.filter((c) => c.endsWith(`/${name}`))
-    return rejectUsage({
-      command: 'explain',
-      message: `there is no error code ${code}, and no file of that name`,
+    return call.reject(`there is no error code ${code}, and no file of that name`, {
       lookup: { name: code, candidates: elsewhere.length > 0 ? elsewhere : candidates },
       ...(elsewhere.length > 0 ? { hint: `spt explain ${elsewhere[0]}` } : {}),
       ...(candidates.some((c) => c.startsWith(`${area}/`))
@@ -114,13 +111,11 @@ export const explain: CommandSpec = {
     if (!existsSync(argument)) {
       const code = codeIn(argument)
       if (code !== undefined) {
-        call.io.out(explainCode(code))
+        call.io.out(explainCode(call, code))
         return EXIT.ok
       }
       if (/^[\w-]+$/.test(argument))
-        rejectUsage({
-          command: 'explain',
-          message: `'${argument}' is not a file and not an error code`,
+        call.reject(`'${argument}' is not a file and not an error code`, {
           expected: 'a program such as kernel.spt, or a code such as bind/rank',
         })
     }

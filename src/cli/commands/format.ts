@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { SptFormat } from '../../api/inputs/format-values.ts'
 import { chooseFormat } from '../../api/programs/format-lookup.ts'
-import { type Diagnostic, fail, type Source, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith, type Source, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { ADDRESSES, READABLE, readTensor, readTensorFor } from '../../io/index.ts'
 import { packagedFormatFiles } from '../../io/package/package.ts'
@@ -12,7 +12,6 @@ import { coordsOfDense } from '../../storage/entries/stored-coords.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { TRUST } from '../arguments/options.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { type FormatReport, reportJson, reportText } from '../format/format-report.ts'
 import { EXIT } from '../output/failure.ts'
 import { standardStream } from '../output/outputs.ts'
@@ -107,11 +106,7 @@ export const format: CommandSpec = {
     const files = filesByName(call, bindings)
     const text = call.one('as')
     if (text === undefined && files.size > 0)
-      rejectUsage({
-        command: 'format',
-        message: 'lists and sets are for a format',
-        hint: 'choose a format with --as',
-      })
+      call.reject('lists and sets are for a format', { hint: 'choose a format with --as' })
     const { name, path } = first!
     const label = name ?? basename(path)
     if (text === undefined) {
@@ -175,13 +170,8 @@ function filesByName(call: Call, bindings: readonly Binding[]): Map<string, stri
   const out = new Map<string, string>()
   for (const { name, path } of bindings) {
     if (name === null)
-      rejectUsage({
-        command: call.command,
-        message: `there is no place for ${path}`,
-        expected: 'NAME=FILE for a list or a set',
-      })
-    else if (out.has(name))
-      rejectUsage({ command: call.command, message: `${name} is given twice`, expected: 'one file' })
+      call.reject(`there is no place for ${path}`, { expected: 'NAME=FILE for a list or a set' })
+    else if (out.has(name)) call.reject(`${name} is given twice`, { expected: 'one file' })
     else out.set(name, path)
   }
   return out
@@ -192,9 +182,7 @@ function checkNames(format: SptFormat, names: Iterable<string>): void {
   const candidates = format.inputs.map((g) => g.name)
   for (const name of names)
     if (!candidates.includes(name))
-      fail({
-        code: 'format/unknown-data',
-        message: `${format.text} takes no list and no set ${name}`,
+      failWith('format/unknown-data', `${format.text} takes no list and no set ${name}`, {
         lookup: { name, candidates },
         ...(candidates.length > 0 ? { expected: candidates.join(', ') } : {}),
       })
@@ -216,11 +204,7 @@ async function readFormatData(
 function toCoords(tensor: Tensor): CoordTensor {
   if (tensor.kind === 'dense') return coordsOfDense(tensor)
   if (tensor.kind === 'coords') return tensor
-  return fail({
-    code: 'format/stored',
-    message: 'the file holds arrays in storage order',
-    expected: 'coordinates',
-  })
+  return failWith('format/stored', 'the file holds arrays in storage order', { expected: 'coordinates' })
 }
 
 /** Removes the fill value with a note: it is a property of a kernel's buffer, not of a format. */

@@ -174,8 +174,7 @@ export const prune: CommandSpec = {
     }
     const predict = await createPredictor(call)
     const out = call.one('out')
-    const folder =
-      out === undefined ? null : await checkOutFolder(call.command, out, OUTPUT_NAMES, inputPaths(call))
+    const folder = out === undefined ? null : await checkOutFolder(call, out, OUTPUT_NAMES, inputPaths(call))
     const model = await openModel(call)
     checkLayerNames(call, model)
     const result = await masksFor(call, model, selected, options)

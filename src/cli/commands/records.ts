@@ -5,7 +5,6 @@ import type { Records } from '../../search/records/index.ts'
 import { type RecordFilter, STATUSES } from '../../search/records/types.ts'
 
 import { type Call, type CommandSpec, longName } from '../arguments/command.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { EXIT } from '../output/failure.ts'
 import { count } from '../output/figures.ts'
 
@@ -87,12 +86,7 @@ function actionOf(call: Call): [Action, string] {
   const reject = (message: string, expected: string, ...lookup: [string, readonly string[]] | []): never => {
     const [typed = '', candidates = []] = lookup
     const isNear = nearest(typed, candidates).length > 0
-    return rejectUsage({
-      command: call.command,
-      message,
-      expected,
-      ...(isNear ? { lookup: { name: typed, candidates } } : {}),
-    })
+    return call.reject(message, { expected, ...(isNear ? { lookup: { name: typed, candidates } } : {}) })
   }
   if (!action)
     return reject(
@@ -129,13 +123,10 @@ function filterOf(store: Records, call: Call): RecordFilter {
 function findStudy(store: Records, call: Call, id: string): string {
   const matches = store.studies().filter((s) => s.id.startsWith(id))
   if (matches.length === 1) return matches[0]!.id
-  return rejectUsage({
-    command: call.command,
-    message:
-      matches.length === 0 ? `there is no study ${id}` : `${count(matches.length)} studies begin with ${id}`,
-    expected: 'the id of a study, or a prefix of the id',
-    hint: 'spt records list shows the ids',
-  })
+  return call.reject(
+    matches.length === 0 ? `there is no study ${id}` : `${count(matches.length)} studies begin with ${id}`,
+    { expected: 'the id of a study, or a prefix of the id', hint: 'spt records list shows the ids' },
+  )
 }
 
 async function list(store: Records, call: Call): Promise<void> {
@@ -152,12 +143,13 @@ async function show(store: Records, call: Call, id: string): Promise<void> {
   const { studyReport, trialReport } = await import('../../search/records/report.ts')
   const isUnique = studies.length + (trial ? 1 : 0) + (another ? 1 : 0) === 1
   if (!isUnique)
-    rejectUsage({
-      command: call.command,
-      message: `${trial || studies.length > 0 ? 'several studies and trials begin' : 'no study or trial begins'} with ${id}`,
-      expected: 'an id, or an unambiguous prefix',
-      hint: 'spt records list shows ids of studies, show ids of trials',
-    })
+    call.reject(
+      `${trial || studies.length > 0 ? 'several studies and trials begin' : 'no study or trial begins'} with ${id}`,
+      {
+        expected: 'an id, or an unambiguous prefix',
+        hint: 'spt records list shows ids of studies, show ids of trials',
+      },
+    )
   const [study] = studies
   if (!study) {
     const { kernelName, device } = store.study(trial!.study)!
@@ -181,11 +173,7 @@ async function show(store: Records, call: Call, id: string): Promise<void> {
 async function exportAll(store: Records, call: Call): Promise<void> {
   const format =
     call.choice('format', EXPORT_FORMATS) ??
-    rejectUsage({
-      command: call.command,
-      message: '--format is missing',
-      expected: EXPORT_FORMATS.join(', '),
-    })
+    call.reject('--format is missing', { expected: EXPORT_FORMATS.join(', ') })
   const text = store.export(format, filterOf(store, call))
   const path = call.one('out')
   if (path === undefined) call.io.out(text)
@@ -197,9 +185,7 @@ async function prune(store: Records, call: Call): Promise<void> {
   const keepBest = call.integer('keep-best', 0, MAX_COUNT)
   const { studies } = filterOf(store, call)
   if (days === undefined && keepBest === undefined && !studies)
-    rejectUsage({
-      command: call.command,
-      message: 'missing option: which records to delete',
+    call.reject('missing option: which records to delete', {
       expected: '--older-than, --keep-best or --study',
     })
   const removed = store.prune({

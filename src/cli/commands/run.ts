@@ -3,7 +3,7 @@ import type { PreparedKernel } from '../../api/compiled/compiled.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { formatInputsFor } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { type Diagnostic, fail } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { ADDRESSES, READABLE, WRITABLE, writeTensor } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -235,12 +235,11 @@ const verifyOptions = (bytes: number, seed: number): Parameters<PreparedKernel['
 function checkMemory(bytes: number): void {
   const available = totalmem()
   if (2 * bytes > available)
-    fail({
-      code: 'run/out-of-memory',
-      message: `the tensors take ${size(bytes)}, and this machine has ${size(available)} of memory`,
-      expected: 'twice the size of the tensors',
-      hint: 'use smaller sizes, or make a dense axis sparse',
-    })
+    failWith(
+      'run/out-of-memory',
+      `the tensors take ${size(bytes)}, and this machine has ${size(available)} of memory`,
+      { expected: 'twice the size of the tensors', hint: 'use smaller sizes, or make a dense axis sparse' },
+    )
 }
 
 /** Median; the upper one for an even number of samples. */

@@ -1,5 +1,5 @@
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { print2, print3 } from '../../ir/print/print-stage2.ts'
@@ -17,7 +17,6 @@ import {
   spaceName,
   spaceOf,
 } from '../arguments/schedule-call.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { EXIT } from '../output/failure.ts'
 import { bindOptions, checkNames, readInputs } from '../run/bind-options.ts'
 import {
@@ -158,7 +157,6 @@ type Analysis = keyof typeof ANALYSES
 
 /** The requested analysis. @throws UsageError for options that exclude each other */
 function checkAnalyses(call: Call): Analysis | undefined {
-  const { command } = call
   const analyses = Object.keys(ANALYSES) as Analysis[]
   const analysis = analyses.find((a) => call.flag(a))
   const loweringOptions = [
@@ -182,11 +180,10 @@ function checkAnalyses(call: Call): Analysis | undefined {
   const conflicting = excluded.find((o) => call.flag(o))
   if (conflicting === undefined) return analysis
   const [owner = 'pit'] = analyses.filter((a) => (ANALYSES[a] as readonly string[]).includes(conflicting))
-  return rejectUsage({
-    command,
-    message: `--${conflicting} has no effect ${analysis ? `with --${analysis}` : `without --${owner}`}`,
-    expected: analysis ? `--${analysis}, or --${conflicting}` : `--${owner} --${conflicting} …`,
-  })
+  return call.reject(
+    `--${conflicting} has no effect ${analysis ? `with --${analysis}` : `without --${owner}`}`,
+    { expected: analysis ? `--${analysis}, or --${conflicting}` : `--${owner} --${conflicting} …` },
+  )
 }
 
 /**
@@ -194,15 +191,12 @@ function checkAnalyses(call: Call): Analysis | undefined {
  * @throws UsageError for contradictory options
  */
 function checkSpace(call: Call): number | undefined | null {
-  const { command } = call
   const isSpace = call.one('space') !== undefined
   const conflicting = (isSpace ? ['schedule', 'stage', 'after'] : ['bind', 'survey']).find((o) =>
     call.flag(o),
   )
   if (conflicting !== undefined)
-    rejectUsage({
-      command,
-      message: `--${conflicting} has no effect ${isSpace ? 'with' : 'without'} --space`,
+    call.reject(`--${conflicting} has no effect ${isSpace ? 'with' : 'without'} --space`, {
       expected: isSpace ? `--space, or --${conflicting}` : `--space NAME --${conflicting} …`,
     })
   const limit = call.integer('survey', 0, MAX_SURVEYED)
@@ -230,9 +224,7 @@ function applyFirstSteps(kernel: Kernel, count: number, requested: ScheduleCall)
   const { name } = requested
   const steps = kernel.steps(name, ...argumentsOf(kernel, requested))
   if (count > steps.length)
-    fail({
-      code: 'show/no-step',
-      message: `there is no step ${count}: schedule ${name} has ${steps.length}`,
+    failWith('show/no-step', `there is no step ${count}: schedule ${name} has ${steps.length}`, {
       expected: `0 to ${steps.length}`,
     })
   return kernel.apply(steps.slice(0, count))
@@ -240,9 +232,7 @@ function applyFirstSteps(kernel: Kernel, count: number, requested: ScheduleCall)
 
 function unscheduledStep(kernel: Kernel, step: string): Kernel {
   if (step === '0') return kernel
-  return fail({
-    code: 'show/no-step',
-    message: `there is no step ${step}: no schedule is given`,
+  return failWith('show/no-step', `there is no step ${step}: no schedule is given`, {
     hint: `choose a schedule with --schedule${kernel.schedules.length > 0 ? `: ${kernel.schedules.join(', ')}` : ''}`,
   })
 }
@@ -255,19 +245,13 @@ function afterPass(
   device: Device['kind'],
 ): string {
   if (!PASSES.includes(pass))
-    rejectUsage({
-      command: call.command,
-      message: `there is no step or pass ${pass}`,
+    call.reject(`there is no step or pass ${pass}`, {
       expected: 'the number of a step, or a pass that the help lists',
       lookup: { name: pass, candidates: PASSES },
     })
   const resultStage = LOOPS.includes(pass) ? 2 : 3
   if (stage !== undefined && stage !== resultStage)
-    rejectUsage({
-      command: call.command,
-      message: `pass ${pass} gives stage ${resultStage}, not ${stage}`,
-      hint: 'leave out --stage',
-    })
+    call.reject(`pass ${pass} gives stage ${resultStage}, not ${stage}`, { hint: 'leave out --stage' })
   if (pass === POSITIONS) return kernel.show(2)
   let result: Kernel2 | Plan | undefined
   kernel.compilation.observe(

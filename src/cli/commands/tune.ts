@@ -6,7 +6,6 @@ import { type Call, type CommandSpec, longName } from '../arguments/command.ts'
 import { BIND, DEVICE, KERNEL, SEED, TRUST } from '../arguments/options.ts'
 import { checkWritable, checkWritableFolder } from '../arguments/paths.ts'
 import { SPACE } from '../arguments/schedule-call.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { checkNames } from '../run/bind-options.ts'
 import { checkImportable, checkSelfContained } from '../run/out-file.ts'
 import { parseFile, programFrom, selectKernel, withSourcesOf } from '../scheduled-kernel.ts'
@@ -138,41 +137,24 @@ export const tune: CommandSpec = {
 
 /** @throws UsageError for missing files, and for options of workers without workers */
 function checkArguments(call: Call): void {
-  const { command } = call
   if (call.args.length === 0)
-    rejectUsage({
-      command,
-      message: 'a file is missing',
-      expected: 'spt tune FILE, or spt tune --worker URL',
-    })
+    call.reject('a file is missing', { expected: 'spt tune FILE, or spt tune --worker URL' })
   if (call.one('data-root') !== undefined)
-    rejectUsage({
-      command,
-      message: '--data-root is of workers',
-      expected: 'spt tune --worker URL --data-root DIR',
-    })
+    call.reject('--data-root is of workers', { expected: 'spt tune --worker URL --data-root DIR' })
   if (call.one('idle') !== undefined && call.one('queue') === undefined)
-    rejectUsage({
-      command,
-      message: '--idle needs --queue or --worker',
-      expected: '--queue URL --idle S',
-    })
+    call.reject('--idle needs --queue or --worker', { expected: '--queue URL --idle S' })
 }
 
 /** Checks before the search that its result can be written. @throws UsageError, SptError `io/…` */
 async function checkOutputs(call: Call, cases: number): Promise<void> {
   const [out, html] = [call.one('out'), call.one('html')]
   if (html !== undefined && cases > 1)
-    rejectUsage({
-      command: call.command,
-      message: `--html reports one case (one matrix and size); there are ${cases} cases`,
+    call.reject(`--html reports one case (one matrix and size); there are ${cases} cases`, {
       expected: 'a single file per buffer, and a single value per size',
       hint: 'omit --html; --json contains every case',
     })
   if (out !== undefined && !/\.spt$/i.test(out) && !out.startsWith('/dev/'))
-    rejectUsage({
-      command: call.command,
-      message: `--out ${out} is not the name of a program`,
+    call.reject(`--out ${out} is not the name of a program`, {
       expected: 'a name that ends with .spt',
       hint: 'the winner as TypeScript is printed; --json has the steps as data',
     })

@@ -3,13 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { mkdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { onProcessEnd } from '../../cache/replace-file.ts'
 import type { Chunks } from '../../io/byte-source.ts'
 import { withFileErrors, writeFile } from '../../io/node-files.ts'
-import type { PathArgument } from '../arguments/command.ts'
+import type { Call, PathArgument } from '../arguments/command.ts'
 import { checkWritable } from '../arguments/paths.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 
 export interface OutFolder {
   /** The path as typed; `resolved` follows links. */
@@ -24,7 +23,7 @@ export interface OutFolder {
  * @throws UsageError, SptError `io/…`
  */
 export async function checkOutFolder(
-  command: string,
+  call: Pick<Call, 'reject'>,
   path: string,
   names: readonly string[],
   inputs: readonly PathArgument[],
@@ -37,15 +36,13 @@ export async function checkOutFolder(
       join(await resolvePath(dirname(source)), basename(source)),
     ])
       if (location === resolved || location.startsWith(resolved + sep))
-        rejectUsage({
-          command,
-          message: `--out ${path} would overwrite ${typed}, which is an input`,
+        call.reject(`--out ${path} would overwrite ${typed}, which is an input`, {
           expected: 'a separate folder for the output',
         })
   const folder = { path, resolved, names }
   const stats = await stat(resolved).catch(() => null)
   if (stats && !stats.isDirectory())
-    fail({ code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' })
+    failWith('io/not-a-folder', `'${path}' is a file`, { expected: 'a folder' })
   await checkWritable(stats ? temporaryPath(resolved) : path)
   if (stats) checkContents(folder)
   return folder
@@ -70,11 +67,11 @@ function checkContents({ path, resolved, names }: OutFolder): void {
     (e) => e.isDirectory() || !names.includes(e.name),
   )
   if (unexpected.length > 0)
-    fail({
-      code: 'io/not-empty',
-      message: `the folder '${path}' holds '${unexpected[0]!.name}'${unexpected.length > 1 ? ` and ${unexpected.length - 1} more` : ''}`,
-      expected: `a folder that is new, empty, or has nothing but ${names.join(', ')}`,
-    })
+    failWith(
+      'io/not-empty',
+      `the folder '${path}' holds '${unexpected[0]!.name}'${unexpected.length > 1 ? ` and ${unexpected.length - 1} more` : ''}`,
+      { expected: `a folder that is new, empty, or has nothing but ${names.join(', ')}` },
+    )
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The files of a model as layers: weights, gradients, and existing masks. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import {
   fileSource,
   maskPart,
@@ -46,12 +46,11 @@ export function checkLayerNames(call: Call, { weights: { name: file, layers, ten
     for (const glob of globs) {
       const copied = tensors.find((t) => matches(glob, t.name))
       if (!copied || layers.some((l) => matches(glob, l.name))) continue
-      fail({
-        code: 'prune/unknown-layer',
-        message: `--${option} ${glob}: ${file}#${copied.name}, ${copied.shape.join(' × ') || 'a scalar'} of ${copied.type}, is not a layer, and is copied unchanged`,
-        expected: 'names of layers',
-        hint: `omit --${option} ${glob}`,
-      })
+      failWith(
+        'prune/unknown-layer',
+        `--${option} ${glob}: ${file}#${copied.name}, ${copied.shape.join(' × ') || 'a scalar'} of ${copied.type}, is not a layer, and is copied unchanged`,
+        { expected: 'names of layers', hint: `omit --${option} ${glob}` },
+      )
     }
 }
 
@@ -61,11 +60,7 @@ function checkLayers({ name, layers, tensors: [first] }: Weights): void {
   const tensorText = first
     ? `${first.name} is ${first.shape.join(' × ') || 'a scalar'} of ${first.type}`
     : 'it is empty'
-  fail({
-    code: 'prune/layers',
-    message: `${name} has no layers: ${tensorText}`,
-    expected: 'at least one layer',
-  })
+  failWith('prune/layers', `${name} has no layers: ${tensorText}`, { expected: 'at least one layer' })
 }
 
 /** Checks names and shapes before data are read. @throws SptError `io/unknown-array`, `io/no-layer`, `io/shape-mismatch` */
@@ -75,18 +70,14 @@ function checkGradients(weights: Weights, gradients: Weights, isPruned: (name: s
   const names = new Set(gradients.tensors.map((t) => t.name))
   for (const { name } of weights.layers.filter((l) => isPruned(l.name))) {
     if (!names.has(name))
-      fail({
-        code: 'io/unknown-array',
-        message: `${gradients.name} has no gradients of the layer '${name}'`,
+      failWith('io/unknown-array', `${gradients.name} has no gradients of the layer '${name}'`, {
         // Gradients of other layers are not suggested.
         lookup: { name, candidates: [...names].filter((n) => !weights.tensors.some((t) => t.name === n)) },
         expected: `gradients of each layer of ${weights.name} that is not excluded`,
       })
     const [shape, gradientShape] = [shapeText(weights, name), shapeText(gradients, name)]
     if (shape !== gradientShape)
-      fail({
-        code: 'io/shape-mismatch',
-        message: `the gradients ${gradients.name}#${name} are ${gradientShape}`,
+      failWith('io/shape-mismatch', `the gradients ${gradients.name}#${name} are ${gradientShape}`, {
         expected: `${shape}, as the layer in ${weights.name}`,
       })
   }
@@ -105,9 +96,7 @@ async function readMasks(path: string, weights: Weights): Promise<Mask[]> {
   return weights.layers.map(
     ({ name }) =>
       masks.get(name) ??
-      fail({
-        code: 'io/unknown-array',
-        message: `${path} has no mask for the layer '${name}'`,
+      failWith('io/unknown-array', `${path} has no mask for the layer '${name}'`, {
         expected: `a mask of each layer of ${weights.name}`,
         hint: 'use masks of the same model',
       }),

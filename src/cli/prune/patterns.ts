@@ -20,7 +20,6 @@ import {
   vectorNOfM,
 } from '../../prune.ts'
 import type { Call, OptionSpec } from '../arguments/command.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 
 const PARAMETERS = {
   granularity: ['G', 'outputs of a tile'],
@@ -117,39 +116,25 @@ const CHECKABLE = names.filter((n) => PATTERNS[n]!.check)
 
 /** @throws UsageError, SptError `prune/parameter`, `prune/delta` */
 export function patternOf(call: Call): SelectedPattern {
-  const { command } = call
   const ratio = /^(\d+):(\d+)$/.exec(call.one('pattern') ?? '')
   if (ratio)
-    rejectUsage({
-      command,
-      message: `--pattern ${ratio[0]} is the pattern nm with its parameters`,
+    call.reject(`--pattern ${ratio[0]} is the pattern nm with its parameters`, {
       hint: `--pattern nm --n ${ratio[1]} --m ${ratio[2]}`,
     })
   const name = call.choice('pattern', names)
   if (name === undefined)
-    return rejectUsage({
-      command,
-      message: 'a pattern is missing',
-      expected: `--pattern ${names.join(', ')}`,
-    })
+    return call.reject('a pattern is missing', { expected: `--pattern ${names.join(', ')}` })
   const { parameters: parameterNames, createPattern, check } = PATTERNS[name]!
   const options = parameterNames.map((p) => `--${p}`).join(' ')
   for (const p of parameters)
     if (call.one(p) !== undefined && !parameterNames.includes(p))
-      rejectUsage({
-        command,
-        message: `--${p} is not an option of ${name}`,
+      call.reject(`--${p} is not an option of ${name}`, {
         expected: options === '' ? `--pattern ${name} alone` : `${options}, which ${name} takes`,
       })
   const values: Values = Object.fromEntries(
     parameterNames.map((p) => [
       p,
-      call.number(p) ??
-        rejectUsage({
-          command,
-          message: `${name} needs --${p}`,
-          expected: `${flags(p)}: ${PARAMETERS[p][1]}`,
-        }),
+      call.number(p) ?? call.reject(`${name} needs --${p}`, { expected: `${flags(p)}: ${PARAMETERS[p][1]}` }),
     ]),
   )
   return {
@@ -165,19 +150,14 @@ const SELECTION_OPTIONS = ['sparsity', 'normalise', 'gradients', 'limit', 'exclu
 
 /** @throws UsageError */
 export function checkMaskOptions(call: Call, { pattern, check }: SelectedPattern): void {
-  const { command } = call
   if (call.one('masks') === undefined) return
   for (const option of SELECTION_OPTIONS)
     if (call.one(option) !== undefined)
-      rejectUsage({
-        command,
-        message: `--${option} selects elements, but --masks already gives the masks`,
+      call.reject(`--${option} selects elements, but --masks already gives the masks`, {
         expected: 'one of the two',
       })
   if (!check)
-    rejectUsage({
-      command,
-      message: `given masks cannot be checked against ${pattern.text}`,
+    call.reject(`given masks cannot be checked against ${pattern.text}`, {
       expected: `--pattern ${CHECKABLE.join(' or ')}`,
     })
 }

@@ -1,7 +1,7 @@
 /** `--predict`: predicted times of a kernel for each layer, before and after pruning. */
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/statements/loops.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
@@ -20,7 +20,6 @@ import { costModel, predictor } from '../../search/ranking/cost-model.ts'
 import type { Call, OptionSpec } from '../arguments/command.ts'
 import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../arguments/options.ts'
 import { parseScheduleCall, scheduleCall } from '../arguments/schedule-call.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import {
   applySchedule,
   fixedSchedule,
@@ -81,12 +80,7 @@ export async function createPredictor(
   const path = call.one('predict')
   if (path === undefined) {
     const dependent = DEPENDENT_OPTIONS.map((o) => /--([a-z-]+)/.exec(o.flags)![1]!).find((o) => call.flag(o))
-    if (dependent !== undefined)
-      rejectUsage({
-        command: call.command,
-        message: `--${dependent} is of --predict`,
-        expected: '--predict FILE',
-      })
+    if (dependent !== undefined) call.reject(`--${dependent} is of --predict`, { expected: '--predict FILE' })
     return null
   }
   const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
@@ -234,12 +228,11 @@ function weightsName({ name, source }: Kernel): string {
     (t) => t.first.role === 'in' && t.axes.length === 2 && t.axes.some((a) => isStructured(axes, a)),
   )
   if (candidates.length === 1) return candidates[0]!.name
-  return fail({
-    code: 'prune/no-weights',
-    message: `kernel ${name} has ${candidates.length === 0 ? 'no sparse matrix' : `the sparse matrices ${candidates.map((t) => t.name).join(', ')}`} among its inputs`,
-    expected: 'one, for the weights of a layer',
-    hint: 'choose another kernel with --kernel NAME',
-  })
+  return failWith(
+    'prune/no-weights',
+    `kernel ${name} has ${candidates.length === 0 ? 'no sparse matrix' : `the sparse matrices ${candidates.map((t) => t.name).join(', ')}`} among its inputs`,
+    { expected: 'one, for the weights of a layer', hint: 'choose another kernel with --kernel NAME' },
+  )
 }
 
 const usesInstructions = (body: readonly Stmt[]): boolean =>

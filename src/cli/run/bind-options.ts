@@ -8,7 +8,7 @@ import {
   formatInputsFor,
 } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
@@ -20,7 +20,6 @@ import { callerTensor, callerTensors } from '../../run/bind/sources/caller-tenso
 import type { Tensor } from '../../storage/tensor.ts'
 import { type Call, NUMBER } from '../arguments/command.ts'
 import { checkWritable } from '../arguments/paths.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 
 const NUMBER_WORDS: Readonly<Record<string, number>> = {
   inf: Number.POSITIVE_INFINITY,
@@ -37,8 +36,7 @@ export function sizeOptions(call: Call): Map<string, number> {
   const out = new Map<string, number>()
   for (const [name, text] of call.pairs('size', 'N')) {
     const key = name.replace(/\s+/g, '')
-    if (out.has(key))
-      rejectUsage({ command: call.command, message: `--size ${name} is given twice`, expected: 'one value' })
+    if (out.has(key)) call.reject(`--size ${name} is given twice`, { expected: 'one value' })
     out.set(key, parseSize(call, name, text))
   }
   return out
@@ -52,14 +50,7 @@ export function parseSize(call: Call, name: string, text: string): number {
     : Object.hasOwn(NUMBER_WORDS, word)
       ? NUMBER_WORDS[word]
       : undefined
-  return (
-    value ??
-    rejectUsage({
-      command: call.command,
-      message: `--size ${name}=${text} is not a number`,
-      expected: `--size ${name}=N`,
-    })
-  )
+  return value ?? call.reject(`--size ${name}=${text} is not a number`, { expected: `--size ${name}=N` })
 }
 
 /** Files bound by name, and the seed of random data. */
@@ -91,9 +82,7 @@ export function checkNames(
   const candidates = kernel.params.filter((p) => !p.measured).map((p) => p.name)
   for (const name of sizes)
     if (!candidates.includes(name))
-      fail({
-        code: 'bind/unknown-size',
-        message: `kernel ${kernel.name} has no size or scalar ${name}`,
+      failWith('bind/unknown-size', `kernel ${kernel.name} has no size or scalar ${name}`, {
         lookup: { name, candidates },
       })
 }
@@ -168,16 +157,12 @@ export async function checkOutputs(kernel: Kernel1, outputs: ReadonlyMap<string,
     .map((t) => t.name)
   for (const [name, path] of outputs) {
     if (!candidates.includes(name))
-      fail({
-        code: 'run/unknown-output',
-        message: `kernel ${kernel.name} has no output ${name}`,
+      failWith('run/unknown-output', `kernel ${kernel.name} has no output ${name}`, {
         lookup: { name, candidates },
         hint: '--out takes buffers with the role out or inout',
       })
     if (!WRITABLE.some((e) => path.toLowerCase().endsWith(e)))
-      fail({
-        code: 'io/unknown-extension',
-        message: `the name '${path}' does not determine a file format`,
+      failWith('io/unknown-extension', `the name '${path}' does not determine a file format`, {
         expected: WRITABLE.join(' '),
       })
     await checkWritable(path)

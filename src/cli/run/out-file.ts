@@ -5,7 +5,6 @@ import { inPackage, isQuotable, quotedPath } from '../../ast/imports/resolve-pat
 import type { Decl, Kernel } from '../../ast/nodes/nodes.ts'
 import { locate } from '../../io/package/package.ts'
 import type { Call } from '../arguments/command.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { standardStream } from '../output/outputs.ts'
 
 /** Checks before the search that a file at `out` can import the program's declarations. @throws UsageError */
@@ -18,9 +17,7 @@ export function checkImportable(call: Call, program: Program, out: string): void
   const files = new Set([...declared, ...schedules].map((d) => d.span.source).filter((f) => !inPackage(f)))
   for (const file of files) {
     if (!isQuotable(importPath(out, file)))
-      rejectUsage({
-        command: call.command,
-        message: `no program can import ${JSON.stringify(importPath(out, file))}`,
+      call.reject(`no program can import ${JSON.stringify(importPath(out, file))}`, {
         expected: 'a path without quotes, backslashes and line breaks',
         hint: 'rename the folder or the file, or leave out --out',
       })
@@ -65,12 +62,13 @@ const userFiles = ({ sources }: Pick<Program, 'sources'>): readonly string[] =>
 export function checkSelfContained(call: Call, program: Program): void {
   const files = userFiles(program)
   if (files.length > 1)
-    rejectUsage({
-      command: call.command,
-      message: `--whole takes a program of a single file, and this program has ${files.length}: ${files.join(', ')}`,
-      expected: 'a program that imports from the package alone',
-      hint: 'leave out --whole: the file that is written then imports the kernel',
-    })
+    call.reject(
+      `--whole takes a program of a single file, and this program has ${files.length}: ${files.join(', ')}`,
+      {
+        expected: 'a program that imports from the package alone',
+        hint: 'leave out --whole: the file that is written then imports the kernel',
+      },
+    )
 }
 
 /** Source of a self-contained file, which imports the package only: the program, and schedules of its kernel. */

@@ -8,7 +8,7 @@ import type {
 } from '../../analysis/permutations/permutable-dimensions.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { MicroTile } from '../../api/kernels/micro-tiles.ts'
-import { fail, type Source, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Source, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { sourceOf } from '../../ast/diagnostics/span.ts'
 import { alignedColumns } from '../../ast/print/message-text.ts'
@@ -44,9 +44,7 @@ export function findIteration<T extends { readonly name: string }>(
   const candidates = iterations.map((it) => it.name)
   return (
     iterations.find((it) => it.name === name) ??
-    fail({
-      code: 'show/unknown-iteration',
-      message: `kernel ${kernel.name} has no iteration ${name}`,
+    failWith('show/unknown-iteration', `kernel ${kernel.name} has no iteration ${name}`, {
       lookup: { name, candidates },
       expected: `one of ${candidates.join(', ')}`,
     })

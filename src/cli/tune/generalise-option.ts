@@ -9,7 +9,6 @@ import { kernelWord } from '../../ir/coordinates/derived-names.ts'
 import type { TuneAllResult } from '../../search/tune/cases/tune-all-result.ts'
 import type { Call } from '../arguments/command.ts'
 import { checkWritable } from '../arguments/paths.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { importPath } from '../run/out-file.ts'
 import type { TuneFiles } from './tune-cases.ts'
 import type { Tuning } from './tuning.ts'
@@ -29,15 +28,11 @@ export async function checkGeneralise(
   const path = tablePath(call)
   if (path === undefined) return
   if (!isTablePath(path))
-    rejectUsage({
-      command: call.command,
-      message: `--generalise ${path} is not the name of a dispatch table`,
+    call.reject(`--generalise ${path} is not the name of a dispatch table`, {
       expected: 'a name that ends with .json',
     })
   if (cases.length < 2)
-    rejectUsage({
-      command: call.command,
-      message: '--generalise needs several matrices or sizes',
+    call.reject('--generalise needs several matrices or sizes', {
       expected: "--bind 'A=graphs/*.mtx', or --size d=32 --size d=128",
       hint: 'one matrix gives one schedule: --out FILE.spt',
     })

@@ -4,7 +4,6 @@ import { basename, dirname, join } from 'node:path'
 import { withFileErrors } from '../../io/node-files.ts'
 import { locate } from '../../io/package/package.ts'
 import type { Call } from '../arguments/command.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { parseSize } from '../run/bind-options.ts'
 
 export interface TuneFiles {
@@ -33,9 +32,7 @@ export async function casesOf(call: Call): Promise<readonly TuneFiles[]> {
     for (const [name, values] of list) checkDistinct(call, `--${option} ${name}`, values)
   const multiple = bindings.filter(([, paths]) => paths.length > 1)
   if (multiple.length > 1)
-    rejectUsage({
-      command: call.command,
-      message: `${multiple.map(([name]) => name).join(' and ')} have several files`,
+    call.reject(`${multiple.map(([name]) => name).join(' and ')} have several files`, {
       expected: 'several files of one buffer, and a single file of every other buffer',
     })
   const variedBuffer = multiple[0]?.[0]
@@ -59,22 +56,14 @@ export async function casesOf(call: Call): Promise<readonly TuneFiles[]> {
     }),
   )
   if (cases.length > MAX_CASES)
-    rejectUsage({
-      command: call.command,
-      message: `these are ${cases.length} cases`,
-      expected: `at most ${MAX_CASES}`,
-    })
+    call.reject(`these are ${cases.length} cases`, { expected: `at most ${MAX_CASES}` })
   return cases
 }
 
 function checkDistinct(call: Call, option: string, values: readonly (string | number)[]): void {
   const duplicate = values.find((v, k) => values.indexOf(v) < k)
   if (duplicate !== undefined)
-    rejectUsage({
-      command: call.command,
-      message: `${option}=${duplicate} is given twice`,
-      expected: 'each value once',
-    })
+    call.reject(`${option}=${duplicate} is given twice`, { expected: 'each value once' })
 }
 
 /** File names up to the first dot if distinct, otherwise paths. */
@@ -100,9 +89,7 @@ async function expandGlob(call: Call, name: string, path: string): Promise<reado
     .filter((e) => pattern.test(e) && (!e.startsWith('.') || file.startsWith('.')))
     .sort()
   if (matches.length === 0)
-    rejectUsage({
-      command: call.command,
-      message: `--bind ${name}=${path}: no file is called so`,
+    call.reject(`--bind ${name}=${path}: no file is called so`, {
       expected: `a file in ${folder} that ${file} matches`,
     })
   return matches.map((f) => join(folder, f))

@@ -4,7 +4,6 @@ import { devices } from '../../node.ts'
 import type { SharedReport } from '../../search/studies/types.ts'
 import type { Point } from '../../search/types.ts'
 import type { Call } from '../arguments/command.ts'
-import { rejectUsage } from '../arguments/usage.ts'
 import { EXIT } from '../output/failure.ts'
 import { ms } from './tune-report.ts'
 
@@ -21,17 +20,13 @@ export async function runTuneWorker(
   options: readonly string[],
 ): Promise<number> {
   if (call.args.length > 0)
-    rejectUsage({
-      command: call.command,
-      message: `--worker takes no file, and there is ${call.args[0]}`,
+    call.reject(`--worker takes no file, and there is ${call.args[0]}`, {
       expected: 'spt tune --worker URL',
       hint: 'studies contain their programs: to publish a study, spt tune FILE --queue URL',
     })
   for (const name of options)
     if (!WORKER_OPTIONS.includes(name) && (call.flag(name) || call.one(name) !== undefined))
-      rejectUsage({
-        command: call.command,
-        message: `--${name} is not possible with --worker`,
+      call.reject(`--${name} is not possible with --worker`, {
         expected: WORKER_OPTIONS.map((n) => `--${n}`).join(', '),
         hint: 'studies contain their options: pass this option to spt tune FILE --queue URL',
       })

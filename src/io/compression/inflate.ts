@@ -1,5 +1,5 @@
 /** Expands gzip (RFC 1952) and raw deflate (RFC 1951) streams with the platform's own decompressor. */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Chunks, WHOLE } from '../byte-source.ts'
 
 /** Deflate encodes at best 258 bytes in two bits: no stream expands by more than this factor. */
@@ -11,15 +11,9 @@ const ENDED_EARLY = 'Z_BUF_ERROR'
 function rejectStream(name: string, format: string, error: unknown): never {
   if (error instanceof SptError) throw error
   if ((error as { code?: unknown } | null)?.code === ENDED_EARLY)
-    return fail({
-      code: 'io/truncated',
-      message: `${name}: the ${format} data end too early`,
-      hint: WHOLE,
-    })
+    return failWith('io/truncated', `${name}: the ${format} data end too early`, { hint: WHOLE })
   const reason = error instanceof Error ? error.message : String(error)
-  return fail({
-    code: 'io/corrupt',
-    message: `${name}: not whole and valid ${format} data (${reason})`,
+  return failWith('io/corrupt', `${name}: not whole and valid ${format} data (${reason})`, {
     hint:
       format === 'gzip'
         ? 'download or copy the file again, or remove .gz from the name of an unpacked file'

@@ -2,7 +2,7 @@
  * Reads zip archives at random (PKWARE APPNOTE 6.3: stored and deflated entries, zip64). Only the central
  * directory is trusted; every entry's size and CRC are checked.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { type ByteSource, CHUNK_BYTES, WHOLE } from '../byte-source.ts'
 import { inflate, MAX_EXPANSION } from './inflate.ts'
 
@@ -37,11 +37,7 @@ const uint64 = (v: DataView, at: number): number =>
   v.getUint32(at, true) + v.getUint32(at + 4, true) * 4294967296
 
 function rejectArchive(name: string, what: string): never {
-  return fail({
-    code: 'io/corrupt',
-    message: `${name}: not a whole zip archive (${what})`,
-    hint: WHOLE,
-  })
+  return failWith('io/corrupt', `${name}: not a whole zip archive (${what})`, { hint: WHOLE })
 }
 
 /** All bytes of `[start, start + length)`. @throws SptError if they are cut off */
@@ -118,15 +114,11 @@ export async function zipEntries(source: ByteSource): Promise<ZipEntry[]> {
       new Uint8Array(v.buffer, v.byteOffset + at + CENTRAL_BYTES, nameEnd - at - CENTRAL_BYTES),
     )
     if (v.getUint16(at + 8, true) & ENCRYPTED)
-      fail({
-        code: 'io/unsupported',
-        message: `${name}: the entry ${entry} is encrypted`,
+      failWith('io/unsupported', `${name}: the entry ${entry} is encrypted`, {
         hint: 'write the archive without a password',
       })
     if (method !== 0 && method !== 8)
-      fail({
-        code: 'io/unsupported',
-        message: `${name}: the entry ${entry} is compressed by method ${method}`,
+      failWith('io/unsupported', `${name}: the entry ${entry} is compressed by method ${method}`, {
         expected: 'stored (0) or deflated (8)',
       })
     const size = v.getUint32(at + 24, true)

@@ -1,5 +1,5 @@
 /** Element types of `.npy` and other files: the corresponding dtype, reading and writing. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { fromBf16, fromF16 } from '../../ir/values/half.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
@@ -83,11 +83,11 @@ export function elementType(descriptor: string, name: string): ElementType {
   if ((letter === 'S' || letter === 'U') && digits !== '' && bytes <= 1 << 16)
     return { code, bytes, littleEndian, dtype: null }
   const reason = REFUSED[letter]
-  return fail({
-    code: 'io/unsupported',
-    message: `${name}: elements of type '${descriptor}'${reason ? ` (${reason})` : ''} are not supported`,
-    expected: Object.keys(STORED_TYPES).join(', '),
-  })
+  return failWith(
+    'io/unsupported',
+    `${name}: elements of type '${descriptor}'${reason ? ` (${reason})` : ''} are not supported`,
+    { expected: Object.keys(STORED_TYPES).join(', ') },
+  )
 }
 
 /** Types of other files that `.npy` has no descriptor for. */

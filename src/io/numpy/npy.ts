@@ -2,7 +2,7 @@
  * Streaming reader for `.npy` (NEP 1, versions 1, 2 and 3): bytes are decoded directly into an array of the requested
  * type.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import { type Chunks, WHOLE } from '../byte-source.ts'
@@ -33,15 +33,11 @@ const MAX_HEADER_BYTES = 1 << 16
 /** Parses Python's `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`. @throws SptError `io/npy-header` */
 function parseNpyHeader(text: string, name: string): NpyHeader {
   const reject = (what: string): never =>
-    fail({
-      code: 'io/npy-header',
-      message: `${name}: the .npy header ${what}`,
+    failWith('io/npy-header', `${name}: the .npy header ${what}`, {
       expected: "{'descr': …, 'fortran_order': …, 'shape': (…)}",
     })
   if (/['"]descr['"]\s*:\s*[[(]/.test(text))
-    fail({
-      code: 'io/unsupported',
-      message: `${name}: structured elements are not supported`,
+    failWith('io/unsupported', `${name}: structured elements are not supported`, {
       hint: 'Save each field as an array.',
     })
   const descriptor = /['"]descr['"]\s*:\s*(?:'([^']*)'|"([^"]*)")/.exec(text)
@@ -103,37 +99,25 @@ interface Head {
 }
 
 function endsInHeader(name: string): never {
-  return fail({
-    code: 'io/truncated',
-    message: `${name}: the file ends inside the .npy header`,
-    hint: WHOLE,
-  })
+  return failWith('io/truncated', `${name}: the file ends inside the .npy header`, { hint: WHOLE })
 }
 
 /** The header at the start of `b`; `null` if it is incomplete. */
 function parseHead(b: Uint8Array, name: string): Head | null {
   for (let k = 0; k < Math.min(b.length, MAGIC.length); k++)
     if (b[k] !== MAGIC[k])
-      fail({
-        code: 'io/npy-header',
-        message: `${name}: not a .npy file (the file does not start with \\x93NUMPY)`,
+      failWith('io/npy-header', `${name}: not a .npy file (the file does not start with \\x93NUMPY)`, {
         hint: 'write the file with numpy.save, or use the ending of the actual format',
       })
   if (b.length < 8) return null
   const version = b[6]!
   if (version < 1 || version > 3)
-    fail({
-      code: 'io/unsupported',
-      message: `${name}: version ${version} of .npy`,
-      expected: 'version 1, 2 or 3',
-    })
+    failWith('io/unsupported', `${name}: version ${version} of .npy`, { expected: 'version 1, 2 or 3' })
   const start = version === 1 ? 10 : 12
   if (b.length < start) return null
   const length = version === 1 ? b[8]! + b[9]! * 256 : new DataView(b.buffer, b.byteOffset).getUint32(8, true)
   if (length > MAX_HEADER_BYTES)
-    fail({
-      code: 'io/npy-header',
-      message: `${name}: a .npy header of ${length} bytes`,
+    failWith('io/npy-header', `${name}: a .npy header of ${length} bytes`, {
       expected: `at most ${MAX_HEADER_BYTES} bytes`,
     })
   const end = start + length
@@ -203,11 +187,11 @@ class Decoder {
     const count = Math.floor(b.length / size)
     const from = this.elementsRead
     if (from + count > values.length || (from + count === values.length && b.length > count * size))
-      fail({
-        code: 'io/extra-data',
-        message: `${name}: more bytes follow the ${values.length} elements that the header promises`,
-        hint: 'Save one array to a file, or several as .npz.',
-      })
+      failWith(
+        'io/extra-data',
+        `${name}: more bytes follow the ${values.length} elements that the header promises`,
+        { hint: 'Save one array to a file, or several as .npz.' },
+      )
     this.elementsRead = from + count
     if (this.raw) values.set(b, from)
     else readElements(type, b, { values, dtype, from, name })
@@ -215,11 +199,11 @@ class Decoder {
   }
 
   private rejectShort(count: number, available: number): never {
-    return fail({
-      code: 'io/truncated',
-      message: `${this.name}: the file ends before the ${count} elements that the header promises (after ${available})`,
-      hint: WHOLE,
-    })
+    return failWith(
+      'io/truncated',
+      `${this.name}: the file ends before the ${count} elements that the header promises (after ${available})`,
+      { hint: WHOLE },
+    )
   }
 
   finish(): NpyArray {
@@ -287,11 +271,7 @@ export async function readNpy(chunks: Chunks, options: NpyOptions = {}): Promise
 
 /** Rejects an array of text. @throws SptError `io/unsupported` */
 export function rejectText(name: string): never {
-  return fail({
-    code: 'io/unsupported',
-    message: `${name} holds text, not numbers`,
-    expected: 'an array of numbers',
-  })
+  return failWith('io/unsupported', `${name} holds text, not numbers`, { expected: 'an array of numbers' })
 }
 
 /** The array as a dense tensor. @throws SptError `io/unsupported` for text */

@@ -3,7 +3,7 @@
  * of `sparse.save_npz` (pydata/sparse), and their arrays. Additional arrays are rejected, because they may change the
  * meaning.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { allocate } from '../byte-source.ts'
 import { checkIndptr } from '../sparse-matrix.ts'
@@ -48,15 +48,17 @@ export function checkArrays(npz: Npz, prefix: string, layout: string, groups: re
       !otherPrefixes.some((g) => n.startsWith(g)),
   )
   if (unknownArrays.length > 0)
-    fail({
-      code: 'io/unknown-array',
-      message: `${npz.name} has the array '${unknownArrays[0]}' next to the arrays of a ${layout} matrix`,
-      expected: [...layoutArrays, ...COMMON].map((n) => prefix + n).join(', '),
-      hint:
-        prefix === ''
-          ? `the array may change the meaning of the matrix; if not, ${npz.name}#${layout} reads the matrix alone`
-          : 'the array may change the meaning of the matrix: rename or omit the array',
-    })
+    failWith(
+      'io/unknown-array',
+      `${npz.name} has the array '${unknownArrays[0]}' next to the arrays of a ${layout} matrix`,
+      {
+        expected: [...layoutArrays, ...COMMON].map((n) => prefix + n).join(', '),
+        hint:
+          prefix === ''
+            ? `the array may change the meaning of the matrix; if not, ${npz.name}#${layout} reads the matrix alone`
+            : 'the array may change the meaning of the matrix: rename or omit the array',
+      },
+    )
 }
 
 /** The value of absent elements, if it is not 0. @throws SptError `io/rank`, `io/unsupported` */
@@ -81,11 +83,11 @@ export async function gcxsCoordinates(
   const isAxis = (k: number, position: number): boolean =>
     k >= 0 && k < shape.length && compressed.indexOf(k) === position
   if (!compressed.every(isAxis) || compressed.length === 0 || compressed.length >= shape.length)
-    fail({
-      code: 'io/shape',
-      message: `${label}: compressed_axes is ${compressed.join(', ') || 'empty'}, of ${shape.length} dimensions`,
-      expected: `some of 0 to ${shape.length - 1}, each once, and not all`,
-    })
+    failWith(
+      'io/shape',
+      `${label}: compressed_axes is ${compressed.join(', ') || 'empty'}, of ${shape.length} dimensions`,
+      { expected: `some of 0 to ${shape.length - 1}, each once, and not all` },
+    )
   const otherAxes = shape.map((_, k) => k).filter((k) => !compressed.includes(k))
   const size = (axes: readonly number[]): number => axes.reduce((n, k) => n * shape[k]!, 1)
   const [indptr, indices] = [
@@ -96,11 +98,11 @@ export async function gcxsCoordinates(
   checkIndptr(indptr, segments, indices.length, 'segment', label)
   const outOfRange = indices.findIndex((position) => position < 0 || position >= extent)
   if (outOfRange >= 0)
-    fail({
-      code: 'io/index-range',
-      message: `${label}: the index ${indices[outOfRange]} (element ${outOfRange} of indices) is out of range`,
-      expected: `0 to ${extent - 1}`,
-    })
+    failWith(
+      'io/index-range',
+      `${label}: the index ${indices[outOfRange]} (element ${outOfRange} of indices) is out of range`,
+      { expected: `0 to ${extent - 1}` },
+    )
   const coords = shape.map(() => allocate(Int32Array, indices.length, label, 'coordinates'))
   // The last axis varies fastest.
   const delinearize = (axes: readonly number[], e: number, linear: number): void => {

@@ -1,5 +1,5 @@
 /** Addresses in `.npz` files: the part after `#` in `graph.npz#rel,src,dst`. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { SparseMatrix } from '../sparse-matrix.ts'
@@ -18,9 +18,7 @@ const addresses = (npz: Npz): string[] => [...matrixGroups(npz), ...npz.names]
 
 function rejectUnknown(npz: Npz, address: string): never {
   const candidates = addresses(npz)
-  return fail({
-    code: 'io/unknown-array',
-    message: `${npz.name} has no array or matrix '${address}'`,
+  return failWith('io/unknown-array', `${npz.name} has no array or matrix '${address}'`, {
     lookup: { name: address, candidates },
     expected: candidates.join(', '),
   })
@@ -35,11 +33,11 @@ async function readColumns(
   const coords = await Promise.all(names.map((name) => npz.integers(name)))
   const largest = (c: Int32Array): number => c.reduce((a, b) => Math.max(a, b), -1)
   if (options.shape && options.shape.length !== names.length)
-    fail({
-      code: 'io/shape',
-      message: `${npz.name}#${names.join(',')}: ${options.shape.length} sizes for ${names.length} dimensions`,
-      expected: `a size for each of ${names.join(', ')}`,
-    })
+    failWith(
+      'io/shape',
+      `${npz.name}#${names.join(',')}: ${options.shape.length} sizes for ${names.length} dimensions`,
+      { expected: `a size for each of ${names.join(', ')}` },
+    )
   const shape = options.shape ?? coords.map((c) => largest(c) + 1)
   return checkCoords(
     { kind: 'coords', shape, coords, values: null, dtype: options.dtype ?? 'f32' },
@@ -76,15 +74,11 @@ export async function readNpzTensor(
   const [onlyName] = npz.names
   if (onlyName !== undefined && npz.names.length === 1) return npz.dense(onlyName, options.dtype)
   if (onlyName === undefined)
-    return fail({
-      code: 'io/empty',
-      message: `${npz.name} holds no arrays`,
+    return failWith('io/empty', `${npz.name} holds no arrays`, {
       hint: 'write the arrays with numpy.savez or scipy.sparse.save_npz',
     })
   const candidates = addresses(npz)
-  return fail({
-    code: 'io/ambiguous',
-    message: `${npz.name} holds several arrays and no scipy matrix`,
+  return failWith('io/ambiguous', `${npz.name} holds several arrays and no scipy matrix`, {
     expected: candidates.map((c) => `${npz.name}#${c}`).join(', '),
     hint: `Name an array, or join coordinate arrays: ${npz.name}#${npz.names.slice(0, 2).join(',')}.`,
   })

@@ -1,6 +1,6 @@
 /** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` if it has one. */
 import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
-import { type Diagnostic, fail } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
 import { arrayName } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
@@ -72,11 +72,7 @@ export function* npzChunks(
     for (const chunk of chunks) {
       total += chunk.length
       if (total > MAX_BYTES)
-        fail({
-          code: 'io/too-large',
-          message: 'a .npz of 4 GiB or more cannot be written',
-          hint: 'Write .npy or .mtx.',
-        })
+        failWith('io/too-large', 'a .npz of 4 GiB or more cannot be written', { hint: 'Write .npy or .mtx.' })
       for (let offset = 0; offset < chunk.length; offset += CHUNK_SIZE) {
         entry.push(chunk.subarray(offset, offset + CHUNK_SIZE))
         yield* pendingChunks.splice(0)

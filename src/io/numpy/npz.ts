@@ -1,6 +1,6 @@
 /** Reads `.npz`: a zip archive with one `.npy` entry per array. Arrays are read on request. */
 
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
@@ -50,9 +50,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
     // Python readers accept either name for the other, so a member `a` next to `a.npy` is a duplicate.
     const array = isArray ? e.name.slice(0, -SUFFIX.length) : e.name
     if (seen.has(array))
-      fail({
-        code: 'io/corrupt',
-        message: `${source.name} has the array '${array}' twice`,
+      failWith('io/corrupt', `${source.name} has the array '${array}' twice`, {
         expected: 'each array once',
         hint: 'write the archive anew',
       })
@@ -62,9 +60,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
   const names = [...entries.keys()]
   const entryOf = (array: string): ZipEntry =>
     entries.get(array) ??
-    fail({
-      code: 'io/unknown-array',
-      message: `${source.name} has no array '${array}'`,
+    failWith('io/unknown-array', `${source.name} has no array '${array}'`, {
       lookup: { name: array, candidates: names },
       expected: names.join(', '),
     })
@@ -80,11 +76,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
     const label = `${source.name}#${array}`
     const { type, header } = await readNpyHeader(zipBytes(source, entryOf(array)), label)
     if (!/^[iu]/.test(type.code))
-      fail({
-        code: 'io/not-integers',
-        message: `${label} holds '${header.descriptor}'`,
-        expected: 'integers',
-      })
+      failWith('io/not-integers', `${label} holds '${header.descriptor}'`, { expected: 'integers' })
     if (header.shape.length !== rank) rejectRank(label, header.shape, rank)
     try {
       return denseOf(await read(array, { dtype }), label)
@@ -117,9 +109,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
     async text(array) {
       const found = await read(array)
       if (found.dtype !== null)
-        return fail({
-          code: 'io/unsupported',
-          message: `${source.name}#${array} holds numbers, not text`,
+        return failWith('io/unsupported', `${source.name}#${array} holds numbers, not text`, {
           expected: 'the name of a sparse format, as written by scipy.sparse.save_npz',
         })
       // UTF-32 text of a format's name is ASCII with three zero bytes per letter.
@@ -130,9 +120,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
 
 /** Reports an array with the wrong number of dimensions. @throws SptError `io/rank` */
 export function rejectRank(label: string, shape: readonly number[], expected: number): never {
-  return fail({
-    code: 'io/rank',
-    message: `${label} has ${shape.length} dimensions (${shape.join(' × ') || 'a scalar'})`,
+  return failWith('io/rank', `${label} has ${shape.length} dimensions (${shape.join(' × ') || 'a scalar'})`, {
     expected: `${quantity(expected, 'dimension')}`,
   })
 }

@@ -2,7 +2,7 @@
  * Sparse tensors in `.npz` files of SciPy and pydata/sparse (`npz-layouts.ts`), and groups of arrays with a common
  * prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { CoordTensor, ValueArray } from '../../storage/tensor.ts'
 import { checkCompressed, type SparseMatrix, toCoords } from '../sparse-matrix.ts'
@@ -36,9 +36,7 @@ export function matrixGroups(npz: Npz): string[] {
 async function shapeOf(npz: Npz, prefix: string): Promise<number[]> {
   const shape = [...(await npz.integers(`${prefix}shape`))]
   if (shape.some((n) => n < 0))
-    fail({
-      code: 'io/shape',
-      message: `${npz.name}#${prefix}shape has a negative size: ${shape.join(', ')}`,
+    failWith('io/shape', `${npz.name}#${prefix}shape has a negative size: ${shape.join(', ')}`, {
       expected: 'sizes from 0 on',
     })
   return shape
@@ -49,9 +47,7 @@ async function coordinates(npz: Npz, prefix: string, rank: number): Promise<Int3
     return Promise.all(['row', 'col'].map((name) => npz.integers(prefix + name)))
   const { shape, values } = await npz.integerRows(`${prefix}coords`)
   if (shape[0] !== rank)
-    fail({
-      code: 'io/shape',
-      message: `${npz.name}#${prefix}coords has ${shape[0]} rows for ${rank} dimensions`,
+    failWith('io/shape', `${npz.name}#${prefix}coords has ${shape[0]} rows for ${rank} dimensions`, {
       expected: `${rank} rows, a row for each dimension`,
     })
   const n = shape[1]!
@@ -63,23 +59,21 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
   const { coords, shape, values } = tensor
   coords.forEach((c, k) => {
     if (c.length !== coords[0]!.length)
-      fail({
-        code: 'io/data-length',
-        message: `${labels[k]} has ${c.length} elements, ${labels[0]} has ${coords[0]!.length}`,
-        expected: 'as many elements in each, an element for each entry',
-      })
+      failWith(
+        'io/data-length',
+        `${labels[k]} has ${c.length} elements, ${labels[0]} has ${coords[0]!.length}`,
+        {
+          expected: 'as many elements in each, an element for each entry',
+        },
+      )
     for (let e = 0; e < c.length; e++)
       if (c[e]! < 0 || c[e]! >= shape[k]!)
-        fail({
-          code: 'io/index-range',
-          message: `${labels[k]}: the index ${c[e]} (element ${e}) is out of range`,
+        failWith('io/index-range', `${labels[k]}: the index ${c[e]} (element ${e}) is out of range`, {
           expected: `0 to ${shape[k]! - 1}`,
         })
   })
   if (values !== null && values.length !== (coords[0]?.length ?? 0))
-    fail({
-      code: 'io/data-length',
-      message: `${labels[0]}: ${values.length} values for ${coords[0]?.length} elements`,
+    failWith('io/data-length', `${labels[0]}: ${values.length} values for ${coords[0]?.length} elements`, {
       expected: `${coords[0]?.length ?? 0} values`,
     })
   return tensor
@@ -108,9 +102,7 @@ async function readLayout(
   // A one-dimensional csr array is one row.
   const isRow = format === 'csr' && shape.length === 1
   if (!kind && format !== 'coo' && format !== 'gcxs')
-    return fail({
-      code: 'io/unsupported',
-      message: `${label}: the sparse format '${format}' is not supported`,
+    return failWith('io/unsupported', `${label}: the sparse format '${format}' is not supported`, {
       expected: 'csr, csc, bsr, coo or gcxs',
       hint: 'In Python: save_npz(file, matrix.tocsr()).',
     })
@@ -123,9 +115,7 @@ async function readLayout(
     const [r, c] = [dense.shape[1]!, dense.shape[2]!]
     const [m, n] = matrixShape(shape, label)
     if (r === 0 || c === 0 || m % r !== 0 || n % c !== 0)
-      fail({
-        code: 'io/shape',
-        message: `${label}: blocks of ${r} × ${c} do not tile ${m} × ${n}`,
+      failWith('io/shape', `${label}: blocks of ${r} × ${c} do not tile ${m} × ${n}`, {
         expected: `blocks whose sizes divide ${m} and ${n}`,
       })
     const [indptr, indices] = await readStructure(npz, prefix)
@@ -154,9 +144,7 @@ export async function readCoords(npz: Npz, prefix: string, options: MatrixOption
   const fill = await fillOf(npz, prefix)
   if (fill === undefined) return toCoords(matrix, npz.name)
   if (matrix.kind === 'bsr')
-    fail({
-      code: 'io/unsupported',
-      message: `${npz.name}: blocks with the fill value ${fill}`,
+    failWith('io/unsupported', `${npz.name}: blocks with the fill value ${fill}`, {
       expected: 'the fill value 0, or coordinates',
     })
   return { ...toCoords(matrix, npz.name), fill }

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { inPackage, PACKAGE, resolvePath } from '../../ast/imports/resolve-path.ts'
 
 interface Package {
@@ -47,9 +47,7 @@ export function fromUrl(path: string): string {
   try {
     return fileURLToPath(path)
   } catch {
-    return fail({
-      code: 'io/path',
-      message: `'${path}' is not the path of a file`,
+    return failWith('io/path', `'${path}' is not the path of a file`, {
       expected: 'a path, or a file: URL',
       hint:
         scheme === 'file:'
@@ -67,11 +65,11 @@ export function locate(path: string): string {
   if (!inPackage(path)) return fromUrl(path)
   const folder = packageFolder()
   if (!folder)
-    return fail({
-      code: 'io/no-package',
-      message: `'${path}' is a file of the package, whose folder cannot be found from here`,
-      hint: 'if a bundler has moved the code, pass a `read` function',
-    })
+    return failWith(
+      'io/no-package',
+      `'${path}' is a file of the package, whose folder cannot be found from here`,
+      { hint: 'if a bundler has moved the code, pass a `read` function' },
+    )
   return join(fileURLToPath(folder), resolvePath('', path).slice(PACKAGE.length))
 }
 

@@ -5,7 +5,7 @@
 import { constants } from 'node:fs'
 import { open, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { type ReadText, rejectOutside } from '../../ast/imports/resolve-imports.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from '../../ast/imports/resolve-path.ts'
 import { MAX_SOURCE } from '../../ast/parse/lexical-scan.ts'
@@ -35,11 +35,13 @@ async function readTextAt(path: string, location: string): Promise<string> {
   const text = await withFileErrors(path, 'read', async () => {
     const size = await regularFileSize(path, location)
     if (size > MAX_BYTES)
-      fail({
-        code: 'parse/too-large',
-        message: `'${path}' has ${size} bytes; a program may have ${MAX_SOURCE} characters`,
-        hint: 'is this a data file? Bind data with --bind NAME=PATH',
-      })
+      failWith(
+        'parse/too-large',
+        `'${path}' has ${size} bytes; a program may have ${MAX_SOURCE} characters`,
+        {
+          hint: 'is this a data file? Bind data with --bind NAME=PATH',
+        },
+      )
     // Non-blocking, in case the path has become a pipe since.
     const handle = await open(location, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     try {
@@ -56,9 +58,7 @@ async function readTextAt(path: string, location: string): Promise<string> {
     }
   })
   if (text.includes('\0'))
-    fail({
-      code: 'io/not-text',
-      message: `'${path}' is not a text`,
+    failWith('io/not-text', `'${path}' is not a text`, {
       expected: 'a program (.spt)',
       hint: 'data are bound with spt run --bind NAME=PATH',
     })

@@ -2,7 +2,7 @@
  * Layers and masks written by `spt prune`, as input of kernels. A layer is a matrix of outputs and inputs with the kept elements, including
  * those of value 0. The weights alone do not distinguish kept zeros from pruned elements.
  */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type ByteSource, type Chunks, WHOLE } from '../byte-source.ts'
@@ -41,9 +41,7 @@ export async function readPrunedLayer(
 ): Promise<CoordTensor> {
   const beside = (name: string): Promise<ByteSource> =>
     source.beside?.(name) ??
-    fail({
-      code: 'io/not-found',
-      message: `${source.name} also needs ${name} of the same folder, which is missing`,
+    failWith('io/not-found', `${source.name} also needs ${name} of the same folder, which is missing`, {
       hint: `give the path: DIR/${PRUNED.report}#layer`,
     })
   const reportedLayers = await readReport(source)
@@ -98,9 +96,7 @@ interface ReportedLayer {
 }
 
 function rejectReport(file: string, what: string): never {
-  return fail({
-    code: 'io/prune-report',
-    message: `${file}: the report ${what}`,
+  return failWith('io/prune-report', `${file}: the report ${what}`, {
     expected: 'the output folder of spt prune, with masks and weights',
     hint: WHOLE,
   })
@@ -138,9 +134,7 @@ async function readReport(source: ByteSource): Promise<ReadonlyMap<string, Repor
 function checkMask(mask: Uint8Array, label: string): Uint8Array {
   const invalid = mask.find((x) => x > 1)
   if (invalid !== undefined)
-    fail({
-      code: 'io/kind',
-      message: `${label} has ${invalid}, and is not a mask`,
+    failWith('io/kind', `${label} has ${invalid}, and is not a mask`, {
       expected: '1 for kept elements, 0 for pruned elements',
     })
   return mask
@@ -213,22 +207,16 @@ async function readMask(file: Safetensors, weights: Weights, name: string): Prom
   const { type, shape } = file.entries.get(name) ?? unknownTensor(file.name, name, [...file.entries.keys()])
   const layer = weights.layers.find((l) => l.name === name)
   if (!layer)
-    return fail({
-      code: 'io/no-layer',
-      message: `${file.name}#${name} is the mask of no layer of ${weights.name}`,
+    return failWith('io/no-layer', `${file.name}#${name} is the mask of no layer of ${weights.name}`, {
       lookup: { name, candidates: weights.layers.map((l) => l.name) },
     })
   if (!TYPES.includes(type))
-    fail({
-      code: 'io/kind',
-      message: `${file.name}#${name} has elements of the type ${type}, and is not a mask`,
+    failWith('io/kind', `${file.name}#${name} has elements of the type ${type}, and is not a mask`, {
       expected: `${TYPES.join(' or ')}: 1 for kept elements, 0 for pruned elements`,
     })
   const layerShape = weights.part(name).shape
   if (shape.join() !== layerShape.join())
-    fail({
-      code: 'io/shape-mismatch',
-      message: `the mask ${file.name}#${name} is ${shape.join(' × ')}`,
+    failWith('io/shape-mismatch', `the mask ${file.name}#${name} is ${shape.join(' × ')}`, {
       expected: `${layerShape.join(' × ')}, as the layer in ${weights.name}`,
     })
   const { rows, cols } = layer

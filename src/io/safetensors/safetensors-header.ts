@@ -2,7 +2,7 @@
  * The header of `.safetensors`: JSON with the type, shape and byte range of each tensor. It is accepted only if it is
  * consistent: known types, sizes that match the shapes, and tensors that cover the data without gaps or overlaps.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { WHOLE } from '../byte-source.ts'
 import { JsonReader, quoteName } from '../json-reader.ts'
 import { type ElementType, elementOf } from '../numpy/npy-elements.ts'
@@ -85,9 +85,7 @@ export function countOf(shape: readonly number[]): number | null {
 }
 
 function rejectTensor(file: string, tensor: string, what: string): never {
-  return fail({
-    code: 'io/safetensors-tensor',
-    message: `${file}: the tensor ${quoteName(tensor)} ${what}`,
+  return failWith('io/safetensors-tensor', `${file}: the tensor ${quoteName(tensor)} ${what}`, {
     expected: 'a dtype of the format, a shape, and data_offsets of as many bytes as they take',
   })
 }
@@ -96,12 +94,11 @@ function rejectTensor(file: string, tensor: string, what: string): never {
 export function sizeOf(file: string, name: string, type: string, shape: readonly number[]): number {
   const element = typeNamed(type)
   if (!element)
-    return fail({
-      code: 'io/safetensors-tensor',
-      message: `${file}: the tensor ${quoteName(name)} has elements of the type ${quoteName(type)}`,
-      lookup: { name: type, candidates: [...TYPES.keys()] },
-      expected: [...TYPES.keys()].join(', '),
-    })
+    return failWith(
+      'io/safetensors-tensor',
+      `${file}: the tensor ${quoteName(name)} has elements of the type ${quoteName(type)}`,
+      { lookup: { name: type, candidates: [...TYPES.keys()] }, expected: [...TYPES.keys()].join(', ') },
+    )
   if (shape.length > MAX_RANK)
     rejectTensor(file, name, `has ${shape.length} dimensions, more than ${MAX_RANK}`)
   const count = countOf(shape)
@@ -146,9 +143,7 @@ function readDescription(json: JsonReader, file: string, tensor: string): Tensor
 /** Checks that tensors cover the data. @throws SptError `io/safetensors-data` */
 function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: number, size: number): void {
   const reject = (what: string): never =>
-    fail({
-      code: 'io/safetensors-data',
-      message: `${file}: ${what}`,
+    failWith('io/safetensors-data', `${file}: ${what}`, {
       expected:
         'tensors that follow each other, from the first byte after the header to the last of the file',
       hint: WHOLE,
@@ -171,9 +166,7 @@ function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: nu
  */
 export function parseHeader(bytes: Uint8Array, data: number, size: number, file: string): SafetensorsHeader {
   const reject = (what: string): never =>
-    fail({
-      code: 'io/safetensors-header',
-      message: `${file}: its header ${what}`,
+    failWith('io/safetensors-header', `${file}: its header ${what}`, {
       expected: 'an object of JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}',
       hint: WHOLE,
     })

@@ -2,7 +2,7 @@
  * Streaming writer for `.safetensors`: the header first, then each tensor's bytes as they arrive. Equal tensors give
  * equal files.
  */
-import { fail, InternalError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { DenseTensor } from '../../storage/tensor.ts'
 import type { Chunks } from '../byte-source.ts'
 import { quoteName } from '../json-reader.ts'
@@ -45,9 +45,7 @@ function header(
   const text = new TextEncoder().encode(`{${members.join(',')}}`)
   const length = Math.ceil(text.length / ALIGN) * ALIGN
   if (length > MAX_HEADER_BYTES)
-    fail({
-      code: 'io/too-large',
-      message: `a .safetensors header of ${length} bytes`,
+    failWith('io/too-large', `a .safetensors header of ${length} bytes`, {
       expected: `at most ${MAX_HEADER_BYTES}: fewer tensors, or shorter names`,
     })
   const out = new Uint8Array(8 + length).fill(32)
@@ -67,11 +65,11 @@ function checkName(name: string, usedNames: ReadonlySet<string>): void {
           ? 'it is no whole text'
           : null
   if (reason !== null)
-    fail({
-      code: 'io/safetensors-tensor',
-      message: `no tensor of a .safetensors file can be called ${quoteName(name)}: ${reason}`,
-      expected: 'a distinct name for each tensor',
-    })
+    failWith(
+      'io/safetensors-tensor',
+      `no tensor of a .safetensors file can be called ${quoteName(name)}: ${reason}`,
+      { expected: 'a distinct name for each tensor' },
+    )
 }
 
 /**

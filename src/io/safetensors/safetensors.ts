@@ -2,7 +2,7 @@
  * Reads `.safetensors`: a header and the tensors' bytes, little-endian and row-major. Tensors are read on request, in
  * pieces.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { DenseTensor } from '../../storage/tensor.ts'
 import { type ByteSource, CHUNK_BYTES, WHOLE } from '../byte-source.ts'
@@ -38,9 +38,7 @@ const listNames = (names: readonly string[]): string =>
 
 /** Reports an unknown tensor. @throws SptError `io/unknown-array` */
 export function unknownTensor(file: string, tensor: string, names: readonly string[]): never {
-  return fail({
-    code: 'io/unknown-array',
-    message: `${file} has no tensor '${tensor}'`,
+  return failWith('io/unknown-array', `${file} has no tensor '${tensor}'`, {
     lookup: { name: tensor, candidates: names },
     expected: names.length > 0 ? listNames(names) : 'another file: this file holds no tensors',
   })
@@ -54,15 +52,9 @@ export function tensorAt(file: string, names: readonly string[], address: string
   if (address !== undefined) return names.includes(address) ? address : unknownTensor(file, address, names)
   const [only] = names
   if (only === undefined)
-    return fail({
-      code: 'io/empty',
-      message: `${file} holds no tensors`,
-      hint: 'save at least one tensor to the file',
-    })
+    return failWith('io/empty', `${file} holds no tensors`, { hint: 'save at least one tensor to the file' })
   if (names.length === 1) return only
-  return fail({
-    code: 'io/ambiguous',
-    message: `${file} holds ${names.length} tensors`,
+  return failWith('io/ambiguous', `${file} holds ${names.length} tensors`, {
     expected: listNames(names.slice(0, MAX_LISTED).map((n) => `${file}#${n}`)),
     hint: `name a tensor: ${file}#${only}`,
   })
@@ -71,9 +63,7 @@ export function tensorAt(file: string, names: readonly string[], address: string
 async function readHeader(source: ByteSource) {
   const { name, size } = source
   const reject = (what: string): never =>
-    fail({
-      code: 'io/safetensors-header',
-      message: `${name}: not a .safetensors file (${what})`,
+    failWith('io/safetensors-header', `${name}: not a .safetensors file (${what})`, {
       expected: 'eight bytes with the length of the header, the header, and the data',
       hint: WHOLE,
     })
@@ -96,11 +86,11 @@ async function* piecesOf(source: ByteSource, { name, start, bytes }: Safetensors
     const requested = Math.min(CHUNK_BYTES, bytes - at)
     const piece = await source.read(start + at, start + at + requested)
     if (piece.length < requested)
-      fail({
-        code: 'io/truncated',
-        message: `${source.name}#${name}: the file ends before the tensor, and did not when opened`,
-        hint: 'read the file again when no program is writing it',
-      })
+      failWith(
+        'io/truncated',
+        `${source.name}#${name}: the file ends before the tensor, and did not when opened`,
+        { hint: 'read the file again when no program is writing it' },
+      )
     yield piece
   }
 }
@@ -122,11 +112,11 @@ export async function openSafetensors(source: ByteSource): Promise<Safetensors> 
       const { shape, element, type } = entry
       const label = `${name}#${tensor}`
       if (element?.dtype == null)
-        return fail({
-          code: 'io/unsupported',
-          message: `${label} has elements of the type ${type}, which are copied, not read`,
-          expected: 'F64, F32, F16, BF16, integers or BOOL',
-        })
+        return failWith(
+          'io/unsupported',
+          `${label} has elements of the type ${type}, which are copied, not read`,
+          { expected: 'F64, F32, F16, BF16, integers or BOOL' },
+        )
       const target = dtype ?? element.dtype
       const values = valueArray(target, countOf(shape)!, label)
       let from = 0
@@ -142,9 +132,7 @@ export async function openSafetensors(source: ByteSource): Promise<Safetensors> 
 // {"layer.0.weight": "model-00001-of-00002.safetensors", …}}`. Shards must be in the same folder.
 
 function rejectIndex(file: string, what: string): never {
-  return fail({
-    code: 'io/safetensors-index',
-    message: `${file}: the index ${what}`,
+  return failWith('io/safetensors-index', `${file}: the index ${what}`, {
     expected: '{"weight_map": {"tensor": "file.safetensors", …}}, the files in the same folder',
   })
 }

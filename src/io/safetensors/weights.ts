@@ -2,7 +2,7 @@
  * The tensors of a model, from any file of several tensors: its weight layers, the numbers of one layer at a time, and
  * bytes to be written again, either unchanged or with pruned weights set to 0.
  */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from '../byte-source.ts'
 import { openNpz } from '../numpy/npz.ts'
 import { hasMatrix, matrixGroups } from '../numpy/scipy.ts'
@@ -79,9 +79,7 @@ function openSafetensorsWeights(file: Safetensors): OpenedFile {
 async function openNpzWeights(source: ByteSource): Promise<OpenedFile> {
   const npz = await openNpz(source)
   if (hasMatrix(npz) || matrixGroups(npz).length > 0)
-    fail({
-      code: 'io/kind',
-      message: `${npz.name} holds a sparse matrix, and weights are dense`,
+    failWith('io/kind', `${npz.name} holds a sparse matrix, and weights are dense`, {
       hint: 'write the matrix dense: numpy.savez(path, name=matrix.toarray())',
     })
   const tensors: WeightTensor[] = []
@@ -176,11 +174,13 @@ export async function weightsOf(
     const { type, shape } = tensorOf(name)
     return (
       layers.get(name) ??
-      fail({
-        code: 'io/no-layer',
-        message: `${file}#${name}, ${shape.join(' × ') || 'a scalar'} of ${type}, is not a layer`,
-        expected: `${FLOATS.join(', ')} of two dimensions or more, the ${transposed ? 'last' : 'first'} and all others more than 1`,
-      })
+      failWith(
+        'io/no-layer',
+        `${file}#${name}, ${shape.join(' × ') || 'a scalar'} of ${type}, is not a layer`,
+        {
+          expected: `${FLOATS.join(', ')} of two dimensions or more, the ${transposed ? 'last' : 'first'} and all others more than 1`,
+        },
+      )
     )
   }
   const part = (name: string): SafetensorsPart => {
@@ -203,9 +203,7 @@ export async function weightsOf(
     masked(name, kept) {
       const { rows, cols } = checkedLayer(name)
       if (kept.length !== rows * cols)
-        fail({
-          code: 'io/shape-mismatch',
-          message: `the mask of ${file}#${name} has ${kept.length} elements`,
+        failWith('io/shape-mismatch', `the mask of ${file}#${name} has ${kept.length} elements`, {
           expected: `${rows} × ${cols}`,
         })
       const original = part(name)

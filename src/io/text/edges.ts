@@ -2,7 +2,7 @@
  * Reads edge lists: one edge per line, `source target` or `source target weight`, counted from 0; separated by spaces,
  * tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { CoordTensor, ValueArray } from '../../storage/tensor.ts'
 import type { Chunks } from '../byte-source.ts'
@@ -99,9 +99,7 @@ class Parser extends TextParser<EdgeOptions> {
     this.targets = new Column('i32', this.name)
     const { shape } = options
     if (shape && (shape.length !== 2 || shape.some((n) => !Number.isInteger(n) || n < 0 || n > MAX_ID + 1)))
-      fail({
-        code: 'io/shape',
-        message: `${this.name}: an edge list cannot have the shape ${shape.join(' × ')}`,
+      failWith('io/shape', `${this.name}: an edge list cannot have the shape ${shape.join(' × ')}`, {
         expected: 'rows and columns',
       })
   }

@@ -1,5 +1,5 @@
 /** Splits a stream of chunks at line or token ends, so that scanners never see a partial number. */
-import { type Advice, fail } from '../../ast/diagnostics/diagnostic.ts'
+import { type Advice, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Chunks } from '../byte-source.ts'
 import { Numbers } from './number.ts'
 
@@ -51,9 +51,7 @@ async function* blocks(
       const piece = first < 0 ? chunk : chunk.subarray(0, first + 1)
       pendingBytes += piece.length
       if (pendingBytes > MAX_PIECE_BYTES)
-        fail({
-          code: 'io/line-too-long',
-          message: `${name}: a ${separator} of more than ${MAX_PIECE_BYTES} bytes`,
+        failWith('io/line-too-long', `${name}: a ${separator} of more than ${MAX_PIECE_BYTES} bytes`, {
           hint: 'Is this a text file of the format that the ending promises?',
         })
       if (first < 0) {
@@ -92,11 +90,11 @@ export async function scan(chunks: Chunks, separator: 'line' | 'token', scanner:
     scanner.push(block)
     idle = scanner.dataCount === dataBefore ? idle + block.length : 0
     if (idle > MAX_IDLE_BYTES)
-      fail({
-        code: 'io/comments-too-long',
-        message: `${name}: more than ${MAX_IDLE_BYTES} bytes of comments and blanks without any data`,
-        hint: 'Is this a text file of the format that the ending promises?',
-      })
+      failWith(
+        'io/comments-too-long',
+        `${name}: more than ${MAX_IDLE_BYTES} bytes of comments and blanks without any data`,
+        { hint: 'Is this a text file of the format that the ending promises?' },
+      )
   }
 }
 
@@ -119,6 +117,6 @@ export abstract class TextParser<Options> implements Scanner {
   abstract get dataCount(): number
 
   protected fail(code: string, message: string, advice: Advice): never {
-    return fail({ ...advice, code, message: `${this.name}:${this.line}: ${message}` })
+    return failWith(code, `${this.name}:${this.line}: ${message}`, advice)
   }
 }

@@ -2,7 +2,7 @@
  * The banner and the size line of Matrix Market files (Boisvert, Pozo, Remington: "The Matrix Market Exchange
  * Formats: Initial Design", NISTIR 5935, 1996).
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 
 export interface Banner {
   readonly layout: 'coordinate' | 'array'
@@ -33,7 +33,7 @@ export function parseBanner(line: string, name: string): Banner {
     w.toLowerCase(),
   )
   const reject = (message: string): never =>
-    fail({ code: 'io/banner', message: `${name}:1: ${message}`, expected: EXPECTED_BANNER })
+    failWith('io/banner', `${name}:1: ${message}`, { expected: EXPECTED_BANNER })
   if (banner !== '%%matrixmarket')
     return reject(
       `a Matrix Market file starts with a %%MatrixMarket line, this one with '${line.trim().slice(0, 60)}'`,
@@ -42,11 +42,11 @@ export function parseBanner(line: string, name: string): Banner {
   const layout = oneOf(layoutWord, ['coordinate', 'array'])
   if (!layout) return reject(`unknown layout '${layoutWord ?? ''}'`)
   if (fieldWord === 'complex' || symmetryWord === 'hermitian')
-    return fail({
-      code: 'io/unsupported',
-      message: `${name}:1: complex (and so hermitian) matrices are not supported: no element type is complex`,
-      hint: 'Write the real and the imaginary part as two files.',
-    })
+    return failWith(
+      'io/unsupported',
+      `${name}:1: complex (and so hermitian) matrices are not supported: no element type is complex`,
+      { hint: 'Write the real and the imaginary part as two files.' },
+    )
   // Some tools write `double` for real, scipy writes `unsigned-integer`.
   const unsigned = fieldWord === 'unsigned-integer'
   const field = unsigned
@@ -69,8 +69,7 @@ export function parseSizes(line: string, lineNumber: number, banner: Banner, nam
   const where = `${name}:${lineNumber}`
   const fieldNames = banner.layout === 'coordinate' ? ['rows', 'columns', 'entries'] : ['rows', 'columns']
   const expected = `${fieldNames.join(', ')}: ${fieldNames.length} whole numbers from 0 to ${INT32_MAX}`
-  const reject = (message: string): never =>
-    fail({ code: 'io/size-line', message: `${where}: ${message}`, expected })
+  const reject = (message: string): never => failWith('io/size-line', `${where}: ${message}`, { expected })
   const words = line.trim().split(/\s+/)
   if (words.length !== fieldNames.length)
     return reject(

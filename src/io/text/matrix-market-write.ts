@@ -1,5 +1,5 @@
 /** Writes Matrix Market: coordinates as `coordinate general`, dense matrices as `array general`. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from '../../ir/values/dtype.ts'
 import { type CoordTensor, type DenseTensor, decoder } from '../../storage/tensor.ts'
 
@@ -41,9 +41,7 @@ export function matrixMarketChunks(tensor: CoordTensor | DenseTensor): Generator
   const column = tensor.kind === 'dense' && tensor.shape.length === 1
   const [rows, cols] = column ? [tensor.shape[0]!, 1] : tensor.shape
   if (rows === undefined || cols === undefined || tensor.shape.length > 2)
-    fail({
-      code: 'io/rank',
-      message: `Matrix Market holds matrices, not tensors of ${tensor.shape.length} dimensions`,
+    failWith('io/rank', `Matrix Market holds matrices, not tensors of ${tensor.shape.length} dimensions`, {
       hint: tensor.kind === 'dense' ? 'Write .npy instead.' : 'Write .npz instead.',
     })
   return encodeLines(lines(tensor, rows, cols))

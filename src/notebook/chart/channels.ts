@@ -1,6 +1,6 @@
 /** Reads and checks the columns of the rows that a chart draws. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Row } from '../table.ts'
 import type { Datum } from './scale.ts'
@@ -27,9 +27,7 @@ export function checkChart(
 /** @throws SptError `notebook/no-rows` */
 export function expectRows(rows: readonly unknown[]): void {
   if (rows.length === 0)
-    fail({
-      code: 'notebook/no-rows',
-      message: 'a chart of no rows',
+    failWith('notebook/no-rows', 'a chart of no rows', {
       expected: 'a row, at least',
       hint: 'table shows an empty list',
     })
@@ -44,14 +42,10 @@ export function channel(rows: readonly Row[], name: string): Datum[] {
     const value = row[name]
     if (typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value))) return value
     if (!Object.hasOwn(row, name))
-      return fail({
-        code: 'notebook/no-column',
-        message: `row ${k} has no column ${name}`,
+      return failWith('notebook/no-column', `row ${k} has no column ${name}`, {
         lookup: { name, candidates: Object.keys(row) },
       })
-    return fail({
-      code: 'notebook/value',
-      message: `${name} of row ${k} is ${String(value)}`,
+    return failWith('notebook/value', `${name} of row ${k} is ${String(value)}`, {
       expected: 'a finite number or a text',
       hint: 'leave such rows out',
     })
@@ -63,11 +57,7 @@ export function numbers(rows: readonly Row[], name: string): number[] {
   return channel(rows, name).map((value, k) =>
     typeof value === 'number'
       ? value
-      : fail({
-          code: 'notebook/value',
-          message: `${name} of row ${k} is "${value}"`,
-          expected: 'a number',
-        }),
+      : failWith('notebook/value', `${name} of row ${k} is "${value}"`, { expected: 'a number' }),
   )
 }
 

@@ -1,5 +1,5 @@
 /** Scales: values → pixels along an axis, with ticks. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { brief } from '../numbers.ts'
 
 /** Value on an axis or a colour scale: a number or a category. */
@@ -56,9 +56,7 @@ function numericScale(
 ): Scale {
   const min = smallest(values)
   if (log && min <= 0)
-    fail({
-      code: 'notebook/log-range',
-      message: `a logarithmic axis has no place for ${brief(min)}`,
+    failWith('notebook/log-range', `a logarithmic axis has no place for ${brief(min)}`, {
       expected: 'numbers above 0',
       hint: 'leave those rows out, or the axis linear',
     })

@@ -1,5 +1,5 @@
 /** Checks of pattern parameters, and sizes of stored elements. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
 
 /** Maximum side of tiles, blocks and groups. */
@@ -8,9 +8,7 @@ const MAX_SIDE = 65536
 /** @throws SptError `prune/parameter` */
 export function checkParameter(subject: string, n: unknown, min = 1, max = MAX_SIDE): void {
   if (Number.isInteger(n) && (n as number) >= min && (n as number) <= max) return
-  fail({
-    code: 'prune/parameter',
-    message: `${subject} cannot be ${show(n)}`,
+  failWith('prune/parameter', `${subject} cannot be ${show(n)}`, {
     expected: `an integer from ${min} to ${max}`,
   })
 }

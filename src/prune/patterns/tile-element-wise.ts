@@ -2,7 +2,7 @@
  * Tile-element-wise sparsity (TEW): tiles at a higher sparsity, plus the best single elements outside of them, as two
  * disjoint masks.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions, show } from '../../ast/diagnostics/expect-argument.ts'
 import { elementsOf, lowestElements, targetOf } from '../selection.ts'
 import { maskOf } from '../tiles.ts'
@@ -22,9 +22,7 @@ export function tileElementWise(options: TileElementWiseOptions): Pattern {
   const { granularity, delta } = options
   checkGranularity(granularity)
   if (!(delta >= 0 && delta < 1))
-    fail({
-      code: 'prune/delta',
-      message: `delta cannot be ${show(delta)}`,
+    failWith('prune/delta', `delta cannot be ${show(delta)}`, {
       expected: 'a number of at least 0 and less than 1',
     })
   return {
@@ -32,9 +30,7 @@ export function tileElementWise(options: TileElementWiseOptions): Pattern {
     text: `tew(${granularity}, ${delta})`,
     async masks(layers, sparsity) {
       if (!(sparsity + delta < 1))
-        fail({
-          code: 'prune/delta',
-          message: `tiles at a sparsity of ${sparsity} + ${delta} hold nothing`,
+        failWith('prune/delta', `tiles at a sparsity of ${sparsity} + ${delta} hold nothing`, {
           expected: 'sparsity + delta below 1',
           hint: 'a smaller delta, or elementWise()',
         })
