@@ -61,6 +61,52 @@ describe('print', () => {
     )
   })
 
+  test('a body of one item is on one line, and short items of long lists share lines', () => {
+    const names = Array.from({ length: 30 }, (_, k) => `name_${k}`)
+    const text = `schedule f(${names.map((n) => `${n}: loop`).join(', ')}) {
+      unroll name_1 }
+      schedule k.s { // kept
+      unroll i }
+      schedule k.all choose by search { either { unroll i } or {} or {
+      unroll i
+      unroll j } either { unroll i } or {} }
+      kernel k() { iterate a [i] as S { if (i > 1) { y[i] = 1 } } iterate b [i] as S { y[i] = 1 } }`
+    expect(print(read(text))).toMatchInlineSnapshot(`
+      "schedule f(
+        name_0: loop, name_1: loop, name_2: loop, name_3: loop, name_4: loop, name_5: loop, name_6: loop, name_7: loop,
+        name_8: loop, name_9: loop, name_10: loop, name_11: loop, name_12: loop, name_13: loop, name_14: loop,
+        name_15: loop, name_16: loop, name_17: loop, name_18: loop, name_19: loop, name_20: loop, name_21: loop,
+        name_22: loop, name_23: loop, name_24: loop, name_25: loop, name_26: loop, name_27: loop, name_28: loop,
+        name_29: loop
+      ) {
+        unroll name_1
+      }
+
+      schedule k.s { // kept
+        unroll i
+      }
+
+      schedule k.all choose by search {
+        either {
+          unroll i
+        } or {} or {
+          unroll i
+          unroll j
+        }
+        either { unroll i } or {}
+      }
+
+      kernel k() {
+        iterate a [i] as S {
+          if (i > 1) { y[i] = 1 }
+        }
+        iterate b [i] as S { y[i] = 1 }
+      }
+      "
+    `)
+    expect(print(read(print(read(text))))).toBe(print(read(text)))
+  })
+
   test('long lines are broken where they can be', () => {
     const text = `monoid lse(m: f32, s: f32) { identity (-inf, 0) combine (a, b) = (max(a.m, b.m),
       select(a.m > b.m, a.s + b.s * exp(b.m - a.m), select(b.m == -inf, 0, b.s + a.s * exp(a.m - b.m)))) }
@@ -74,11 +120,7 @@ describe('print', () => {
         identity (-inf, 0)
         combine (a, b) = (
           max(a.m, b.m),
-          select(
-            a.m > b.m,
-            a.s + b.s * exp(b.m - a.m),
-            select(b.m == -inf, 0, b.s + a.s * exp(a.m - b.m))
-          )
+          select(a.m > b.m, a.s + b.s * exp(b.m - a.m), select(b.m == -inf, 0, b.s + a.s * exp(a.m - b.m)))
         )
       }
 
@@ -89,9 +131,7 @@ describe('print', () => {
         buffer Longer: bf16[i, longer] out fill -1 accumulate f32
         iterate sum [i, j in longer] as SR {
           if (not -(-i) < 1 and (i + 1) * 2 == i - (j - 1)) {} else if (true) {
-            Longer[i, j] += A[i] * first_value_with_a_long_name
-              + A[j] * second_value_with_a_long_name
-              + A[i]
+            Longer[i, j] += A[i] * first_value_with_a_long_name + A[j] * second_value_with_a_long_name + A[i]
           }
         }
       }

@@ -182,7 +182,7 @@ ${PROGRAM}`,
     const bad = folder.file('illegal.spt', `${PROGRAM}\nschedule mul.bad {\n  vectorize j\n}\n`)
     const { code, err } = await spt(['check', bad])
     expect(code).toBe(1)
-    expect(err).toContain('illegal.spt:26:')
+    expect(err).toContain('illegal.spt:22:')
     expect(err).toContain('vectorize j')
   })
 

@@ -78,9 +78,7 @@ export const PROGRAM = `kernel mul(m: size, n: size, d: size, alpha: f32) {
   buffer A: f32[i, j]  in
   buffer B: f32[jd, f] in
   buffer C: f32[i, f]  out
-  iterate sum [i, j, f] as SRS {
-    C[i, f] += alpha * A[i, j] * B[j, f]
-  }
+  iterate sum [i, j, f] as SRS { C[i, f] += alpha * A[i, j] * B[j, f] }
 }
 
 schedule mul.gpu(rows = 4) {
@@ -90,9 +88,7 @@ schedule mul.gpu(rows = 4) {
   bind io to block.x, ii to thread.y, f to block.y
 }
 
-schedule mul.blocks(b) {
-  split i by b
-}
+schedule mul.blocks(b) { split i by b }
 `
 
 /** 3 × 4 with an empty row. */

@@ -18,11 +18,19 @@ export const softline: Doc = { kind: 'line', flat: '' }
 export const group = (...doc: Doc[]): Doc => ({ kind: 'group', doc })
 export const nest = (...doc: Doc[]): Doc => ({ kind: 'nest', doc })
 
-/** `open a, b, c close`, one item per line if they do not fit on one. */
+/** Items of at most this width share lines; longer items get a line each. */
+const SHORT_ITEM = 30
+
+/** `open a, b, c close`; if they do not fit on one line, short items fill lines, and long ones get a line each. */
 export function bracketList(open: string, items: readonly Doc[], close: string): Doc {
   if (items.length === 0) return open + close
-  return group(open, nest(softline, commaSeparated(items)), softline, close)
+  const areShort = items.every((d) => fits(d, [], SHORT_ITEM))
+  return group(open, nest(softline, areShort ? filled(items) : commaSeparated(items)), softline, close)
 }
+
+/** Items that share lines. */
+export const filled = (items: readonly Doc[]): Doc =>
+  items.map((d, k) => (k === 0 ? d : [',', group(line, d)]))
 
 export const commaSeparated = (items: readonly Doc[]): Doc =>
   items.flatMap((d, k) => (k === 0 ? [d] : [',', line, d]))

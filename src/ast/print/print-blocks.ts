@@ -5,7 +5,7 @@ import { bracketList, type Doc, layout } from './layout-document.ts'
 import { exprDoc } from './print-expr.ts'
 
 /** Longest line in characters, if it can be broken. */
-const WIDTH = 100
+const WIDTH = 120
 
 /** A block with the text before and after it on its lines. */
 export interface PrintedGroup {
@@ -13,6 +13,8 @@ export interface PrintedGroup {
   readonly trivia: Trivia | undefined
   readonly tail: Doc
   readonly body: () => void
+  /** The text of the body if it is a single line; `''` if it is empty. */
+  readonly only: Doc | undefined
 }
 
 /** Text under construction: whole lines, indented. */
@@ -47,16 +49,37 @@ export class Printer {
     this.line(layout(doc, this.indent, WIDTH) + trailingComments(t?.after))
   }
 
-  /** `head { … }` with its comments. */
-  block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void): void {
+  /** `head { … }` with its comments; on one line if `only`, the text of its single line, fits. */
+  block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void, only?: Doc): void {
     this.printLeading(t, first)
-    this.braces(layout(head, this.indent, WIDTH), t?.open, t?.end, body)
+    const short = this.oneLine(t, head, only)
+    if (short === null) this.braces(layout(head, this.indent, WIDTH - 2), t?.open, t?.end, body)
+    else this.text += short
     this.close(t?.after)
+  }
+
+  private oneLine(t: Trivia | undefined, head: Doc, only: Doc | undefined): string | null {
+    if (only === undefined || t?.open || t?.end) return null
+    return this.fitting([head, ' { ', only, ' }'])
+  }
+
+  /** `doc` on one line, or `null` if it is too long. */
+  private fitting(doc: Doc): string | null {
+    const text = layout(doc, 0, Number.POSITIVE_INFINITY)
+    return this.indent + text.length <= WIDTH ? ' '.repeat(this.indent) + text : null
   }
 
   /** Several blocks in a row, each with its own comments: `either { … } or { … }`. */
   groups(t: Trivia | undefined, first: boolean, list: readonly PrintedGroup[]): void {
     this.printLeading(t, first)
+    const short = this.fitting(
+      list.map((g): Doc => [g.head, g.only === '' ? ' {}' : [' { ', g.only ?? '', ' }'], g.tail]),
+    )
+    if (short !== null && list.every((g) => g.only !== undefined && !g.trivia?.open && !g.trivia?.end)) {
+      this.text += short
+      this.close(t?.after)
+      return
+    }
     for (const { head, trivia, tail, body } of list) {
       this.braces(head, trivia?.open, trivia?.end, body)
       this.text += layout(tail, this.indent, Number.POSITIVE_INFINITY)
@@ -89,10 +112,13 @@ export class Printer {
     return this.text === '' || this.text.endsWith('\n')
   }
 
-  /** Prints an `if` with all its branches; `stmts` prints their statements. */
-  if(s: If, first: boolean, stmts: (list: readonly Stmt[]) => void): void {
+  /** Prints an `if` with all its branches; `stmts` prints their statements, and `only` is the text of a single one. */
+  if(s: If, first: boolean, stmts: (list: readonly Stmt[]) => void, only: Doc | undefined): void {
+    const head = ['if (', exprDoc(s.cond), ')']
+    const short = this.oneLine(s.trivia, head, only)
     this.printLeading(s.trivia, first)
-    this.ifTail(s, stmts)
+    if (short === null) this.ifTail(s, stmts)
+    else this.text += short
     this.close(s.trivia?.after)
   }
 

@@ -13,7 +13,16 @@ import type {
 import { type Doc, group, line, nest } from './layout-document.ts'
 import type { Printer } from './print-blocks.ts'
 import { exprDoc, useDoc, whereDoc, widthDoc } from './print-expr.ts'
-import { alignedPeers, axisDoc, elementText, exprs, listNames, optional, tuple } from './print-parts.ts'
+import {
+  alignedPeers,
+  axisDoc,
+  elementText,
+  exprs,
+  listNames,
+  optional,
+  single,
+  tuple,
+} from './print-parts.ts'
 
 export function printFormat(p: Printer, f: Format): void {
   const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(listNames(f.over))]
@@ -49,9 +58,11 @@ function printDescription(p: Printer, d: Description): void {
 function printRules(p: Printer, list: Composition['rules']): void {
   list.forEach((r, k) => {
     if (r.kind === 'part') p.item(r.trivia, k === 0, ruleHead(r))
-    else p.block(r.trivia, k === 0, ruleHead(r), () => printRules(p, r.rules))
+    else p.block(r.trivia, k === 0, ruleHead(r), () => printRules(p, r.rules), single(r.rules, partHead))
   })
 }
+
+const partHead = (r: Rule): Doc | undefined => (r.kind === 'part' ? ruleHead(r) : undefined)
 
 function ruleHead(r: Rule): Doc {
   switch (r.kind) {

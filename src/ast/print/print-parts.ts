@@ -40,6 +40,15 @@ export function alignedPeers<
   return list.slice(start, end) as M[]
 }
 
+/** The text of the only item of a body, unless it has comments. */
+export function single<T extends { readonly trivia?: Trivia | undefined }>(
+  body: readonly T[],
+  doc: (item: T) => Doc | undefined,
+): Doc | undefined {
+  const [only, second] = body
+  return only && !second && !only.trivia?.before && !only.trivia?.after ? doc(only) : undefined
+}
+
 export const maxLength = (texts: readonly string[]): number => Math.max(...texts.map((t) => t.length))
 
 /** `o`, or `o[k]`. */

@@ -20,7 +20,7 @@ import { type Doc, group, line, nest } from './layout-document.ts'
 import type { PrintedGroup, Printer } from './print-blocks.ts'
 import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
 import { widthsDoc } from './print-format.ts'
-import { callDoc, optional, scheduleHead } from './print-parts.ts'
+import { callDoc, optional, scheduleHead, single } from './print-parts.ts'
 
 /** Printers of the steps that are not specific to spaces. */
 interface StepPrinter {
@@ -64,6 +64,10 @@ const groupsOf = ({ groups }: Either, p: Printer, steps: StepPrinter): readonly 
     head: k === 0 ? 'either' : ' or',
     trivia: g.trivia,
     tail: whereDoc(g.where),
+    only:
+      g.steps.length === 0
+        ? ''
+        : single(g.steps, (x) => (x.kind === 'either' || x.kind === 'uses' ? undefined : steps.doc(x))),
     body: () => {
       g.steps.forEach((s, n) => {
         printItem(p, s, n === 0, steps)

@@ -1,6 +1,6 @@
 /**
  * AST → canonical text, the output of `spt fmt`. Parsing it gives the same AST back (spans aside), including comments.
- * Lines have at most 100 characters if their expressions can be broken.
+ * Lines have at most 120 characters if their expressions can be broken.
  */
 
 import { quotedPath } from '../imports/resolve-path.ts'
@@ -11,6 +11,7 @@ import type {
   EachStep,
   Expr,
   File,
+  If,
   Import,
   Iterate,
   Kernel,
@@ -22,7 +23,16 @@ import type {
   StepValue,
   Stmt,
 } from '../nodes/nodes.ts'
-import { bracketList, commaSeparated, type Doc, group, layout, line, nest } from './layout-document.ts'
+import {
+  bracketList,
+  commaSeparated,
+  type Doc,
+  filled,
+  group,
+  layout,
+  line,
+  nest,
+} from './layout-document.ts'
 import { Printer } from './print-blocks.ts'
 import { exprDoc, partsDoc, primaryDoc } from './print-expr.ts'
 import { printFormat } from './print-format.ts'
@@ -35,6 +45,7 @@ import {
   maxLength,
   names,
   scheduleHead,
+  single,
   tuple,
   typeList,
   values,
@@ -78,7 +89,7 @@ function importDoc(i: Import): Doc {
   const list = i.names.map((n) =>
     n.local.name === n.name.name ? n.name.name : `${n.name.name} as ${n.local.name}`,
   )
-  return [group('import {', nest(line, commaSeparated(list)), line, '}'), ` from ${path}`]
+  return [group('import {', nest(line, filled(list)), line, '}'), ` from ${path}`]
 }
 
 function printDeclaration(p: Printer, d: Decl): void {
@@ -90,8 +101,12 @@ function printDeclaration(p: Printer, d: Decl): void {
   else if (d.kind === 'choice' && d.by === 'rules') printChoice(p, d)
   else if (d.kind === 'choice') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })
   else
-    p.block(d.trivia, true, d.kind === 'function' ? functionHead(d) : scheduleHead(d), () =>
-      printSteps(p, d.steps),
+    p.block(
+      d.trivia,
+      true,
+      d.kind === 'function' ? functionHead(d) : scheduleHead(d),
+      () => printSteps(p, d.steps),
+      single(d.steps, stepDoc),
     )
 }
 
@@ -143,14 +158,24 @@ function printStatements(p: Printer, list: readonly Stmt[]): void {
 }
 
 function printStatement(p: Printer, s: Stmt, first: boolean): void {
-  if (s.kind === 'if') p.if(s, first, (list) => printStatements(p, list))
-  else if (s.kind === 'iterate') p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body))
-  else if (s.kind === 'let') p.item(s.trivia, first, [`let ${s.name.name} = `, exprDoc(s.value)])
-  else {
-    const op = s.kind === 'assign' ? '=' : `${s.reducer.name}=`
-    p.item(s.trivia, first, [values(s.targets), ` ${op} `, values(s.values)])
-  }
+  if (s.kind === 'if') {
+    const only =
+      s.else.length === 0 && !s.trivia?.openElse && !s.trivia?.endElse ? single(s.then, updateDoc) : undefined
+    p.if(s, first, (list) => printStatements(p, list), only)
+  } else if (s.kind === 'iterate')
+    p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body), single(s.body, updateDoc))
+  else p.item(s.trivia, first, statementDoc(s))
 }
+
+function statementDoc(s: Exclude<Stmt, If | Iterate>): Doc {
+  if (s.kind === 'let') return [`let ${s.name.name} = `, exprDoc(s.value)]
+  const op = s.kind === 'assign' ? '=' : `${s.reducer.name}=`
+  return [values(s.targets), ` ${op} `, values(s.values)]
+}
+
+/** The text of a body of one update. */
+const updateDoc = (s: Stmt): Doc | undefined =>
+  s.kind === 'if' || s.kind === 'iterate' ? undefined : statementDoc(s)
 
 function iterateHead(s: Iterate): Doc {
   const iters = s.iters.map((i) =>
@@ -170,7 +195,8 @@ function printSteps(p: Printer, list: readonly Step[]): void {
 }
 
 function printStepItem(p: Printer, step: Step, first: boolean): void {
-  if (step.kind === 'each') p.block(step.trivia, first, eachHead(step), () => printSteps(p, step.steps))
+  if (step.kind === 'each')
+    p.block(step.trivia, first, eachHead(step), () => printSteps(p, step.steps), single(step.steps, stepDoc))
   else p.item(step.trivia, first, stepDoc(step))
 }
 
