@@ -10,6 +10,8 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number]
 export interface TextOptions {
   /** WGSL: f16 elements are stored as f16, not as 32-bit words. Default: only if instructions need it. */
   readonly f16?: boolean | undefined
+  /** Expressions of type `index` have 64 bits, for sizes whose positions or addresses exceed 32 (`Target.wideIndices`). */
+  readonly wide?: boolean | undefined
 }
 
 export interface Target {
@@ -21,6 +23,8 @@ export interface Target {
   readonly parallel: boolean
   /** True if launches start a grid of blocks; otherwise an entry runs all blocks. */
   readonly grid: boolean
+  /** True if the language has 64-bit indices. */
+  readonly wideIndices: boolean
   /** File extension with the dot. */
   readonly extension: string
   /** Features common to all devices of the target, for lowering (`lower/pipeline.ts`, `LowerOptions`). */

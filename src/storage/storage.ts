@@ -13,7 +13,14 @@ import { fail } from '../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import { coordinatesOf, type Level, type PlacedEntries, segment } from '../columns/stored-level.ts'
-import { hasWidth, isPadded, keepsDuplicates, parentOf, type StoredAxis } from '../ir/coordinates/axis.ts'
+import {
+  hasWidth,
+  isDense,
+  isPadded,
+  keepsDuplicates,
+  parentOf,
+  type StoredAxis,
+} from '../ir/coordinates/axis.ts'
 import type { StoredTensor } from './tensor.ts'
 
 /** The arrays of levels by axis, including axes without arrays: the keys are the axes of the tensor. */
@@ -117,7 +124,8 @@ export function makeLazyStorage(
 function elementCount(last: readonly Level[]): number {
   let size = 1
   for (const l of last) size *= l.positions
-  if (size > MAX_POSITIONS)
+  // Addresses may have 64 bits, which JavaScript computes in doubles. Entries of sparse axes are counted in i32.
+  if (size > (last.every((l) => isDense(l.axis)) ? Number.MAX_SAFE_INTEGER : MAX_POSITIONS))
     rejectCount(size, `elements of a buffer over ${last.map((l) => l.axis.name).join(' × ')}`)
   return size
 }

@@ -101,13 +101,13 @@ describe('memory', () => {
     )
   })
 
-  test('more elements than 32-bit addresses reach are rejected by name', async () => {
+  test('more elements than 32-bit addresses reach need wide indices', async () => {
     const source =
       'kernel square(n: size) { axis i = dense_fixed(n) axis j = dense_fixed(n) buffer y: u8[i, j] out iterate b [i, j] as SS { y[i, j] = 1 } }'
     const cpu = await (await load(source)).kernel().compile(await devices.cpu())
-    const large = await refusal(() => cpu.prepare({ params: { n: 46_341 } }))
-    expect(large.code).toBe('plan/too-large')
-    expect(large.message).toContain('y has 2147488281 elements')
+    expect(cpu.estimateBytes({ params: { n: 46_341 } })).toBe(2_147_488_281)
+    const large = await refusal(async () => cpu.estimateBytes({ params: { n: 100_000 } }))
+    expect(large.code).toBe('device/buffer-too-large')
   })
 
   test('a temporary with too many elements runs in registers, and is rejected elsewhere', async () => {
@@ -127,8 +127,8 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     const inputs = { tensors: { X: dense([1], Float32Array.of(1)) }, params: { m: 46_341 } }
     await (await kernel.schedule('registers').compile(cpu)).prepare(inputs)
     const whole = await refusal(async () => (await kernel.compile(cpu)).prepare(inputs))
-    expect(whole.code).toBe('plan/too-large')
-    expect(whole.message).toContain('T has 2147488281 elements')
+    expect(whole.code).toBe('device/buffer-too-large')
+    expect(whole.message).toContain('T needs 8589953124 bytes')
   })
 
   const cached = (width: number): string => `kernel reuse(m: size) {

@@ -91,22 +91,25 @@ function caseOf(
 }
 
 test.skipIf(!compilerOfC)('values of generated programs wrap without undefined behaviour', () => {
-  const cases = SCHEDULES.map((s) =>
-    caseOf(
-      OVERFLOWS.reduce((a, b) => `bit_xor(${a}, ${b})`),
-      s,
-      67,
-      () => 0,
-    ),
+  const cases: (Checked & { readonly wide?: boolean })[] = [false, true].flatMap((wide) =>
+    SCHEDULES.map((s) => ({
+      ...caseOf(
+        OVERFLOWS.reduce((a, b) => `bit_xor(${a}, ${b})`),
+        s,
+        67,
+        () => 0,
+      ),
+      wide,
+    })),
   )
   for (const [k, choices] of fc.sample(numbers, { numRuns: runs(30), seed: SEED }).entries()) {
     const c = new Choices(choices)
     const schedule = SCHEDULES[k % SCHEDULES.length]!
     const made = resultOrError(() => caseOf(signed(c, 3), schedule, 41, (from) => c.pick(from)))
     // The reference rejects divisions by what is known to be 0.
-    if (!(made instanceof SptError)) cases.push(made)
+    if (!(made instanceof SptError)) cases.push({ ...made, wide: c.chance(30) })
   }
-  expect(cases.length).toBeGreaterThan(SCHEDULES.length + runs(30) / 2)
+  expect(cases.length).toBeGreaterThan(2 * SCHEDULES.length + runs(30) / 2)
   runAsC(cases, SANITIZERS)
   for (const c of cases) c.check()
 })

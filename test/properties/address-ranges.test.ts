@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 import { boundsOf } from '../../src/analysis/integers/ranges.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { TARGETS } from '../../src/backends/targets/index.ts'
 import {
   add,
   binary,
@@ -206,10 +207,13 @@ test.each([
   const program = parseProgram(DOT)
   const [kernel, chosen] = name.split('.')
   const k = program.kernel(kernel)
-  const compiled = await (chosen ? k.schedule(chosen) : k).compile(createCpuDevice())
-  const estimate = (): number => compiled.estimateBytes({ params: { m, n } })
-  if (message === null) expect(estimate()).toBeGreaterThan(0)
-  else expect(estimate).toThrow(message)
+  const scheduled = chosen ? k.schedule(chosen) : k
+  const sizes = new Map(Object.entries({ m, n }))
+  const plan = scheduled.compilation.planFor(TARGETS.js.lowering)
+  if (message !== null) expect(() => checkRanges(plan, sizes)).toThrow(message)
+  expect(checkRanges(plan, sizes, true)).toBe(message !== null)
+  const compiled = await scheduled.compile(createCpuDevice())
+  expect(compiled.estimateBytes({ params: { m, n } })).toBeGreaterThan(0)
 })
 
 const OPS: readonly BinaryOp[] = [

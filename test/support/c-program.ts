@@ -17,6 +17,8 @@ export interface PlanOnArrays {
   readonly plan: Plan
   readonly params: ReadonlyMap<string, number>
   readonly memory: Map<string, Cells>
+  /** True for 64-bit indices. */
+  readonly wide?: boolean
 }
 
 /** Runs each plan once, in place. Functions that texts share stand in the program once. */
@@ -24,7 +26,7 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
   const chunks = new Set<string>()
   const calls: string[] = []
   let bytes = 0
-  const arrays = cases.map(({ plan, memory, params }, k) => {
+  const arrays = cases.map(({ plan, memory, params, wide }, k) => {
     const places = new Map<string, Place>()
     for (const b of plan.buffers) {
       const values = newValues(b.dtype, memory.get(b.name)!.length)
@@ -36,7 +38,7 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
       parts.push([bytes, new Uint8Array(values.buffer, values.byteOffset, values.byteLength)])
       bytes = Math.ceil((bytes + values.byteLength + 1) / 16) * 16
     }
-    const modules = emit(plan, 'c')
+    const modules = emit(plan, 'c', { wide })
     const entries = modules.flatMap((m) => m.entries)
     for (const chunk of modules.flatMap((m) => m.text.trimEnd().split('\n\n')))
       chunks.add(

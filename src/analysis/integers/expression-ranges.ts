@@ -69,7 +69,11 @@ export class Ranges {
   /** Registers that hold positions, with their upper bounds (exclusive); undefined if unknown. */
   readonly #places = new Map<string, Expr | undefined>()
 
-  constructor(buffers: readonly Buffer[], box: Box, refine: boolean) {
+  /** The greatest value of the type `index`. */
+  readonly #most: number
+
+  constructor(buffers: readonly Buffer[], box: Box, refine: boolean, most: number = HIGHEST) {
+    this.#most = most
     this.#box = box
     this.#refine = refine
     this.#buffers = new Map(buffers.map((b) => [b.name, b]))
@@ -131,12 +135,26 @@ export class Ranges {
       e.kind === 'select'
         ? [this.of(e.cond, scope), this.of(e.then, this.where(e.cond, scope)), this.of(e.else, scope)]
         : children(e).map((x) => this.of(x, scope))
-    const over = overOf(operands)
+    const over = overOf(operands) ?? this.#overWord(e, operands)
     const exact = intervalOf(e, operands, undefined, (x) => this.#defined(x))
-    const range = inRegister(e, exact)
+    const range = this.#held(e, exact)
     const wraps = range !== exact && (over || e.kind === 'cast' || e.dtype !== 'index' || !beyond(exact))
     if (range === exact || wraps) return over ? { ...range, over } : range
     return { ...ANY, over: { expr: e, lo: exact.lo, hi: exact.hi } }
+  }
+
+  /** Returns the range of a node in a register. */
+  #held(e: Expr, exact: Interval): Interval {
+    if (this.#most === HIGHEST || e.dtype !== 'index' || e.kind === 'call') return inRegister(e, exact)
+    const isWithin = exact.lo >= -this.#most && exact.hi <= this.#most
+    return isWithin ? exact : interval(-this.#most, this.#most, false)
+  }
+
+  /** Returns the operand of a bit operation, which has 32 bits for any width of the type `index`, that exceeds these. */
+  #overWord(e: Expr, operands: readonly Interval[]): Over | undefined {
+    if (e.kind !== 'call' || this.#most === HIGHEST) return undefined
+    const k = operands.findIndex((x, n) => e.args[n]!.dtype === 'index' && beyond(x))
+    return k < 0 ? undefined : { expr: e.args[k]!, lo: operands[k]!.lo, hi: operands[k]!.hi }
   }
 
   #loaded(e: Load, scope: Scope): Ranged {
@@ -216,7 +234,7 @@ export class Ranges {
       }
       for (const x of names) {
         if (x.kind === 'const') continue
-        const said = bounds.get(keyOf(x)) ?? [LOWEST, HIGHEST]
+        const said = bounds.get(keyOf(x)) ?? [Math.min(LOWEST, -this.#most), this.#most]
         bounds.set(keyOf(x), [Math.max(said[0], lo), Math.min(said[1], hi)])
       }
       // A bound of x + c bounds x as well.

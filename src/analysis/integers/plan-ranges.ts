@@ -8,10 +8,11 @@
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
 import { children, substitute } from '../../ir/expressions/expr-tree.ts'
+import { allocations } from '../../ir/statements/definitions.ts'
 import type { For, Launch, Plan, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf } from '../../ir/statements/tree.ts'
 import { type Box, type Over, overOf, Ranges, type Scope, scopeOf } from './expression-ranges.ts'
-import { type Interval, interval } from './interval.ts'
+import { beyond, HIGHEST, type Interval, interval } from './interval.ts'
 
 export type { Box } from './expression-ranges.ts'
 
@@ -22,15 +23,22 @@ export interface Overflow extends Over {
     | { readonly kind: 'loop'; readonly loop: For }
     | { readonly kind: 'grid'; readonly axis: ThreadAxis }
     | { readonly kind: 'condition' }
+    | { readonly kind: 'operand' }
     | { readonly kind: 'index'; readonly buffer: string }
     | { readonly kind: 'room' | 'slots'; readonly name: string; readonly span?: Span | undefined }
 }
 
 /**
- * Returns the first expression of a plan that may exceed 32 bits for some sizes of the box; undefined if there is no
- * such expression.
+ * The greatest value of a 64-bit `index`: hosts and JavaScript compute these in doubles. No device has memory for more
+ * elements.
  */
-export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
+export const WIDEST = 2 ** 53 - 1
+
+/**
+ * Returns the first expression of a plan that may exceed the greatest value of the type `index` (default: that of 32
+ * bits) for some sizes of the box; undefined if there is no such expression.
+ */
+export function overflowOf(plan: Plan, box: Box, most: number = HIGHEST): Overflow | undefined {
   const counted = [
     // The host compares the capacity with counts of a run, so it must have the same value on devices.
     ...(plan.capacities ?? []).map((c) => ({
@@ -51,7 +59,7 @@ export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
   for (const step of plan.steps) {
     if (step.kind === 'clear') continue
     // Conditions are evaluated only if plain ranges come near the limit.
-    const found = new Walk(plan, step, box, false).run() && new Walk(plan, step, box, true).run()
+    const found = new Walk(plan, step, box, false, most).run() && new Walk(plan, step, box, true, most).run()
     if (found) return found
   }
   return undefined
@@ -71,9 +79,18 @@ class Walk {
   /** The users' names of loops. */
   readonly #named = new Map<string, Expr>()
 
-  constructor(plan: Plan, launch: Launch, box: Box, refine: boolean) {
+  /** Index arrays, whose elements are i32 for any width of the type `index`. */
+  readonly #arrays: ReadonlySet<string>
+  readonly #isWide: boolean
+
+  constructor(plan: Plan, launch: Launch, box: Box, refine: boolean, most: number) {
     this.#launch = launch
-    this.#ranges = new Ranges(plan.buffers, box, refine)
+    this.#ranges = new Ranges(plan.buffers, box, refine, most)
+    this.#isWide = most > HIGHEST
+    const buffers = [...plan.buffers, ...allocations(launch.body).values()]
+    this.#arrays = new Set(
+      buffers.filter((b) => b.role === 'index' && b.scope !== 'register').map((b) => b.name),
+    )
   }
 
   run(): Overflow | undefined {
@@ -125,6 +142,7 @@ class Walk {
       case 'store':
         for (const e of s.index) this.#exact(e, scope, { kind: 'index', buffer: s.buffer })
         this.#value(s.value, scope)
+        if (this.#arrays.has(s.buffer)) this.#word(s.value, scope, { kind: 'index', buffer: s.buffer })
         return
       case 'reduce':
         for (const t of s.targets) this.#value(t, scope)
@@ -136,8 +154,10 @@ class Walk {
         return
       case 'instr':
         for (const p of piecesOf(s))
-          if (p.kind === 'value') this.#value(p.value, scope)
-          else for (const e of p.index) this.#exact(e, scope, { kind: 'index', buffer: p.buffer })
+          if (p.kind === 'value') {
+            this.#value(p.value, scope)
+            this.#word(p.value, scope, { kind: 'operand' })
+          } else for (const e of p.index) this.#exact(e, scope, { kind: 'index', buffer: p.buffer })
         return
       default:
         for (const e of exprsOf(s)) this.#value(e, scope)
@@ -150,6 +170,13 @@ class Walk {
     const range = this.#ranges.of(e, scope)
     if (range.over) this.#fail(of, range.over)
     return range
+  }
+
+  /** Checks that 32 bits hold a value of a plan with 64-bit indices. */
+  #word(e: Expr, scope: Scope, of: Overflow['of']): void {
+    if (!this.#isWide || e.dtype !== 'index') return
+    const range = this.#exact(e, scope, of)
+    if (beyond(range)) this.#fail(of, { expr: e, lo: range.lo, hi: range.hi })
   }
 
   #fail(of: Overflow['of'], over: Over): never {

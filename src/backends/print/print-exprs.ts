@@ -14,7 +14,8 @@ import { registerConstantFolder } from '../../ir/values/register-constant-foldin
 import type { MatrixUse } from '../launch-uses.ts'
 import { FirstIterations, hasBranch } from './peeled-iteration-workaround.ts'
 import type { Mangler } from './reserved-words.ts'
-import type { BufferRef, Helpers, Spellings } from './spellings.ts'
+import type { BufferRef, Helpers, Spellings, WideIndices, Wraps } from './spellings.ts'
+import { indexNames } from './wide-names.ts'
 
 const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
   {
@@ -55,6 +56,8 @@ export interface PrintContext {
   readonly scalars?: ReadonlySet<string>
   /** Name of a tensor map, on targets with TMA descriptors. */
   readonly matrix?: (use: MatrixUse) => string
+  /** Prints expressions of type `index` in 64 bits, on targets that have these. */
+  readonly wide?: boolean
 }
 
 export class ExprPrinter {
@@ -69,13 +72,20 @@ export class ExprPrinter {
   readonly #values: ReadonlySet<Expr>
   readonly #speculative: ReadonlySet<Expr>
   readonly #texts = new WeakMap<Expr, Text>()
-  readonly #constant = registerConstantFolder()
+  readonly #constant: ReturnType<typeof registerConstantFolder>
+  /** Spellings of `index` expressions in 64 bits; undefined if they have 32. */
+  readonly wide: WideIndices | undefined
+  /** Loops and `let`s of type `index`, and registers that are loaded as `index`. */
+  readonly #indices: Set<string>
   /** First-iteration conditions, on targets that hide them from their compiler. */
   readonly #first: FirstIterations | null
 
   constructor(context: PrintContext, launch: Launch) {
     this.#c = context
     this.#target = context.target
+    this.wide = context.wide ? context.target.wideIndices : undefined
+    this.#constant = registerConstantFolder(!this.wide)
+    this.#indices = this.wide ? indexNames(launch) : new Set()
     this.#buffers = new Map(context.buffers)
     this.#atomic = atomicBuffers(launch)
     this.#vectors = vectorBuffers(launch)
@@ -92,6 +102,16 @@ export class ExprPrinter {
 
   text(e: Expr): string {
     return this.#print(e)[0]
+  }
+
+  /** Prints an operand of 32 bits. */
+  word(e: Expr): string {
+    return this.wide && e.dtype === 'index' ? this.wide.toWord(this.text(e)) : this.text(e)
+  }
+
+  /** True if a register holds values of type `index`. */
+  isIndexRegister(buffer: string): boolean {
+    return this.#indices.has(buffer)
   }
 
   /** Prints the condition of a branch with these `arms`, hidden from the compiler if it triggers the peeling bug. */
@@ -127,10 +147,41 @@ export class ExprPrinter {
   #print(e: Expr): Text {
     let text = this.#texts.get(e)
     if (!text) {
-      text = this.#textOf(e)
+      text = (this.wide && e.dtype === 'index' && this.#wideText(e, this.wide)) || this.#textOf(e)
       this.#texts.set(e, text)
     }
     return text
+  }
+
+  /** Text of an expression of type `index` in 64 bits; undefined if its operands determine its width. */
+  #wideText(e: Expr, wide: WideIndices): Text | undefined {
+    const widened = (text: string): Text => castText(text, wide.fromWord(text))
+    switch (e.kind) {
+      case 'const':
+        return [wide.literal(e.value), e.value < 0 ? UNARY : ATOM]
+      case 'var':
+        return this.#indices.has(e.name) ? undefined : widened(this.#textOf(e)[0])
+      case 'load':
+        return this.#indices.has(e.buffer) ? undefined : widened(this.#textOf(e)[0])
+      case 'builtin':
+        return widened(this.#textOf(e)[0])
+      case 'unary':
+        return [`-${this.#operand(e.x, ATOM)}`, UNARY]
+      case 'call': {
+        // Bit operations and signs have 32 bits, which the check of ranges ensures.
+        const args = e.args.map((x) => this.word(x))
+        const [x = '', y = ''] = args
+        return widened(this.#target.math[e.fn]({ args, x, y, dtype: 'i32', helpers: this.#c.helpers }))
+      }
+      case 'cast': {
+        if (e.x.dtype === 'index') return this.#print(e.x)
+        return computeType(e.x.dtype) === 'i32'
+          ? widened(this.text(e.x))
+          : widened(this.#target.cast(this.text(e.x), scalarType(e.x.dtype), 'i32', this.#c.helpers))
+      }
+      default:
+        return undefined
+    }
   }
 
   #textOf(e: Expr): Text {
@@ -171,6 +222,7 @@ export class ExprPrinter {
           ATOM,
         ]
       case 'cast':
+        if (this.wide && e.x.dtype === 'index' && e.dtype === 'i32') return [this.word(e.x), ATOM]
         // Registers already hold the wide value, so the cast is a no-op.
         if (computeType(e.x.dtype) === scalarType(e.dtype)) return this.#print(e.x)
         return callPrecedence(t.cast(this.text(e.x), scalarType(e.x.dtype), scalarType(e.dtype), h), [
@@ -202,21 +254,13 @@ export class ExprPrinter {
     const dtype = computeType(e.dtype)
     const zeroTest = op === 'ne' || op === 'eq' ? this.#zeroTest(op, a, b) : null
     if (zeroTest) return zeroTest
-    const custom = this.#target.binary(
-      op,
-      this.#operand(a, ATOM),
-      this.#operand(b, ATOM),
-      dtype,
-      computeType(a.dtype),
-      this.#mayWrap(e)
-        ? isWrapping(e) || this.#values.has(e)
-          ? 'value'
-          : 'place'
-        : this.#speculative.has(e)
-          ? 'unused'
-          : null,
-      this.#c.helpers,
-    )
+    const h = this.#c.helpers
+    const wraps = this.#wraps(e)
+    const [left, right] = [a, b].map((x) => this.#operand(x, ATOM)) as [string, string]
+    const custom =
+      this.wide && e.dtype === 'index'
+        ? this.wide.binary(op, this.#wideOperand(a, left), this.#wideOperand(b, right), wraps, h)
+        : this.#target.binary(op, left, right, dtype, computeType(a.dtype), wraps, h)
     if (custom !== null) return [custom, ATOM]
     invariant(op !== 'min' && op !== 'max', `${this.#target.name} has no operator ${op}`)
     // Integer div and mod were lowered, so these are floating-point.
@@ -238,6 +282,15 @@ export class ExprPrinter {
       `${operandText(a, isCompare(op) ? SYMBOL.add[1] : p)} ${symbol} ${operandText(b, isCompare(op) ? SYMBOL.add[1] : op === 'and' || op === 'or' ? p : p + 1)}`,
       p,
     ]
+  }
+
+  #wraps(e: Expr): Wraps | null {
+    if (this.#mayWrap(e)) return isWrapping(e) || this.#values.has(e) ? 'value' : 'place'
+    return this.#speculative.has(e) ? 'unused' : null
+  }
+
+  #wideOperand(e: Expr, text: string): string {
+    return e.dtype === 'index' ? text : `(${this.wide!.fromWord(text)})`
   }
 
   /** Text of an operand with at least this precedence, parenthesised if necessary. */
@@ -280,6 +333,12 @@ function speculativeNodes(launch: Launch): ReadonlySet<Expr> {
   })
   return out
 }
+
+/** A cast binds as a unary operator; on targets without one, the operand is unchanged. */
+const castText = (operand: string, text: string): Text => [
+  text,
+  operand === text && /^[\w.[\]]+$/.test(text) ? ATOM : UNARY,
+]
 
 /** A register buffer of one element is a variable. */
 export const isScalar = (b: Buffer): boolean =>

@@ -45,6 +45,11 @@ export class Printer {
     return this.#exprs.ref(name)
   }
 
+  /** Header of a loop over an `index` from 0 to `extent`. */
+  forHeader(name: string, extent: Expr): string {
+    return (this.#exprs.wide ?? this.#target).forHeader(name, this.expr(extent))
+  }
+
   body(list: Body, indent: string): string[] {
     return list.flatMap((s) => this.#statement(s, indent))
   }
@@ -55,11 +60,7 @@ export class Printer {
     switch (s.kind) {
       case 'for': {
         const name = this.#c.mangler.name(s.var)
-        return [
-          `${indent}${t.forHeader(name, this.expr(s.extent))} {`,
-          ...this.body(s.body, deeper),
-          `${indent}}`,
-        ]
+        return [`${indent}${this.forHeader(name, s.extent)} {`, ...this.body(s.body, deeper), `${indent}}`]
       }
       case 'while':
         return [`${indent}${t.whileHeader(this.expr(s.cond))} {`, ...this.body(s.body, deeper), `${indent}}`]
@@ -72,7 +73,7 @@ export class Printer {
         return [...lines, `${indent}}`]
       }
       case 'let':
-        return [`${indent}${t.let(this.#c.mangler.name(s.name), computeType(s.dtype), this.#let(s))}`]
+        return [indent + this.#declaration(this.#c.mangler.name(s.name), s)]
       case 'alloc':
         return this.#alloc(s.buffer, indent)
       case 'store':
@@ -137,6 +138,12 @@ export class Printer {
     return isSame ? source.temporary : undefined
   }
 
+  #declaration(name: string, s: Let): string {
+    const { wide } = this.#exprs
+    if (wide && s.dtype === 'index') return wide.let(name, this.#let(s))
+    return this.#target.let(name, computeType(s.dtype), this.#let(s))
+  }
+
   #let(s: Let): string {
     const value = this.expr(s.value)
     if (s.uniform && this.#target.uniform) return this.#target.uniform(value)
@@ -146,7 +153,7 @@ export class Printer {
 
   /** Prints an operand in the source of an instruction. */
   #piece(p: Exclude<CallPiece, string>): string {
-    if (p.kind === 'value') return this.expr(p.value)
+    if (p.kind === 'value') return this.#exprs.word(p.value)
     if (p.kind === 'map') {
       invariant(this.#c.matrix, `${this.#target.name} has no descriptions of matrices`)
       return `&${this.#c.matrix(p)}`
@@ -178,7 +185,11 @@ export class Printer {
       return [indent + this.#target.objects(name, typeText(memory, this.#target.name), length.value)]
     if (instructions && isPacked(buffer)) return [indent + instructions.packed(name, length.value / 2)]
     if (buffer.scope === 'register') {
-      const text = this.#target.register(name, computeType(buffer.dtype), length.value)
+      const { wide } = this.#exprs
+      const text =
+        wide && this.#exprs.isIndexRegister(buffer.name)
+          ? wide.register(name, length.value)
+          : this.#target.register(name, computeType(buffer.dtype), length.value)
       if (!this.#target.arraysAtHead || length.value === 1) return [indent + text]
       this.arrays.push(text)
       return []

@@ -49,9 +49,33 @@ export interface MathCall {
   readonly helpers: Helpers
 }
 
+/**
+ * Spellings of `index` expressions in 64 bits: `long long`, or doubles, which are exact below 2^53. Sizes, hardware indices and
+ * elements of arrays are i32 and are converted where they are used.
+ */
+export interface WideIndices {
+  readonly literal: (value: number) => string
+  /** Conversions from and to i32. */
+  readonly fromWord: (x: string) => string
+  readonly toWord: (x: string) => string
+  /** As `Spellings.binary`, of operands of type `index`. */
+  readonly binary: (
+    op: BinaryOp,
+    a: string,
+    b: string,
+    wraps: Wraps | null,
+    helpers: Helpers,
+  ) => string | null
+  readonly let: (name: string, value: string) => string
+  readonly register: (name: string, length: number) => string
+  readonly forHeader: (name: string, extent: string) => string
+}
+
 export interface Spellings {
   /** Name of the target in declarations of instructions. */
   readonly name: string
+  /** Absent on targets without 64-bit indices. */
+  readonly wideIndices?: WideIndices
   /** Type of a value in registers. */
   readonly type: (t: Dtype) => string
   readonly literal: (c: Const, helpers: Helpers) => string

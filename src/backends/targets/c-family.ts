@@ -1,7 +1,7 @@
 /** Spellings shared by C and CUDA C++. */
 import { type Dtype, isFloat, scalarType } from '../../ir/values/dtype.ts'
 import { decimal } from '../../ir/values/half.ts'
-import type { MathCall, Spellings } from '../print/spellings.ts'
+import type { MathCall, Spellings, WideIndices } from '../print/spellings.ts'
 import { REGISTER } from './cuda/elements.ts'
 
 const suffix = (dtype: Dtype): string => (dtype === 'f64' ? '' : 'f')
@@ -56,6 +56,25 @@ export const literalPrinter =
 
 const declaration = (type: string, name: string, length: number): string =>
   length === 1 ? `${type} ${name};` : `${type} ${name}[${length}];`
+
+const C_SYMBOL: Readonly<Record<string, string>> = { add: '+', sub: '-', mul: '*' }
+
+/** 64-bit indices of C and CUDA C++. `long long` has 64 bits on every platform. */
+export const wideIndices = (extremum: WideIndices['binary']): WideIndices => ({
+  literal: (value) => `${value}ll`,
+  fromWord: (x) => `(long long)${/^\w+$/.test(x) ? x : `(${x})`}`,
+  toWord: (x) => `(int)(${x})`,
+  binary: (op, a, b, wraps, helpers) => {
+    if (op === 'min' || op === 'max') return extremum(op, a, b, wraps, helpers)
+    // Addresses computed from data may overflow in iterations that a guard excludes.
+    return wraps && C_SYMBOL[op]
+      ? `(long long)((unsigned long long)${a} ${C_SYMBOL[op]} (unsigned long long)${b})`
+      : null
+  },
+  let: (name, value) => `const long long ${name} = ${value};`,
+  register: (name, length) => declaration('long long', name, length),
+  forHeader: (name, extent) => `for (long long ${name} = 0; ${name} < ${extent}; ++${name})`,
+})
 
 export const C_FAMILY = {
   type: (t) => REGISTER[t],

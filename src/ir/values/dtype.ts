@@ -4,12 +4,13 @@
  * **`index` and `i32`.** Both are integers, and their operations differ on overflow:
  *
  * - `index` is the type of sizes, iterators, coordinates, positions, and elements of index arrays. Its arithmetic is exact:
- *   a range check before a run rejects sizes for which it exceeds the width (`analysis/integers/plan-ranges.ts`).
+ *   before a run, a check of ranges (`run/execution/index-ranges.ts`) decides the width: 32 bits, or 64 bits if the sizes
+ *   need these and the target has them. It rejects other sizes.
  *   Therefore targets print plain operators, and passes may reorder sums. It is the default type of the constructors.
  * - `i32` is the type of values of the kernel's source. Its arithmetic wraps modulo 2^32 on every target.
  *
  * No declaration of the source has the type `index`, and no array is stored as `index`: `scalarType` is the stored
- * type, and the only place that decides the width.
+ * type. With 64 bits, only registers are wide (`WideIndices` of a target); sizes and index arrays remain i32.
  *
  * **Elaboration.** A name of type `index` in a value is converted, so that all arithmetic above it is i32. In a
  * coordinate (the index of an access, an extent), the name remains an `index`:
@@ -30,7 +31,7 @@
  *
  * An operation on an i32 and an `index` has type `index`, so code that the compiler derives from coordinates and index
  * arrays remains exact. Literals have the type of the other operand. Conversions between the two types print as
- * nothing while both have 32 bits.
+ * nothing if both have 32 bits.
  */
 import { SCALAR_TYPES, type ScalarType } from '../../ast/nodes/nodes-base.ts'
 
@@ -40,7 +41,7 @@ export type Dtype = ScalarType
 /** The types of expressions. */
 export type ExprType = Dtype | 'index'
 
-/** The type in which a value of type `t` is stored and computed by targets: decides the width of `index`. */
+/** The type in which a value of type `t` is stored, and computed unless indices have 64 bits. */
 export const scalarType = (t: ExprType): Dtype => (t === 'index' ? 'i32' : t)
 /** True for the types whose values are i32 in registers, except narrower ones: `i32` and `index`. */
 export const isWord = (t: ExprType): boolean => scalarType(t) === 'i32'

@@ -11,11 +11,12 @@ import { registerOperation } from './evaluate.ts'
 
 /**
  * A function that returns an expression's value in a register, of `computeType`, or `undefined` if it depends on
- * variables or memory.
+ * variables or memory. Without `foldsIndices`, expressions of type `index`, which then have 64 bits, are not folded.
  */
-export function registerConstantFolder(): (e: Expr) => Const | undefined {
+export function registerConstantFolder(foldsIndices = true): (e: Expr) => Const | undefined {
   const registers = perExpr<number | undefined>((e, operandValue) => {
     if (e.kind === 'const') return e.value
+    if (!foldsIndices && e.dtype === 'index') return undefined
     const newOperands = children(e).map(operandValue)
     if (newOperands.length === 0 || newOperands.some((x) => x === undefined)) return undefined
     return evaluateNode(e, newOperands as number[])

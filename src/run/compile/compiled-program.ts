@@ -59,6 +59,9 @@ export interface Program {
   readonly live: boolean
   /** Returns commands to run instead of the plan's steps, given the device memory; undefined for ordinary plans. */
   readonly instead?: ((bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) => Instead) | undefined
+  /** Returns the program with 64-bit indices, compiled on first use. Throws SptError `device/compile`. */
+  wide(): Promise<Program>
+  /** Frees the compiled modules of both widths. */
   release(): void
 }
 
@@ -69,27 +72,35 @@ export interface Program {
 export async function compileOn(device: Device, whole: Plan, sources: Sources = new Map()): Promise<Program> {
   const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
   const { plan, arenas } = packed
-  const texts = withPlaces(emit(plan, targetOf(device), textOptions(device)), plan, sources)
-  for (const t of texts) checkCapabilities(device, t)
-  checkLimits(device, packed)
-  const compiled = await Promise.all(texts.map((t) => device.compile(t)))
-  const modules = new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const)))
+  const allModules: CompiledModule[] = []
   let live = true
-  return {
-    device,
-    plan,
-    arenas,
-    texts,
-    sources,
-    modules,
-    get live() {
-      return live
-    },
-    release() {
-      live = false
-      for (const m of compiled) m.release()
-    },
+  let wideProgram: Promise<Program> | undefined
+  const wide = (): Promise<Program> => (wideProgram ??= compile(true))
+  const compile = async (isWide: boolean): Promise<Program> => {
+    const options = { ...textOptions(device), wide: isWide }
+    const texts = withPlaces(emit(plan, targetOf(device), options), plan, sources)
+    for (const t of texts) checkCapabilities(device, t)
+    checkLimits(device, packed)
+    const compiled = await Promise.all(texts.map((t) => device.compile(t)))
+    allModules.push(...compiled)
+    return {
+      device,
+      plan,
+      arenas,
+      texts,
+      sources,
+      modules: new Map(compiled.flatMap((m) => m.text.entries.map((e) => [e.name, m] as const))),
+      get live() {
+        return live
+      },
+      wide,
+      release() {
+        live = false
+        for (const m of allModules.splice(0)) m.release()
+      },
+    }
   }
+  return compile(false)
 }
 
 // Source locations of launches, for device error messages.

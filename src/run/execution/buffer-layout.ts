@@ -1,5 +1,7 @@
 /** Addresses and sizes of a program's buffers in device memory. */
 
+import { HIGHEST } from '../../analysis/integers/interval.ts'
+import { WIDEST } from '../../analysis/integers/plan-ranges.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
@@ -10,9 +12,7 @@ import { checkAlloc } from '../../runtime/device-checks.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Program } from '../compile/compiled-program.ts'
 import { checkFacts, elementBytes } from '../compile/device-limits.ts'
-import { checkRanges } from './index-ranges.ts'
-
-const MAX_ELEMENTS = 2 ** 31 - 1
+import { checkRanges, hasWideIndices } from './index-ranges.ts'
 
 /** Location of a kernel's buffer in device memory; `at`: index of its first element. */
 export interface BufferLocation {
@@ -52,20 +52,25 @@ export function placesOf(
 /** Bound data with known sizes. */
 type Sized = Pick<Bound, 'params'>
 
-export function elements(b: Buffer, bound: Sized): number {
+/** Returns the number of elements. Throws SptError `plan/too-large` if more than `most`, by default as many as 32 bits address. */
+export function elements(b: Buffer, bound: Sized, most: number = HIGHEST): number {
   const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
-  if (n > MAX_ELEMENTS)
+  if (n > most)
     fail({
       code: 'plan/too-large',
       message: `${b.name} has ${countText(n)} elements`,
-      expected: `at most ${MAX_ELEMENTS}: addresses are 32-bit`,
+      expected: `at most ${most}: addresses are ${most > HIGHEST ? 64 : 32}-bit`,
       hint: 'use smaller sizes, or partition the tensor',
     })
   return n
 }
 
 export const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
-  elements(b, bound) * elementBytes(device, b)
+  elements(b, bound, mostElements(device)) * elementBytes(device, b)
+
+/** The number of elements that code for a device can address. */
+export const mostElements = (device: Pick<Device, 'kind'>): number =>
+  hasWideIndices(device) ? WIDEST : HIGHEST
 
 /**
  * Checks the buffers whose lengths these sizes determine against the device's limits, before data is created. Returns their total in
@@ -80,7 +85,7 @@ export function checkFits({ device, plan }: Program, params: ReadonlyMap<string,
     checkAlloc(bytes, b.name, device.limits)
     total += bytes
   }
-  checkRanges(plan, params)
+  checkRanges(plan, params, hasWideIndices(device))
   return total
 }
 
@@ -108,7 +113,7 @@ export async function pack(
   for (const [name, { buffer, memory, at }] of places) {
     const from = resident.get(name)
     const unit = elementBytes(device, buffer)
-    const bytes = from && from !== memory ? elements(buffer, bound) * unit : 0
+    const bytes = from && from !== memory ? byteLength(device, buffer, bound) : 0
     if (from && bytes > 0)
       await device.upload(memory, new Uint8Array(await device.download(from, bytes)), at * unit)
   }

@@ -19,6 +19,7 @@ import {
   type Contents,
   elements,
   labelOf,
+  mostElements,
   pack,
   placesOf,
   poison,
@@ -26,13 +27,26 @@ import {
 } from './buffer-layout.ts'
 import type { Turns } from './call-queue.ts'
 import { LentOutputs, type Origin, type Residents, type SharedMemory } from './external-memory.ts'
-import { checkRanges } from './index-ranges.ts'
+import { checkRanges, hasWideIndices } from './index-ranges.ts'
 import { fullRun, KernelGraph } from './launch-commands.ts'
 import { lostWrites, overflow } from './overflow-error.ts'
 import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts'
 
 export { compileOn, lanesOf, type Program } from '../compile/compiled-program.ts'
 export { checkFits } from './buffer-layout.ts'
+
+/** Checks sizes, and returns the program with indices of sufficient width. */
+async function fitting(program: Program, { params }: Bound): Promise<Program> {
+  if (!program.live)
+    fail({
+      code: 'device/released-module',
+      message: `kernel ${program.plan.name} has been released`,
+      hint: 'compile the kernel again: kernel.compile(device)',
+    })
+  checkFacts(program.plan, params)
+  const canBeWide = !program.instead && hasWideIndices(program.device)
+  return checkRanges(program.plan, params, canBeWide) ? program.wide() : program
+}
 
 /** A program with its data on a device, ready to run. */
 export class Executable {
@@ -125,21 +139,14 @@ export class Executable {
    * Allocates device memory and uploads the data. Throws SptError `device/out-of-memory`, `device/buffer-too-large`,
    * `device/released-module`, `plan/…`.
    */
-  static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
+  static async create(compiled: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
+    const program = await fitting(compiled, bound)
     const chained = new Chained(program, bound)
     const there = new Map([
       ...(origin.resident?.buffers ?? []),
       ...(origin.shared?.buffers ?? []),
       ...chained.buffers,
     ])
-    if (!program.live)
-      fail({
-        code: 'device/released-module',
-        message: `kernel ${program.plan.name} has been released`,
-        hint: 'compile the kernel again: kernel.compile(device)',
-      })
-    checkFacts(program.plan, bound.params)
-    checkRanges(program.plan, bound.params)
     const memory = new Map<string, DeviceBuffer>()
     try {
       chained.hold()
@@ -227,7 +234,7 @@ export class Executable {
     const { device } = this.program
     const { buffer, memory, at } = this.#place(name)
     this.#residents?.check()
-    const n = elements(buffer, this.bound)
+    const n = elements(buffer, this.bound, mostElements(device))
     if (n === 0) return newValues(buffer.dtype, 0)
     const unit = elementBytes(device, buffer)
     const bytes = (await device.download(memory, (at + n) * unit)).slice(at * unit)

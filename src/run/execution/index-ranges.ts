@@ -1,21 +1,36 @@
-/** Overflow checks: rejects sizes for which a plan would exceed 32 bits, before anything runs. */
+/**
+ * The width of the type `index`, which depends on the sizes of a run: 32 bits, or 64 bits if an extent, address or condition
+ * exceeds these and the target has wide indices. Other sizes are rejected before anything runs.
+ */
 
 import { HIGHEST, LOWEST } from '../../analysis/integers/interval.ts'
-import { type Box, type Overflow, overflowOf } from '../../analysis/integers/plan-ranges.ts'
+import { type Box, type Overflow, overflowOf, WIDEST } from '../../analysis/integers/plan-ranges.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
-import type { Plan } from '../../ir/statements/loops.ts'
+import type { Buffer, Plan } from '../../ir/statements/loops.ts'
+import { evaluate } from '../../ir/values/evaluate.ts'
+import type { Device } from '../../runtime/device.ts'
 
-/** Ranges of sizes for which a plan is known to stay within 32 bits, most recent first. */
-const within = new WeakMap<Plan, Box[]>()
+/** Ranges of sizes, and whether a plan needs 64-bit indices for these. */
+interface KnownSizes {
+  readonly box: Box
+  readonly isWide: boolean
+}
+
+/** Most recent first. */
+const within = new WeakMap<Plan, KnownSizes[]>()
 const MOST_BOXES = 8
 
+/** True if code for a device of this kind can have 64-bit indices. */
+export const hasWideIndices = (device: Pick<Device, 'kind'>): boolean => TARGETS[targetOf(device)].wideIndices
+
 /**
- * Checks that a plan stays within 32 bits. It is analysed for all sizes up to the next power of two, and only if that fails for these
- * sizes alone. Throws SptError `plan/overflow`.
+ * Returns whether a plan needs 64-bit indices, which `canBeWide` permits. It is analysed for all sizes up to the next power of
+ * two, and only if these exceed 32 bits for the given sizes alone. Throws SptError `plan/overflow`.
  */
-export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>): void {
+export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>, canBeWide = false): boolean {
   const known = within.get(plan) ?? []
   within.set(plan, known)
   const params = new Map(
@@ -24,16 +39,26 @@ export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>): voi
       return value === undefined ? [] : [[p.name, value] as const]
     }),
   )
-  if (known.some((box) => holds(box, params))) return
+  // Ranges of addresses that are computed from data are unknown, but these address an element.
+  const isLarge = canBeWide && plan.buffers.some((b) => elementsOf(b, sizes) > HIGHEST)
+  const last = known.find((x) => holds(x.box, params) && (x.isWide ? canBeWide : !isLarge))
+  if (last) return last.isWide
   const around: Box = new Map([...params].map(([name, v]) => [name, [Math.min(0, -power(-v)), power(v)]]))
   const alone: Box = new Map([...params].map(([name, v]) => [name, [v, v]]))
-  if (!overflowOf(plan, around)) known.unshift(around)
-  else {
-    const found = overflowOf(plan, alone)
-    if (found) refuse(plan, found, params)
-    known.unshift(alone)
+  const narrowBox = isLarge ? undefined : [around, alone].find((box) => !overflowOf(plan, box))
+  if (!narrowBox) {
+    const over = overflowOf(plan, alone, canBeWide ? WIDEST : HIGHEST)
+    if (over) refuse(plan, over, params, canBeWide ? WIDEST : HIGHEST)
   }
+  known.unshift({ box: narrowBox ?? alone, isWide: !narrowBox })
   known.splice(MOST_BOXES)
+  return !narrowBox
+}
+
+/** The number of elements of a buffer; 0 if a size is unknown. */
+function elementsOf({ shape }: Buffer, sizes: ReadonlyMap<string, number>): number {
+  if (shape.some((e) => [...freeVars(e)].some((v) => !sizes.has(v)))) return 0
+  return shape.reduce((size, e) => size * Math.max(0, evaluate(e, sizes)), 1)
 }
 
 /** The least 2^k - 1 that is at least `v`; at least 0. */
@@ -52,12 +77,16 @@ function refuse(
   plan: Plan,
   { of, expr, lo, hi, launch }: Overflow,
   sizes: ReadonlyMap<string, number>,
+  most: number,
 ): never {
+  // Index arrays, capacities and operands of instructions have 32 bits for any width.
+  const limit = hi > most || lo < -most ? most : HIGHEST
+  const isWide = limit > HIGHEST
   const printed = printExpr(expr)
   const text = printed.length > LONGEST ? `${printed.slice(0, LONGEST)}…` : printed
   const given = [...freeVars(expr)].flatMap((v) => (sizes.has(v) ? [`${v} = ${sizes.get(v)}`] : []))
   const verb = of.kind === 'loop' || of.kind === 'grid' ? 'is' : 'reaches'
-  const reaches = `${text} ${verb} ${hi > HIGHEST ? hi : lo}${given.length > 0 ? ` (${given.join(', ')})` : ''}`
+  const reaches = `${text} ${verb} ${hi > limit ? hi : lo}${given.length > 0 ? ` (${given.join(', ')})` : ''}`
   const what =
     of.kind === 'loop'
       ? `the extent of loop ${of.loop.name}`
@@ -69,13 +98,15 @@ function refuse(
             ? `the room for ${of.name}`
             : of.kind === 'slots'
               ? `how many elements of ${of.name} each listed coordinate has`
-              : 'a condition'
+              : of.kind === 'operand'
+                ? 'an operand of an instruction'
+                : 'a condition'
   const span = expr.span ?? (of.kind === 'loop' ? of.loop.span : 'span' in of ? of.span : undefined)
   fail({
     code: 'plan/overflow',
-    message: `${what} in ${launch} does not fit 32 bits: ${reaches}`,
+    message: `${what} in ${launch} does not fit ${isWide ? '53 bits' : '32 bits'}: ${reaches}`,
     ...(span ? { span } : {}),
-    expected: `from ${LOWEST} to ${HIGHEST}: kernels of ${plan.name} count and address in 32 bits`,
+    expected: `from ${isWide ? -limit : LOWEST} to ${limit}: kernels of ${plan.name} count and address in ${isWide ? 'doubles, which are exact in this range' : '32 bits'}`,
     hint:
       of.kind !== 'loop' && of.kind !== 'grid'
         ? 'use smaller sizes, or divide before multiplying'

@@ -10,9 +10,9 @@ import { type Measurement, measure } from '../../runtime/measure.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Compilation } from '../compile/compile.ts'
 import { checkFacts, elementBytes } from '../compile/device-limits.ts'
-import { elements } from '../execution/buffer-layout.ts'
+import { elements, mostElements } from '../execution/buffer-layout.ts'
 import { type Executable, lanesOf } from '../execution/execute.ts'
-import { checkRanges } from '../execution/index-ranges.ts'
+import { checkRanges, hasWideIndices } from '../execution/index-ranges.ts'
 import { unorderedSums } from '../verify/summation-order.ts'
 import { countLaunch, knownArrays } from './count.ts'
 import type {
@@ -33,7 +33,7 @@ export type * from './explanation.ts'
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const plan = compilation.planFor(TARGETS[targetOf({ kind })].lowering)
   checkFacts(plan, bound.params)
-  checkRanges(plan, bound.params)
+  checkRanges(plan, bound.params, hasWideIndices({ kind }))
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, plan, bound, { kind, name: null }, steps, null)
 }
@@ -134,7 +134,9 @@ function stepsOf(
 ): (LaunchExplanation | ClearExplanation)[] {
   const instrs = instructionsOf(compilation.loops)
   const given = { params: bound.params, arrays: knownArrays(plan, bound.arrays) }
-  const lengths = new Map(plan.buffers.map((b) => [b.name, elements(b, bound)]))
+  const lengths = new Map(
+    plan.buffers.map((b) => [b.name, elements(b, bound, mostElements({ kind: device }))]),
+  )
   return plan.steps.map((step) => {
     if (step.kind === 'launch') {
       const counted = countLaunch(step, plan.buffers, given, instrs)

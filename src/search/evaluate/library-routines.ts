@@ -41,7 +41,7 @@ function libraryProgram(device: Device, whole: Plan, of: MatchedRoutine, sources
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
   const plan: Plan = { ...whole, buffers, steps: [], lostWrites: undefined }
   let live = true
-  return {
+  const program: Program = {
     device,
     plan,
     arenas: [],
@@ -59,10 +59,12 @@ function libraryProgram(device: Device, whole: Plan, of: MatchedRoutine, sources
         free: () => call.release(),
       }
     },
+    wide: async () => program,
     release() {
       live = false
     },
   }
+  return program
 }
 
 function operandsOf(

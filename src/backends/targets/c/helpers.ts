@@ -21,6 +21,7 @@ const perType = (
   Object.entries(types).map(([t, type]) => [`${name}_${t}`, inline(text(type, `${name}_${t}`))])
 
 const FLOATS = { f32: 'float', f64: 'double' }
+const INTEGERS = { i32: 'int', i64: 'long long', u32: 'unsigned', bool: 'bool' }
 const NUMBERS = { ...FLOATS, i32: 'int', u32: 'unsigned' }
 
 export const HELPERS: Readonly<Record<string, string>> = {
@@ -29,16 +30,8 @@ export const HELPERS: Readonly<Record<string, string>> = {
   ...Object.fromEntries([
     ...perType(FLOATS, 'min', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a != a || a < b ? a : b; }`),
     ...perType(FLOATS, 'max', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a != a || a > b ? a : b; }`),
-    ...perType(
-      { i32: 'int', u32: 'unsigned', bool: 'bool' },
-      'min',
-      (t, f) => `${t} ${f}(${t} a, ${t} b) { return a < b ? a : b; }`,
-    ),
-    ...perType(
-      { i32: 'int', u32: 'unsigned', bool: 'bool' },
-      'max',
-      (t, f) => `${t} ${f}(${t} a, ${t} b) { return a > b ? a : b; }`,
-    ),
+    ...perType(INTEGERS, 'min', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a < b ? a : b; }`),
+    ...perType(INTEGERS, 'max', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a > b ? a : b; }`),
     ...perType(NUMBERS, 'sign', (t, f) => `${t} ${f}(${t} x) { return x > 0 ? 1 : x < 0 ? -1 : x; }`),
   ]),
   // INT_MIN / -1 overflows.

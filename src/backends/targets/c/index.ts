@@ -19,15 +19,16 @@ export const C = {
   scheduleDevice: 'cpu',
   parallel: true,
   grid: false,
+  wideIndices: true,
   extension: '.c',
   lowering: { promote: true },
   reusesShared: false,
   declared: { addresses: false },
-  print: (plan) => [cModule(plan, launchUses(plan))],
+  print: (plan, { wide }) => [cModule(plan, launchUses(plan), wide)],
 } as const satisfies Target
 
 /** Prints Stage III as C: one function for each launch. Blocks are iterations of a parallel loop, threads of serial loops. */
-function cModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
+function cModule(plan: Plan, uses: readonly LaunchUse[], wide = false): PrintedModule {
   const helpers: Helpers = new Map()
   const functions: string[] = []
   const entries: Entry[] = []
@@ -36,7 +37,7 @@ function cModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
     const launch = serialThreads(use.launch)
     const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
-    const context = { target: SPELLINGS, mangler, helpers, buffers, param: () => undefined }
+    const context = { target: SPELLINGS, mangler, helpers, buffers, param: () => undefined, wide }
     const printer = new Printer(context, launch)
     const args = argsOf(use)
     const parameters = args.map((a) => {
@@ -57,7 +58,7 @@ function functionText(launch: Launch, name: string, parameters: readonly string[
   const indent = '  '.repeat(axes.length + 1)
   const loopHeaders = axes.map((a, k) => {
     const index = printer.expr(variable(a))
-    return `${'  '.repeat(k + 1)}${SPELLINGS.forHeader(index, printer.expr(extentOf(launch, a)))} {`
+    return `${'  '.repeat(k + 1)}${printer.forHeader(index, extentOf(launch, a))} {`
   })
   const collapsed = axes.length > 1 ? ` collapse(${axes.length})` : ''
   return [

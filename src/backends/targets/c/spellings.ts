@@ -1,7 +1,15 @@
 /** C11. Values of half types are f32 in registers and 16 bits in memory. */
 import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
 import { type Helpers, SERIAL_THREADS, type Spellings } from '../../print/spellings.ts'
-import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter, oneLiteral } from '../c-family.ts'
+import {
+  C_FAMILY,
+  floorMod,
+  LIBRARY_MATH,
+  libraryCall,
+  literalPrinter,
+  oneLiteral,
+  wideIndices,
+} from '../c-family.ts'
 import { CUDA_MEMORY as MEMORY, REGISTER } from '../cuda/elements.ts'
 import { helperCall } from './helpers.ts'
 
@@ -45,6 +53,7 @@ export const SPELLINGS: Spellings = {
   ...C_FAMILY,
   ...SERIAL_THREADS,
   name: 'c',
+  wideIndices: wideIndices((op, a, b, _wraps, helpers) => helperCall(helpers, `${op}_i64`, a, b)),
   math: MATH,
   literal: literalPrinter(
     () => 'NAN',

@@ -33,13 +33,14 @@ export const CUDA = {
   scheduleDevice: 'cuda',
   parallel: true,
   grid: true,
+  wideIndices: true,
   extension: '.cu',
   lowering: { lanes: WARP },
   reusesShared: true,
   declared: { addresses: true, alternative: '`cuda from 9.0`: the least version of the device' },
-  print: (plan) => {
+  print: (plan, { wide }) => {
     const vectors = vectorAccesses(plan, SPELLINGS)
-    return [cudaModule(vectors, launchUses(vectors))]
+    return [cudaModule(vectors, launchUses(vectors), wide)]
   },
 } as const satisfies Target
 
@@ -71,7 +72,7 @@ const reserved = reservedWords(LANGUAGE, [SPELLINGS], HELPERS, [
   OVERLAP.wait.name,
 ])
 
-function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
+function cudaModule(plan: Plan, uses: readonly LaunchUse[], wide = false): PrintedModule {
   const helpers: Helpers = new Map()
   const kernels: string[] = []
   const entries: Entry[] = []
@@ -94,7 +95,8 @@ function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
     const matrices = matricesOf(launch)
     const names = new Map(matrices.map((m) => [matrixName(m), mangler.unique(`${m.buffer}_matrix`)]))
     const matrix = (m: MatrixUse): string => names.get(matrixName(m))!
-    const printer = new Printer({ target, mangler, helpers, buffers, param: () => undefined, matrix }, launch)
+    const context = { target, mangler, helpers, buffers, param: () => undefined, matrix, wide }
+    const printer = new Printer(context, launch)
     const args = [
       ...argsOf(use),
       ...matrices.map((m): ArgSpec => {

@@ -11,7 +11,7 @@ import {
   isInt,
 } from '../../../ir/values/dtype.ts'
 import type { MathCall, Spellings } from '../../print/spellings.ts'
-import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter } from '../c-family.ts'
+import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter, wideIndices } from '../c-family.ts'
 import {
   CUDA_MEMORY,
   fromMemory,
@@ -72,6 +72,7 @@ const MATH: Spellings['math'] = {
 export const SPELLINGS: Spellings = {
   ...C_FAMILY,
   name: 'cuda',
+  wideIndices: wideIndices((op, a, b) => `${op}(${a}, ${b})`),
   math: MATH,
   literal: literalPrinter(
     (wide) => (wide ? '__longlong_as_double(0x7ff8000000000000ll)' : '__int_as_float(0x7fc00000)'),

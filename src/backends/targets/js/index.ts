@@ -17,16 +17,17 @@ export const JS = {
   scheduleDevice: 'cpu',
   parallel: false,
   grid: false,
+  wideIndices: true,
   extension: '.js',
   // No engine keeps an element of a typed array in a register, so elements are promoted to variables.
   lowering: { promote: true },
   reusesShared: false,
   declared: { addresses: false },
-  print: (plan) => [jsModule(plan, launchUses(plan))],
+  print: (plan, { wide }) => [jsModule(plan, launchUses(plan), wide)],
 } as const satisfies Target
 
 /** Prints Stage III as a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
-function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
+function jsModule(plan: Plan, uses: readonly LaunchUse[], wide = false): PrintedModule {
   const helpers: Helpers = new Map()
   const functions: string[] = []
   const entries: Entry[] = []
@@ -37,7 +38,7 @@ function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
     const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
     const printer = new Printer(
-      { target: SPELLINGS, mangler, helpers, buffers, param: () => undefined, scalars },
+      { target: SPELLINGS, mangler, helpers, buffers, param: () => undefined, scalars, wide },
       launch,
     )
     const args = argsOf(use)

@@ -48,6 +48,9 @@ export const HELPERS: Readonly<Record<string, string>> = {
   if (f32_view[0] !== x && !(u32_view[0] & 1)) u32_view[0] += Math.abs(f32_view[0]) < Math.abs(x) ? 1 : -1
   return f32_view[0]
 }`,
+  // Below 2^53, a quotient of two integers is not rounded up to the next one.
+  quo_wide: 'const quo_wide = (a, b) => (b === 0 ? 0 : Math.trunc(a / b))',
+  rem_wide: 'const rem_wide = (a, b) => (b === 0 ? 0 : a % b)',
   popcount: `const popcount = (x) => {
   x -= (x >>> 1) & 0x55555555
   x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
@@ -147,6 +150,20 @@ export const SPELLINGS: Spellings = {
     if ((op === 'add' || op === 'sub') && wraps && wraps !== 'unused')
       return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${wrapSuffix})`
     return null
+  },
+  wideIndices: {
+    literal: String,
+    fromWord: (x) => x,
+    toWord: (x) => `(${x} | 0)`,
+    binary: (op, a, b, _wraps, helpers) => {
+      if (op === 'min' || op === 'max') return `Math.${op}(${a}, ${b})`
+      if (op !== 'quo' && op !== 'rem') return null
+      addHelpers(helpers, `${op}_wide`)
+      return `${op}_wide(${a}, ${b})`
+    },
+    let: (name, value) => `const ${name} = ${value};`,
+    register: (name, length) => SPELLINGS.register(name, 'f64', length),
+    forHeader: (name, extent) => SPELLINGS.forHeader(name, extent),
   },
   roundRegister: (x, dtype) => (dtype === 'f32' ? `Math.fround(${x})` : x),
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,

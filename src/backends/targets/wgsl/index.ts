@@ -181,6 +181,7 @@ export const WGSL = {
   scheduleDevice: 'webgpu',
   parallel: true,
   grid: true,
+  wideIndices: false,
   extension: '.wgsl',
   lowering: {},
   reusesShared: false,
