@@ -10,7 +10,7 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number]
 export interface TextOptions {
   /** WGSL: f16 elements are stored as f16, not as 32-bit words. Default: only if instructions need it. */
   readonly f16?: boolean | undefined
-  /** Expressions of type `index` have 64 bits, for sizes whose positions or addresses exceed 32 (`Target.wideIndices`). */
+  /** Expressions of type `index` have 64 bits (`Target.wideIndices`). */
   readonly wide?: boolean | undefined
 }
 

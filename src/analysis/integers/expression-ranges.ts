@@ -150,7 +150,7 @@ export class Ranges {
     return isWithin ? exact : interval(-this.#most, this.#most, false)
   }
 
-  /** Returns the operand of a bit operation, which has 32 bits for any width of the type `index`, that exceeds these. */
+  /** Returns the operand of a bit operation, that exceeds 32 bits. */
   #overWord(e: Expr, operands: readonly Interval[]): Over | undefined {
     if (e.kind !== 'call' || this.#most === HIGHEST) return undefined
     const k = operands.findIndex((x, n) => e.args[n]!.dtype === 'index' && beyond(x))

@@ -56,7 +56,7 @@ export interface PrintContext {
   readonly scalars?: ReadonlySet<string>
   /** Name of a tensor map, on targets with TMA descriptors. */
   readonly matrix?: (use: MatrixUse) => string
-  /** Prints expressions of type `index` in 64 bits, on targets that have these. */
+  /** Prints expressions of type `index` in 64 bits. */
   readonly wide?: boolean
 }
 
@@ -73,7 +73,7 @@ export class ExprPrinter {
   readonly #speculative: ReadonlySet<Expr>
   readonly #texts = new WeakMap<Expr, Text>()
   readonly #constant: ReturnType<typeof registerConstantFolder>
-  /** Spellings of `index` expressions in 64 bits; undefined if they have 32. */
+  /** Spellings of `index` expressions in 64 bits; undefined for 32 bits. */
   readonly wide: WideIndices | undefined
   /** Loops and `let`s of type `index`, and registers that are loaded as `index`. */
   readonly #indices: Set<string>
@@ -334,7 +334,7 @@ function speculativeNodes(launch: Launch): ReadonlySet<Expr> {
   return out
 }
 
-/** A cast binds as a unary operator; on targets without one, the operand is unchanged. */
+/** A cast binds as a unary operator; JavaScript prints the operand unchanged. */
 const castText = (operand: string, text: string): Text => [
   text,
   operand === text && /^[\w.[\]]+$/.test(text) ? ATOM : UNARY,

@@ -51,7 +51,7 @@ export interface MathCall {
 
 /**
  * Spellings of `index` expressions in 64 bits: `long long`, or doubles, which are exact below 2^53. Sizes, hardware indices and
- * elements of arrays are i32 and are converted where they are used.
+ * elements of arrays are i32; each use converts the value.
  */
 export interface WideIndices {
   readonly literal: (value: number) => string

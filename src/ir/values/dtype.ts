@@ -4,8 +4,8 @@
  * **`index` and `i32`.** Both are integers, and their operations differ on overflow:
  *
  * - `index` is the type of sizes, iterators, coordinates, positions, and elements of index arrays. Its arithmetic is exact:
- *   before a run, a check of ranges (`run/execution/index-ranges.ts`) decides the width: 32 bits, or 64 bits if the sizes
- *   need these and the target has them. It rejects other sizes.
+ *   before a run, a check of ranges (`run/execution/index-ranges.ts`) decides the width: 32 bits, or 64 bits for large
+ *   sizes on targets with wide indices.
  *   Therefore targets print plain operators, and passes may reorder sums. It is the default type of the constructors.
  * - `i32` is the type of values of the kernel's source. Its arithmetic wraps modulo 2^32 on every target.
  *

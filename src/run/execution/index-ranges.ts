@@ -1,6 +1,6 @@
 /**
- * The width of the type `index`, which depends on the sizes of a run: 32 bits, or 64 bits if an extent, address or condition
- * exceeds these and the target has wide indices. Other sizes are rejected before anything runs.
+ * The width of the type `index`, which depends on the sizes of a run: 32 bits, or 64 bits for large sizes on targets
+ * with wide indices. Larger sizes are rejected before a run.
  */
 
 import { HIGHEST, LOWEST } from '../../analysis/integers/interval.ts'
@@ -13,7 +13,7 @@ import type { Buffer, Plan } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Device } from '../../runtime/device.ts'
 
-/** Ranges of sizes, and whether a plan needs 64-bit indices for these. */
+/** Ranges of sizes, and whether a plan needs 64-bit indices. */
 interface KnownSizes {
   readonly box: Box
   readonly isWide: boolean
@@ -27,8 +27,8 @@ const MOST_BOXES = 8
 export const hasWideIndices = (device: Pick<Device, 'kind'>): boolean => TARGETS[targetOf(device)].wideIndices
 
 /**
- * Returns whether a plan needs 64-bit indices, which `canBeWide` permits. It is analysed for all sizes up to the next power of
- * two, and only if these exceed 32 bits for the given sizes alone. Throws SptError `plan/overflow`.
+ * Returns whether a plan needs 64-bit indices, which `canBeWide` permits. The analysis covers sizes up to the next power of
+ * two; after an overflow, the given sizes. Throws SptError `plan/overflow`.
  */
 export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>, canBeWide = false): boolean {
   const known = within.get(plan) ?? []
@@ -39,7 +39,7 @@ export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>, canB
       return value === undefined ? [] : [[p.name, value] as const]
     }),
   )
-  // Ranges of addresses that are computed from data are unknown, but these address an element.
+  // The ranges of addresses computed from data are unknown.
   const isLarge = canBeWide && plan.buffers.some((b) => elementsOf(b, sizes) > HIGHEST)
   const last = known.find((x) => holds(x.box, params) && (x.isWide ? canBeWide : !isLarge))
   if (last) return last.isWide

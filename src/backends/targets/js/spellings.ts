@@ -48,7 +48,7 @@ export const HELPERS: Readonly<Record<string, string>> = {
   if (f32_view[0] !== x && !(u32_view[0] & 1)) u32_view[0] += Math.abs(f32_view[0]) < Math.abs(x) ? 1 : -1
   return f32_view[0]
 }`,
-  // Below 2^53, a quotient of two integers is not rounded up to the next one.
+  // Below 2^53, a quotient of two integers is exact after truncation.
   quo_wide: 'const quo_wide = (a, b) => (b === 0 ? 0 : Math.trunc(a / b))',
   rem_wide: 'const rem_wide = (a, b) => (b === 0 ? 0 : a % b)',
   popcount: `const popcount = (x) => {
