@@ -12,33 +12,11 @@ import { computeType, isFloat, scalarType } from '../../ir/values/dtype.ts'
 import { type BinaryOp, isCompare } from '../../ir/values/math.ts'
 import { registerConstantFolder } from '../../ir/values/register-constant-folding.ts'
 import type { MatrixUse } from '../launch-uses.ts'
+import { atomicBuffers, indexNames, speculativeNodes, vectorBuffers } from './launch-facts.ts'
 import { FirstIterations, hasBranch } from './peeled-iteration-workaround.ts'
+import { ATOM, castText, EAGER_PRECEDENCE, SYMBOL, type Text, UNARY } from './precedence.ts'
 import type { Mangler } from './reserved-words.ts'
 import type { BufferRef, Helpers, Spellings, WideIndices, Wraps } from './spellings.ts'
-import { indexNames } from './wide-names.ts'
-
-const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, readonly [string, number]>> =
-  {
-    or: ['||', 1],
-    and: ['&&', 2],
-    eq: ['==', 3],
-    ne: ['!=', 3],
-    lt: ['<', 4],
-    le: ['<=', 4],
-    gt: ['>', 4],
-    ge: ['>=', 4],
-    add: ['+', 5],
-    sub: ['-', 5],
-    mul: ['*', 6],
-    quo: ['/', 6],
-    rem: ['%', 6],
-  }
-const UNARY = 7
-const ATOM = 9
-/** Precedence of eager (bitwise) operators, which are parenthesised next to any other operator. */
-const EAGER_PRECEDENCE = { and: 0.2, or: 0.1 }
-
-type Text = readonly [text: string, precedence: number]
 
 /** Precedence of a call or a cast: highest, unless the target prints the operand unchanged. */
 const callPrecedence = (text: string, operands: readonly Text[]): Text =>
@@ -313,50 +291,6 @@ export class ExprPrinter {
   }
 }
 
-/**
- * Sums and products in named addresses that may overflow in iterations excluded by a guard: the address is computed before the
- * guard, and a split may add rows beyond the buffer.
- */
-function speculativeNodes(launch: Launch): ReadonlySet<Expr> {
-  const out = new Set<Expr>()
-  const visit = (e: Expr): boolean => {
-    if (e.kind !== 'binary' || e.dtype !== 'index') return false
-    const mayOverflow =
-      e.op === 'mul'
-        ? e.a.kind !== 'const' && e.b.kind !== 'const'
-        : (e.op === 'add' || e.op === 'sub') && [visit(e.a), visit(e.b)].includes(true)
-    if (mayOverflow) out.add(e)
-    return mayOverflow
-  }
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'let') visit(s.value)
-  })
-  return out
-}
-
-/** A cast binds as a unary operator; JavaScript prints the operand unchanged. */
-const castText = (operand: string, text: string): Text => [
-  text,
-  operand === text && /^[\w.[\]]+$/.test(text) ? ATOM : UNARY,
-]
-
 /** A register buffer of one element is a variable. */
 export const isScalar = (b: Buffer): boolean =>
   b.scope === 'register' && b.shape[0]?.kind === 'const' && b.shape[0].value === 1
-
-function atomicBuffers(launch: Launch): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) out.add(t.buffer)
-  })
-  return out
-}
-
-function vectorBuffers(launch: Launch): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'vector_load') out.add(s.load.buffer)
-    if (s.kind === 'vector_store') out.add(s.target.buffer)
-  })
-  return out
-}
