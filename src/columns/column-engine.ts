@@ -7,20 +7,21 @@ import type { Span } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Coroutine } from './coroutines.ts'
-import type {
-  BitmapOptions,
-  CountQuery,
-  CutOptions,
-  GroupQuery,
-  MinimumQuery,
-  OpenSortKey,
-  Order,
-  PaddedSegments,
-  Scope,
-  Segments,
-  SortKey,
-  Starts,
-  StoredValues,
+import {
+  type BitmapOptions,
+  type CountQuery,
+  type CutOptions,
+  type GroupQuery,
+  type MinimumQuery,
+  type OpenSortKey,
+  type Order,
+  type PaddedSegments,
+  type Scope,
+  type Segments,
+  type SortKey,
+  type Starts,
+  type StoredValues,
+  sortedPrefix,
 } from './engine-operands.ts'
 import { FrameKnowledge } from './frame-knowledge.ts'
 import type { Level, PlacedEntries } from './stored-level.ts'
@@ -93,6 +94,11 @@ export class Frame<C extends Column> extends FrameKnowledge {
     const old = this.columns.get(name)
     this.columns.delete(name)
     if (old && this.#owned.delete(old)) this.engine.release(old)
+  }
+
+  /** The number of leading `keys` by which the entries are known to be lexicographically sorted. */
+  sortedPrefix(keys: readonly Expr[]): number {
+    return sortedPrefix(keys, this.sortedBy, this.monotone, (e) => this.isKnown(e) && this.size(e) >= 1)
   }
 
   /** Removes a column from the frame's ownership; returns true if the frame owned it. */
@@ -173,8 +179,6 @@ export interface Engine<C extends Column> {
   // Reduce --------------------------------------------------------------------------------------------------------
   /** For each condition, the first entry of the source that satisfies it, or −1. */
   findFirst(frame: Frame<C>, conditions: readonly Expr[]): Coroutine<readonly number[]>
-  /** The maximum of a non-negative expression. */
-  largest(frame: Frame<C>, e: Expr): Coroutine<number>
   /** Minimum and maximum of an expression; the range always includes 0. */
   bounds(frame: Frame<C>, e: Expr): Coroutine<readonly [number, number]>
   /** True if the entries are measured to be strictly ascending, so that no two are equal. */
@@ -194,10 +198,11 @@ export interface Engine<C extends Column> {
     columns: ReadonlyMap<string, Expr>,
     sizes: ReadonlyMap<string, number>,
   ): Coroutine<Frame<C>>
-  /** `to[at] = value`; at equal indices the values must be equal, or any of them may be kept. */
-  scatter(frame: Frame<C>, to: C, at: Expr, value: Expr): void
-  /** As `scatter` for entries in order of `position`; only the first entry at each index writes. */
-  scatterFirsts(frame: Frame<C>, to: C, at: Expr, value: Expr): void
+  /**
+   * `to[at] = value`; at equal indices the values must be equal, or any of them may be kept. `sorted`: entries are in order
+   * of `at`, so that the first at each index suffices.
+   */
+  scatter(frame: Frame<C>, to: C, at: Expr, value: Expr, sorted?: boolean): void
 
   // Scan ----------------------------------------------------------------------------------------------------------
   /**
@@ -216,8 +221,6 @@ export interface Engine<C extends Column> {
   cuts(frame: Frame<C>, name: string, rank: string | null, options: CutOptions): void
   /** The `indptr` of entries in order of `position`: the end of each parent's segment. */
   segmentEnds(frame: Frame<C>, at: Expr, parent: Expr, parents: number, label: string): C
-  /** The `indptr` of a single segment. */
-  segment(positions: number, label: string): C
   /** The length of each parent's segment: 1 + its largest coordinate, or 0 if it is empty. */
   lengths(frame: Frame<C>, parent: Expr, coordinate: Expr, parents: number, label: string): C
   /** `indptr` from the lengths of segments, whose sum is at most `maxTotal`. */

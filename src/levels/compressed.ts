@@ -1,8 +1,8 @@
 /** Compressed levels: segments of the coordinates that occur, between stored offsets. */
-import type { Column } from '../columns/column-engine.ts'
+import { type Column, ENTRY } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
 import { type AxisOfKind, indicesOf, indptrOf } from '../ir/coordinates/axis.ts'
-import { add, type Expr, int, variable } from '../ir/expressions/expr.ts'
+import { add, type Expr, int, mul, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, checkWords, required } from './bind.ts'
 import {
   checkIndices,
@@ -12,7 +12,7 @@ import {
   indicesArray,
   searchIndices,
 } from './indices.ts'
-import { offsetParent, offsetSegment, offsetsArray, segmentStart } from './segments.ts'
+import { offsetParent, offsetSegment, offsetsArray, segmentStart, tabulate } from './segments.ts'
 import { type AssembledLevel, type LevelFormat, noArrays, type RankedInput, runStarts } from './types.ts'
 
 export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
@@ -33,9 +33,9 @@ export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
     const label = indptrOf(axis.name)
     const indptr = parent.position
       ? engine.segmentEnds(frame, position, parent.position, parent.positions, label)
-      : engine.segment(positions, label)
+      : tabulate(engine, 2, label, (f) => mul(variable(ENTRY), f.bindSize(positions)))
     const indices = engine.empty(positions, indicesOf(axis.name))
-    engine.scatterFirsts(frame, indices, position, coordinate)
+    engine.scatter(frame, indices, position, coordinate, true)
     return { level: { ...noArrays, axis, extent, positions, indptr, indices }, position }
   },
   assembleRanked: function* <C extends Column>(

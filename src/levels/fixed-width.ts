@@ -97,7 +97,7 @@ function* assembleFixedWidthFromRanks<C extends Column>(
   const bounds = boundsOf(length, (name) => frame.range(name))
   if (d.width && bounds && bounds.hi <= d.width)
     return yield* assembleWithWidth(frame, d, parent, rank, d.width)
-  const requiredWidth = yield* frame.engine.largest(frame, length)
+  const [, requiredWidth] = yield* frame.engine.bounds(frame, length)
   const width = d.width ?? requiredWidth
   if (width < requiredWidth)
     yield* rejectNarrowWidth(frame, d, parent, eq(length, int(requiredWidth)), `${requiredWidth}`)
@@ -137,7 +137,7 @@ function* assembleWidthOne<C extends Column>({
   const name = `@indices ${d.axis.name}`
   frame.tables.set(name, assembled.level.indices!)
   const clash = binary('ne', load(name, [parent.position]), d.coordinate)
-  const maxClash = yield* frame.engine.largest(frame, select(clash, int(1), int(0)))
+  const [, maxClash] = yield* frame.engine.bounds(frame, select(clash, int(1), int(0)))
   if (maxClash > 0) yield* rejectNarrowWidth(frame, d, parent, clash, '2 or more')
   return assembled
 }

@@ -1,7 +1,7 @@
 /** Levels with a list of coordinates (`indices`) for each segment, and the validation of their coordinates. */
 
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
-import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
+import { type Column, ENTRY, type Engine, type Frame } from '../columns/column-engine.ts'
 import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import {
   hasHoles,
@@ -14,7 +14,7 @@ import {
 } from '../ir/coordinates/axis.ts'
 import { add, type Expr, eq, load, lt, search, variable } from '../ir/expressions/expr.ts'
 import { fieldAt } from '../ir/values/packed-fields.ts'
-import { segmentOf } from './segments.ts'
+import { segmentOf, tabulate } from './segments.ts'
 import type { Entry, IndexArray, KernelLevels, Located, Lookup, Segment } from './types.ts'
 
 export function indicesArray(
@@ -162,9 +162,7 @@ export function coordinateAt<C extends Column>(frame: Frame<C>, level: Level<C>,
 /** The coordinates as a column; a newly allocated column is appended to `allocated`. */
 export function coordinateColumn<C extends Column>(engine: Engine<C>, level: Level<C>, allocated: C[]): C {
   if (level.bits === undefined) return level.indices!
-  const frame = new Frame(engine, level.positions, new Map())
-  const out = engine.empty(level.positions, 'coordinates')
-  engine.scatter(frame, out, variable(ENTRY), coordinateAt(frame, level, variable(ENTRY)))
+  const out = tabulate(engine, level.positions, 'coordinates', (f) => coordinateAt(f, level, variable(ENTRY)))
   allocated.push(out)
   return out
 }

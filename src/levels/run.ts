@@ -3,9 +3,9 @@
  * matrices (the `banded` level of Chou, Kjolstad and Amarasinghe, PLDI 2020).
  */
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
-import { ENTRY, Frame } from '../columns/column-engine.ts'
+import { ENTRY } from '../columns/column-engine.ts'
 import { type AxisOfKind, arrayName, indptrOf } from '../ir/coordinates/axis.ts'
-import { add, eq, int, load, select, sub, variable } from '../ir/expressions/expr.ts'
+import { add, type Expr, eq, int, load, select, sub, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, required } from './bind.ts'
 import {
   bindTable,
@@ -15,6 +15,7 @@ import {
   offsetsArray,
   segmentOf,
   segmentStart,
+  tabulate,
 } from './segments.ts'
 import {
   checkPositions,
@@ -72,17 +73,14 @@ export const RUN: LevelFormat<RunAxis> = {
     const fromEnd = sub(frame.bindSize(extent - 1, `@last ${axis.name}`), coordinate)
     const ends = engine.lengths(frame, p, coordinate, parents, `ends of ${axis.name}`)
     const reversed = engine.lengths(frame, p, fromEnd, parents, `starts of ${axis.name}`)
-    const segments = new Frame(engine, parents, new Map())
-    const end = load(bindTable(segments, '@end', ends), [variable(ENTRY)])
-    const first = sub(
-      segments.bindSize(extent),
-      load(bindTable(segments, '@reversed', reversed), [variable(ENTRY)]),
-    )
-    const isEmpty = eq(end, int(0))
-    const starts = engine.empty(parents, arrayName(axis.name, 'starts'))
-    engine.scatter(segments, starts, variable(ENTRY), select(isEmpty, int(0), first))
-    const lengths = engine.empty(parents, `lengths of ${axis.name}`)
-    engine.scatter(segments, lengths, variable(ENTRY), select(isEmpty, int(0), sub(end, first)))
+    const each = (label: string, value: (first: Expr, end: Expr) => Expr) =>
+      tabulate(engine, parents, label, (f) => {
+        const end = load(bindTable(f, '@end', ends), [variable(ENTRY)])
+        const first = sub(f.bindSize(extent), load(bindTable(f, '@reversed', reversed), [variable(ENTRY)]))
+        return select(eq(end, int(0)), int(0), value(first, end))
+      })
+    const starts = each(arrayName(axis.name, 'starts'), (first) => first)
+    const lengths = each(`lengths of ${axis.name}`, (first, end) => sub(end, first))
     const { indptr, total } = yield* engine.offsets(lengths, parents * extent, indptrOf(axis.name))
     engine.release(ends, reversed, lengths)
     const positions = checkPositions(frame, axis, total)

@@ -1,6 +1,6 @@
 /** Segments of equal size, and segments with stored offsets (`indptr`). */
 import { invariant } from '../ast/diagnostics/diagnostic.ts'
-import type { Column, Frame } from '../columns/column-engine.ts'
+import { type Column, ENTRY, type Engine, Frame } from '../columns/column-engine.ts'
 import type { Level } from '../columns/stored-level.ts'
 import { countOf, type StoredAxis } from '../ir/coordinates/axis.ts'
 import { add, div, type Expr, int, load, mul, select, sub, variable } from '../ir/expressions/expr.ts'
@@ -85,3 +85,16 @@ export const segmentStart = <C extends Column>(
   indptr: C,
   parent: Expr,
 ): Expr => load(bindTable(frame, `@indptr ${axis.name}`, indptr), [parent])
+
+/** A column of `n` values of an expression over `ENTRY`. */
+export function tabulate<C extends Column>(
+  engine: Engine<C>,
+  n: number,
+  label: string,
+  value: (frame: Frame<C>) => Expr,
+): C {
+  const frame = new Frame(engine, n, new Map())
+  const out = engine.empty(n, label)
+  engine.scatter(frame, out, variable(ENTRY), value(frame))
+  return out
+}

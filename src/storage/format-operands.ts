@@ -4,7 +4,7 @@ import type { GivenList } from '../columns/frame-knowledge.ts'
 import type { Param } from '../ir/coordinates/stage1.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { segmentsOf } from '../ir/formats/format-tables.ts'
-import { type Dtype, isFloat } from '../ir/values/dtype.ts'
+import { isFloat } from '../ir/values/dtype.ts'
 
 export interface FormatOperands {
   readonly sizes: ReadonlyMap<string, number>

@@ -67,7 +67,7 @@ export function* checkLevelProperty<C extends Column>(
               mod(variable(ENTRY), frame.bindSize(checksPerSegment)),
               allocated,
             )
-    const anyFailure = yield* engine.largest(frame, select(fails, int(1), int(0)))
+    const [, anyFailure] = yield* engine.bounds(frame, select(fails, int(1), int(0)))
     if (anyFailure > 0) yield* rejectFirst(frame, chain, { p, fails, claim }, allocated)
     engine.release(...allocated)
   }

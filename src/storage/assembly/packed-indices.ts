@@ -1,10 +1,11 @@
 /** Packed arrays: indices of levels are packed after assembly, other columns on request; masks have one bit per position. */
-import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
+import { type Column, ENTRY, type Engine, type Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { hasIndices, hasWidth, indexBits } from '../../ir/coordinates/axis.ts'
 import { add, call, type Expr, eq, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
 import { fieldAt, MASK_BITS, wordsFor } from '../../ir/values/packed-fields.ts'
+import { tabulate } from '../../levels/segments.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 
 /**
@@ -40,23 +41,17 @@ function packColumn<C extends Column>(
   bits: number,
   label: string,
 ): C {
-  const frame = new Frame(engine, wordsFor(count, bits), new Map())
-  frame.tables.set(WIDE, column)
-  const end = frame.bindSize(count)
-  const field = (k: number): Expr => {
-    const index = add(mul(variable(ENTRY), int(32 / bits)), int(k))
-    return call('shift_left', [select(lt(index, end), load(WIDE, [index]), int(0)), int(k * bits)])
-  }
-  const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
-  const words = engine.empty(frame.n, label)
-  // The fields have no bit in common, so addition combines them.
-  engine.scatter(
-    frame,
-    words,
-    variable(ENTRY),
-    fields.reduce((a, b) => call('bit_xor', [a, b])),
-  )
-  return words
+  return tabulate(engine, wordsFor(count, bits), label, (frame) => {
+    frame.tables.set(WIDE, column)
+    const end = frame.bindSize(count)
+    const field = (k: number): Expr => {
+      const index = add(mul(variable(ENTRY), int(32 / bits)), int(k))
+      return call('shift_left', [select(lt(index, end), load(WIDE, [index]), int(0)), int(k * bits)])
+    }
+    // The fields have no bit in common.
+    const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
+    return fields.reduce((a, b) => call('bit_xor', [a, b]))
+  })
 }
 
 // Masks of formats: one bit per position of a part's values, set if the tensor stores an element there.

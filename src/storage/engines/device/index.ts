@@ -2,34 +2,20 @@
  * Conversion on a device, from any format to any format or composition, by kernels generated from the descriptions:
  * nothing here knows a format, and no kernel is written down.
  *
- *     resident tensor ──source──▶ frame of entries ──split──▶ frames of parts ──place──▶ arrays of each part
+ * - `queue/`: columns (typed device memory, taken from a pool) and launches. A kernel is built from expressions once for
+ *   each structure, through the same lowering and backends as all others; sizes are parameters, so that it serves every
+ *   tensor. Independent launches of one kernel become one, so that many small parts take as many launches as one.
+ * - `kernels/`: maps, which each kernel fuses into its inputs, exclusive segmented scans, reductions.
+ * - `sorting/`: stable radix sorts of entry numbers, gathers. Each operation takes O(n) work and memory.
  *
- * - `command-queue.ts`: columns (typed device memory, taken from a pool) and launches. A kernel is built from
- *   expressions once for each structure, through the same lowering and backends as all others; sizes are parameters, so
- *   it serves every tensor. Numbers that decide allocations are read back together.
- * - `command-order.ts`, `batch-launches.ts`, `kernel-cache.ts`: launches of one kernel that do not depend on each other
- *   become one, so that many small parts take as many launches as one. Keys of kernels name no axis: parts share them.
- * - `scan.ts` (`block-scan.ts`), `radix-sort.ts`: exclusive scans (started over at segments), reductions, stable radix
- *   sort of entry numbers, in segments if wanted, by threads or by blocks in their memory (`tuning.ts`). With maps,
- *   gathers and scatters, which are launches whose bodies are expressions, this is the whole algebra: O(n) work and
- *   memory each.
- * - `map-fusion.ts`: an expression over the names of a frame becomes one over an entry's index, so that each kernel
- *   fuses the maps it needs and no mapped coordinate is stored.
- * - `lexicographic-order.ts`: order from what order there is (`sort-elision.ts`: what follows without a look): leading
- *   keys in order cut runs that are sorted within themselves, trailing ones in order are left out, all in order is one
- *   reading pass.
- *
- * The arrays are those of the host's engine, element for element; sums of equal coordinates are taken in the
- * values' own type there, so they can differ by rounding. What is larger than a buffer of the device may be is refused
- * (`device/buffer-too-large`), and so are positions that 32 bits do not count (`convert/too-large`).
+ * The arrays are those of the host's engine, element for element; sums of equal coordinates are taken in the values' own
+ * type, so that they can differ by rounding.
  */
 import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../ast/print/message-text.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
-import type { Engine } from '../../../columns/column-engine.ts'
 import { waitFor } from '../../../columns/coroutines.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
-import { add, load, variable } from '../../../ir/expressions/expr.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { Device } from '../../../runtime/device.ts'
@@ -38,13 +24,12 @@ import { measureKeys } from '../../columns/sort-permutations.ts'
 import { convert } from '../../convert.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 import type { Part } from '../../remapping/part-assembly.ts'
-import { type Column, get, natural, read, store, update } from './kernels/kernel-builder.ts'
+import type { Column } from './kernels/kernel-builder.ts'
 import * as reading from './kernels/level-iteration.ts'
-import { padWithLast } from './kernels/level-iteration.ts'
-import * as levels from './kernels/level-scans.ts'
+import * as scans from './kernels/level-scans.ts'
 import * as maps from './kernels/map-reduce.ts'
-import * as values from './kernels/values.ts'
-import type { Queue } from './queue/command-queue.ts'
+import * as stored from './kernels/values.ts'
+import type { DeviceEngine, Queue } from './queue/command-queue.ts'
 import { queueOf, ResidentParts, type ResidentTensor } from './resident-tensors.ts'
 import * as queries from './sorting/group-reductions.ts'
 import { orderBy } from './sorting/lexicographic-order.ts'
@@ -104,78 +89,48 @@ function checkQueue(tensor: ResidentTensor, queue: Queue): void {
 
 // The operations of conversion as generated kernels on columns in device memory.
 
-function deviceEngine(q: Queue): Engine<Column> {
-  return {
-    upload: (array, label) => waitFor(q.upload(array, 'i32', label)),
-    unload: (...columns) => q.release(...columns),
-    release: (...columns) => q.release(...columns),
-    empty: (length, label) => q.column(length, 'i32', label),
-    filled: (length, value, label) => filledColumn(q, length, value, label),
-    concatenate: (parts, dtype) => concatenate(q, parts, dtype),
-    rejectCount,
-    runConcurrently: (work) => q.together(work),
-    flush: () => waitFor(q.flush()),
-    compute: (frame, name, e) => maps.compute(q, frame, name, e),
-    *computeChecked(frame, name, e, conditions) {
-      const violations = conditions.length > 0 ? yield* maps.findFirst(q, frame, conditions) : []
-      if (violations.every((x) => x < 0)) maps.compute(q, frame, name, e)
-      return violations
-    },
-    // Kernels fuse the expressions that they use.
-    materialize: (_frame, _name, e) => e,
-    valuesAt: (frame, exprs, entry) => maps.valuesAt(q, frame, exprs, entry),
-    // Overflows are rejected while kernels are built.
-    fits: () => true,
-    fillsTables: false,
-    bindNumbers(frame, name, column, dtype) {
-      frame.tables.set(name, column)
-      frame.signed.add(name)
-      return dtype
-    },
-    findFirst: (frame, conditions) => maps.findFirst(q, frame, conditions),
-    largest: (frame, e) => maps.largest(q, frame, e),
-    bounds: (frame, e) => maps.bounds(q, frame, e),
-    isAscending: () => false,
-    *order(frame, keys) {
-      yield* orderBy(q, frame, yield* measureKeys(frame, keys))
-      return frame
-    },
-    restore: (_frame, _ordered, _name, e) => e,
-    partition: (frame, name, count) => partition(q, frame, name, count),
-    compact: (frame, condition, columns, sizes) => reading.compact(q, frame, condition, columns, sizes),
-    scatter: (frame, to, at, value) => levels.scatter(q, frame, to, at, value),
-    scatterFirsts: (frame, to, at, value) => levels.scatter(q, frame, to, at, value, true),
-    padWithLast(indices, width, none, label) {
-      return padWithLast(this, indices, width, none, label)
-    },
-    runs: (frame, name, starts) => levels.runs(q, frame, name, starts),
-    ranks: (frame, name, starts, within) => levels.ranks(q, frame, name, starts, within),
-    cuts: (frame, name, rank, options) => levels.cuts(q, frame, name, rank, options),
-    segmentEnds: (frame, at, parent, parents, label) =>
-      levels.segmentEnds(q, frame, at, parent, parents, label),
-    segment: (positions, label) => levels.segment(q, positions, label),
-    lengths: (frame, parent, coordinate, parents, label) =>
-      levels.lengths(q, frame, parent, coordinate, parents, label),
-    offsets: (lengths, most, label) => levels.offsets(q, lengths, most, label),
-    bitmap: (frame, name, starts, options) => levels.bitmap(q, frame, name, starts, options),
-    rankInSegments: null,
-    count: (frame, query, apart) => queries.count(q, frame, query, apart),
-    rank: (frame, query) => queries.rank(q, frame, query),
-    minimum: (frame, query) => queries.minimum(q, frame, query),
-    rankByMagnitude: (frame, query, scope) => values.rankByMagnitude(q, frame, query, scope),
-    takeValues: (frame, name, column) => values.takeValues(q, frame, name, column),
-    *sumsOfEqual(frame, column, _dtype, dims, distinct) {
-      return distinct ? { sums: column, distinct } : yield* values.sumsOfEqual(q, frame, column, dims)
-    },
-    storeValues: (frame, at, size, source) => ({
-      values: values.storeValues(q, frame, at, size, source),
-      entries: null,
-    }),
-    locate: null,
-    parentsOf: (indptr, parents, positions) => reading.parentsOf(q, indptr, parents, positions),
-    bitsOf: (level, parents) => reading.bitsOf(q, level, parents),
-  }
-}
+const deviceEngine = (queue: Queue): DeviceEngine => ({
+  queue,
+  ...maps,
+  ...scans,
+  ...queries,
+  ...stored,
+  partition,
+  compact: reading.compact,
+  upload: (array, label) => waitFor(queue.upload(array, 'i32', label)),
+  unload: (...columns) => queue.release(...columns),
+  release: (...columns) => queue.release(...columns),
+  empty: (length, label) => queue.column(length, 'i32', label),
+  filled: (length, value, label) => filledColumn(queue, length, value, label),
+  concatenate: (parts, dtype) => concatenate(queue, parts, dtype),
+  rejectCount,
+  runConcurrently: (work) => queue.together(work),
+  flush: () => waitFor(queue.flush()),
+  // Kernels fuse the expressions that they use.
+  materialize: (_frame, _name, e) => e,
+  // Overflows are rejected while kernels are built.
+  fits: () => true,
+  fillsTables: false,
+  bindNumbers(frame, name, column, dtype) {
+    frame.tables.set(name, column)
+    frame.signed.add(name)
+    return dtype
+  },
+  isAscending: () => false,
+  *order(frame, keys) {
+    yield* orderBy(frame, yield* measureKeys(frame, keys))
+    return frame
+  },
+  restore: (_frame, _ordered, _name, e) => e,
+  padWithLast(indices, width, none, label) {
+    return reading.padWithLast(this, indices, width, none, label)
+  },
+  offsets: (lengths, most, label) => scans.offsetsOf(queue, lengths, most, label),
+  rankInSegments: null,
+  locate: null,
+  parentsOf: (indptr, parents, positions) => reading.parentsOf(queue, indptr, parents, positions),
+  bitsOf: (level, parents) => reading.bitsOf(queue, level, parents),
+})
 
 /** Rejects a count of positions. @throws SptError `convert/too-large` */
 function rejectCount(count: number, what: string, span?: Span): never {
@@ -200,21 +155,8 @@ function concatenate(
   )
   let offset = 0
   for (const p of parts) {
-    append(q, p.column, p.entry, out, offset, p.n)
+    stored.append(q, p.column, p.entry, out, offset, p.n)
     offset += p.n
   }
   return out
-}
-
-/** `to[at + e] = from[entry[e]]`. */
-function append(q: Queue, from: Column, entry: Column | null, to: Column, offset: number, n: number): void {
-  q.launch({
-    key: `append ${entry ? 'entry' : ''}`,
-    threads: n,
-    columns: { x_from: read(from), ...(entry ? { x_entry: natural(entry) } : {}), x_to: update(to) },
-    sizes: { x_at: offset },
-    body: (e) => [
-      store('x_to', add(e, variable('x_at')), load('x_from', [entry ? get('x_entry', e) : e], from.dtype)),
-    ],
-  })
 }

@@ -1,29 +1,19 @@
 /** Counts, ranks and values of entries as columns; the entries keep their order. */
 import { boundsOf } from '../../../analysis/integers/ranges.ts'
 import { allocate, borrow, gather, release } from '../../../columns/allocate.ts'
-import {
-  type CountQuery,
-  type GroupQuery,
-  type MinimumQuery,
-  type Scope,
-  sortedPrefix,
-} from '../../../columns/engine-operands.ts'
+import { ready } from '../../../columns/coroutines.ts'
+import { type CountQuery, sortedPrefix } from '../../../columns/engine-operands.ts'
 import { differsFromPrevious, largest, nonNegative } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
-import type { TypedArray } from '../../../ir/values/arrays.ts'
-import type { Dtype } from '../../../ir/values/dtype.ts'
-import { positiveIn } from '../../columns/attribute-queries.ts'
 import { decoder, type EntryValues, newValues } from '../../tensor.ts'
 import { countDistinct, fillRuns, rankDistinct, runsOf } from './count-distinct.ts'
-import { columnOf, type F, valuesOf } from './map-reduce.ts'
+import { columnOf, type F, type Host, valuesOf } from './map-reduce.ts'
 import { gatherColumn } from './scatter.ts'
 
-export const count = (frame: F, q: CountQuery, distinct: boolean): void =>
-  countOrRank(frame, q, distinct, 'count')
+export const count: Host['count'] = (frame, q, distinct) => ready(countOrRank(frame, q, distinct, 'count'))
 
-export const rank = (frame: F, q: CountQuery, distinct: boolean): void =>
-  countOrRank(frame, q, distinct, 'rank')
+export const rank: Host['rank'] = (frame, q, distinct) => ready(countOrRank(frame, q, distinct, 'rank'))
 
 function countOrRank(
   frame: F,
@@ -69,13 +59,13 @@ function upperBound(frame: F, e: Expr): number | null {
 }
 
 /** True if groups are known to be contiguous and in order. */
-const isGrouped = (frame: F, by: readonly Expr[]): boolean =>
-  sortedPrefix(by, frame.sortedBy, frame.monotone, positiveIn(frame)) === by.length
+const isGrouped = (frame: F, by: readonly Expr[]): boolean => frame.sortedPrefix(by) === by.length
 
-export function minimum(frame: F, { name, by, of }: MinimumQuery): void {
+export const minimum: Host['minimum'] = (frame, { name, by, of }) => {
   withKeys(frame, [...by, of], (keys) => {
     frame.set(name, groupMinima(keys.slice(0, -1), keys.at(-1)!))
   })
+  return ready(undefined)
 }
 
 /** Evaluates the keys, passes them to `use`, and releases those that were allocated. */
@@ -85,16 +75,12 @@ function withKeys(frame: F, exprs: readonly Expr[], use: (keys: readonly Int32Ar
   for (const [k, e] of exprs.entries()) if (!columnOf(frame, e)) release(keys[k]!)
 }
 
-export function takeValues(frame: F, name: string, values: TypedArray): void {
+export const takeValues: Host['takeValues'] = (frame, name, values) => {
   const entry = frame.entry as Int32Array | null
   frame.set(name, entry ? gatherColumn(values, entry) : values, entry !== null)
 }
 
-export function rankByMagnitude(
-  frame: F,
-  { name, by }: GroupQuery,
-  { values, dims }: Scope<TypedArray>,
-): void {
+export const rankByMagnitude: Host['rankByMagnitude'] = (frame, { name, by }, { values, dims }) => {
   const entry = frame.entry as Int32Array | null
   const entryValues = values
     ? entry
@@ -105,17 +91,12 @@ export function rankByMagnitude(
     const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
     frame.set(name, magnitudeRanks(keys, columns, entryValues as Float64Array))
   })
+  return ready(undefined)
 }
 
-export function sumsOfEqual(
-  frame: F,
-  values: TypedArray,
-  dtype: Dtype,
-  dims: Scope<TypedArray>['dims'],
-  distinct: boolean,
-): Float64Array {
+export const sumsOfEqual: Host['sumsOfEqual'] = (frame, values, dtype, dims, distinct) => {
   const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
-  return sumDuplicates(columns, { values, dtype }, distinct)
+  return ready({ sums: sumDuplicates(columns, { values, dtype }, distinct), distinct })
 }
 
 // Segmented minima: the minimum over entries with the same keys.
@@ -137,15 +118,10 @@ function groupMinima(by: readonly Int32Array[], values: Int32Array): Int32Array 
 
 // Order of magnitude: ranks and sums of values, for queries.
 
-/** The value at each entry's coordinate as float64: the sum over equal coordinates; 1 in a pattern. */
-function sumDuplicates(
-  dims: readonly Int32Array[],
-  values: EntryValues | null,
-  distinct: boolean,
-): Float64Array {
+/** The value at each entry's coordinate as float64: the sum over equal coordinates. */
+function sumDuplicates(dims: readonly Int32Array[], values: EntryValues, distinct: boolean): Float64Array {
   const n = dims[0]?.length ?? 0
   const out = newValues('f64', n) as Float64Array
-  if (!values) return out.fill(1)
   const read = decoder(values.dtype)
   for (let e = 0; e < n; e++) out[e] = read ? read(values.values[e]!) : values.values[e]!
   if (distinct) return out

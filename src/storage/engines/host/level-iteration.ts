@@ -6,15 +6,16 @@
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../../columns/column-engine.ts'
+import { ready } from '../../../columns/coroutines.ts'
 import { coordinatesOf, type Level } from '../../../columns/stored-level.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import { MASK_BITS, wordsFor } from '../../../ir/values/packed-fields.ts'
 import { formatOf } from '../../../levels/index.ts'
-import { type F, forEachChunk, newValues } from './map-reduce.ts'
+import { type F, forEachChunk, type Host, newValues, valuesOf } from './map-reduce.ts'
 
-export function parentsOf(indptr: Int32Array, parents: number, positions: number): Int32Array {
+export const parentsOf: Host['parentsOf'] = (indptr, parents, positions) => {
   const out = borrowExact(positions, 'positions')
   for (let p = 0; p < parents; p++) {
     const end = indptr[p + 1]!
@@ -23,7 +24,7 @@ export function parentsOf(indptr: Int32Array, parents: number, positions: number
   return out
 }
 
-export function bitsOf({ mask, positions, extent }: Level, parents: number) {
+export const bitsOf: Host['bitsOf'] = ({ mask, positions, extent }, parents) => {
   const words = wordsFor(extent, MASK_BITS)
   const out = {
     parents: borrowExact(positions, 'positions'),
@@ -39,12 +40,7 @@ export function bitsOf({ mask, positions, extent }: Level, parents: number) {
   return out
 }
 
-export function compact(
-  positions: F,
-  condition: Expr,
-  columns: ReadonlyMap<string, Expr>,
-  sizes: ReadonlyMap<string, number>,
-): F {
+export const compact: Host['compact'] = (positions, condition, columns, sizes) => {
   const entry = selectPositions(positions, condition)
   const out = new Frame<TypedArray>(positions.engine, entry.length, sizes)
   // Expressions over all positions, evaluated at the kept ones.
@@ -57,7 +53,7 @@ export function compact(
     out.set(name, newValues(selected, atPosition))
   }
   out.setEntry(entry)
-  return out
+  return ready(out)
 }
 
 function selectPositions(positions: F, condition: Expr): Int32Array {
@@ -75,10 +71,11 @@ function selectPositions(positions: F, condition: Expr): Int32Array {
 // The level function `locate`: positions of coordinates in an existing level.
 
 /**
- * The position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by
- * binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate`
+ * By binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate`
  */
-export function locateInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
+export const locate: NonNullable<Host['locate']> = (frame, name, stored, parent, coordinate) => {
+  const level = stored as Level
+  const [parents, column] = [parent && valuesOf(frame, parent), valuesOf(frame, coordinate)]
   const n = column.length
   const out = allocate(n, 'entries')
   const coordinates = coordinatesOf(level)
@@ -96,5 +93,6 @@ export function locateInLevel(level: Level, parents: Int32Array | null, column: 
       })
     out[s] = q
   }
-  return out
+  frame.set(name, out)
+  return variable(name)
 }

@@ -1,10 +1,10 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks, each in one or two passes. */
 import { allocate, bitCount, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY } from '../../../columns/column-engine.ts'
-import type { BitmapOptions, CutOptions, Starts } from '../../../columns/engine-operands.ts'
+import { ready } from '../../../columns/coroutines.ts'
+import type { Starts } from '../../../columns/engine-operands.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
-import type { Expr } from '../../../ir/expressions/expr.ts'
-import { type F, valuesOf } from './map-reduce.ts'
+import { type F, type Host, valuesOf } from './map-reduce.ts'
 
 /**
  * 1 at the starts of runs; `null`: every entry starts a run. `group`: changes of the first `groupKeys` keys,
@@ -15,21 +15,18 @@ function runStarts(frame: F, { keys, cut }: Starts, group?: Uint8Array, groupKey
   const columns = keys.slice(groupKeys).map((k) => valuesOf(frame, k))
   const out = group ? group.slice() : changes(columns)
   if (group) for (const c of columns) markChanges(out, c)
-  if (cut) markCuts(out, valuesOf(frame, cut))
+  const cuts = cut && valuesOf(frame, cut)
+  if (cuts) for (let s = 0; s < out.length; s++) if (cuts[s] === 1) out[s] = 1
   return out
 }
 
-function markCuts(out: Uint8Array, cut: Int32Array): void {
-  for (let s = 0; s < out.length; s++) if (cut[s] === 1) out[s] = 1
-}
-
-export function runs(frame: F, name: string, starts: Starts): number {
+export const runs: Host['runs'] = (frame, name, starts) => {
   const { n } = frame
   const out = borrowExact(n, 'entries')
   frame.set(name, out)
   const { keys, cut } = starts
   if (keys.length === 2 && !cut && !keys.some((k) => k.kind === 'var' && k.name === ENTRY))
-    return runsOfPairs(valuesOf(frame, keys[0]!), valuesOf(frame, keys[1]!), out)
+    return ready(runsOfPairs(valuesOf(frame, keys[0]!), valuesOf(frame, keys[1]!), out))
   const isStart = runStarts(frame, starts)
   let q = -1
   if (!isStart) for (let s = 0; s < n; s++) out[s] = ++q
@@ -38,7 +35,7 @@ export function runs(frame: F, name: string, starts: Starts): number {
       q += isStart[s]!
       out[s] = q
     }
-  return q + 1
+  return ready(q + 1)
 }
 
 function runsOfPairs(a: Int32Array, b: Int32Array, out: Int32Array): number {
@@ -56,7 +53,7 @@ function runsOfPairs(a: Int32Array, b: Int32Array, out: Int32Array): number {
   return q + 1
 }
 
-export function ranks(frame: F, name: string, starts: Starts, within: number): void {
+export const ranks: Host['ranks'] = (frame, name, starts, within) => {
   const group = changes(starts.keys.slice(0, within).map((k) => valuesOf(frame, k)))
   const isStart = runStarts(frame, starts, within > 0 ? group : undefined, within)
   const out = borrowExact(frame.n, 'entries')
@@ -68,7 +65,7 @@ export function ranks(frame: F, name: string, starts: Starts, within: number): v
   frame.set(name, out)
 }
 
-export function cuts(frame: F, name: string, rank: string | null, options: CutOptions): void {
+export const cuts: Host['cuts'] = (frame, name, rank, options) => {
   const { n } = frame
   const group = changes(options.within.map((k) => valuesOf(frame, k)))
   // The keys of runs begin with those of the groups.
@@ -100,15 +97,10 @@ export function cuts(frame: F, name: string, rank: string | null, options: CutOp
   if (rank && rankColumn) frame.set(rank, rankColumn)
 }
 
-export function segmentEnds(
-  frame: F,
-  position: Expr,
-  parent: Expr,
-  parents: number,
-  label: string,
-): Int32Array {
+export const segmentEnds: Host['segmentEnds'] = (frame, position, parent, parents, label) => {
   const indptr = allocate(parents + 1, label)
-  writeEnds(valuesOf(frame, position), valuesOf(frame, parent), indptr)
+  const [positions, parentColumn] = [valuesOf(frame, position), valuesOf(frame, parent)]
+  for (let s = 0; s < positions.length; s++) indptr[parentColumn[s]! + 1] = positions[s]! + 1
   let end = 0
   for (let p = 1; p <= parents; p++) {
     if (indptr[p]! > end) end = indptr[p]!
@@ -117,42 +109,28 @@ export function segmentEnds(
   return indptr
 }
 
-function writeEnds(position: Int32Array, parent: Int32Array, indptr: Int32Array): void {
-  for (let s = 0; s < position.length; s++) indptr[parent[s]! + 1] = position[s]! + 1
-}
-
-export function lengths(
-  frame: F,
-  parent: Expr,
-  coordinate: Expr,
-  parents: number,
-  label: string,
-): Int32Array {
+export const lengths: Host['lengths'] = (frame, parent, coordinate, parents, label) => {
   const out = allocate(parents, label)
-  raiseLengths(valuesOf(frame, parent), valuesOf(frame, coordinate), out)
+  const [parentColumn, column] = [valuesOf(frame, parent), valuesOf(frame, coordinate)]
+  for (let s = 0; s < column.length; s++) {
+    const p = parentColumn[s]!
+    if (column[s]! >= out[p]!) out[p] = column[s]! + 1
+  }
   return out
 }
 
-function raiseLengths(parent: Int32Array, coordinate: Int32Array, out: Int32Array): void {
-  for (let s = 0; s < parent.length; s++) {
-    const p = parent[s]!
-    const c = coordinate[s]!
-    if (c >= out[p]!) out[p] = c + 1
-  }
-}
-
-export function offsets(lengths: Int32Array, label: string): { indptr: Int32Array; total: number } {
+export const offsets: Host['offsets'] = (lengths, _maxTotal, label) => {
   const indptr = allocate(lengths.length + 1, label)
   let total = 0
   for (let p = 0; p < lengths.length; p++) {
     total += lengths[p]!
     indptr[p + 1] = total
   }
-  return { indptr, total }
+  return ready({ indptr, total })
 }
 
 /** Pads segments by scanning from their ends, because most are nearly full. */
-export function padWithLast(indices: Int32Array, width: number, none: number) {
+export const padWithLast: Host['padWithLast'] = (indices, width, none) => {
   let empty = -1
   for (let end = width; end <= indices.length && empty < 0; end += width) {
     let k = end - 1
@@ -160,11 +138,11 @@ export function padWithLast(indices: Int32Array, width: number, none: number) {
     if (k < end - width) empty = end / width - 1
     else if (k + 1 < end) indices.fill(indices[k]!, k + 1, end)
   }
-  return { indices, empty }
+  return ready({ indices, empty })
 }
 
 /** Entries may be in any order. */
-export function bitmap(frame: F, name: string, options: BitmapOptions) {
+export const bitmap: Host['bitmap'] = (frame, name, _starts, options) => {
   const { parents, words, label } = options
   const [parent, coordinate] = [valuesOf(frame, options.parent), valuesOf(frame, options.coordinate)]
   const mask = allocate(parents * words, `mask words of axis ${label}`)
@@ -182,7 +160,7 @@ export function bitmap(frame: F, name: string, options: BitmapOptions) {
   const positionColumn = borrowExact(frame.n, 'entries')
   locateBits(positionColumn, mask, wordOffsets, words, parent, coordinate)
   frame.set(name, positionColumn)
-  return { mask, indptr, positions }
+  return ready({ mask, indptr, positions })
 }
 
 function setBits(mask: Int32Array, words: number, parent: Int32Array, coordinate: Int32Array): void {

@@ -1,8 +1,9 @@
 /** Maps and reductions over the entries of a frame: expressions in chunks, and frequent patterns in a single pass. */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { borrowExact, MAX_POSITIONS } from '../../../columns/allocate.ts'
-import { ENTRY, type Frame } from '../../../columns/column-engine.ts'
+import { ENTRY, type Engine, type Frame } from '../../../columns/column-engine.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
+import { ready } from '../../../columns/coroutines.ts'
 import { digitOf, writeDigit } from '../../../columns/expression-kernels.ts'
 import {
   CHUNK,
@@ -20,6 +21,7 @@ import { pointOf } from '../../coordinate-checks.ts'
 import { dropFalse, extremes } from './extremes.ts'
 
 export type F = Frame<TypedArray>
+export type Host = Engine<TypedArray>
 
 const namesOf = (frame: F): Names => ({
   column: (name) => frame.column(name) as Column | undefined,
@@ -185,17 +187,17 @@ function gatherAdd(out: Int32Array, table: Int32Array, index: Int32Array, low: I
   return true
 }
 
-export function valuesAt(frame: F, exprs: readonly Expr[], entry: number): number[] {
+export const valuesAt: Host['valuesAt'] = (frame, exprs, entry) => {
   const { steps, outputs } = programOf(frame, exprs)
   for (const step of steps) step.run(entry, 1)
-  return outputs.map((out) => out[0]!)
+  return ready(outputs.map((out) => out[0]!))
 }
 
 /**
  * For each condition, the first entry that satisfies it, or −1. Integers beyond 32 bits in intermediate results are
  * rejected.
  */
-export function findFirst(frame: F, conditions: readonly Expr[]): number[] {
+export const findFirst: Host['findFirst'] = (frame, conditions) => {
   const ranges = new Map<Column, readonly [number, number]>()
   const rangeOf = (name: string): readonly [number, number] | null => {
     const column = columnOf(frame, variable(name))
@@ -211,17 +213,17 @@ export function findFirst(frame: F, conditions: readonly Expr[]): number[] {
     0,
     () => {},
   )
-  return undecided.map((e) => (isZero(e) ? -1 : firstEntries.shift()!))
+  return ready(undecided.map((e) => (isZero(e) ? -1 : firstEntries.shift()!)))
 }
 
-/** As `findFirst`, and the values of an expression; `out` is meaningless if a condition holds. */
-export function checkedValues(frame: F, e: Expr, conditions: readonly Expr[]) {
+export const computeChecked: Host['computeChecked'] = (frame, name, e, conditions) => {
   const out = borrowExact(frame.n, 'entries')
   const firstEntries = scanConditions(frame, [...conditions, e], 1, (values, lo, n) => {
     const misfit = narrow(values, out, lo, n)
     if (misfit >= 0) rejectRange(frame, e, lo + misfit, values[misfit]!, 'the number of a part')
   })
-  return { found: firstEntries, out }
+  frame.set(name, out)
+  return ready(firstEntries)
 }
 
 function scanConditions(
@@ -260,14 +262,14 @@ function checkStep(frame: F, step: Step, lo: number, n: number): void {
   checkWords(step, displayNames, columns, lo, n)
 }
 
-export function bounds(frame: F, e: Expr): readonly [number, number] {
+export const bounds: Host['bounds'] = (frame, e) => {
   const column = columnOf(frame, e)
-  if (column) return extremes(column, 0, column.length)
+  if (column) return ready(extremes(column, 0, column.length))
   let [lo, hi] = [0, 0]
   forEachChunk(frame, [e], ([values], _, n) => {
     const [a, b] = extremes(values!, 0, n)
     if (a < lo) lo = a
     if (b > hi) hi = b
   })
-  return [lo, hi]
+  return ready([lo, hi])
 }

@@ -1,7 +1,7 @@
 /** Scatter of values to the positions of their entries, with a reduction at equal positions. */
 
 import { allocate, borrowExact, gatherInto } from '../../../columns/allocate.ts'
-import type { StoredValues } from '../../../columns/engine-operands.ts'
+import { ready } from '../../../columns/coroutines.ts'
 import type { PlacedEntries } from '../../../columns/stored-level.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
@@ -16,9 +16,9 @@ import {
   type ValueArray,
   newValues as zeroed,
 } from '../../tensor.ts'
-import { columnOf, type F, newValues } from './map-reduce.ts'
+import { columnOf, type F, type Host, newValues } from './map-reduce.ts'
 
-export function storeValues(frame: F, position: Expr, size: number, source: StoredValues<TypedArray>) {
+export const storeValues: Host['storeValues'] = (frame, position, size, source) => {
   const { dtype, fill, stored } = source
   const entries = placedEntries(frame, position, source.distinct)
   const entry = frame.entry as Int32Array | null
@@ -135,7 +135,7 @@ function reduceInto(
  * Drops the column and takes ownership of the frame; its columns stay alive until the last resulting frame is released.
  * Returns the frame itself if all entries have one number.
  */
-export function partition(frame: F, name: string, count: number): F[] {
+export const partition: Host['partition'] = (frame, name, count) => {
   const { n } = frame
   const children = Array.from({ length: count }, (_, k) => k)
   const childNumbers = frame.column(name)
@@ -144,7 +144,7 @@ export function partition(frame: F, name: string, count: number): F[] {
   const onlyChild = n === 0 ? 0 : children.find((k) => bounds[k + 1] === n)
   if (onlyChild !== undefined) {
     frame.drop(name)
-    return children.map((k) => (k === onlyChild ? frame : emptyFrame(frame)))
+    return ready(children.map((k) => (k === onlyChild ? frame : emptyFrame(frame))))
   }
   for (let k = 0; k < count; k++) bounds[k + 1]! += bounds[k]!
   // Each part keeps its subarray.
@@ -152,7 +152,7 @@ export function partition(frame: F, name: string, count: number): F[] {
   scatterRuns(childNumbers as Int32Array, bounds.slice(), order)
   frame.drop(name)
   let remaining = count
-  return children.map((k) => {
+  const parts = children.map((k) => {
     const out = gatherPart(frame, order.subarray(bounds[k]!, bounds[k + 1]!))
     out.sortedBy = frame.sortedBy
     out.onRelease = () => {
@@ -160,6 +160,7 @@ export function partition(frame: F, name: string, count: number): F[] {
     }
     return out
   })
+  return ready(parts)
 }
 
 /** A frame without entries that shares no data with the other. */

@@ -41,15 +41,15 @@ export const accumulate = (
       ]
     : [sum.set(combine(op, sum.value, value))]
 
-/** Shared memory for the scan of `threads` sums, a multiple of 16 or fewer. */
-export function blockScan(name: string, threads: number, op: Op, segmented: boolean) {
+/** The scan of `threads` sums, a multiple of 16 or fewer; scans that follow each other may have one `memory`. */
+export function blockScan(name: string, threads: number, op: Op, segmented: boolean, memory = name) {
   const group = Math.min(GROUP, threads)
   const groups = threads / group
   // Padding: sums of neighbouring groups reside in different banks.
-  const sums = shared(`${name}_sums`, threads + groups)
-  const threadStarts = shared(`${name}_begins`, threads + groups)
-  const groupSums = shared(`${name}_groups`, groups)
-  const groupStarts = shared(`${name}_group_begins`, groups)
+  const sums = shared(`${memory}_sums`, threads + groups)
+  const threadStarts = shared(`${memory}_begins`, threads + groups)
+  const groupSums = shared(`${memory}_groups`, groups)
+  const groupStarts = shared(`${memory}_group_begins`, groups)
   const paddedIndex = (t: Expr): Expr => add(t, div(t, int(group)))
   const accumulateGroups = (r: RunningSum, count: Expr, loopName: string): Stmt =>
     loop(loopName, count, (g) => accumulate(op, r, groupSums.at(g), segmented ? groupStarts.at(g) : null))

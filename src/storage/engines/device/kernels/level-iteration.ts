@@ -24,7 +24,7 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import type { Queue } from '../queue/command-queue.ts'
+import { type DeviceEngine, type Queue, queueIn } from '../queue/command-queue.ts'
 import {
   type Column,
   flag,
@@ -40,8 +40,6 @@ import {
 } from './kernel-builder.ts'
 import { numbers, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
-
-type F = Frame<Column>
 
 /** The parent position of each position: scattered to the start of each segment, then a running maximum. */
 export function parentsOf(q: Queue, indptr: Column, parents: number, positions: number): Column {
@@ -117,24 +115,13 @@ export function bitsOf(
   return out
 }
 
-export function* compact(
-  q: Queue,
-  positions: F,
-  condition: Expr,
-  columns: ReadonlyMap<string, Expr>,
-  sizes: ReadonlyMap<string, number>,
-): Coroutine<F> {
+export const compact: DeviceEngine['compact'] = function* (positions, condition, columns, sizes) {
+  const q = queueIn(positions)
   const { n } = positions
-  const c = termsOf(q, positions, [condition])
+  const c = termsOf(positions, [condition])
   const total = q.cells()
-  reduce(q, {
-    ...c,
-    key: `kept ${c.key}`,
-    n,
-    op: '+',
-    values: (e) => [flag(c.at(e)[0]!)],
-    cells: total,
-  })
+  const kept = (e: Expr): Expr => flag(c.at(e)[0]!)
+  reduce(q, { ...c, key: `kept ${c.key}`, n, op: '+', values: (e) => [kept(e)], cells: total })
   const [count = 0] = yield* numbers(q, total)
   const out = new Frame(positions.engine, count, sizes)
   const entry = q.column(count, 'i32', 'entry')
@@ -144,11 +131,11 @@ export function* compact(
     n,
     op: '+',
     columns: { ...c.columns, x_entry: write(entry) },
-    value: (e) => flag(c.at(e)[0]!),
+    value: kept,
     body: (e, to, own) => [when(eq(own, int(1)), [store('x_entry', to, e)])],
   })
   for (const [name, value] of columns) {
-    const t = termsOf(q, positions, [value])
+    const t = termsOf(positions, [value])
     const column = q.column(count, 'i32', name)
     q.launch({
       ...t,

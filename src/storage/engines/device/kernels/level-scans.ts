@@ -1,8 +1,7 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks with atomic updates. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
-import type { Frame } from '../../../../columns/column-engine.ts'
 import type { Coroutine } from '../../../../columns/coroutines.ts'
-import type { BitmapOptions, CutOptions, Starts } from '../../../../columns/engine-operands.ts'
+import type { Starts } from '../../../../columns/engine-operands.ts'
 import {
   add,
   binary,
@@ -17,7 +16,7 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import type { Queue } from '../queue/command-queue.ts'
+import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
 import { differs } from '../sorting/lexicographic-order.ts'
 import { combine } from './block-scan.ts'
@@ -34,35 +33,22 @@ import {
   whereLast,
   write,
 } from './kernel-builder.ts'
-import { numbers, type Terms, termsOf } from './map-reduce.ts'
+import { launchOver, numbers, type Terms, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
 
-type F = Frame<Column>
-
 /** The condition that an entry starts a run, as kernel terms, with the values of the keys. */
-function runStartTerms(q: Queue, frame: F, { keys, cut }: Starts) {
-  const t = termsOf(q, frame, cut ? [...keys, cut] : keys)
+function runStartTerms(frame: F, { keys, cut }: Starts) {
+  const t = termsOf(frame, cut ? [...keys, cut] : keys)
   const at = (e: Expr): readonly Expr[] => t.at(e).slice(0, keys.length)
-  const changes = (e: Expr): Expr => differs(at, e)
-  return {
-    key: `starts ${cut !== null} ${t.key}`,
-    columns: t.columns,
-    sizes: t.sizes,
-    at,
-    cond: (e: Expr): Expr => (cut ? binary('or', changes(e), eq(t.at(e)[keys.length]!, int(1))) : changes(e)),
-  }
+  const cond = (e: Expr): Expr =>
+    cut ? binary('or', differs(at, e), eq(t.at(e)[keys.length]!, int(1))) : differs(at, e)
+  return { ...t, key: `starts ${cut !== null} ${t.key}`, at, cond }
 }
 
 /** A column with each entry's run number, counted within equal values of the first `within` keys. */
-export function runNumbers(
-  q: Queue,
-  frame: F,
-  label: string,
-  starts: Starts,
-  within = 0,
-  total?: Cells,
-): Column {
-  const runs = runStartTerms(q, frame, starts)
+export function runNumbers(frame: F, label: string, starts: Starts, within = 0, total?: Cells): Column {
+  const q = queueIn(frame)
+  const runs = runStartTerms(frame, starts)
   const out = q.column(frame.n, 'i32', label)
   scan(q, {
     ...runs,
@@ -78,20 +64,22 @@ export function runNumbers(
   return out
 }
 
-export const ranks = (q: Queue, frame: F, name: string, starts: Starts, within: number): void =>
-  frame.set(name, runNumbers(q, frame, name, starts, within))
+export const ranks: DeviceEngine['ranks'] = (frame, name, starts, within) =>
+  frame.set(name, runNumbers(frame, name, starts, within))
 
-export function* runs(q: Queue, frame: F, name: string, starts: Starts): Coroutine<number> {
+export const runs: DeviceEngine['runs'] = function* (frame, name, starts) {
+  const q = queueIn(frame)
   const total = q.cells()
-  frame.set(name, runNumbers(q, frame, name, starts, 0, total))
+  frame.set(name, runNumbers(frame, name, starts, 0, total))
   const [count = 0] = yield* numbers(q, total)
   return count
 }
 
-export function cuts(q: Queue, frame: F, name: string, rank: string | null, options: CutOptions): void {
+export const cuts: DeviceEngine['cuts'] = (frame, name, rank, options) => {
   invariant(options.tuple === null, 'equal coordinates share a position on a device')
+  const q = queueIn(frame)
   const { n } = frame
-  const c = runStartTerms(q, frame, options.starts)
+  const c = runStartTerms(frame, options.starts)
   const cut = q.column(n, 'i32', name)
   const rankColumn = rank ? q.column(n, 'i32', rank) : null
   scan(q, {
@@ -112,39 +100,15 @@ export function cuts(q: Queue, frame: F, name: string, rank: string | null, opti
   if (rank && rankColumn) frame.set(rank, rankColumn)
 }
 
-/**
- * `to[at] = value`. `firstsOnly`: entries are in order of `at`, and only the first entry at each index
- * writes.
- */
-export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr, firstsOnly = false): void {
-  const t = termsOf(q, frame, [at, value])
-  q.launch({
-    ...t,
-    key: `${firstsOnly ? 'firsts' : 'scatter'} ${t.key}`,
-    threads: frame.n,
-    columns: { ...t.columns, x_to: write(to) },
-    body: (e) => {
-      const [index, x] = t.at(e) as [Expr, Expr]
-      const set = [store('x_to', index, x)]
-      return firstsOnly ? [when(startsRun(t, e), set)] : set
-    },
+export const scatter: DeviceEngine['scatter'] = (frame, to, at, value, firstsOnly = false) =>
+  launchOver(frame, [at, value], firstsOnly ? 'firsts' : 'scatter', { x_to: write(to) }, (e, terms) => {
+    const [index, x] = terms(e) as [Expr, Expr]
+    const set = [store('x_to', index, x)]
+    return firstsOnly ? [when(startsRun(terms, e), set)] : set
   })
-}
 
 /** True if the first term differs from its value at the previous entry. */
-const startsRun = (t: Terms, e: Expr): Expr => differs((x) => [t.at(x)[0]!], e)
-
-export function segment(q: Queue, positions: number, label: string): Column {
-  const indptr = q.column(2, 'i32', label)
-  q.launch({
-    key: 'only segment',
-    threads: 2,
-    columns: { x_indptr: write(indptr) },
-    sizes: { x_positions: positions },
-    body: (p) => [store('x_indptr', p, mul(p, variable('x_positions')))],
-  })
-  return indptr
-}
+const startsRun = (at: Terms['at'], e: Expr): Expr => differs((x) => [at(x)[0]!], e)
 
 /** `indptr[p]` is the scan of all elements before p. */
 function scanToIndptr(q: Queue, values: Column, indptr: Column, op: '+' | 'max', total?: Cells): void {
@@ -163,69 +127,41 @@ function scanToIndptr(q: Queue, values: Column, indptr: Column, op: '+' | 'max',
   if (values.length === 0) q.clear(indptr)
 }
 
-/** `indptr[p + 1]` is the end of the last non-empty segment up to segment p; entries are in order of `at`. */
-export function segmentEnds(
-  q: Queue,
-  frame: F,
-  at: Expr,
-  parent: Expr,
-  parents: number,
-  label: string,
-): Column {
-  const { n } = frame
+/** `indptr[p + 1]` is the end of the last non-empty segment up to segment p. */
+export const segmentEnds: DeviceEngine['segmentEnds'] = (frame, at, parent, parents, label) => {
+  const q = queueIn(frame)
   const ends = q.column(parents, 'i32', `ends of ${label}`)
   q.clear(ends)
-  const t = termsOf(q, frame, [at, parent])
-  q.launch({
-    ...t,
-    key: `ends ${t.key}`,
-    threads: n,
-    columns: { ...t.columns, x_ends: write(ends) },
-    sizes: { ...t.sizes, x_n: n },
-    body: (e) => {
-      const [q0, p0] = t.at(e) as [Expr, Expr]
-      return [whereLast(e, binary('ne', p0, t.at(next(e))[1]!), store('x_ends', p0, next(q0)))]
-    },
-  })
+  const storeEnd = (e: Expr, terms: Terms['at']) => {
+    const [q0, p0] = terms(e) as [Expr, Expr]
+    return [whereLast(e, binary('ne', p0, terms(next(e))[1]!), store('x_ends', p0, next(q0)))]
+  }
+  launchOver(frame, [at, parent], 'ends', { x_ends: write(ends) }, storeEnd, { x_n: frame.n })
   const indptr = q.column(parents + 1, 'i32', label)
   scanToIndptr(q, ends, indptr, 'max')
   q.release(ends)
   return indptr
 }
 
-/** The length of each segment: 1 + its largest coordinate. */
-export function lengths(
-  q: Queue,
-  frame: F,
-  parent: Expr,
-  coordinate: Expr,
-  parents: number,
-  label: string,
-): Column {
+export const lengths: DeviceEngine['lengths'] = (frame, parent, coordinate, parents, label) => {
+  const q = queueIn(frame)
   const out = q.column(parents, 'i32', label)
   q.clear(out)
-  const t = termsOf(q, frame, [parent, coordinate])
-  q.launch({
-    ...t,
-    key: `lengths ${t.key}`,
-    threads: frame.n,
-    columns: { ...t.columns, x_lengths: update(out) },
-    sizes: { ...t.sizes, x_n: frame.n },
-    body: (e) => {
-      const [parentPosition, c] = t.at(e) as [Expr, Expr]
-      const [nextParent, nextCoordinate] = t.at(next(e)) as [Expr, Expr]
-      // In a run of ascending coordinates only the last one can be the largest.
-      const isLast = binary('or', binary('ne', parentPosition, nextParent), lt(nextCoordinate, c))
-      return [whereLast(e, isLast, atomic('max', 'x_lengths', parentPosition, next(c)))]
-    },
-  })
+  const raise = (e: Expr, terms: Terms['at']) => {
+    const [parentPosition, c] = terms(e) as [Expr, Expr]
+    const [nextParent, nextCoordinate] = terms(next(e)) as [Expr, Expr]
+    // In a run of ascending coordinates only the last one can be the largest.
+    const isLast = binary('or', binary('ne', parentPosition, nextParent), lt(nextCoordinate, c))
+    return [whereLast(e, isLast, atomic('max', 'x_lengths', parentPosition, next(c)))]
+  }
+  launchOver(frame, [parent, coordinate], 'lengths', { x_lengths: update(out) }, raise, { x_n: frame.n })
   return out
 }
 
 const MAX_TOTAL = 2 ** 31 - 1
 
 /** `total` is infinite if the sum exceeds 32 bits. */
-export function* offsets(
+export function* offsetsOf(
   q: Queue,
   lengths: Column,
   maxTotal: number,
@@ -249,27 +185,22 @@ export function* offsets(
   return { indptr, total: maxTotal > MAX_TOTAL && overflowed > 0 ? Number.POSITIVE_INFINITY : sum }
 }
 
-export function* bitmap(q: Queue, frame: F, name: string, starts: Starts, options: BitmapOptions) {
+export const bitmap: DeviceEngine['bitmap'] = function* (frame, name, starts, options) {
+  const q = queueIn(frame)
   const { parent, parents, words, label } = options
-  const positions = yield* runs(q, frame, name, starts)
+  const positions = yield* runs(frame, name, starts)
   const at = variable(name)
-  const indptr = segmentEnds(q, frame, at, parent, parents, `${label}_indptr`)
+  const indptr = segmentEnds(frame, at, parent, parents, `${label}_indptr`)
   const mask = q.column(parents * words, 'i32', `${label}_mask`)
   q.clear(mask)
-  const t = termsOf(q, frame, [at, parent, options.coordinate])
-  q.launch({
-    ...t,
-    key: `mask ${t.key}`,
-    threads: frame.n,
-    columns: { ...t.columns, x_mask: update(mask) },
-    sizes: { ...t.sizes, x_words: words },
-    body: (e) => {
-      const [, p, c] = t.at(e) as [Expr, Expr, Expr]
-      const word = add(mul(p, variable('x_words')), div(c, int(32)))
-      const bit = call('shift_left', [int(1), mod(c, int(32))])
-      // Each bit is added once, because entries with one coordinate are adjacent.
-      return [when(startsRun(t, e), [atomic('+', 'x_mask', word, bit)])]
-    },
-  })
+  const setBit = (e: Expr, terms: Terms['at']) => {
+    const [, p, c] = terms(e) as [Expr, Expr, Expr]
+    const word = add(mul(p, variable('x_words')), div(c, int(32)))
+    const bit = call('shift_left', [int(1), mod(c, int(32))])
+    // Each bit is added once, because entries with one coordinate are adjacent.
+    return [when(startsRun(terms, e), [atomic('+', 'x_mask', word, bit)])]
+  }
+  const columns = { x_mask: update(mask) }
+  launchOver(frame, [at, parent, options.coordinate], 'mask', columns, setBit, { x_words: words })
   return { mask, indptr, positions }
 }

@@ -1,8 +1,7 @@
 /** Values of entries: as columns, ordered by magnitude, and stored at their positions. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
-import { ENTRY, type Frame } from '../../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../../columns/coroutines.ts'
-import type { GroupQuery, Scope, SortKey, StoredValues } from '../../../../columns/engine-operands.ts'
+import { ENTRY } from '../../../../columns/column-engine.ts'
+import type { SortKey } from '../../../../columns/engine-operands.ts'
 import {
   add,
   binary,
@@ -20,12 +19,13 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { keysOf } from '../../../columns/sort-permutations.ts'
-import type { Queue } from '../queue/command-queue.ts'
+import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import { orderBy } from '../sorting/lexicographic-order.ts'
 import {
   atomic,
   type Column,
   get,
+  type LaunchSpec,
   natural,
   next,
   read,
@@ -35,38 +35,53 @@ import {
   zero,
 } from './kernel-builder.ts'
 import { ranks, runNumbers } from './level-scans.ts'
-import { compute, numbers, termsOf } from './map-reduce.ts'
-
-type F = Frame<Column>
+import { compute, launchOver, numbers } from './map-reduce.ts'
 
 const BITS = '@bits'
 const ENTRIES = '@entries'
 
-/**
- * Values for queries if coordinates may be equal: each entry has the sum over its equals, in the widest type of the
- * device. The original values if all coordinates are distinct.
- */
-export function* sumsOfEqual(
+/** The index of an entry in the source, the column that it is read from, and the part of a key that tells whether there is one. */
+const sourceIndex = (entry: Column | null) => ({
+  at: (e: Expr): Expr => (entry ? get('x_entry', e) : e),
+  columns: (entry ? { x_entry: natural(entry) } : {}) as LaunchSpec['columns'],
+  key: entry ? 'entry' : '',
+})
+
+/** `to[offset + e] = from[entry[e]]`. */
+export function append(
   q: Queue,
-  frame: F,
-  values: Column,
-  dims: Scope<Column>['dims'],
-): Coroutine<{ readonly sums: Column; readonly distinct: boolean }> {
-  yield* orderBy(
-    q,
-    frame,
-    dims.map((d) => ({ expr: variable(d.name), extent: d.extent })),
-  )
+  from: Column,
+  entry: Column | null,
+  to: Column,
+  offset: number,
+  n: number,
+): void {
+  const source = sourceIndex(entry)
+  q.launch({
+    key: `append ${source.key}`,
+    threads: n,
+    columns: { x_from: read(from), ...source.columns, x_to: update(to) },
+    sizes: { x_at: offset },
+    body: (e) => [store('x_to', add(e, variable('x_at')), load('x_from', [source.at(e)], from.dtype))],
+  })
+}
+
+export const takeValues: DeviceEngine['takeValues'] = (frame, name, values) => {
+  const q = queueIn(frame)
+  const out = q.column(frame.n, values.dtype, name)
+  append(q, values, frame.entry, out, 0, frame.n)
+  frame.set(name, out)
+}
+
+/** Sums are in the widest type of the device; the original values if all coordinates are distinct. */
+export const sumsOfEqual: DeviceEngine['sumsOfEqual'] = function* (frame, values, _dtype, dims, distinct) {
+  if (distinct) return { sums: values, distinct }
+  const q = queueIn(frame)
+  const keys = dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
+  yield* orderBy(frame, keys)
   const { n } = frame
   const total = q.cells()
-  const groups = runNumbers(
-    q,
-    frame,
-    'groups',
-    { keys: dims.map((d) => variable(d.name)), cut: null },
-    0,
-    total,
-  )
+  const groups = runNumbers(frame, 'groups', { keys: keys.map((k) => k.expr), cut: null }, 0, total)
   const [count = 0] = yield* numbers(q, total)
   if (count === n) {
     q.release(groups)
@@ -76,74 +91,43 @@ export function* sumsOfEqual(
   const groupSums = q.column(count, wide, 'sums')
   q.clear(groupSums)
   const sums = q.column(values.length, wide, 'sums')
-  const { entry } = frame
-  const columns = { x_groups: natural(groups), ...(entry ? { x_entry: natural(entry) } : {}) }
-  const sourceIndex = (e: Expr): Expr => (entry ? get('x_entry', e) : e)
+  const source = sourceIndex(frame.entry)
+  const columns = { x_groups: natural(groups), ...source.columns }
+  const value = (e: Expr): Expr => cast(load('x_values', [source.at(e)], values.dtype), wide)
   q.launch({
-    key: `sums of equal ${entry !== null}`,
+    key: `sums of equal ${source.key}`,
     threads: n,
     columns: { ...columns, x_values: read(values), x_found: update(groupSums) },
-    body: (e) => [
-      atomic(
-        '+',
-        'x_found',
-        get('x_groups', e),
-        cast(load('x_values', [sourceIndex(e)], values.dtype), wide),
-      ),
-    ],
+    body: (e) => [atomic('+', 'x_found', get('x_groups', e), value(e))],
   })
   q.launch({
-    key: `sums to entries ${entry !== null}`,
+    key: `sums to entries ${source.key}`,
     threads: n,
     columns: { ...columns, x_found: read(groupSums), x_sums: write(sums) },
-    body: (e) => [store('x_sums', sourceIndex(e), load('x_found', [get('x_groups', e)], wide))],
+    body: (e) => [store('x_sums', source.at(e), load('x_found', [get('x_groups', e)], wide))],
   })
   q.release(groups, groupSums)
   return { sums, distinct: false }
 }
 
-export function takeValues(q: Queue, frame: F, name: string, values: Column): void {
-  const { entry } = frame
-  const out = gatherSource(q, values, entry, frame.n, name)
-  frame.set(name, out)
-}
-
-function gatherSource(q: Queue, values: Column, entry: Column | null, n: number, label: string): Column {
-  const out = q.column(n, values.dtype, label)
-  q.launch({
-    key: `value ${entry ? 'entry' : ''}`,
-    threads: n,
-    columns: { x_values: read(values), ...(entry ? { x_entry: natural(entry) } : {}), x_out: write(out) },
-    body: (e) => [store('x_out', e, load('x_values', [entry ? get('x_entry', e) : e], values.dtype))],
-  })
-  return out
-}
-
-/** Ranks by decreasing magnitude: the bit patterns of positive floats are ordered like their values. */
-export function* rankByMagnitude(
-  q: Queue,
-  frame: F,
-  { name, by }: GroupQuery,
-  scope: Scope<Column>,
-): Coroutine<void> {
+/** The bit patterns of positive floats are ordered like their values. */
+export const rankByMagnitude: DeviceEngine['rankByMagnitude'] = function* (frame, { name, by }, scope) {
+  const q = queueIn(frame)
   const values = scope.values && widenForOrder(q, scope.values)
   const keys = yield* keysOf(frame, by)
-  const valueKeys: SortKey[] = []
-  if (values) {
-    const magnitude = magnitudeKeys(frame, values)
-    magnitude.forEach((e, k) => {
-      compute(q, frame, `@magnitude ${k}`, e)
-      valueKeys.push({ expr: variable(`@magnitude ${k}`), extent: k === 2 ? 2 : 2 ** 31 })
-    })
-  }
+  const magnitudes = values ? magnitudeKeys(frame, values) : []
+  const valueKeys = magnitudes.map((e, k): SortKey => {
+    compute(frame, `@magnitude ${k}`, e)
+    return { expr: variable(`@magnitude ${k}`), extent: k === 2 ? 2 : 2 ** 31 }
+  })
   const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
-  yield* orderBy(q, frame, [...keys, ...valueKeys, ...dims])
+  yield* orderBy(frame, [...keys, ...valueKeys, ...dims])
   for (const k of valueKeys.keys()) frame.drop(`@magnitude ${k}`)
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
   if (values !== scope.values) q.release(values)
   frame.sortedBy = frame.sortedBy.slice(0, keys.length)
   // Equal coordinates have equal values and share a rank.
-  ranks(q, frame, name, { keys: [...by, ...dims.map((d) => d.expr)], cut: null }, by.length)
+  ranks(frame, name, { keys: [...by, ...dims.map((d) => d.expr)], cut: null }, by.length)
 }
 
 const LARGEST_INT = 2 ** 31 - 1
@@ -191,52 +175,37 @@ function widenForOrder(q: Queue, values: Column): Column {
   return out
 }
 
-/** Scatters values to the entries' positions and the fill value elsewhere; values at one position are added. */
-export function storeValues(
-  q: Queue,
-  frame: F,
-  position: Expr,
-  size: number,
-  source: StoredValues<Column>,
-): Column {
-  const { stored: values, dtype, fill, distinct } = source
+export const storeValues: DeviceEngine['storeValues'] = (frame, position, size, source) => {
+  const q = queueIn(frame)
+  const { stored, dtype, fill, distinct } = source
   const out = q.column(size, dtype, 'values')
-  const t = termsOf(q, frame, [position])
-  const entry = frame.entry
-  const inputs = {
-    ...t.columns,
-    ...(values ? { x_values: read(values) } : {}),
-    ...(values && entry ? { x_entry: natural(entry) } : {}),
-  }
-  const value = (e: Expr): Expr =>
-    values
-      ? load('x_values', [entry ? get('x_entry', e) : e], dtype)
-      : cast(constant(1, dtype === 'bool' ? 'i32' : dtype), dtype)
+  const entry = sourceIndex(stored && frame.entry)
+  const number = (x: number): Expr => cast(constant(x, dtype === 'bool' ? 'i32' : dtype), dtype)
+  const value = (e: Expr): Expr => (stored ? load('x_values', [entry.at(e)], dtype) : number(1))
   if (Object.is(fill, 0)) q.clear(out)
   else
     q.launch({
       key: `fill ${fill}`,
       threads: size,
       columns: { x_to: write(out) },
-      body: (e) => [store('x_to', e, cast(constant(fill, dtype === 'bool' ? 'i32' : dtype), dtype))],
+      body: (e) => [store('x_to', e, number(fill))],
     })
-  const assign = distinct || dtype === 'bool'
-  const scatterLaunch = (
+  const scatterValues = (
     key: string,
     access: typeof write,
-    body: (to: Expr, e: Expr) => ReturnType<typeof store>,
-  ): void =>
-    q.launch({
-      ...t,
-      key: `${key} ${values ? 'values' : 'ones'} ${entry ? 'entry' : ''} ${t.key}`,
-      threads: frame.n,
-      columns: { ...inputs, x_to: access(out) },
-      body: (e) => [body(t.at(e)[0]!, e)],
-    })
-  if (assign) scatterLaunch('scatter', write, (to, e) => store('x_to', to, value(e)))
+    set: (to: Expr, e: Expr) => ReturnType<typeof store>,
+  ) =>
+    launchOver(
+      frame,
+      [position],
+      `${key} ${stored ? 'values' : 'ones'} ${entry.key}`,
+      { ...(stored && { x_values: read(stored) }), ...entry.columns, x_to: access(out) },
+      (e, at) => [set(at(e)[0]!, e)],
+    )
+  if (distinct || dtype === 'bool') scatterValues('scatter', write, (to, e) => store('x_to', to, value(e)))
   else {
-    if (!Object.is(fill, 0)) scatterLaunch('start sums', write, (to) => store('x_to', to, zero(dtype)))
-    scatterLaunch('sum', update, (to, e) => atomic('+', 'x_to', to, value(e)))
+    if (!Object.is(fill, 0)) scatterValues('start sums', write, (to) => store('x_to', to, zero(dtype)))
+    scatterValues('sum', update, (to, e) => atomic('+', 'x_to', to, value(e)))
   }
-  return out
+  return { values: out, entries: null }
 }

@@ -6,6 +6,7 @@
 import { fail } from '../../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../../ast/print/message-text.ts'
 import { FEWER_POSITIONS } from '../../../../columns/allocate.ts'
+import type { Engine, Frame } from '../../../../columns/column-engine.ts'
 import { type Coroutine, runAsync, waitFor } from '../../../../columns/coroutines.ts'
 import { int } from '../../../../ir/expressions/expr.ts'
 import { arrayClass } from '../../../../ir/values/arrays.ts'
@@ -285,3 +286,13 @@ interface Group {
   readonly specs: readonly LaunchSpec[]
   readonly clear: DeviceBuffer | null
 }
+
+/** The operations of conversion as generated kernels. */
+export interface DeviceEngine extends Engine<Column> {
+  readonly queue: Queue
+}
+
+export type F = Frame<Column>
+
+/** The queue of a frame's engine. */
+export const queueIn = (frame: F): Queue => (frame.engine as DeviceEngine).queue

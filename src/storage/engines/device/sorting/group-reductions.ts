@@ -3,32 +3,27 @@
  * entries stay sorted, because the next step often needs the same order.
  */
 
-import type { Frame } from '../../../../columns/column-engine.ts'
-import type { Coroutine } from '../../../../columns/coroutines.ts'
-import type { CountQuery, MinimumQuery } from '../../../../columns/engine-operands.ts'
 import { binary, type Expr, int, sub } from '../../../../ir/expressions/expr.ts'
 import { INT_RANGE } from '../../../../ir/values/dtype.ts'
 import { keysOf } from '../../../columns/sort-permutations.ts'
 import { combine } from '../kernels/block-scan.ts'
-import { type Column, flag, get, natural, next, store, whereLast, write } from '../kernels/kernel-builder.ts'
+import { flag, get, natural, next, store, whereLast, write } from '../kernels/kernel-builder.ts'
 import { ranks, runNumbers } from '../kernels/level-scans.ts'
 import { termsOf } from '../kernels/map-reduce.ts'
 import { scan } from '../kernels/scan.ts'
-import type { Queue } from '../queue/command-queue.ts'
+import { type DeviceEngine, type F, queueIn } from '../queue/command-queue.ts'
 import { differs, orderBy } from './lexicographic-order.ts'
 
-type F = Frame<Column>
-
-export function* rank(q: Queue, frame: F, { name, by, of }: CountQuery): Coroutine<void> {
-  yield* orderBy(q, frame, yield* keysOf(frame, [...by, ...of]))
-  ranks(q, frame, name, { keys: [...by, ...of], cut: null }, by.length)
+export const rank: DeviceEngine['rank'] = function* (frame, { name, by, of }) {
+  yield* orderBy(frame, yield* keysOf(frame, [...by, ...of]))
+  ranks(frame, name, { keys: [...by, ...of], cut: null }, by.length)
   frame.monotone.set(name, { column: by, of })
 }
 
-export function* count(q: Queue, frame: F, { name, by, of }: CountQuery, distinct: boolean): Coroutine<void> {
+export const count: DeviceEngine['count'] = function* (frame, { name, by, of }, distinct) {
   const keys = distinct ? by : [...by, ...of]
-  yield* orderBy(q, frame, yield* keysOf(frame, keys))
-  reduceGroups(q, frame, name, by, {
+  yield* orderBy(frame, yield* keysOf(frame, keys))
+  reduceGroups(frame, name, by, {
     key: `counts ${distinct}`,
     keys,
     op: '+',
@@ -37,11 +32,11 @@ export function* count(q: Queue, frame: F, { name, by, of }: CountQuery, distinc
   })
 }
 
-/** The minimum per group, computed as a maximum of complements, because scans support only + and max. */
-export function* minimum(q: Queue, frame: F, { name, by, of }: MinimumQuery): Coroutine<void> {
+/** The minimum per group is computed as a maximum of complements, because scans support only + and max. */
+export const minimum: DeviceEngine['minimum'] = function* (frame, { name, by, of }) {
   const [, largestInt] = INT_RANGE.i32
-  yield* orderBy(q, frame, yield* keysOf(frame, by))
-  reduceGroups(q, frame, name, by, {
+  yield* orderBy(frame, yield* keysOf(frame, by))
+  reduceGroups(frame, name, by, {
     key: 'least',
     keys: [...by, of],
     op: 'max',
@@ -59,22 +54,19 @@ interface GroupReduction {
 }
 
 /** Reduces groups that are runs, and distributes the result from the last entry of a group to all of its entries. */
-function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: GroupReduction): void {
+function reduceGroups(frame: F, name: string, by: readonly Expr[], r: GroupReduction): void {
+  const q = queueIn(frame)
   const { n } = frame
-  const t = termsOf(q, frame, r.keys)
+  const t = termsOf(frame, r.keys)
   const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
-  const groups = runNumbers(q, frame, 'groups', { keys: by, cut: null })
+  const groups = runNumbers(frame, 'groups', { keys: by, cut: null })
   const totals = q.column(n, 'i32', 'totals')
-  const groupColumns: Record<string, ReturnType<typeof natural>> = {
-    x_groups: natural(groups),
-    x_totals: write(totals),
-  }
   scan(q, {
     ...t,
     key: `${r.key} ${by.length} ${t.key}`,
     n,
     op: r.op,
-    columns: { ...t.columns, ...groupColumns },
+    columns: { ...t.columns, x_groups: natural(groups), x_totals: write(totals) },
     value: (e) => r.value(t.at, e),
     reset: (e) => differs(group, e),
     body: (e, before, own) => {

@@ -4,9 +4,8 @@
  * runs need no pass, because passes are stable.
  */
 
-import type { Frame } from '../../../../columns/column-engine.ts'
 import type { Coroutine } from '../../../../columns/coroutines.ts'
-import { type SortKey, sortedPrefix } from '../../../../columns/engine-operands.ts'
+import type { SortKey } from '../../../../columns/engine-operands.ts'
 import {
   add,
   and,
@@ -21,15 +20,13 @@ import {
   variable,
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import { before, type Column, flag, isFirst, next, store, write } from '../kernels/kernel-builder.ts'
+import { before, flag, isFirst, next, store, write } from '../kernels/kernel-builder.ts'
 import { numbers, termsOf } from '../kernels/map-reduce.ts'
 import { reduce, scan } from '../kernels/scan.ts'
-import type { Queue } from '../queue/command-queue.ts'
+import { type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import { reorder } from './partition.ts'
 import { costOf, counterCount, FEW_ENTRIES, passCount, radixSort } from './radix-sort.ts'
 import type { Key, Segments } from './radix-sort-chunks.ts'
-
-type F = Frame<Column>
 
 /** True if some expression differs from the previous entry's; true at the first entry. */
 export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
@@ -42,7 +39,8 @@ export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
 }
 
 /** Sorts the entries by `keys`. Needs one readback if the order is unknown, and another if there are runs to sort. */
-export function* orderBy(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<void> {
+export function* orderBy(frame: F, keys: readonly SortKey[]): Coroutine<void> {
+  const q = queueIn(frame)
   const { n } = frame
   const exprs = keys.map((k) => k.expr)
   if (n < 2) return
@@ -50,19 +48,19 @@ export function* orderBy(q: Queue, frame: F, keys: readonly SortKey[]): Coroutin
   if (implied.prefix < keys.length) {
     // For few entries, checking the order costs more than it may save.
     const measures = frame.sortedBy.length === 0 || n > FEW_ENTRIES
-    const { prefix, suffix } = measures ? yield* presentOrder(q, frame, keys) : implied
+    const { prefix, suffix } = measures ? yield* presentOrder(frame, keys) : implied
     if (prefix < keys.length) {
-      const runKeys = combineKeys(q, frame, keys.slice(prefix, suffix(prefix)))
-      const allKeys = combineKeys(q, frame, keys.slice(0, suffix(0)))
+      const runKeys = combineKeys(frame, keys.slice(prefix, suffix(prefix)))
+      const allKeys = combineKeys(frame, keys.slice(0, suffix(0)))
       const savedPasses = passesOf(q, n, allKeys) - passesOf(q, n, runKeys)
       const runs =
         prefix > 0 && (n > FEW_ENTRIES || savedPasses > 2)
-          ? yield* runsOf(q, frame, keys.slice(0, prefix))
+          ? yield* runsOf(frame, keys.slice(0, prefix))
           : null
       const segmented = runs !== null && isCheaper(q, n, runs, runKeys, allKeys)
       const order = radixSort(q, n, segmented ? runKeys : allKeys, segmented ? runs : null)
       q.release(runs?.starts)
-      if (order) reorder(q, frame, order)
+      if (order) reorder(frame, order)
     }
   }
   frame.sortedBy = exprs
@@ -78,10 +76,7 @@ interface PresentOrder {
 }
 
 function knownOrder(frame: F, keys: readonly Expr[]): PresentOrder {
-  const positive = (e: Expr): boolean =>
-    e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
-  const sortedCount = (prefix: readonly Expr[]): number =>
-    sortedPrefix(prefix, frame.sortedBy, frame.monotone, positive)
+  const sortedCount = (prefix: readonly Expr[]): number => frame.sortedPrefix(prefix)
   return {
     prefix: sortedCount(keys),
     suffix: (p) => {
@@ -104,10 +99,10 @@ function isCheaper(
   return counterCount(q, n, runs.count) < 2 ** 30 && cost(runKeys, runs.count) < cost(allKeys, 0)
 }
 
-function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<PresentOrder> {
+function* presentOrder(frame: F, keys: readonly SortKey[]): Coroutine<PresentOrder> {
+  const q = queueIn(frame)
   const count = keys.length
   const t = termsOf(
-    q,
     frame,
     keys.map((k) => k.expr),
   )
@@ -152,12 +147,12 @@ function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<
   }
 }
 
-function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segments> {
+function* runsOf(frame: F, keys: readonly SortKey[]): Coroutine<Segments> {
+  const q = queueIn(frame)
   const { n } = frame
   const maxRuns = keys.reduce((size, k) => Math.min(n, size * Math.max(1, k.extent)), 1)
   const starts = q.column(maxRuns + 1, 'i32', 'runs')
   const t = termsOf(
-    q,
     frame,
     keys.map((k) => k.expr),
   )
@@ -180,7 +175,7 @@ function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segmen
 }
 
 /** Combines adjacent keys into one number each, as far as they fit 31 bits. */
-function combineKeys(q: Queue, frame: F, keys: readonly SortKey[]): Key[] {
+function combineKeys(frame: F, keys: readonly SortKey[]): Key[] {
   const groups: { exprs: Expr[]; extents: number[]; size: number }[] = []
   for (const { expr, extent } of keys) {
     const last = groups.at(-1)
@@ -194,7 +189,7 @@ function combineKeys(q: Queue, frame: F, keys: readonly SortKey[]): Key[] {
     } else groups.push({ exprs: [expr], extents: [size], size })
   }
   return groups.map(({ exprs, extents, size }) => {
-    const t = termsOf(q, frame, exprs)
+    const t = termsOf(frame, exprs)
     const sizes = Object.fromEntries(extents.map((n, k) => [`x_extent${k}`, n]))
     return {
       key: t.key,

@@ -1,6 +1,5 @@
 /** Partition of entries by a small number: sorts by it and splits the result into one frame per value. */
 
-import type { Frame } from '../../../../columns/column-engine.ts'
 import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
 import { add, binary, type Expr, load, variable } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
@@ -16,33 +15,32 @@ import {
   write,
 } from '../kernels/kernel-builder.ts'
 import { termsOf } from '../kernels/map-reduce.ts'
-import type { Queue } from '../queue/command-queue.ts'
+import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import { radixSort } from './radix-sort.ts'
 
-type F = Frame<Column>
-
 /** Drops the column and takes ownership of the frame, which is returned itself if all entries have one number. */
-export function* partition(q: Queue, frame: F, name: string, count: number): Coroutine<F[]> {
+export const partition: DeviceEngine['partition'] = function* (frame, name, count) {
+  const q = queueIn(frame)
   const { n } = frame
   const children = Array.from({ length: count }, (_, k) => k)
   if (n === 0) {
-    const emptyFrames = children.map(() => emptyFrame(q, frame))
+    const emptyFrames = children.map(() => emptyFrame(frame))
     frame.release()
     return emptyFrames
   }
-  const t = termsOf(q, frame, [variable(name)])
+  const t = termsOf(frame, [variable(name)])
   const bits = Math.ceil(Math.log2(count))
   const key = { key: 'child', bits, columns: t.columns, sizes: t.sizes, value: (e: Expr) => t.at(e)[0]! }
   const order = radixSort(q, n, [key], null)
-  const bounds = yield* boundsOf(q, frame, name, order, count)
+  const bounds = yield* boundsOf(frame, name, order, count)
   frame.drop(name)
   const onlyChild = children.find((k) => bounds[k] === 0 && bounds[k + 1] === n)
   if (!order || onlyChild !== undefined) {
     q.release(order)
-    return children.map((k) => (k === onlyChild ? frame : emptyFrame(q, frame)))
+    return children.map((k) => (k === onlyChild ? frame : emptyFrame(frame)))
   }
   const out = children.map((k) => {
-    const childFrame = gatherPart(q, frame, order, bounds[k]!, bounds[k + 1]! - bounds[k]!)
+    const childFrame = gatherPart(frame, order, bounds[k]!, bounds[k + 1]! - bounds[k]!)
     // Partitioning keeps the order of entries.
     childFrame.sortedBy = frame.sortedBy
     return childFrame
@@ -53,16 +51,11 @@ export function* partition(q: Queue, frame: F, name: string, count: number): Cor
 }
 
 /** The offsets of each child's entries in `order`, followed by the number of entries. */
-function* boundsOf(
-  q: Queue,
-  frame: F,
-  name: string,
-  order: Column | null,
-  count: number,
-): Coroutine<number[]> {
+function* boundsOf(frame: F, name: string, order: Column | null, count: number): Coroutine<number[]> {
+  const q = queueIn(frame)
   const { n } = frame
   const starts = filledColumn(q, count, n, 'starts')
-  const t = termsOf(q, frame, [variable(name)])
+  const t = termsOf(frame, [variable(name)])
   const child = (s: Expr): Expr => t.at(order ? get('x_order', s) : s)[0]!
   q.launch({
     ...t,
@@ -96,7 +89,8 @@ export function filledColumn(q: Queue, length: number, value: number, label: str
   return column
 }
 
-function emptyFrame(q: Queue, frame: F): F {
+function emptyFrame(frame: F): F {
+  const q = queueIn(frame)
   const out = frame.sibling(0)
   for (const [name, column] of frame.columns) out.set(name, q.column(0, column.dtype, name))
   out.setEntry(q.column(0, 'i32', 'entry'))
@@ -107,7 +101,7 @@ function emptyFrame(q: Queue, frame: F): F {
 const MAX_COLUMNS = 3
 
 /** `to[s] = from[order[s + first]]` for each pair. `orderCopy` receives that range of `order` itself. */
-export function gather(
+function gather(
   q: Queue,
   order: Column,
   pairs: readonly (readonly [from: Column, to: Column])[],
@@ -146,7 +140,8 @@ export function gather(
 }
 
 /** Permutes the entries: entry `order[s]` moves to s. Takes ownership of `order`. */
-export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
+export function reorder(frame: F, order: Column): void {
+  const q = queueIn(frame)
   const columns: [from: Column, to: Column, name: string | null][] = []
   for (const [name, from] of frame.columns) columns.push([from, q.column(frame.n, from.dtype, name), name])
   if (frame.entry) columns.push([frame.entry, q.column(frame.n, 'i32', 'entry'), null])
@@ -164,13 +159,8 @@ export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
 }
 
 /** A frame of the `count` entries `order[from …]`. */
-export function gatherPart(
-  q: Queue,
-  frame: Frame<Column>,
-  order: Column,
-  from: number,
-  count: number,
-): Frame<Column> {
+function gatherPart(frame: F, order: Column, from: number, count: number): F {
+  const q = queueIn(frame)
   const out = frame.sibling(count)
   const pairs = [...frame.columns].map(([name, column]) => {
     const to = q.column(count, column.dtype, name)

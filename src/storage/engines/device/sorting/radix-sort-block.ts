@@ -18,6 +18,7 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import type { Stmt } from '../../../../ir/statements/loops.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
+import { accumulate, blockScan, runningSum } from '../kernels/block-scan.ts'
 import {
   atomic,
   before,
@@ -41,7 +42,6 @@ import { type Base, type Chunk, chunkOf, type Pass } from './radix-sort-chunks.t
 /** Maximum number of bits per round in shared memory: a thread has a counter for each value. */
 const MAX_ROUND_BITS = 3
 const BANKS = 32
-const GROUP = 16
 
 /** Bits of a non-negative key; unsigned division by a power of two compiles to a shift. */
 const bitsOf = (x: Expr, shift: number, bits: number): Expr => {
@@ -173,8 +173,7 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
   // Counter c resides at c + c / BANKS, which avoids bank conflicts both between neighbouring threads and between the
   // values of one thread.
   const counters = shared('x_own', (values * threads * (BANKS + 1)) / BANKS)
-  const sums = shared('x_sums_of', threads + threads / GROUP)
-  const groups = shared('x_groups_of', threads / GROUP)
+  const scanOf = (name: string) => blockScan(name, threads, '+', false, 'x_digits')
   const key = registers('x_key', items)
   const entry = registers('x_entry_at', items)
   const tileRounds = div(add(chunk.count, int(threads - 1)), int(threads))
@@ -184,7 +183,6 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
     add(mul(value, int(threads + threads / BANKS)), add(t, div(t, int(BANKS))))
   const chunkCounter = (t: Expr, k: Expr): Expr =>
     add(add(mul(t, int(values)), div(t, int(BANKS / values))), k)
-  const sumIndex = (t: Expr): Expr => add(t, div(t, int(GROUP)))
   /** Iterates over the thread's own contiguous entries. */
   const forEachOwn = (name: string, t: Expr, body: (k: Expr, s: Expr) => readonly Stmt[]): Stmt =>
     unrolled(name, items, (k) => {
@@ -195,6 +193,7 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
     const bits = Math.min(width, p.bits - r * width)
     const digitOfItem = (k: Expr): Expr => bitsOf(key.at(k), p.shift + r * width, bits)
     const name = (what: string): string => `x_${what}${r}`
+    const scan = scanOf(name('digits'))
     return [
       each(name('count'), threads, (t) => [
         unrolled(name('zero'), values, (v) => [counters.put(counterIndex(v, t), int(0))]),
@@ -208,43 +207,27 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
         }),
       ]),
       each(name('sum'), threads, (t) => {
-        const sum = scalar(name('sum_of'), int(0))
+        const total = runningSum(name('sum_of'), int(0))
         const value = scalar(name('counted'), int(0))
         return [
-          ...sum.declare,
+          ...total.declare,
           ...value.declare,
           unrolled(name('v'), values, (v) => [
             value.set(counters.at(chunkCounter(t, v))),
-            counters.put(chunkCounter(t, v), sum.value),
-            sum.set(add(sum.value, value.value)),
+            counters.put(chunkCounter(t, v), total.sum.value),
+            ...accumulate('+', total, value.value, null),
           ]),
-          sums.put(sumIndex(t), sum.value),
+          ...scan.storeSum(t, total),
         ]
       }),
-      each(name('group'), threads, (t) => {
-        const sum = scalar(name('group_sum'), int(0))
-        const value = scalar(name('group_value'), int(0))
-        const sumsIndex = (k: Expr): Expr => add(mul(t, int(GROUP + 1)), k)
-        return [
-          when(lt(t, int(threads / GROUP)), [
-            ...sum.declare,
-            ...value.declare,
-            unrolled(name('g'), GROUP, (k) => [
-              value.set(sums.at(sumsIndex(k))),
-              sums.put(sumsIndex(k), sum.value),
-              sum.set(add(sum.value, value.value)),
-            ]),
-            groups.put(t, sum.value),
-          ]),
-        ]
-      }),
+      each(name('group'), threads, (t) => [scan.scanGroups(t)]),
       each(name('spread'), threads, (t) => {
-        const sum = scalar(name('before'), sums.at(sumIndex(t)))
+        const before = runningSum(name('before'), int(0))
         return [
-          ...sum.declare,
-          loop(name('h'), div(t, int(GROUP)), (g) => [sum.set(add(sum.value, groups.at(g)))]),
+          ...before.declare,
+          ...scan.addPreceding(before, t),
           unrolled(name('w'), values, (v) => [
-            counters.put(chunkCounter(t, v), add(counters.at(chunkCounter(t, v)), sum.value)),
+            counters.put(chunkCounter(t, v), add(counters.at(chunkCounter(t, v)), before.sum.value)),
           ]),
         ]
       }),
@@ -262,8 +245,7 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
   }
   return [
     counters.declare,
-    sums.declare,
-    groups.declare,
+    ...scanOf('x_digits').declare,
     key.declare,
     entry.declare,
     ...perThread.declare,
