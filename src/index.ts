@@ -10,7 +10,7 @@ import {
   type TextOrUrl,
   textOf,
 } from './api/programs/program.ts'
-import { type Diagnostic, fail, type Source } from './ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith, type Source } from './ast/diagnostics/diagnostic.ts'
 import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage } from './ast/imports/resolve-path.ts'
@@ -151,9 +151,7 @@ export async function measure(
 
 async function fetchText(path: string): Promise<string> {
   if (inPackage(path))
-    fail({
-      code: 'import/unreadable',
-      message: `\`${path}\` is a file of the package, which a browser cannot load`,
+    failWith('import/unreadable', `\`${path}\` is a file of the package, which a browser cannot load`, {
       hint: 'pass a `read` function: load(text, { read })',
     })
   const response = await fetch(path)
@@ -171,9 +169,7 @@ export const devices = {
     expectOptions('devices.webgpu', options, [])
     const { gpu } = (globalThis as { navigator?: { gpu?: GPU } }).navigator ?? {}
     if (!gpu)
-      return fail({
-        code: 'device/absent',
-        message: 'this host has no WebGPU (navigator.gpu)',
+      return failWith('device/absent', 'this host has no WebGPU (navigator.gpu)', {
         expected: 'a browser with WebGPU',
         hint: 'use a current browser over https or on localhost, or devices.cpu()',
       })

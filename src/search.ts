@@ -1,7 +1,4 @@
-/**
- * sparsetile/search, in Node: spaces of schedules, their points, and what searches them; what was measured is kept, and
- * found again.
- */
+/** sparsetile/search, in Node: spaces of schedules, their points, and what searches them; what was measured is kept, and found again. */
 export type { Space, UnboundSpace } from './api/kernels/space.ts'
 export type { CalibratedKernel, Calibration } from './cost-model/learned/trained-models.ts'
 export { type CostModel, useCostModel } from './cost-model/learned/trained-models.ts'

@@ -23,10 +23,7 @@ export interface DiskCache {
 
 const OFF = new Set(['', '0', 'off', 'none', 'false'])
 
-/**
- * The cache folder: the option, then `SPT_CACHE_DIR` (`off` disables), then the system's cache folder.
- * Undefined if caching is off.
- */
+/** The cache folder: the option, then `SPT_CACHE_DIR` (`off` disables), then the system's cache folder. Undefined if caching is off. */
 export function cacheFolder(
   option: string | false | undefined,
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -42,7 +39,6 @@ export function cacheFolder(
   return join(xdg && isAbsolute(xdg) ? xdg : join(home, '.cache'), 'sparsetile')
 }
 
-/** Key of a result: a hash of everything that it depends on. */
 export function cacheKey(parts: readonly string[]): string {
   const hash = createHash('sha256')
   // The length of each part is hashed, too, so that different lists do not concatenate to the same text.

@@ -2,7 +2,7 @@
  * Checks shared by all devices before they touch memory or launch, with identical codes and messages. Devices add only their
  * own sources of errors (the target compiler's log, the driver's faults).
  */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import { type Dtype, INT_RANGE } from '../ir/values/dtype.ts'
 import {
@@ -55,8 +55,7 @@ export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): 
   const limit = Math.min(limits.maxBufferBytes, limits.maxBindingBytes, Number.MAX_SAFE_INTEGER)
   if (bytes <= limit) return
   const scope = limits.maxBindingBytes < limits.maxBufferBytes ? 'one kernel argument' : 'one buffer'
-  fail({
-    code: 'device/buffer-too-large',
+  failAs('device/buffer-too-large', {
     message: `${label} needs ${showBytes(bytes)}; this device allows ${showBytes(limit)} in ${scope}`,
     expected: `at most ${limit} bytes`,
     hint: 'run on a device with more memory to an argument (cpu, cuda), or partition the tensor',
@@ -67,17 +66,14 @@ export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): 
 export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: number, action: string): void {
   const areIntegers = Number.isSafeInteger(byteOffset) && Number.isSafeInteger(bytes)
   if (areIntegers && byteOffset >= 0 && bytes >= 0 && byteOffset + bytes <= buffer.bytes) return
-  fail({
-    code: 'device/range',
+  failAs('device/range', {
     message: `${action} ${show(bytes)} bytes at offset ${show(byteOffset)} does not fit ${buffer.label}, which has ${buffer.bytes} bytes`,
     expected: `offset + length <= ${buffer.bytes}`,
   })
 }
 
 export function failFreedBuffer({ label }: DeviceBuffer, call: string): never {
-  return fail({
-    code: 'device/freed-buffer',
-    message: `${call}: the buffer ${label} has been freed`,
+  return failWith('device/freed-buffer', `${call}: the buffer ${label} has been freed`, {
     hint: 'free buffers only after the last command that uses them',
   })
 }
@@ -87,18 +83,14 @@ export function checkBuffer(buffer: DeviceBuffer, owner: object, call: string): 
   const state = stateOf(buffer, owner)
   if (state === 'freed') failFreedBuffer(buffer, call)
   if (state === 'foreign')
-    fail({
-      code: 'device/foreign-buffer',
-      message: `${call}: the buffer ${buffer.label} was allocated by another device`,
+    failWith('device/foreign-buffer', `${call}: the buffer ${buffer.label} was allocated by another device`, {
       hint: 'download there and upload here',
     })
 }
 
-/** Checks the target of a module. @throws SptError `device/target` */
 export function checkTarget(module: ModuleText, target: ModuleText['target']): void {
   if (module.target !== target)
-    fail({
-      code: 'device/target',
+    failAs('device/target', {
       message: `the module ${module.name} is ${module.target} text; this device compiles ${target}`,
       hint: `emit it for the target ${target}`,
     })
@@ -107,8 +99,7 @@ export function checkTarget(module: ModuleText, target: ModuleText['target']): v
 /** Checks the block, the buffers and the shared memory of an entry. @throws SptError `device/over-limit` */
 export function checkEntry(module: ModuleText, entry: Entry, limits: DeviceLimits): void {
   const reject = (clause: string, got: string, limit: string): never =>
-    fail({
-      code: 'device/over-limit',
+    failAs('device/over-limit', {
       message: `the kernel ${entry.name} of ${module.name} ${clause} ${got}; this device allows ${limit}`,
       expected: `at most ${limit}`,
     })
@@ -128,8 +119,7 @@ export function checkEntry(module: ModuleText, entry: Entry, limits: DeviceLimit
 export function checkModule(module: CompiledModule, owner: object): void {
   const state = stateOf(module, owner)
   if (state === 'live') return
-  fail({
-    code: `device/${state === 'freed' ? 'released' : 'foreign'}-module`,
+  failAs(`device/${state === 'freed' ? 'released' : 'foreign'}-module`, {
     message: `the module ${module.text.name} ${state === 'freed' ? 'has been released' : 'was compiled by another device'}`,
     hint: 'compile its text on this device',
   })
@@ -140,8 +130,7 @@ const RANGES: Readonly<Partial<Record<Dtype, readonly [number, number]>>> = { ..
 function checkScalar(kernel: string, spec: ArgSpec & { kind: 'scalar' }, value: number): void {
   const range = RANGES[spec.dtype]
   if (range && !(Number.isInteger(value) && value >= range[0] && value <= range[1]))
-    fail({
-      code: 'device/arguments',
+    failAs('device/arguments', {
       message: `${kernel}: ${value} is not a value of type ${spec.dtype} (argument ${spec.name})`,
       expected: `an integer from ${range[0]} to ${range[1]}`,
     })
@@ -156,18 +145,14 @@ const EXPECTED = {
 /** Checks number, kinds and values of arguments, and that buffers are live. `owner`: of the device's buffers. */
 export function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], owner: object): void {
   if (args.length !== entry.args.length)
-    fail({
-      code: 'device/arguments',
-      message: `${kernel} takes ${entry.args.length} arguments and got ${args.length}`,
+    failWith('device/arguments', `${kernel} takes ${entry.args.length} arguments and got ${args.length}`, {
       expected: entry.args.map((a) => a.name).join(', '),
     })
   entry.args.forEach((spec, k) => {
     const value = args[k]!
     const kind = typeof value === 'number' ? 'scalar' : isMatrix(value) ? 'matrix' : 'buffer'
     if (kind !== spec.kind)
-      fail({
-        code: 'device/arguments',
-        message: `${kernel}: the argument ${spec.name} is a ${spec.kind}, not a ${kind}`,
+      failWith('device/arguments', `${kernel}: the argument ${spec.name} is a ${spec.kind}, not a ${kind}`, {
         expected: EXPECTED[spec.kind],
       })
     const memory = memoryOf(value)
@@ -192,42 +177,32 @@ export function checkCommands(commands: readonly Command[], limits: DeviceLimits
     }
 }
 
-/** @throws SptError `device/unknown-entry` */
 export function entryOf({ module, entry: name }: LaunchCommand): Entry {
   const { entries } = module.text
   const entry = entries.find((e) => e.name === name)
   if (entry) return entry
-  return fail({
-    code: 'device/unknown-entry',
-    message: `the module ${module.text.name} has no kernel ${name}`,
+  return failWith('device/unknown-entry', `the module ${module.text.name} has no kernel ${name}`, {
     lookup: { name, candidates: entries.map((e) => e.name) },
   })
 }
 
-/** @throws SptError `device/grid` */
 export function checkGrid(
   kernel: string,
   grid: LaunchCommand['grid'],
   { maxGridDim }: Pick<DeviceLimits, 'maxGridDim'>,
 ): void {
   if (grid.every((n, k) => Number.isInteger(n) && n >= 1 && n <= maxGridDim[k]!)) return
-  fail({
-    code: 'device/grid',
-    message: `${kernel} cannot be launched on ${grid.join(' × ')} blocks`,
+  failWith('device/grid', `${kernel} cannot be launched on ${grid.join(' × ')} blocks`, {
     expected: `1 to ${maxGridDim.join(', ')} blocks in each dimension`,
   })
 }
 
 /** Throws the error of calls after `dispose()`. @throws SptError `device/disposed` */
 export function failDisposed(device: string, call: string): never {
-  return fail({
-    code: 'device/disposed',
-    message: `${call}: the device ${device} has been disposed of`,
+  return failWith('device/disposed', `${call}: the device ${device} has been disposed of`, {
     hint: 'make a new device',
   })
 }
-
-// Argument checks shared by the calls of all devices.
 
 /** Maximum number of runs that one call times. */
 export const MAX_RUNS = 1_000_000
@@ -235,9 +210,7 @@ export const MAX_RUNS = 1_000_000
 /** @throws SptError `device/arguments` */
 export function checkRepeats(repeats: number, between?: Graph, min = 0): void {
   if (!Number.isSafeInteger(repeats) || repeats < min || repeats > MAX_RUNS)
-    fail({
-      code: 'device/arguments',
-      message: `cannot time ${show(repeats)} repeats`,
+    failWith('device/arguments', `cannot time ${show(repeats)} repeats`, {
       expected: `a whole number from ${min} to ${MAX_RUNS}`,
     })
   const isGraph = between === undefined || (isRecord(between) && typeof between.launch === 'function')

@@ -8,7 +8,6 @@ import type { ModuleText } from '../backends/targets/index.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
 import type { LibraryText, Routine } from './library-text.ts'
 
-/** A typed-array view of host memory. */
 export type HostArray = TypedArray
 
 /** Limits of a device for plans. Sizes in bytes unless stated otherwise; `Infinity` for no limit. */
@@ -40,7 +39,6 @@ export type { ArgSpec, Entry } from '../backends/module.ts'
 export type { DeviceKind } from '../backends/target.ts'
 export type { ModuleText } from '../backends/targets/index.ts'
 
-/** An argument's value at launch time. */
 export type ArgValue = DeviceBuffer | number | MatrixValue
 
 /** A buffer that is passed to a kernel as a row-major matrix (TMA). */
@@ -53,7 +51,6 @@ export interface MatrixValue {
 export const isMatrix = (value: ArgValue): value is MatrixValue =>
   typeof value === 'object' && value !== null && 'columns' in value
 
-/** The buffer of an argument, if it has one. */
 export function memoryOf(value: ArgValue): DeviceBuffer | undefined {
   if (typeof value === 'number') return undefined
   return isMatrix(value) ? value.memory : value
@@ -74,7 +71,6 @@ export interface LaunchCommand {
   readonly outcome?: Outcome | undefined
 }
 
-/** A compiled module. */
 export interface CompiledModule {
   readonly text: ModuleText
   /** Registers, shared and local bytes per entry, if the device reports them. */

@@ -1,12 +1,11 @@
 /** Streams and events of a device with a single queue, whose calls take effect in their order (`device.ts`). */
 
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../ast/diagnostics/expect-argument.ts'
 import type { Command, DeviceEvent, DeviceLimits, Graph, Stream } from './device.ts'
 import { checkCommands, checkRepeats, expectLabel, expectStream } from './device-checks.ts'
 import { Outcomes } from './outcomes.ts'
 
-/** Operations of the device that executes in-order streams. */
 export interface InOrder {
   /** Resolves to nanoseconds on one clock when all queued work has finished. Called when an event is recorded. */
   now(): Promise<bigint>
@@ -52,7 +51,6 @@ export class InOrderStream implements Stream {
     this.owner = owner
   }
 
-  /** Checks that the stream is not freed. @throws SptError `device/freed` */
   use(): void {
     if (this.#freed) failFreed(`the stream ${this.label}`)
   }
@@ -105,7 +103,6 @@ export function inOrderGraph(
   }
 }
 
-/** A device with one queue. */
 export abstract class InOrderDevice {
   abstract readonly limits: DeviceLimits
   protected readonly outcomes = new Outcomes()
@@ -157,24 +154,19 @@ function checkEvent(event: DeviceEvent, owner: InOrder): InOrderEvent {
 }
 
 export function failFreed(subject: string): never {
-  return fail({
-    code: 'device/freed',
-    message: `${subject} has been freed`,
+  return failWith('device/freed', `${subject} has been freed`, {
     hint: 'free streams, events and graphs only after their last use',
   })
 }
 
 export function failForeign(subject: string): never {
-  return fail({
-    code: 'device/foreign',
-    message: `${subject} belongs to another device`,
+  return failWith('device/foreign', `${subject} belongs to another device`, {
     expected: 'one of this device',
   })
 }
 
 export function failNotRecorded(): never {
-  return fail({
-    code: 'device/not-recorded',
+  return failAs('device/not-recorded', {
     message: 'there is no time between two events of which one was never recorded',
     hint: 'record both on a stream first',
   })

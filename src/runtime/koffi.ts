@@ -18,8 +18,5 @@ export async function loadKoffi(): Promise<Koffi> {
   return koffi
 }
 
-/**
- * True if the stacks of koffi's calls are large enough for a compiler. They are not if another user of koffi made calls
- * first.
- */
+/** True if the stacks of koffi's calls are large enough for a compiler. They are not if another user of koffi made calls first. */
 export const hasDeepStacks = (koffi: Koffi): boolean => (koffi.config().async_stack_size ?? 0) >= STACK_BYTES

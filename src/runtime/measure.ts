@@ -7,7 +7,7 @@
  * median(hot.times)
  * ```
  */
-import { fail, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, show } from '../ast/diagnostics/expect-argument.ts'
 import type { Command, Device, DeviceBuffer, Graph } from './device.ts'
 import { MAX_RUNS } from './device-checks.ts'
@@ -111,17 +111,14 @@ export class Timer {
 function check(warmups: number, repeats: number, batch: number, flush: boolean, by: string): void {
   const isCount = (n: number, min: number): boolean => Number.isSafeInteger(n) && n >= min && n <= MAX_RUNS
   if (!isCount(warmups, 0) || !isCount(repeats, 1) || !isCount(batch, 1))
-    fail({
-      code: 'measure/options',
+    failAs('measure/options', {
       message: `cannot measure ${show(repeats)} samples of ${show(batch)} runs after ${show(warmups)} warm-ups`,
       expected: `whole numbers up to ${MAX_RUNS}: warmups from 0, repeats and batch from 1 on`,
     })
   expectArgument(typeof flush === 'boolean', 'flush', flush, 'true or false')
   expectArgument(by === 'graph' || by === 'launches', 'by', by, "'graph' or 'launches'")
   if (flush && batch > 1)
-    fail({
-      code: 'measure/options',
-      message: `the caches cannot be flushed between ${batch} runs that are timed as one`,
+    failWith('measure/options', `the caches cannot be flushed between ${batch} runs that are timed as one`, {
       expected: 'flush with a batch of 1',
     })
 }

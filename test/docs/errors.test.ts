@@ -28,7 +28,7 @@ const literals = [
 ].map((m) => (m[1] ?? m[2])!)
 const isMentioned = new Set(literals)
 /** Codes of which a part is computed: `check/unknown-${what}`. */
-const computed = [...source.matchAll(/(?:code: |(?:error|failWith)\(\s*)`([a-z]+\/[a-z-]*)\$\{/g)].map(
+const computed = [...source.matchAll(/(?:code: |(?:error|failWith|failAs)\(\s*)`([a-z]+\/[a-z-]*)\$\{/g)].map(
   (m) => m[1]!,
 )
 /** Literals of the form of a code that are something else. */

@@ -14,7 +14,6 @@ import { residentStructure } from '../resident/resident-structure.ts'
 import type { AutoSchedulable } from './format-candidates.ts'
 import { type AutoScheduleInputs, fastestCandidates, keepsDeclaredFormats } from './schedule-candidates.ts'
 
-/** A kernel that can be compiled under a candidate of the auto-scheduler. */
 export interface AutoSchedulableKernel<K> extends AutoSchedulable<K> {
   compileSchedule(device: Device): Promise<CompiledSchedule>
 }

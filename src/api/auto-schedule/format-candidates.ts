@@ -61,7 +61,6 @@ function holdsElements({ axes }: Format): boolean {
   )
 }
 
-/** A kernel that steps can be applied to, with the formats of its program. */
 export interface AutoSchedulable<K> extends Schedulable<K> {
   readonly compilation: Compilation
   readonly formats: ReadonlyMap<string, AnyFormat>
@@ -69,7 +68,6 @@ export interface AutoSchedulable<K> extends Schedulable<K> {
   parallel(): K
 }
 
-/** A format and a loop partition for a kernel, with its predicted time. */
 interface FormatCandidate<K> {
   readonly kernel: K
   readonly text: string
@@ -78,7 +76,6 @@ interface FormatCandidate<K> {
 
 /** Minimum ratio of the longest to the mean row length. Below it, the declared format partitions rows evenly enough. */
 const UNEVEN = 8
-/** Maximum number of formats that are compared. */
 const MOST_FORMATS = 4
 /** Maximum number of parts of a format, because each part adds launches. */
 const MOST_PARTS = 16
@@ -144,7 +141,6 @@ function likely<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonl
   return [...out.values()]
 }
 
-/** Maximum number of cached kernels per format. */
 const MOST_MADE = 256
 
 /**

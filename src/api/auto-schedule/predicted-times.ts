@@ -66,13 +66,11 @@ function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data:
   }
 }
 
-/** The predicted time of a kernel by a model. */
 interface Expected {
   readonly model: CostModel
   readonly milliseconds: number | null
 }
 
-/** Cached facts about sparse tensors. */
 interface Known {
   readonly data: Omit<ModelData, 'params'>
   /** Predicted times by kernel, and by chip and sizes. */

@@ -1,7 +1,4 @@
-/**
- * Auto-scheduler: candidates for a kernel without a schedule (`sketch/index.ts`), compared by the cost model on bound
- * data.
- */
+/** Auto-scheduler: candidates for a kernel without a schedule (`sketch/index.ts`), compared by the cost model on bound data. */
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type CostModel, selectionModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
@@ -23,7 +20,6 @@ import { type AutoSchedulable, formatCandidates, isUneven } from './format-candi
 import { predictedTimes, statisticsFor } from './predicted-times.ts'
 import { PLAIN, plainReason } from './software-adapter-schedule.ts'
 
-/** A device, or a kind of device. */
 export type CandidateTarget = Device | SketchDevice
 
 /** Values under the names that the kernel's source declares. */
@@ -50,7 +46,6 @@ const FAR_SURER = 0.7
  * 0.13.
  */
 const SUREST: Readonly<Record<SketchDevice, number>> = { cpu: 0, webgpu: 0, cuda: 0.6 }
-/** Maximum number of cached sizes per kernel. */
 const MOST_SIZES = 16
 
 /**
@@ -123,7 +118,6 @@ function* legalForms<K extends AutoSchedulable<K>>(
   }
 }
 
-/** Sizes among the bound values, without scalars. */
 function boundSizes(source: Kernel1, { tensors, params }: AutoScheduleInputs): Record<string, number> {
   const sizes = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   return Object.fromEntries(
@@ -229,14 +223,12 @@ function inOtherFormats<K extends AutoSchedulable<K>>(
   return forms
 }
 
-/** Cached candidates of a kernel on some data. */
 interface Remembered<K> {
   readonly model: CostModel
   readonly key: string
   readonly forms: readonly ScheduleCandidate<K>[]
 }
 
-/** Returns true if a candidate keeps all tensors in their declared formats. */
 export const keepsDeclaredFormats = <K extends AutoSchedulable<K>>(
   kernel: K,
   form: ScheduleCandidate<K>,

@@ -1,5 +1,5 @@
 /** Checks of calls on a prepared kernel, before they are queued. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { RefOptions } from '../../reference/index.ts'
 import type { Executable } from '../../run/execution/execute.ts'
@@ -7,13 +7,10 @@ import type { ExplainOptions } from '../../run/explain/index.ts'
 import type { Device } from '../../runtime/device.ts'
 import { expectArgument, expectFlag, expectOptions, nameText } from '../inputs/argument-checks.ts'
 
-/** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */
 export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): void {
   const candidates = buffers.map((b) => b.name)
   if (candidates.includes(name)) return
-  fail({
-    code: 'api/unknown-buffer',
-    message: `kernel ${kernel} has no buffer ${nameText(name)}`,
+  failWith('api/unknown-buffer', `kernel ${kernel} has no buffer ${nameText(name)}`, {
     lookup: { name: nameText(name), candidates },
     expected: `one of ${candidates.join(', ')}`,
   })
@@ -22,39 +19,33 @@ export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): 
 /** Throws SptError `run/resident` if a tensor was converted on the device: only conversion on the host makes a format report. */
 export function checkReported({ residents: [name] }: Executable): void {
   if (name !== undefined)
-    fail({
-      code: 'run/resident',
+    failAs('run/resident', {
       message: `${name} was converted on the device, and formats are reported only for tensors on the host`,
       expected: 'a kernel with tensors bound only from the host',
       hint: `describe the tensor on the host: program.format(…).describe(tensor)`,
     })
 }
 
-/** Throws SptError `run/resident` if an input is on the old device, and `run/other-device` for another kind of device. */
 export function checkRebuildable({ residents, chained, program }: Executable, device: Device): void {
   const [name] = [...residents, ...chained.keys()]
   if (name !== undefined)
-    fail({
-      code: 'run/resident',
+    failAs('run/resident', {
       message: `${name} was resident on the device that the kernel was prepared on, so the host has no copy`,
       expected: 'a kernel with tensors bound only from the host',
       hint: 'rebuild the kernel that computes the tensor, or upload new values, and prepare this kernel with the result',
     })
   if (device.kind !== program.device.kind)
-    fail({
-      code: 'run/other-device',
+    failAs('run/other-device', {
       message: `kernel ${program.plan.name} was prepared for ${program.device.kind}, and this device is ${device.kind}`,
       expected: `a ${program.device.kind} device`,
       hint: 'compile the kernel for the other kind: kernel.compile(device)',
     })
 }
 
-/** Throws SptError `run/resident` if the tensor is resident, and so cannot be written from the host. */
 export function checkWritable({ residents, chained }: Executable, name: string): void {
   const from = chained.get(name)
   if (!from && !residents.includes(name)) return
-  fail({
-    code: 'run/resident',
+  failAs('run/resident', {
     message: `${name} is resident: its memory is ${from ? `that of ${from.origin}` : "the caller's, and may be bound to other kernels"}`,
     expected: `a tensor that was bound from the host`,
     hint: from
@@ -63,9 +54,6 @@ export function checkWritable({ residents, chained }: Executable, name: string):
   })
 }
 
-// Checks of the options of calls on a prepared kernel.
-
-/** Throws SptError `api/argument` or `api/unknown-option` for invalid options. */
 export function checkExplain(options: ExplainOptions): void {
   expectOptions('explain', options, ['time'])
   expectFlag('time', options.time)
@@ -82,8 +70,7 @@ export function checkVerify(options: RefOptions): void {
   expectOptions('the sample', sample, ['fraction', 'count', 'seed'])
   const { fraction, count, seed } = sample
   if ((fraction === undefined) === (count === undefined))
-    fail({
-      code: 'api/argument',
+    failAs('api/argument', {
       message: `a sample has ${count === undefined ? 'neither a count nor a fraction' : 'a count and a fraction'}`,
       expected: 'a count or a fraction: { count: 100 } or { fraction: 0.1 }',
     })

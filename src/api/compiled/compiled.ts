@@ -200,9 +200,7 @@ export class PreparedKernel extends ErrorSources {
     return this.#selecting.executable
   }
 
-  /**
-   * Selected schedule and the reason; `null` without a dispatch. With dispatch at run time, that of the latest run.
-   */
+  /** Selected schedule and the reason; `null` without a dispatch. With dispatch at run time, that of the latest run. */
   get selection(): RunSelection | null {
     return this.#selecting.selection
   }
@@ -222,7 +220,6 @@ export class PreparedKernel extends ErrorSources {
     return this.#turns.take(() => this.#selecting.precompile())
   }
 
-  /** Queues a run under the schedule that is selected for it. */
   #running<T>(work: (e: Executable) => Promise<T>, timesOf?: (done: T) => readonly number[]): Promise<T> {
     return this.#turns.take(() => running(this.#selecting, work, timesOf))
   }
@@ -240,7 +237,6 @@ export class PreparedKernel extends ErrorSources {
    * Writes new values of an input with the same structure: in the order of the bound entries, or as a tensor with some of the
    * bound coordinates (the others get the fill value). Entries stay in their parts, even if parts were selected by value. Do not change the
    * array until the call has resolved.
-   *
    * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (for
    * a resident tensor, write to your memory)
    */
@@ -256,9 +252,7 @@ export class PreparedKernel extends ErrorSources {
     return this.#running((e) => e.run())
   }
 
-  /**
-   * Records all launches for replays with one call, with new values by `write`, next to other work on a stream.
-   */
+  /** Records all launches for replays with one call, with new values by `write`, next to other work on a stream. */
   graph(): Promise<KernelGraph> {
     return this.executable.graph()
   }
@@ -274,9 +268,7 @@ export class PreparedKernel extends ErrorSources {
     return this.#running((e) => e.measure(options))
   }
 
-  /**
-   * Traffic, operations, occupancy and time of each launch (`run/explain/explanation.ts`). Outputs are restored.
-   */
+  /** Traffic, operations, occupancy and time of each launch (`run/explain/explanation.ts`). Outputs are restored. */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     checkExplain(options)
     return this.#turns.take(async () => {

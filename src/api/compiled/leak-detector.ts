@@ -15,7 +15,6 @@ interface Unfreed {
   readonly stack: string
 }
 
-/** The methods of `FinalizationRegistry` that the detector uses. */
 interface Registry {
   register(target: object, held: Unfreed, token: object): void
   unregister(token: object): void
@@ -58,7 +57,6 @@ const warningOf = ({ kernel, deviceText, bytes, stack }: Unfreed): string =>
 const FILE = /(?:[(@]|at (?:async )?)((?:file:\/\/|https?:\/\/|\/|[A-Z]:\\)[^()\s]*):\d+:\d+\)?$/
 const fileOf = (frame: string): string | undefined => FILE.exec(frame.trim())?.[1]
 
-/** The innermost stack frame outside of this package, as text. */
 function placeIn(stack: string): string {
   const frames = stack.split('\n').filter((line) => fileOf(line) !== undefined)
   const own = fileOf(frames[0] ?? '')?.replace(/(?:api[/\\](?:[^/\\]+[/\\])?|chunks[/\\])?[^/\\]*$/, '')
@@ -82,7 +80,6 @@ function environment(): string {
   }
 }
 
-/** Reports leaks in development; `null` otherwise. */
 export const leakDetector: LeakDetector | null =
   isDevelopment() && typeof FinalizationRegistry !== 'undefined'
     ? new LeakDetector((collected) => new FinalizationRegistry(collected))

@@ -10,7 +10,6 @@ import type { Branch, DispatchSource } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { type FillRatio, liveOf } from './dispatcher.ts'
 
-/** The overflow error of the schedule's latest measurement; undefined if its capacity suffices. */
 export function overflowError({ executable }: Branch): Promise<SptError | undefined> {
   const { program, bound } = executable
   return overflow(program.plan, (counts) => executable.values(counts), bound.params)
@@ -20,10 +19,8 @@ export function overflowError({ executable }: Branch): Promise<SptError | undefi
 export const updates = ({ executable }: Branch): boolean =>
   executable.program.plan.buffers.some((b) => b.role === 'inout')
 
-/** The schedule selected when overflowing schedules are skipped. */
 export interface SelectionWithinCapacity<V> {
   readonly variant: V
-  /** The first schedule that was skipped because of an overflow; null if there is none. */
   readonly overflowed: string | null
   /** Names of the fill ratios that count as 1, because the schedule that measures them overflowed. */
   readonly counted: ReadonlySet<string>

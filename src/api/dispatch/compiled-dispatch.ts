@@ -1,6 +1,6 @@
 /** A kernel under a dispatch: each binding selects a schedule, and schedules are compiled on first use. */
 
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
@@ -36,7 +36,6 @@ export interface CompiledVariant {
   readonly selection: Selection
 }
 
-/** A kernel that can be compiled under different schedules. */
 interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 'sources'> {
   compileSchedule(device: Device): Promise<CompiledSchedule>
 }
@@ -44,7 +43,6 @@ interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 'source
 export class CompiledDispatch extends CompiledKernel {
   readonly device: Device
   readonly #open: OpenDispatch<Compilable>
-  /** Names and arguments of the schedules selected so far. */
   readonly #chosen = new Set<string>()
   readonly #compiled = new CompiledVariants<Compilable>()
   readonly #bound = new WeakMap<
@@ -112,9 +110,7 @@ export class CompiledDispatch extends CompiledKernel {
     if (isBound(inputs)) {
       const known = this.#bound.get(inputs)
       if (!known)
-        return fail({
-          code: 'choose/other-binding',
-          message: `the data were not bound for ${this.#name}`,
+        return failWith('choose/other-binding', `the data were not bound for ${this.#name}`, {
           expected: 'data that `bind` of this kernel returned',
           hint: 'bind the data with this kernel, or call prepare of the kernel that bound the data',
         })
@@ -217,9 +213,7 @@ export class CompiledDispatch extends CompiledKernel {
   }
 
   #undecided(): never {
-    return fail({
-      code: 'choose/open',
-      message: `${this.#name} is chosen when data are bound`,
+    return failWith('choose/open', `${this.#name} is chosen when data are bound`, {
       expected: 'prepare(inputs), whose result has the kernel that was chosen',
       hint: 'const { kernel } = await compiled.choose(inputs)',
     })

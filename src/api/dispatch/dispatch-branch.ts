@@ -14,15 +14,12 @@ import type { Selection } from './dispatch-conditions.ts'
 import { liveOf } from './dispatcher.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
 
-/** The dispatch from which schedules are selected. */
 export interface DispatchSource<V> {
-  /** Statistics in the conditions of the dispatch, by name. */
   readonly statistics: ReadonlyMap<string, Statistic>
   /** Names of the statistics that only runs can measure. */
   readonly unknown: ReadonlySet<string>
   /** Selects a schedule by measured fill ratios. `passed`: schedules to skip. */
   choose(found: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): V
-  /** Lists that runs under the schedule build. */
   found(variant: V): readonly RuntimeLists[]
   chosen(variant: V): Selection
   /** Compiles a schedule. `device`: another device than that of the dispatch. */
@@ -64,7 +61,6 @@ export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, v
 interface Finding {
   readonly statistic: string
   readonly found: RuntimeLists
-  /** Number of elements of the dense tensor. */
   readonly elements: number
 }
 
@@ -73,14 +69,12 @@ export interface Branch {
   readonly text: string
   readonly compiled: CompiledSchedule
   readonly executable: Executable
-  /** Fill ratios that its runs measure. */
   readonly findings: readonly Finding[]
   /** The launches that measure fill ratios and overflows, without the rest of the kernel. Empty if they cannot run alone. */
   readonly commands: readonly Command[]
   readonly times: FillRatioTimes
 }
 
-/** Returns true if runs of the schedule measure the fill ratio. */
 export const finds = ({ findings }: Branch, statistic: string): boolean =>
   findings.some((f) => f.statistic === statistic)
 
@@ -198,7 +192,6 @@ export class DispatchBranches<V> {
     return made
   }
 
-  /** Binds the data, with the values written so far. */
   bind(variant: V, compiled: CompiledSchedule): Bound {
     let bound = this.#of.bind(variant, compiled)
     for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound

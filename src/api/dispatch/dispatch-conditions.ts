@@ -1,6 +1,6 @@
 /** Evaluation of a dispatch's conditions, with the reason for the selection. */
 
-import { type Diagnostic, fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failAs, failWith, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { withoutDivisionByZero } from '../../elaborate/expressions/ceildiv.ts'
@@ -18,7 +18,6 @@ import { children, freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.
 import { evaluateNode } from '../../ir/values/evaluate.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 
-/** A dispatch with arguments. */
 export interface DispatchCall {
   readonly choice: Choice
   /** Value of each parameter, including defaults. */
@@ -45,10 +44,7 @@ export interface Selection {
   readonly origin: RuleOrigin | null
   /** Predicted times of the legal candidates of `fastest { … }`, the fastest first; empty without a prediction. */
   readonly predictions: readonly PredictedTime[]
-  /**
-   * Chip of the cost model behind `predictions`. On another chip, the times are comparable only with each other. `null`: no
-   * prediction.
-   */
+  /** Chip of the cost model behind `predictions`. On another chip, the times are comparable only with each other. `null`: no prediction. */
   readonly costModel: string | null
   /** Values of the names in the conditions up to the branch and in the arguments. */
   readonly values: Readonly<Record<string, number | boolean>>
@@ -81,8 +77,7 @@ export function dispatchCall(choice: Choice, args: readonly (number | undefined)
   const values = valuesOf(choice, args)
   for (const [name, value] of values)
     if (!Number.isSafeInteger(value))
-      fail({
-        code: 'schedule/argument',
+      failAs('schedule/argument', {
         message: `an argument is not an integer: ${name} of schedule ${choice.name} is ${value}`,
         expected: 'an integer',
       })
@@ -171,9 +166,7 @@ export function decide(
       },
     }))
   }
-  return fail({
-    code: 'choose/no-match',
-    message: `${choice.kernel}.${text} has no schedule for these data`,
+  return failWith('choose/no-match', `${choice.kernel}.${text} has no schedule for these data`, {
     span: choice.span,
     notes: rejectedBranches,
     expected: 'a condition that holds',
@@ -234,8 +227,7 @@ function partly(
 
 function argument({ schedule, span }: ScheduleCall, k: number, value: number): number {
   if (Number.isSafeInteger(value)) return value
-  return fail({
-    code: 'choose/argument',
+  return failAs('choose/argument', {
     message: `${schedule.params[k]!.name} of schedule ${schedule.name} would be ${value}`,
     span,
     expected: 'an integer',

@@ -22,7 +22,6 @@ interface Entry<T> {
   readonly found: T
 }
 
-/** Cached results by purpose (`what`) and arrays. */
 export class ArrayCache<T> {
   readonly #known = new WeakMap<object, WeakMap<object, Entry<T>>>()
 
@@ -83,7 +82,6 @@ export const isWhole = (c: Coverage): boolean => {
   return isIn(instanceFor(c).tree)
 }
 
-/** Names of the set arguments of the format. */
 export const setsOf = (c: Coverage): readonly string[] =>
   instanceFor(c).given.flatMap((g) => (g.kind === 'set' ? [g.name] : []))
 
@@ -93,7 +91,6 @@ const storing = ({ parts, tree }: Instance): string =>
     key === 'span' || key === 'text' || key === 'constants' ? undefined : x instanceof Map ? [...x] : x,
   )
 
-/** True if the lists that a run builds determine this fill ratio. */
 export const determinesFillRatio = ({ tensor, format, args }: RuntimeLists, c: Coverage): boolean =>
   tensor === c.tensor &&
   storing(instanceOf(formatOfOrder(format, c.format.over.length), args)) ===
@@ -117,7 +114,6 @@ export function fillRatio(
   return stored / elements
 }
 
-/** Returns true if the fill ratio depends on the values of the tensor. */
 export const needsValues = (c: Coverage): boolean => dependsOnValues(instanceFor(c))
 
 /** Numbers of stored slots, by the text of the condition. */

@@ -34,7 +34,6 @@ const MOST_RUNS_BETWEEN_SAMPLES = 16
 
 export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   readonly #of: DispatchSource<V>
-  /** Names of the fill ratios that runs may measure. */
   readonly #live: readonly string[]
   readonly #branches: DispatchBranches<V>
   readonly #found: Map<string, KnownFillRatio>

@@ -1,7 +1,7 @@
 /** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
 
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
@@ -48,30 +48,25 @@ export interface SelectionInputs extends RunInputs, DeviceFacts {
   readonly resident?: Readonly<Record<string, ResidentTensor>>
 }
 
-/** A kernel (`K`) to which schedules can be applied. */
 export interface Schedulable<K> {
   readonly compilation: Compilation
   parallel(): K
   schedule(name: string, ...args: (number | undefined)[]): K
 }
 
-/** A dispatch, and the kernel to which its schedules are applied. */
 export interface OpenDispatch<K extends Schedulable<K>> extends DispatchCall {
   readonly base: K
   /** The default dispatch `auto`, which the caller did not name. */
   readonly isDefault?: boolean | undefined
 }
 
-/** A kernel under the selected schedule. */
 export interface SelectedKernel<K> {
   readonly kernel: K
   readonly selection: Selection
 }
 
-/** Facts about data and device that a dispatch uses. */
 export type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
 
-/** Inputs of a selection with their statistics. */
 export interface Facts {
   readonly statistics: Statistics
   readonly facts: DeviceFacts
@@ -83,7 +78,6 @@ export interface Facts {
   readonly passed?: ReadonlySet<string> | undefined
 }
 
-/** A selection to make: an open dispatch with inputs. */
 export interface SelectionRequest<K extends Schedulable<K>> extends Facts {
   readonly open: OpenDispatch<K>
   /** Sparse tensors, resident and bound, if schedules are compared on them; otherwise undefined. */
@@ -241,7 +235,6 @@ function fastest<K extends Schedulable<K>>(
   }
 }
 
-/** Returns the sparse tensors that are bound. */
 function structuredIn<K extends Schedulable<K>>({
   open,
   inputs,
@@ -253,12 +246,10 @@ function structuredIn<K extends Schedulable<K>>({
   )
 }
 
-/** Cached kernels under schedules, by base kernel. */
 const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
 /** Maximum number of cached kernels per base, because arguments may depend on data. */
 const MOST_MADE = 256
 
-/** Applies the schedule of a branch to the base kernel. */
 function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, selection }: Decision): K {
   const { schedule, args } = selection
   const kernels = kernelsOf.get(base.compilation) ?? new Map<string, unknown>()
@@ -271,7 +262,6 @@ function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, se
   return known
 }
 
-/** Runs `work`, and adds the place of the selection to its errors. */
 function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
   try {
     return work()
@@ -280,7 +270,6 @@ function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
   }
 }
 
-/** Throws SptError `choose/requirement` if the sizes violate a requirement of the schedule. */
 function checkRequirements(
   { choice, text }: DispatchCall,
   { branch, call, selection }: Decision,
@@ -289,8 +278,7 @@ function checkRequirements(
 ): void {
   const broken = brokenFact(compilation.loops.facts, sizes)
   if (!broken) return
-  fail({
-    code: 'choose/requirement',
+  failAs('choose/requirement', {
     message: `${choice.kernel}.${text} chooses ${selection.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
     span: call.span,
     ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),

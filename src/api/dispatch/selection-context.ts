@@ -1,8 +1,5 @@
-/**
- * Values of names in conditions of dispatches: kind, figures and features of the device, and statistics given by the
- * caller.
- */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+/** Values of names in conditions of dispatches: kind, figures and features of the device, and statistics given by the caller. */
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import {
   type CostModel,
@@ -36,7 +33,6 @@ export interface DeviceFacts {
   readonly features?: readonly string[] | undefined
 }
 
-/** Throws SptError `api/argument` or `choose/unknown-feature` for invalid device properties. */
 export function checkDeviceFacts(
   { capability, processors, features }: DeviceFacts,
   questions: Iterable<DeviceQuestion>,
@@ -67,14 +63,11 @@ export function checkDeviceFacts(
   )
 }
 
-/** Throws SptError `choose/unknown-feature` for names that are neither features of a device nor `mentioned`. */
 export function checkFeatures(features: readonly string[], mentioned: readonly string[] = []): void {
   const candidates = [...new Set([...FEATURE_WORDS, ...mentioned])]
   for (const name of features.map(wordOf))
     if (!candidates.includes(name) && !EXPERIMENTAL.test(name))
-      fail({
-        code: 'choose/unknown-feature',
-        message: `no device has a feature ${name}`,
+      failWith('choose/unknown-feature', `no device has a feature ${name}`, {
         lookup: { name, candidates },
         expected: candidates.join(', '),
       })
@@ -104,7 +97,6 @@ export function deviceAnswer(
   }
 }
 
-/** Returns the kind of a device. Throws SptError `api/argument`. */
 export function kindOf(on: SelectionContext): DeviceKind {
   const kind: unknown = isRecord(on) ? on.kind : on
   expectArgument(
@@ -126,9 +118,7 @@ function capabilityOf(on: SelectionContext, given: number | undefined, { span }:
   const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
   if (version) return Number(`${version[1]}.${version[2]}`)
   if (given !== undefined) return given
-  return fail({
-    code: 'choose/unknown-capability',
-    message: 'missing compute capability (required by the dispatch)',
+  return failWith('choose/unknown-capability', 'missing compute capability (required by the dispatch)', {
     ...(span ? { span } : {}),
     expected: 'a device, or a compute capability',
     hint: 'pass the capability (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
@@ -142,8 +132,7 @@ function processorsOf(on: SelectionContext, given: number | undefined, { span }:
   if (given !== undefined) return given
   const kind = kindOf(on)
   const give = 'processors: 132, or --processors 132 on the command line'
-  return fail({
-    code: 'choose/unknown-processors',
+  return failAs('choose/unknown-processors', {
     message:
       kind === 'cuda'
         ? 'missing number of SMs (required by the dispatch)'
@@ -167,8 +156,7 @@ function featuresOf(
   if (typeof on !== 'string') return on.features
   if (on === 'cpu') return CPU_FEATURES
   if (given !== undefined) return new Set(given.map(canonical))
-  return fail({
-    code: 'choose/unknown-feature',
+  return failAs('choose/unknown-feature', {
     message: `missing features of the device (the dispatch depends on ${feature})`,
     ...(span ? { span } : {}),
     expected: 'a device, or a list of features',
@@ -178,13 +166,10 @@ function featuresOf(
 
 const wordOf = (feature: string): string => feature.split('(', 1)[0]!.trim()
 
-/** Returns the feature in the spelling that devices report. */
 function canonical(feature: string): string {
   const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
   return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))
 }
-
-// Statistics given by the caller, such as `{ 'longest(j)': 700 }`, for the names in a dispatch.
 
 /** Returns the statistics by their names in the dispatch. Throws SptError `api/argument`, `choose/unknown-name`. */
 export function callerStatistics(
@@ -210,9 +195,7 @@ export function callerStatistics(
     )
     if (meant !== undefined) known.set(meant, value)
     else
-      fail({
-        code: 'choose/unknown-name',
-        message: `${kernel}.${own} does not depend on ${name}`,
+      failWith('choose/unknown-name', `${kernel}.${own} does not depend on ${name}`, {
         lookup: { name, candidates },
         expected: candidates.join(', ') || 'no statistics',
       })
@@ -220,5 +203,4 @@ export function callerStatistics(
   return known
 }
 
-/** Removes blanks, so that names match regardless of spacing. */
 const unspaced = (name: string): string => name.replace(/\s+/g, '')

@@ -1,6 +1,6 @@
 /** Statistics of bound tensors for dispatches: sizes, and statistics of sparse structure. */
 import { byName } from '../../ast/by-name.ts'
-import { type Diagnostic, fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Coverage, Statistic } from '../../elaborate/index.ts'
 import {
   type Axis,
@@ -27,7 +27,6 @@ import { residentStructure } from '../resident/resident-structure.ts'
 import { isWhole, needsValues, setsOf, storedFraction } from './fill-ratio.ts'
 import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
 
-/** Returns a bound tensor by coordinates. Throws SptError `bind/…`. */
 function elementsOf(
   kernel: Kernel1,
   name: string,
@@ -62,12 +61,10 @@ export class Statistics {
     this.#axes = allAxesOf(kernel)
   }
 
-  /** Returns true if the caller gave the statistic. */
   isTold(name: string): boolean {
     return this.#given.statistics.has(name)
   }
 
-  /** Returns the value of a size. Throws SptError `bind/missing-size`. */
   size(name: string): number {
     return this.sizes.get(name) ?? fail(this.#missing(name))
   }
@@ -260,9 +257,7 @@ export class Statistics {
     const resident = Object.entries(this.#given.resident).find(([name]) =>
       isTensor ? name === of : axesOfBinding(this.#kernel, name).includes(of),
     )
-    return fail({
-      code: 'choose/unknown-statistic',
-      message: `missing ${asked.name} (required by the dispatch)`,
+    return failWith('choose/unknown-statistic', `missing ${asked.name} (required by the dispatch)`, {
       ...(asked.span ? { span: asked.span } : {}),
       expected: isTensor
         ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host if the condition needs them' : ''}`

@@ -1,6 +1,6 @@
 /** Checks of arguments of API calls: options, devices, tensors. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../../ast/diagnostics/expect-argument.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
@@ -31,7 +31,6 @@ export function expectEach(
     expectArgument(false, `${entry} ${wrong + 1} of ${what}`, (list as readonly unknown[])[wrong], as)
 }
 
-/** Throws SptError `api/argument` unless the argument is a device. */
 export function checkDevice(device: Device): void {
   expectArgument(
     isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
@@ -41,33 +40,26 @@ export function checkDevice(device: Device): void {
   )
 }
 
-/** Throws SptError `api/argument` unless the name is a string. */
 export function expectName(what: string, name: unknown): asserts name is string {
   expectArgument(typeof name === 'string', `the name of ${what}`, name, 'a string')
 }
 
-/** Throws SptError `api/argument` unless `x` is an Int32Array (coordinates, positions or mask words). */
 export function expectInt32s(what: string, x: unknown, how = ''): asserts x is Int32Array {
   expectArgument(x instanceof Int32Array, what, x, `an Int32Array${how}`)
 }
 
-/** Throws SptError `tensor/shape` unless the shape is a list of nonnegative integers. */
 export function checkShape(shape: unknown): asserts shape is readonly number[] {
   if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return
-  fail({
-    code: 'tensor/shape',
+  failAs('tensor/shape', {
     message: `a shape is ${Array.isArray(shape) ? `[${shape.map(show).join(', ')}]` : show(shape)}`,
     expected: 'a list of integers that are not negative',
   })
 }
 
-/** Throws SptError `tensor/dtype` unless the argument is an element type. */
 export function checkDtype(dtype: unknown): void {
   if (typeof dtype === 'string' && Object.hasOwn(DTYPE_BYTES, dtype)) return
   const candidates = Object.keys(DTYPE_BYTES)
-  fail({
-    code: 'tensor/dtype',
-    message: `there is no type ${show(dtype)}`,
+  failWith('tensor/dtype', `there is no type ${show(dtype)}`, {
     lookup: { name: nameText(dtype), candidates },
     expected: candidates.join(', '),
   })
@@ -77,9 +69,7 @@ export function checkDtype(dtype: unknown): void {
 export function numbersOf(values: readonly unknown[], what: string, dtype?: unknown): Float64Array {
   const bad = values.findIndex((v) => typeof v !== 'number' && !(dtype === 'bool' && typeof v === 'boolean'))
   if (bad >= 0)
-    fail({
-      code: 'tensor/values',
-      message: `value ${bad} of ${what} is ${show(values[bad])}`,
+    failWith('tensor/values', `value ${bad} of ${what} is ${show(values[bad])}`, {
       expected: 'numbers',
       ...(Array.isArray(values[bad])
         ? {
@@ -103,11 +93,7 @@ export function coordinatesOf(values: unknown, what: string): Int32Array {
     const c = typeof x === 'bigint' ? Number(x) : x
     out[e] = typeof c === 'number' ? c : Number.NaN
     if (out[e] !== c)
-      fail({
-        code: 'tensor/coords',
-        message: `entry ${e} of ${what} is ${show(c)}`,
-        expected: 'a 32-bit integer',
-      })
+      failWith('tensor/coords', `entry ${e} of ${what} is ${show(c)}`, { expected: 'a 32-bit integer' })
   }
   return out
 }
@@ -155,8 +141,7 @@ export function checkTensor(
 /** Rejects `{ sort, sum }` if arrays are used without a copy. Throws SptError `tensor/repair`. */
 export function refuseRepair(what: string, tensor: Tensor): void {
   if (tensor.kind === 'stored' && tensor.repair)
-    fail({
-      code: 'tensor/repair',
+    failAs('tensor/repair', {
       message: `${what} has indices up to ${tensor.repair.sort ? 'sort' : 'sum'}, and its arrays are used without a copy`,
       expected: 'arrays from stored(…) without { sort, sum }',
       hint: 'coords(shape, columns, values) takes entries in any order, and sums equal coordinates',
@@ -174,15 +159,13 @@ function constructorOf(arrays: object): string {
 /** Rejects a fill value other than 0 in calls without a buffer that declares it. Throws SptError `bind/fill`. */
 export function refuseFill(what: string, tensor: Tensor): void {
   if (tensor.kind === 'coords' && tensor.fill !== undefined)
-    fail({
-      code: 'bind/fill',
+    failAs('bind/fill', {
       message: `${what} has the fill value ${tensor.fill}; this call only accepts tensors with fill value 0`,
       expected: 'a tensor whose other elements are 0',
       hint: `bind the tensor to a buffer declared with fill ${tensor.fill}`,
     })
 }
 
-/** Throws SptError `api/argument` unless `arrays` maps axes to objects of arrays. */
 export function expectLevels(what: string, arrays: unknown, of: (axis: string) => string): void {
   expectArgument(isRecord(arrays), what, arrays, 'arrays by axis: { j: { indptr, indices } }')
   for (const [axis, own] of Object.entries(arrays as object))
@@ -196,36 +179,29 @@ export function checkEntries(
   values: ValueArray | null | undefined,
 ): void {
   if (shape.length === 0)
-    fail({
-      code: 'tensor/coords',
-      message: 'a tensor without dimensions has no coordinates',
+    failWith('tensor/coords', 'a tensor without dimensions has no coordinates', {
       expected: 'a single value',
       hint: 'give dense([], [value])',
     })
   const entries = coords[0]?.length
   if (coords.length !== shape.length || coords.some((c) => c.length !== entries))
-    fail({
-      code: 'tensor/coords',
+    failAs('tensor/coords', {
       message: `${coords.length} coordinate arrays of ${coords.map((c) => c.length).join(', ')} entries for shape [${shape.join(', ')}]`,
       expected: `${shape.length} arrays of equal length`,
       hint: 'give an array for each dimension',
     })
   if (values && values.length !== entries)
-    fail({
-      code: 'tensor/length',
-      message: `${values.length} values for ${entries} entries`,
+    failWith('tensor/length', `${values.length} values for ${entries} entries`, {
       expected: 'a value for each entry',
     })
 }
 
-/** Throws SptError `tensor/coords` if a coordinate is outside of the shape. */
 export function checkWithin(shape: readonly number[], coords: readonly Int32Array[]): void {
   coords.forEach((c, d) => {
     const extent = shape[d]!
     for (let e = 0; e < c.length; e++)
       if (c[e]! < 0 || c[e]! >= extent)
-        fail({
-          code: 'tensor/coords',
+        failAs('tensor/coords', {
           message: `entry ${e} has the coordinate ${c[e]} in dimension ${d}, whose extent is ${extent}`,
           expected: extent === 0 ? 'no entries' : `coordinates from 0 to ${extent - 1}`,
           hint: 'give a larger shape, or subtract 1 where coordinates count from 1',
@@ -233,13 +209,10 @@ export function checkWithin(shape: readonly number[], coords: readonly Int32Arra
   })
 }
 
-/** Throws SptError `tensor/length` unless there is one value per element of the shape. */
 export function checkDense(shape: readonly number[], values: ValueArray): void {
   const size = shape.reduce((a, b) => a * b, 1)
   if (values.length === size) return
-  fail({
-    code: 'tensor/length',
-    message: `${values.length} values for shape [${shape.join(', ')}]`,
+  failWith('tensor/length', `${values.length} values for shape [${shape.join(', ')}]`, {
     expected: `${size} values`,
     hint: 'give the values in row-major order',
   })
@@ -254,9 +227,7 @@ export function checkSizes({ name: kernel, params }: Pick<Kernel1, 'name' | 'par
   for (const [name, value] of Object.entries(sizes as Readonly<Record<string, unknown>>)) {
     const param = params.find((p) => p.name === name)
     if (!param)
-      fail({
-        code: 'bind/unknown-name',
-        message: `${kernel} has no size ${name}`,
+      failWith('bind/unknown-name', `${kernel} has no size ${name}`, {
         lookup: { name, candidates: params.map((p) => p.name) },
         expected: params.map((p) => p.name).join(', ') || 'no sizes',
       })

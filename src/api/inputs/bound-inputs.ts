@@ -1,6 +1,6 @@
 /** Values that a caller binds: tensors, sizes, and list or set arguments of formats. */
 import { byName } from '../../ast/by-name.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
@@ -39,7 +39,6 @@ export interface RunInputs {
   readonly statistics?: Readonly<Record<string, number>>
 }
 
-/** Checks the form of the inputs object, but not its values. Throws SptError `api/argument`. */
 export function expectInputs(inputs: RunInputs): void {
   expectArgument(isRecord(inputs), 'the object of inputs', inputs, '{ tensors, params, seed }')
   const known = ['tensors', 'params', 'seed', 'statistics'] as const
@@ -66,8 +65,7 @@ export function valuesIn(
   expectArgument(isRecord(statistics), 'statistics', statistics, "numbers by name: { 'longest(j)': 700 }")
   const [statistic] = Object.keys(statistics)
   if (statistic !== undefined)
-    fail({
-      code: 'choose/unknown-name',
+    failAs('choose/unknown-name', {
       message: `the schedule of ${kernel.name} does not depend on data, so the statistic ${statistic} is not used`,
       expected: 'no statistics',
       hint: 'leave the statistics out, or compile the kernel with a schedule that is declared with `choose`',
@@ -108,8 +106,7 @@ function expectInput(kernel: Kernel1, name: string): void {
   const axes = allAxesOf(kernel)
   if (tensor.axes.some((a) => isStructured(axes, a))) return
   const isOutput = tensor.first.role === 'out'
-  fail({
-    code: 'bind/not-input',
+  failAs('bind/not-input', {
     message: `${name} is ${isOutput ? 'an output' : 'a local buffer'} of kernel ${kernel.name}, so bound values would not be read`,
     hint: isOutput
       ? `leave ${name} out, with sizes under \`params\`; if the kernel reads ${name}, declare \`${name}: … inout\``
@@ -191,8 +188,7 @@ function shaped(
   const axes = allAxesOf(kernel)
   const isSparse = dimensions.some((d) => isStructured(axes, d.name))
   if (array.length !== size || (isSparse && open.length > 0))
-    fail({
-      code: 'bind/values-length',
+    failAs('bind/values-length', {
       message: `${name} is given ${array.length} values and no shape; it is over [${dimensions.map((d) => d.name).join(', ')}] of [${over.map((e) => (freeVars(e).has(open[0] ?? '') ? printExpr(e) : evaluate(e, known))).join(' × ')}]`,
       expected: open.length > 0 ? (isSparse ? `a shape` : `a multiple of ${rest} values`) : `${size} values`,
       ...(isSparse && {
@@ -202,7 +198,6 @@ function shaped(
   return elements(kernel, name, array, () => shape)
 }
 
-/** Returns an array as a dense tensor of the buffer's type. */
 function elements(
   kernel: Kernel1,
   name: string,
@@ -230,9 +225,6 @@ function elements(
   }
 }
 
-// Values bound to a kernel: tensors, sizes, and list or set arguments of formats.
-
-/** Values that are bound to a kernel, by name. */
 export interface BoundValues {
   /** The schedule or space that depends on the values, by keyword and name, such as `schedule auto`. */
   readonly by: string
@@ -253,7 +245,6 @@ export interface BoundValues {
 export const isDeclared = (kernel: Kernel1, name: string, used: Pick<ReadonlySet<string>, 'has'>): boolean =>
   callerTensor(kernel, name) !== undefined || (allAxesOf(kernel).has(name) && !used.has(name))
 
-/** The bound values whose names the kernel declares. */
 export const declaredOf = <T>(
   kernel: Kernel1,
   bound: Readonly<Record<string, T>>,

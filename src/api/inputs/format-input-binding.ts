@@ -11,7 +11,6 @@ import { coordinatesOf, isTyped } from './argument-checks.ts'
 import { declaredOf, isDeclared, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
-/** List and set arguments of formats, by name. */
 export type DeclaredInputs = Pick<ReadonlyMap<string, FormatInput>, 'has' | 'get' | 'keys'>
 
 /**
@@ -33,7 +32,6 @@ export function bindingAmong(kernel: Kernel1, name: string, used: DeclaredInputs
   return found?.kind === 'axis' && used.has(name) ? null : found
 }
 
-/** Throws SptError `bind/unknown-name` for names that neither the kernel nor formats take. */
 export function checkBound(kernel: Kernel1, names: Iterable<string>, used: DeclaredInputs): void {
   for (const name of names)
     if (!used.has(name) && !bindingIn(kernel, name)) bindingOf(kernel, name, undefined, used.keys())
@@ -77,7 +75,6 @@ export class SplitInputs {
   readonly #given: RunInputs
   #own: Inputs | undefined
 
-  /** Throws SptError like `valuesIn`. */
   constructor(source: Kernel1, given: RunInputs, taken: ReadonlyMap<string, FormatInput>) {
     this.#source = source
     this.#given = given
@@ -91,7 +88,6 @@ export class SplitInputs {
     return this.#given.tensors ?? {}
   }
 
-  /** Inputs of the unscheduled kernel. Throws SptError like `valuesIn`. */
   get own(): Inputs {
     if (this.#own) return this.#own
     const declared = declaredOf(this.#source, this.#tensors, this.used)

@@ -1,6 +1,6 @@
 /** Formats without kernels: conversion of tensors to a format and back, with reports. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { SpanOption } from '../../formats/instance/format-arguments.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
@@ -44,7 +44,6 @@ export class SptFormat extends ErrorSources {
   readonly sources: Sources
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]
-  /** Cached instances of the format, by number of dimensions. */
   readonly #instances = new Map<number, Instance>()
 
   /**
@@ -75,8 +74,7 @@ export class SptFormat extends ErrorSources {
 
   get #instance(): Instance {
     if (this.#format.kind !== 'family') return this.#of(this.#format.over.length)
-    return fail({
-      code: 'api/order',
+    return failAs('api/order', {
       message: `${this.text} is for tensors of any order, and the parts depend on the order`,
       expected: 'a number of dimensions',
       hint: 'state the number of dimensions: format.withOrder(3)',
@@ -122,7 +120,6 @@ export class SptFormat extends ErrorSources {
   /**
    * Converts a tensor to the format. Equal coordinates are summed, and zeros of a dense tensor are dropped. The tensor's arrays are not
    * modified, but may be shared with the result.
-   *
    * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/claim` with the coordinate,
    * `format/map-overflow`; `bind/…` if the tensor, a list or a set does not fit
    */
@@ -187,16 +184,13 @@ export class SptFormat extends ErrorSources {
     refuseFill('the tensor', tensor)
     if (tensor.kind === 'coords') return tensor
     if (tensor.kind === 'dense') return coordsOfDense(tensor)
-    return fail({
-      code: 'api/argument',
-      message: `${this.text} is given ready-made arrays`,
+    return failWith('api/argument', `${this.text} is given ready-made arrays`, {
       expected: 'a tensor by coordinates, dense, or in another format',
       hint: 'pass the arrays to fromParts of their format',
     })
   }
 }
 
-/** Returns the checked arguments of an instance. Throws SptError `api/…`, `bind/…`. */
 export function givenFor(instance: Instance, shape: readonly number[], data: FormatData): FormatOperands {
   expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
   const { over, given } = instance
@@ -222,7 +216,6 @@ function asTensor(name: string, value: Bindable): Tensor {
   return listTensor(list)
 }
 
-/** Internal name of the size of a format's dimension. */
 const sizeOf = (dimension: string): string => `size of ${dimension}`
 
 /** Instantiates a format over its own dimensions. Throws SptError `format/…`. */

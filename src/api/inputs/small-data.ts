@@ -79,7 +79,6 @@ function paramsOf(kernel: Kernel1, sizes: readonly number[], facts: readonly Fac
   return Object.fromEntries(openParams(kernel).map((p, k) => [p.name, value(p, k)]))
 }
 
-/** A size near `usual` that satisfies the facts. */
 function sized({ name }: Param, usual: number, facts: readonly Fact[]): number {
   const own = facts.filter((f) => f.size === name)
   const equal = own.find((f) => f.relation === 'equal')
@@ -165,8 +164,6 @@ function below(dtype: Dtype, length: number, name: string): ValueArray {
   const random = new Random(seedFor(SEED, name))
   return newValues(dtype, length).map(() => random.below(INTEGERS)) as ValueArray
 }
-
-// Random tensors from a seed, generated for the unscheduled kernel.
 
 /**
  * Returns the inputs of the unscheduled kernel, with random tensors for missing ones. Undeclared names are kept. Throws SptError like

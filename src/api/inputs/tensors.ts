@@ -1,7 +1,7 @@
 /** Tensors from arrays, typed arrays, and lists of numbers. */
 
 import { byName } from '../../ast/by-name.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { packFields, unpackFields } from '../../ir/values/packed-fields.ts'
@@ -48,17 +48,14 @@ export function dtypeOf(values: ValueArray): Dtype {
   const found = NATURAL.find(([type]) => values instanceof type)
   if (found) return found[1]
   if (!(values instanceof Uint16Array))
-    return fail({
-      code: 'tensor/dtype',
+    return failAs('tensor/dtype', {
       message: `no element type is stored in ${Object.prototype.toString.call(values).slice(8, -1)}`,
       expected: NATURAL.map(([type]) => type.name).join(', '),
       ...((values as unknown) instanceof Int16Array
         ? { hint: 'integers: Int32Array.from(values); bits of f16 or bf16: Uint16Array.from(values)' }
         : {}),
     })
-  return fail({
-    code: 'tensor/dtype',
-    message: 'a 16-bit array can hold f16 or bf16',
+  return failWith('tensor/dtype', 'a 16-bit array can hold f16 or bf16', {
     expected: "a dtype: 'f16' or 'bf16'",
     hint: "pass the type, as in dense([2, 3], bits, 'f16')",
   })

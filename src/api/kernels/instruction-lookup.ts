@@ -1,5 +1,5 @@
 /** Lookup of declared memories and instructions by name, for steps in TypeScript. */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
 import { Report } from '../../elaborate/diagnostics.ts'
@@ -19,7 +19,6 @@ import type { Sources } from '../../run/compile/compiled-program.ts'
 import type { CacheScope, MemoryScope } from '../../schedule/steps/arguments.ts'
 import type { LoopStep } from '../../schedule/steps/step-data.ts'
 
-/** Declarations and imports of a program. */
 interface Declarations {
   readonly memories: ReadonlyMap<string, Family<Memory>>
   readonly instrs: ReadonlyMap<string, Family<Instr>>
@@ -67,9 +66,7 @@ function callOf(text: string): { readonly name: string; readonly args: readonly 
 }
 
 const unknown = (what: string, name: string, candidates: readonly string[]): never =>
-  fail({
-    code: `api/unknown-${what}`,
-    message: `the program has no ${what} ${name}`,
+  failWith(`api/unknown-${what}`, `the program has no ${what} ${name}`, {
     expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : `a program that declares one`,
     lookup: { name, candidates },
   })
@@ -85,9 +82,7 @@ export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
         ? isOneOf(s.instr, own.instrs)
         : !('memory' in s) || s.memory?.opaque === undefined || isOneOf(s.memory, own.memories)
     if (brought) continue
-    fail({
-      code: 'check/instruction-text',
-      message: `${s.kind} contains device code, which is not allowed here`,
+    failWith('check/instruction-text', `${s.kind} contains device code, which is not allowed here`, {
       expected:
         'instructions and memories that the program itself names: it was loaded with instructions: false',
       hint: 'import the declaring file of the package',
@@ -95,7 +90,6 @@ export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
   }
 }
 
-/** Returns true if a family has an instance that is equal in all fields. */
 function isOneOf<T extends Instr | Memory>(given: T, families: ReadonlySet<Family<T>>): boolean {
   const [name] = /^\w+/.exec(String(given?.name)) ?? []
   return [...families].some((f) => {
@@ -113,14 +107,10 @@ function isOneOf<T extends Instr | Memory>(given: T, families: ReadonlySet<Famil
 export interface Surroundings extends Declarations {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
-  /** Dispatches: schedules that are selected when data are bound. */
   readonly choices: ReadonlyMap<string, Choice>
-  /** Search spaces by name. */
   readonly spaces: ReadonlyMap<string, Space>
-  /** Sources by name, for error messages. */
   readonly sources: Sources
   /** Memories and instructions whose device code steps may contain; `null` for no restriction. */
   readonly own: Named | null
-  /** Callback for the kernels after every step and pass; null if there is none. */
   readonly observer: StageObserver | null
 }

@@ -1,5 +1,5 @@
 /** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Choice, Schedule } from '../../elaborate/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -57,7 +57,6 @@ export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
 }
 
 export class Kernel extends SteppedKernel<Kernel> {
-  /** Dispatch that selects the schedule when data are bound. */
   readonly #choice: DispatchCall | null
 
   constructor(compilation: Compilation, around: Surroundings, dispatch: DispatchCall | null = null) {
@@ -126,16 +125,11 @@ export class Kernel extends SteppedKernel<Kernel> {
     return [...this.surroundings.spaces.keys()]
   }
 
-  /**
-   * A search space of the program. Arguments are positional; omitted ones take their defaults.
-   * @throws SptError `api/unknown-space`
-   */
+  /** A search space of the program. Arguments are positional; omitted ones take their defaults. @throws SptError `api/unknown-space` */
   space(name: string, ...args: (number | undefined)[]): UnboundSpace<Kernel> {
     const space =
       this.surroundings.spaces.get(name) ??
-      fail({
-        code: 'api/unknown-space',
-        message: `kernel ${this.name} has no space ${nameText(name)}`,
+      failWith('api/unknown-space', `kernel ${this.name} has no space ${nameText(name)}`, {
         lookup: { name: nameText(name), candidates: this.spaces },
         expected: this.spaces.length > 0 ? `one of ${this.spaces.join(', ')}` : 'a kernel with spaces',
         hint: 'declare the space in the program, or make a space of a function',
@@ -185,9 +179,7 @@ export class Kernel extends SteppedKernel<Kernel> {
   async choose(on: SelectionContext, inputs: SelectionInputs): Promise<Variant> {
     const open = this.#opened()
     if (!open)
-      return fail({
-        code: 'choose/decided',
-        message: `the schedule of ${this.name} has no open decisions`,
+      return failWith('choose/decided', `the schedule of ${this.name} has no open decisions`, {
         expected:
           this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
         hint: 'call compile(device)',
@@ -268,7 +260,6 @@ export class Kernel extends SteppedKernel<Kernel> {
     return compileSchedule<Kernel>(this, device)
   }
 
-  /** Default dispatch of a kernel without steps. */
   get #usual(): Choice | undefined {
     const { coordSteps, onLoops } = super.compilation
     return coordSteps.length === 0 && !onLoops ? this.surroundings.choices.get('auto') : undefined
@@ -285,9 +276,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     if (choice) stillOpen(choice)
     return (
       this.surroundings.schedules.get(name) ??
-      fail({
-        code: 'api/unknown-schedule',
-        message: `kernel ${this.name} has no schedule ${nameText(name)}`,
+      failWith('api/unknown-schedule', `kernel ${this.name} has no schedule ${nameText(name)}`, {
         lookup: { name: nameText(name), candidates: [...this.schedules, ...this.dispatches] },
         expected:
           this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
@@ -311,9 +300,7 @@ const allFormatInputsIn = memoize(
 )
 
 function stillOpen({ kernel, name, branches }: Choice): never {
-  return fail({
-    code: 'choose/open',
-    message: `${kernel}.${name} is chosen when data are bound, and has no steps before`,
+  return failWith('choose/open', `${kernel}.${name} is chosen when data are bound, and has no steps before`, {
     expected: 'compile(device), or choose(device, inputs)',
     hint: `name a schedule of the kernel: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
   })

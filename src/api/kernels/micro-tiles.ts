@@ -45,7 +45,6 @@ export interface MicroTileFormat {
   readonly equalFormats: readonly string[]
 }
 
-/** The kernel for which rules are tried. */
 interface Tried {
   readonly source: Kernel1
   readonly formats: ReadonlyMap<string, AnyFormat>

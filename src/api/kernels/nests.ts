@@ -42,7 +42,6 @@ export interface NestLoop {
   readonly dependsOn: readonly string[]
 }
 
-/** Returns all nests, in execution order. */
 export function nestsOf({ body, buffers }: Kernel2, handle: (loop: For) => LoopRef): readonly Nest[] {
   const names = loopNames(body)
   const global = new Set(buffers.map((b) => b.name))
@@ -87,7 +86,6 @@ function loopsIn(
 
 const origins = new WeakMap<LoopHandle, { readonly kernel: Kernel1; readonly name: string }>()
 
-/** Returns a handle of a loop that was built from `kernel`. */
 export function handleOf(kernel: Kernel1, { var: variable, nest, name }: For): LoopHandle {
   const made = Object.freeze({ var: variable })
   origins.set(made, { kernel, name: `${nest}.${name}` })
@@ -100,10 +98,7 @@ export function currentHandle(of: LoopHandle, { kernel, state }: Compilation): L
   return !origin || origin.kernel === kernel ? of : handle(state, origin.name)
 }
 
-/** The name of the loop as an iterator, for steps on coordinates. */
 export const iteratorOf = (of: LoopHandle, c: Compilation): string => loopName(c.state, currentHandle(of, c))
-
-// One part of a tensor in a composed format: its names, for steps per part.
 
 export class Part extends ErrorSources {
   /** Label, unique among the parts; empty if there is only one. */

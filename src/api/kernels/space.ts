@@ -1,6 +1,6 @@
 /** Search spaces as values: decisions of a point are made one at a time, and ordinary steps apply a point. */
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
-import { fail, resultOrError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith, resultOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import {
   decidedIn,
@@ -28,7 +28,6 @@ import {
 import { kindOf } from '../dispatch/selection-context.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 
-/** The kernel to which points are applied. */
 interface Base<K> extends Pick<ErrorSources, 'sources'> {
   readonly compilation: Compilation
   apply(steps: readonly Step[]): K
@@ -57,7 +56,6 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
 
   /**
    * Binds the space to a device, or a kind of device, and data, which its conditions use.
-   *
    * @param inputs as for `choose`: tensors, or sizes and statistics; only those in conditions are read
    * @throws SptError `space/empty` if no point satisfies the conditions, `choose/unknown-…` if a condition needs a missing value
    */
@@ -77,9 +75,7 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
     }
     const use: SpaceUse = { space, params: this.#values, known }
     if (isEmptySpace(use))
-      fail({
-        code: 'space/empty',
-        message: `no point of ${this.name} meets its conditions for these data`,
+      failWith('space/empty', `no point of ${this.name} meets its conditions for these data`, {
         span: space.span,
         notes: [...found].map(([name, value]) => `${name} is ${value}`),
         hint: 'leave out a condition, or give more values',
@@ -91,9 +87,7 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
   rebuild({ answers, sizes }: Pick<SpaceOrigin<K>, 'answers' | 'sizes'>): Space<K> {
     const known = (v: Var): number =>
       answers.get(v.name) ??
-      fail({
-        code: 'choose/unknown-name',
-        message: `missing value for ${v.name}`,
+      failWith('choose/unknown-name', `missing value for ${v.name}`, {
         lookup: { name: v.name, candidates: [...answers.keys()] },
       })
     return new Space(this.name, { space: this.#space, params: this.#values, known }, this.#base, sizes)
@@ -165,7 +159,6 @@ export class Space<K extends Base<K>> extends ErrorSources {
 
   /**
    * The kernel under the schedule of a point.
-   *
    * @throws SptError `space/point` if a decision is missing, `space/requirement` if the sizes violate a requirement of the schedule, and
    * as the steps
    */
@@ -175,8 +168,7 @@ export class Space<K extends Base<K>> extends ErrorSources {
     const sizes = this.#sizes
     const broken = brokenFact(kernel.compilation.loops.facts, sizes)
     if (broken)
-      fail({
-        code: 'space/requirement',
+      failAs('space/requirement', {
         message: `the schedule requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
         ...(broken.span && { span: broken.span }),
         expected: 'sizes that it is for',
@@ -185,9 +177,7 @@ export class Space<K extends Base<K>> extends ErrorSources {
     return kernel
   }
 
-  /**
-   * The schedule call that equals a point; `null` if the point has other steps. @throws SptError `space/point` if a decision is missing
-   */
+  /** The schedule call that equals a point; `null` if the point has other steps. @throws SptError `space/point` if a decision is missing */
   call(point: SpacePoint): { readonly name: string; readonly args: readonly number[] } | null {
     return soleUse(this.#whole(point).schedule)
   }
@@ -195,9 +185,7 @@ export class Space<K extends Base<K>> extends ErrorSources {
   #whole(point: SpacePoint): ReturnType<typeof scheduleIn> {
     const open = this.next(point)
     if (open)
-      fail({
-        code: 'space/point',
-        message: `the point of ${this.name} does not decide ${open.name}`,
+      failWith('space/point', `the point of ${this.name} does not decide ${open.name}`, {
         expected: open.values.join(', ') || 'other values before it: none is allowed after these',
       })
     refuseOthers(this.name, point, decidedIn(this.#use, point))

@@ -47,7 +47,6 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     this.surroundings = surroundings
   }
 
-  /** Returns the kernel with another compilation. */
   protected abstract with(compilation: Compilation): K
 
   get name(): string {
@@ -93,10 +92,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.apply(mergeParts({ buffer: { name: buffer } }, { kernel, loops }))
   }
 
-  /**
-   * Parts of a tensor that a step stored in a composed format.
-   * @throws SptError `schedule/no-parts`
-   */
+  /** Parts of a tensor that a step stored in a composed format. @throws SptError `schedule/no-parts` */
   parts(buffer: string): readonly Part[] {
     expectName('a buffer', buffer)
     const { kernel } = this.compilation
@@ -229,7 +225,6 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.#changed(this.compilation.onLoop(step))
   }
 
-  /** This kernel as `K`. */
   get #self(): K {
     return this as unknown as K
   }

@@ -1,5 +1,5 @@
 /** Schedule steps as methods: each returns a new kernel, or throws with the reason. */
-import { fail, resultOrError, SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith, resultOrError, SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
 import { Report } from '../../elaborate/diagnostics.ts'
@@ -41,7 +41,6 @@ export interface Steps<K>
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
 export abstract class Steps<K> extends ErrorSources {
   protected abstract get surroundings(): Surroundings
-  /** Stage I of the unscheduled kernel. */
   abstract get source(): Kernel1
   /** True if steps on coordinates may still be applied. */
   protected abstract get onCoordinates(): boolean
@@ -54,7 +53,6 @@ export abstract class Steps<K> extends ErrorSources {
    * Stores `buffer` (and tensors with the same structure) in a format: by name (`as('A', 'blocks', 16)`), as written in a schedule
    * (`as('A', 'blocks(16) where (density(16) >= 0.5) + rows')`), or as a format of another program. Arguments are numbers, and names of
    * bound lists and sets.
-   *
    * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
    */
   as(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): K {
@@ -70,7 +68,6 @@ export abstract class Steps<K> extends ErrorSources {
    * Arguments as in `as`, followed by options. `capacity`: maximum number of positions per list, a number or an expression over sizes (`'n
    * / 2'`); a list of these for several parts. `total`: maximum number in all lists, which are then stored contiguously. `for`: further
    * iterations that use the same lists, as far as `mask` permits.
-   *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do
    */
   live(
@@ -159,9 +156,7 @@ export abstract class Steps<K> extends ErrorSources {
  */
 function misspelt(word: string, name: string, { call }: AnyDeclared): () => never {
   return () =>
-    fail({
-      code: 'api/step-name',
-      message: `in TypeScript the step ${word} is called ${name}`,
+    failWith('api/step-name', `in TypeScript the step ${word} is called ${name}`, {
       hint: `write \`${call}\``,
     })
 }
@@ -176,7 +171,6 @@ function showingCall<T>(call: string, work: () => T): T {
   throw shown
 }
 
-/** Replaces the loop handles in arguments. */
 function withLoops(given: unknown, loop: (h: LoopHandle) => LoopRef): unknown {
   if (Array.isArray(given)) return given.map((g) => withLoops(g, loop))
   if (isHandle(given)) return loop(given)
@@ -246,15 +240,12 @@ function callsOf(args: readonly unknown[]): readonly (readonly unknown[])[] | nu
   if (!first) return null
   const other = groups.find((g) => g.length !== first.length)
   if (other)
-    fail({
-      code: 'api/argument',
+    failAs('api/argument', {
       message: `the groups (${first.join(', ')}) and (${other.join(', ')}) have different lengths`,
       expected: `${first.length} names in each group`,
     })
   return first.map((_, k) => withMembers(args, (members) => members[k]!) as readonly unknown[])
 }
-
-// Parsing of expressions over the sizes of a kernel.
 
 /** Parses an expression as in schedules. Throws SptError `parse/…` and `check/…`, with spans in a source called `sizes`. */
 function parseSizes(text: string, { params }: Kernel1): Expr {

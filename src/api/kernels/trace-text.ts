@@ -24,7 +24,6 @@ export type TraceStep =
 const roomText = (x: Expr | readonly Expr[]): string =>
   'kind' in x ? printExpr1(x) : `(${x.map((e) => printExpr1(e)).join(', ')})`
 
-/** The steps in `.spt`. */
 export const printedSteps = (c: Compilation): string[] => c.inOrder(printedCoordSteps(c), c.printedLoopSteps)
 
 /** The steps on coordinates in `.spt`, which determine storage. */

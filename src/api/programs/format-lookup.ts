@@ -1,5 +1,5 @@
 /** Lookup of formats by name. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { packagedFormatHint } from '../../ast/imports/resolve-path.ts'
 import { parseFormatExpression } from '../../elaborate/index.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
@@ -28,9 +28,7 @@ export function chooseFormat(
   }
   if (known && isRecord(known) && Array.isArray(known.params)) return { format: known, args }
   const candidates = [...formats.keys()]
-  return fail({
-    code: 'api/unknown-format',
-    message: `there is no format ${nameText(format)}`,
+  return failWith('api/unknown-format', `there is no format ${nameText(format)}`, {
     lookup: { name: nameText(format), candidates },
     ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
     hint: packagedFormatHint(nameText(format)),

@@ -1,5 +1,5 @@
 /** Programs: elaborated `.spt` sources. */
-import { fail, type Source, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, type Source, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { rejectInstructionTexts, type Shipped } from '../../ast/imports/instruction-texts.ts'
 import type { Program as Parsed } from '../../ast/imports/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../../ast/imports/resolve-imports.ts'
@@ -25,7 +25,6 @@ import { chooseFormat } from './format-lookup.ts'
 interface ProgramOptions {
   /** `false`: kernels reject steps with device code that the program does not name itself. */
   readonly instructions?: boolean
-  /** Callback for the kernels after every step and pass. */
   readonly observer?: StageObserver | null
   /** Bounds and order of buffers' elements, by name, that the caller guarantees for all data. */
   readonly known?: ReadonlyMap<string, Pick<Buffer1, 'below' | 'ascending'>>
@@ -34,7 +33,6 @@ interface ProgramOptions {
 export class SptProgram extends ErrorSources {
   readonly #e: Elaborated
   readonly #made: ProgramOptions
-  /** Sources by name, for rendering diagnostics. */
   readonly sources: Parsed['sources']
 
   constructor(parsed: Parsed, options: ProgramOptions = {}) {
@@ -90,8 +88,7 @@ export class SptProgram extends ErrorSources {
     const meant = name ?? (this.kernels.length === 0 ? [...ambiguous.keys()][0] : undefined)
     const declared = meant === undefined ? undefined : ambiguous.get(meant)
     if (!k && declared)
-      return fail({
-        code: 'api/ambiguous-kernel',
+      return failAs('api/ambiguous-kernel', {
         message: `kernel ${meant} is declared by ${declared.length} of the files that are imported`,
         span: declared[0]!.name.span,
         labels: declared.slice(1).map((d) => ({ span: d.name.span, text: 'and here' })),
@@ -99,8 +96,7 @@ export class SptProgram extends ErrorSources {
         hint: `import the kernel by name, or under another name: import { ${meant} as other } from "…"`,
       })
     if (!k)
-      return fail({
-        code: 'api/unknown-kernel',
+      return failAs('api/unknown-kernel', {
         message:
           name === undefined
             ? `the program has ${this.kernels.length} kernels`
@@ -137,8 +133,7 @@ export class SptProgram extends ErrorSources {
     const kernel = declared.get(base)
     const unknown = Object.keys(types).find((t) => !kernel?.params.some((p) => p.name === t))
     if (unknown !== undefined)
-      fail({
-        code: 'api/unknown-type-parameter',
+      failAs('api/unknown-type-parameter', {
         message: `kernel ${nameText(asked)} has no type parameter ${nameText(unknown)}`,
         lookup: { name: unknown, candidates: kernel?.params.map((p) => p.name) ?? [] },
         ...(kernel ? {} : { hint: 'leave out the types' }),
@@ -187,7 +182,6 @@ export interface Host {
   readonly observer?: StageObserver | null
 }
 
-/** Reads a program and its imports from a file or named source. */
 export async function readProgram(entry: Entry, host: Host, options: LoadOptions = {}): Promise<SptProgram> {
   const { instructions = true } = options
   return new SptProgram(await readParsed(entry, host, options), {

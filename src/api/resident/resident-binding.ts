@@ -1,6 +1,6 @@
 /** Binding of tensors that are resident in a kernel's formats, and of other inputs from the host. */
 import { byName } from '../../ast/by-name.ts'
-import { fail, invariant, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, invariant, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -74,7 +74,6 @@ export async function boundResidents(
   return { bound, resident: residentsOf(kernel, tensors, placed, buffers, given) }
 }
 
-/** A placeholder with the shape and type of the resident tensor. */
 const emptyTensor = (t: ResidentParts): CoordTensor => ({
   kind: 'coords',
   shape: t.shape,
@@ -83,7 +82,6 @@ const emptyTensor = (t: ResidentParts): CoordTensor => ({
   dtype: t.dtype,
 })
 
-/** Device memory of index arrays and tables, by buffer name. */
 function devicePartArrays(part: DevicePart): [name: string, memory: DeviceBuffer][] {
   const out: [string, DeviceBuffer][] = []
   for (const [axis, level] of part.levels) {
@@ -166,8 +164,7 @@ const storedOf = ({ storage }: StoredPart, values: ValueArray, dtype: Dtype): St
 
 /** Throws `run/resident`; typically for an output over axes of a resident tensor and others. */
 function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): never {
-  return fail({
-    code: 'run/resident',
+  return failAs('run/resident', {
     message: `coordinates need ${names.join(' and ')} as the device stores ${names.length > 1 ? 'them' : 'it'}, and binding failed: ${why?.message}`,
     expected: 'outputs over only the axes of a resident tensor, or over only dense axes',
     hint: 'read the values in storage order (executable.values), or prepare the kernel from the host',

@@ -1,7 +1,7 @@
 /** Checks of resident tensors that are bound to a kernel. */
 
 import { byName } from '../../ast/by-name.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { arraysOfLevel, withArrays } from '../../columns/stored-level.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -29,7 +29,6 @@ import {
   isRecord,
 } from '../inputs/argument-checks.ts'
 
-/** Throws SptError `api/argument` unless the argument is a resident tensor, and `device/freed` if it has been freed. */
 export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
   const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
   expectArgument(holds, what, tensor, 'what resident or a conversion gives')
@@ -85,8 +84,7 @@ function withShape(
     if (name === undefined) return
     const known = all.get(name) ?? shape[k]!
     if (known !== shape[k])
-      fail({
-        code: 'bind/size-mismatch',
+      failAs('bind/size-mismatch', {
         message: `${name} is ${known} by ${given.has(name) ? 'the given size' : 'another dimension'}, and ${shape[k]} by dimension ${k} of the tensor`,
         expected: 'a value for each size',
         hint: `leave ${name} out, because the shape determines the size, or check the shape [${shape.join(', ')}]`,
@@ -106,8 +104,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
     if (buffer && there) return { reformat, parts: buffer.parts }
   }
   tensorOf(kernel, tensor)
-  return fail({
-    code: 'convert/no-format',
+  return failAs('convert/no-format', {
     message: `${kernel.name} stores ${tensor} in its declared format, or converts the tensor more than once`,
     expected: 'a schedule with exactly one step `as` for this tensor',
     hint: `a schedule with \`${tensor} as csr\` takes the tensor from the device; the declared format is bound from the host (prepare)`,
@@ -125,8 +122,7 @@ export function checkFormat(
   to: Instance,
 ): void {
   if (tensor.instance !== to)
-    fail({
-      code: 'convert/other-format',
+    failAs('convert/other-format', {
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
       expected: 'a tensor that was converted to formatOf(kernel, name)',
       hint: `parts belong to one kernel: convert with convertForKernel(kernel, '${name}', parts)`,
@@ -134,16 +130,13 @@ export function checkFormat(
   checkNotFreed(tensor)
   const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
   if (buffer && buffer.dtype !== tensor.dtype)
-    fail({
-      code: 'convert/dtype',
-      message: `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`,
+    failWith('convert/dtype', `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`, {
       expected: buffer.dtype,
       hint: `a list of numbers is f64: upload the result of coords(shape, columns, list, '${buffer.dtype}')`,
     })
   const fill = buffer?.fill ?? 0
   if (!Object.is(tensor.fill, fill))
-    fail({
-      code: 'convert/other-format',
+    failAs('convert/other-format', {
       message: `${name} is resident with the fill value ${tensor.fill}, and ${compiled.compilation.source.name} declares ${fill}`,
       expected: `${fill} where nothing is stored`,
       hint: 'convertForKernel takes the fill value of the kernel; convert takes the value as the last argument',
@@ -162,8 +155,7 @@ export function checkSameLists(
     for (const [list, cuts] of given.lists) {
       const now = bound[list]?.values
       if (!now || (now.length === cuts.length && cuts.every((x, k) => x === now[k]))) continue
-      fail({
-        code: 'convert/other-format',
+      failAs('convert/other-format', {
         message: `${name} is resident in ${instance.text} with another list ${list} than the bound list`,
         expected: 'the list of the conversion',
         hint: `convert ${name} again, or bind that list`,
@@ -190,8 +182,7 @@ export function checkShared(
       if (names.includes(own?.name ?? '')) continue
       const over = own?.axes ?? (b.kind === 'axis' ? b.chain : [])
       if (!together.includes(own?.name ?? '') && !over.some((a) => structured.includes(a))) continue
-      fail({
-        code: 'convert/shared',
+      failAs('convert/shared', {
         message: `${other} is bound from the host, and has the structure of ${name}, which is resident`,
         expected: `${other} resident in the same format, with the same coordinates`,
         hint: `also upload ${other} (convertForKernel), or bind ${name} from the host (prepare)`,
@@ -220,8 +211,7 @@ export function sizesWith(
       if (over.has(size) || !kernel.params.some((p) => p.name === size && p.kind === 'size')) continue
       const now = sizes[size]
       if (now !== undefined && now !== value)
-        fail({
-          code: 'convert/other-format',
+        failAs('convert/other-format', {
           message: `${name} is resident in ${instance.text} with ${size} = ${value}, and ${holder(size, name)} has ${size} = ${now}`,
           expected: `one value of ${size}`,
           hint: `give ${size} where tensors are converted (convertForKernel(…, { sizes })), the same for every tensor`,
@@ -255,8 +245,7 @@ interface Placed {
 }
 
 const otherStructure = (first: string, second: string): never =>
-  fail({
-    code: 'convert/shared',
+  failAs('convert/shared', {
     message: `${first} and ${second} share a sparse structure in the kernel, but have different coordinates`,
     expected: 'the same coordinates, in the same parts',
     hint: 'give both tensors the coordinates of either, or bind both from the host (prepare), which unites the coordinates',
@@ -279,7 +268,6 @@ export async function checkAgree(
     }
 }
 
-/** Arrays that determine positions, by kind and axis or by table. */
 function columnsOf({ levels, tables }: DevicePart): [name: string, column: Column][] {
   const out: [string, Column][] = []
   for (const [axis, level] of levels)

@@ -6,7 +6,6 @@ import type { Column, ResidentParts, ResidentTensor } from '../../storage/engine
 import { partsToCoords } from '../../storage/entries/stored-parts.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
-/** Downloaded structures, once per tensor. */
 const known = new WeakMap<ResidentTensor, Promise<Tensor>>()
 
 /** Coordinates or index arrays without values; for a tensor in a format, the coordinates of its parts. */

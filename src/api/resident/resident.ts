@@ -1,5 +1,5 @@
 /** Tensors on a device: upload, conversion to a kernel's formats on the device, and binding without a copy to the host. */
-import { fail, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { givenParams } from '../../run/bind/sizes/bound-sizes.ts'
@@ -65,9 +65,7 @@ export async function upload(
   return uploadTo(device, tensor, axes)
 }
 
-/**
- * Conversion of tensors to a format or composition on a device, for repeated use. `fill`: value of slots without an entry.
- */
+/** Conversion of tensors to a format or composition on a device, for repeated use. `fill`: value of slots without an entry. */
 export function planConversion(device: Device, to: Instance, fill = 0): ConversionPlan {
   checkDevice(device)
   const isInstance =
@@ -186,9 +184,7 @@ export async function prepareResident(
   if (Object.keys(tensors).length === 0) return compiled.prepare(inputs)
   for (const [name, tensor] of Object.entries(tensors)) {
     if (Object.hasOwn(inputs.tensors ?? {}, name))
-      fail({
-        code: 'api/argument',
-        message: `${name} is bound twice: as a resident tensor and from the host`,
+      failWith('api/argument', `${name} is bound twice: as a resident tensor and from the host`, {
         expected: 'either a resident tensor or host data',
       })
     checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)

@@ -21,7 +21,6 @@ export interface WorkspaceOptions {
 
 const CONVERSION_THRESHOLD = 2 ** 22
 
-/** Returns the options with defaults. Throws SptError `api/argument`, `api/unknown-option`. */
 export function checkedOptions(device: Device, options: WorkspaceOptions): Required<WorkspaceOptions> {
   expectOptions('Workspace', options, [
     'shareOutputs',

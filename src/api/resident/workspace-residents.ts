@@ -22,11 +22,9 @@ import { shapeOf } from '../../storage/storage.ts'
 import { boundResidents } from './resident-binding.ts'
 import { reformatOf } from './resident-check.ts'
 
-/** The bound data of a kernel whose formats were built on the device. */
 export interface MadeThere {
   readonly bound: Bound
   readonly resident: Residents
-  /** Marks the data as no longer used. */
   readonly release: () => void
 }
 
@@ -38,7 +36,6 @@ interface Converted {
   users: number
 }
 
-/** A kernel of the workspace with its inputs. */
 interface Asked {
   /** The unscheduled kernel with its inputs, including generated random ones. */
   readonly whole: { readonly bound: Bound; readonly inputs: Inputs }
@@ -140,7 +137,6 @@ export class WorkspaceResidents {
     return conversionPlan(this.#device, instance, fill).run(from, given)
   }
 
-  /** Frees formats that no prepared kernel uses. */
   #drop(): void {
     for (const [key, converted] of this.#converted) {
       if (converted === null || converted.users > 0) continue

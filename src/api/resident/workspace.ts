@@ -1,6 +1,6 @@
 /** One set of inputs on a device for many schedules of a kernel, with shared conversions, uploads and reference results. */
 import { byName } from '../../ast/by-name.ts'
-import { fail, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { AllocationLimit, withAllocationLimit } from '../../columns/allocate.ts'
 import { maxMeasuredElements } from '../../cost-model/matrix/structure.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -32,7 +32,6 @@ import { WorkspaceResidents } from './workspace-residents.ts'
 
 export type { WorkspaceOptions } from './workspace-options.ts'
 
-/** Device memory, and the number of prepared kernels that use it. */
 interface Shared {
   readonly memory: DeviceBuffer
   users: number
@@ -145,15 +144,13 @@ export class Workspace extends ErrorSources {
 
   #check({ compilation, device }: CompiledSchedule): void {
     if (compilation.source !== this.#source)
-      fail({
-        code: 'run/other-kernel',
+      failAs('run/other-kernel', {
         message: `the workspace was made for kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
         expected: 'a schedule of the kernel that the workspace was made for',
         hint: 'load the program once: each load returns new kernels',
       })
     if (device !== this.device)
-      fail({
-        code: 'run/other-device',
+      failAs('run/other-device', {
         message: `the workspace has memory of ${this.device.kind}, and kernel ${this.#source.name} was compiled for another device: ${device.kind}`,
         expected: 'a kernel that was compiled for the device that the workspace was made for',
         hint: 'compile the kernel with workspace.device',
@@ -263,10 +260,7 @@ export class Workspace extends ErrorSources {
     this.#residents.free()
   }
 
-  /**
-   * Results of the reference for these inputs, computed once for each value of `options`.
-   * @throws SptError `reference/…`
-   */
+  /** Results of the reference for these inputs, computed once for each value of `options`. @throws SptError `reference/…` */
   referenceResults(options: RefOptions = {}): RefOutputs {
     const key = JSON.stringify(options)
     let known = this.#expected.get(key)

@@ -33,21 +33,18 @@ import { titleOf } from './stage-verifier.ts'
 /** Row-major elements of every buffer, by name. */
 export type Memory = ReadonlyMap<string, Cells>
 
-/** Returns the memory after running the loops, with bound loops in this order. Throws InternalError like `interpret`. */
 export function runLoops(loops: Kernel2, bound: Bound, order: Order): Memory {
   const memory = memoryOf(loops.buffers, bound)
   interpret(loops, memory, bound.params, order)
   return memory
 }
 
-/** Returns the memory after running the launches. Throws InternalError like `interpretPlan`. */
 export function runLaunches(plan: Plan, bound: Bound): Memory {
   const memory = memoryOf(plan.buffers, bound)
   interpretPlan(plan, memory, bound.params)
   return memory
 }
 
-/** Returns an output in the caller's coordinates. */
 export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
   const stored = new Map<string, ValueArray>()
   for (const part of buffersOf(bound.kernel, name)) {
@@ -90,7 +87,6 @@ const WAYS: ReadonlyMap<string, LowerOptions> = new Map<string, LowerOptions>([
   ['subgroups', { lanes: 4, together: true }],
 ])
 
-/** Targets grouped by equal lowering options. */
 function alike(): readonly { readonly names: readonly string[]; readonly lowering: LowerOptions }[] {
   const ways = new Map<string, { names: string[]; lowering: LowerOptions }>()
   for (const [name, { lowering }] of Object.entries(TARGETS)) {

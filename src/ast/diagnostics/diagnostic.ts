@@ -100,6 +100,11 @@ export function fail(diagnostic: Diagnostic): never {
   throw new SptError(diagnostic)
 }
 
+/** Throws a user error with its location if known, like `failWith` for long messages. */
+export function failAs(code: string, problem: Problem & Pick<Diagnostic, 'span'>): never {
+  throw new SptError({ code, ...problem })
+}
+
 /** Throws a user error about a place in a text. */
 export function failAt(code: string, span: Span, problem: Problem): never {
   throw new SptError({ code, span, ...problem })

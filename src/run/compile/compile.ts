@@ -43,7 +43,6 @@ export interface CompilationStage {
   } | null
 }
 
-/** Callback for the kernel as written and after every step and pass. */
 export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: CompilationStage) => void
 
 /** Properties that steps do not change, except the name of the schedule. */
@@ -54,10 +53,8 @@ interface Origin {
   readonly schedule: string | null
 }
 
-/** The step of a program's schedule that is being applied. */
 export interface StepOf {
   readonly schedule: string
-  /** Number of the step, from 1. */
   readonly number: number
   readonly of: number
 }
@@ -100,12 +97,10 @@ export class Compilation {
     return this.#origin.source
   }
 
-  /** Names of the kernel and of the schedule. */
   get place(): Omit<CompilationStage, 'after'> {
     return { kernel: this.source.name, schedule: this.#origin.schedule }
   }
 
-  /** True if a step on loops has been applied. */
   get onLoops(): boolean {
     return this.#count > 0
   }
@@ -178,7 +173,6 @@ export class Compilation {
     return this.#loops?.trace ?? this.#early.steps
   }
 
-  /** Steps on loops as printed in `.spt`. */
   get printedLoopSteps(): readonly string[] {
     return this.#loops ? printTrace(this.#loops) : this.#early.steps.map((s) => printStep(s))
   }

@@ -1,5 +1,5 @@
 /** Compilation of a plan for a device, and keys of kernels that store their tensors identically. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../../ast/diagnostics/span.ts'
 import type { TextOptions } from '../../backends/target.ts'
@@ -15,7 +15,6 @@ import type { Bound } from '../bind/index.ts'
 import type { Compilation } from './compile.ts'
 import { checkLimits } from './device-limits.ts'
 
-/** The lowering options for a device. */
 export function lanesOf(device: Device): LowerOptions {
   const { lanes } = device.limits
   if (device.kind !== 'webgpu' || lanes === undefined) return TARGETS[targetOf(device)].lowering
@@ -23,22 +22,18 @@ export function lanesOf(device: Device): LowerOptions {
   return { lanes, together: true }
 }
 
-/** The printing options for a device. */
 export const textOptions = (device: Device): TextOptions => ({ f16: !isWord(device, 'f16') })
 
-/** Throws `device/no-instruction` if a text uses instructions or memories that the device lacks. */
 function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): void {
   const missing = capabilities.find((c) => !device.features.has(c.name))
   if (!missing) return
-  fail({
-    code: 'device/no-instruction',
+  failAs('device/no-instruction', {
     message: `${missing.by} needs ${missing.name}, which ${device.name} does not have`,
     ...(missing.span ? { span: missing.span } : {}),
     expected: 'a device with it, or another schedule',
   })
 }
 
-/** Commands that replace those of the plan. */
 export interface Instead {
   readonly commands: readonly Command[]
   free(): void
@@ -103,9 +98,6 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
   return compile(false)
 }
 
-// Source locations of launches, for device error messages.
-
-/** Sources of the program by name, into which spans point. */
 export type Sources = ReadonlyMap<string, Source>
 
 /** Adds the source line of the first statement of each launch, if known: `program.spt:15`. */
@@ -132,8 +124,6 @@ function firstSpan(launch: Launch): Span | undefined {
   })
   return found
 }
-
-// Keys for kernels that store their tensors identically.
 
 /** Key of the steps that determine the stored arrays: all steps on coordinates except loop reordering. Empty if there are none. */
 export function formatKey({ coordSteps }: Pick<Compilation, 'coordSteps'>): string {

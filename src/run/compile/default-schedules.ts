@@ -1,7 +1,6 @@
 /** Selection of the default schedule for a kind of device. */
 import type { DeviceKind } from '../../backends/target.ts'
 
-/** A kernel with default schedules for many threads and for one thread. */
 export interface Defaulted<K> {
   parallel(): K
   sequential(): K

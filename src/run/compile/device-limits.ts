@@ -1,7 +1,7 @@
 /** Checks of device limits at compile time, with the names of kernels and buffers in messages. */
 
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import {
   allocateShared,
   rejectSharedOverflow,
@@ -13,10 +13,8 @@ import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.
 import type { Device } from '../../runtime/device.ts'
 import { storedBytes } from '../../runtime/webgpu/widened-elements.ts'
 
-/** Bytes per element of `b` in device memory. */
 export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)
 
-/** Throws SptError `plan/block-too-large`, `plan/shared-too-large` or `plan/too-many-buffers` if a launch exceeds a limit. */
 export function checkLimits(device: Device, packed: PackedPlan): void {
   for (const step of packed.plan.steps) {
     if (step.kind === 'clear') continue
@@ -31,8 +29,7 @@ function checkBlock(device: Device, { name, block }: Launch): void {
   const { maxThreadsPerBlock, maxBlockDim } = device.limits
   const along = block.findIndex((n, k) => n > maxBlockDim[k]!)
   if (threads <= maxThreadsPerBlock && along < 0) return
-  fail({
-    code: 'plan/block-too-large',
+  failAs('plan/block-too-large', {
     message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
     expected: [
       ...(along < 0 ? [] : [`at most ${maxBlockDim[along]} threads in ${'xyz'[along]}`]),
@@ -62,8 +59,7 @@ function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
   const nests = [...new Set(launch.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
   const apart = fissionOf(launch)
   if (used.length > limit)
-    fail({
-      code: 'plan/too-many-buffers',
+    failAs('plan/too-many-buffers', {
       message: `${nests.length > 0 ? `iteration ${nests.join(' and ')}` : launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
       expected: `at most ${limit}, arrays of one type that are only read counting as one, and statements that depend on each other`,
       hint: `${apart ? `${apart}, ` : ''}give a statement a separate iteration, for example a statement that reads the output of another, or run on cpu or cuda`,
@@ -79,12 +75,10 @@ function fissionOf({ body }: Launch): string | undefined {
   return others.size > 1 ? `fission ${loop.nest}.${loop.name} after ${inside[0]}` : undefined
 }
 
-/** Throws SptError `run/requirement` if the sizes violate a requirement of the schedule. */
 export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void {
   const broken = brokenFact(plan.facts, sizes)
   if (!broken) return
-  fail({
-    code: 'run/requirement',
+  failAs('run/requirement', {
     message: `the schedule of ${plan.name} requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
     ...(broken.span ? { span: broken.span } : {}),
     expected: factText(broken),

@@ -24,12 +24,10 @@ export class EarlySteps {
     return this.#all.map((e) => e.step)
   }
 
-  /** Returns the list with `step` after `after` steps on coordinates. */
   and(step: LoopStep, after: number): EarlySteps {
     return new EarlySteps([...this.#all, { step, after }])
   }
 
-  /** Returns true if the last early step follows all `coords` steps on coordinates. */
   endsWith(coords: number): boolean {
     return this.#all.at(-1)?.after === coords
   }

@@ -2,7 +2,7 @@
 
 import { HIGHEST } from '../../analysis/integers/interval.ts'
 import { WIDEST } from '../../analysis/integers/plan-ranges.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
@@ -56,9 +56,7 @@ type Sized = Pick<Bound, 'params'>
 export function elements(b: Buffer, bound: Sized, most: number = HIGHEST): number {
   const n = b.shape.reduce((size, e) => size * Math.max(0, evaluate(e, bound.params)), 1)
   if (n > most)
-    fail({
-      code: 'plan/too-large',
-      message: `${b.name} has ${countText(n)} elements`,
+    failWith('plan/too-large', `${b.name} has ${countText(n)} elements`, {
       expected: `at most ${most}: addresses are ${most > HIGHEST ? 64 : 32}-bit`,
       hint: 'use smaller sizes, or partition the tensor',
     })

@@ -2,7 +2,7 @@
  * Execution of a plan on a device: allocations, uploads, fills, and launches with concrete grids. Data that a device cannot hold or launch
  * is rejected here, with the name of the buffer or kernel, before anything runs.
  */
-import { fail, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Command, type DeviceBuffer, Outcome } from '../../runtime/device.ts'
@@ -38,9 +38,7 @@ export { checkFits } from './buffer-layout.ts'
 /** Checks sizes, and returns the program with indices of sufficient width. */
 async function fitting(program: Program, { params }: Bound): Promise<Program> {
   if (!program.live)
-    fail({
-      code: 'device/released-module',
-      message: `kernel ${program.plan.name} has been released`,
+    failWith('device/released-module', `kernel ${program.plan.name} has been released`, {
       hint: 'compile the kernel again: kernel.compile(device)',
     })
   checkFacts(program.plan, params)
@@ -184,9 +182,7 @@ export class Executable {
   /** Uploads new values of one input, in storage order. Throws SptError `run/shared` if other kernels read the same memory. */
   async write(name: string, values: ValueArray): Promise<void> {
     if (this.#isOthers(name))
-      fail({
-        code: 'run/shared',
-        message: `the memory of ${name} is read by every kernel of the workspace`,
+      failWith('run/shared', `the memory of ${name} is read by every kernel of the workspace`, {
         expected: 'a kernel with separate memory',
         hint: 'prepare the kernel by itself (compiled.prepare), or make another workspace',
       })

@@ -1,5 +1,5 @@
 /** Device memory that is passed to an executable, and owned by the caller. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { DeviceBuffer } from '../../runtime/device.ts'
 import { failFreedBuffer } from '../../runtime/device-checks.ts'
@@ -16,7 +16,6 @@ export interface Residents {
   readonly buffers: ReadonlyMap<string, DeviceBuffer>
   /** Returns the host data with the current entries of the tensors. `values` downloads a buffer; `null` if the program does not use it. */
   whole(bound: Bound, values: (buffer: string) => Promise<ValueArray | null>): Promise<Bound>
-  /** Throws SptError `device/freed` if their memory has been freed. */
   check(): void
 }
 
@@ -52,9 +51,7 @@ export class CountedMemory {
   /** Adds a reader; the returned function removes it, and may be called repeatedly. Throws SptError `device/freed`. */
   hold(what: string): () => void {
     if (this.freed)
-      fail({
-        code: 'device/freed',
-        message: `${what} has been freed, with the kernel that writes it`,
+      failWith('device/freed', `${what} has been freed, with the kernel that writes it`, {
         hint: 'free a kernel after preparing the last kernel that reads the outputs',
       })
     this.#readers++

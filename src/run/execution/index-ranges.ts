@@ -5,7 +5,7 @@
 
 import { HIGHEST, LOWEST } from '../../analysis/integers/interval.ts'
 import { type Box, type Overflow, overflowOf, WIDEST } from '../../analysis/integers/plan-ranges.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
@@ -102,8 +102,7 @@ function refuse(
                 ? 'an operand of an instruction'
                 : 'a condition'
   const span = expr.span ?? (of.kind === 'loop' ? of.loop.span : 'span' in of ? of.span : undefined)
-  fail({
-    code: 'plan/overflow',
+  failAs('plan/overflow', {
     message: `${what} in ${launch} does not fit ${isWide ? '53 bits' : '32 bits'}: ${reaches}`,
     ...(span ? { span } : {}),
     expected: `from ${isWide ? -limit : LOWEST} to ${limit}: kernels of ${plan.name} count and address in ${isWide ? 'doubles, which are exact in this range' : '32 bits'}`,

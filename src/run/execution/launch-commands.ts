@@ -1,5 +1,5 @@
 /** Commands of a program for bound data: clears, launches with concrete grids, and graphs for replay. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Launch, Plan, PlanStep } from '../../ir/statements/loops.ts'
@@ -69,16 +69,13 @@ function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, 
   if (device.kind === 'cpu') return [1, 1, 1]
   const grid = physicalGrid(logical, device.limits.maxGridDim)
   if (!grid)
-    fail({
-      code: 'plan/grid-too-large',
+    failAs('plan/grid-too-large', {
       message: `${launch.name} needs ${logical.reduce((a, b) => a * b)} blocks, more than one launch on ${device.name} can have`,
       expected: `at most ${device.limits.maxGridDim.slice(0, 2).join(' × ')} blocks`,
       hint: 'let each block do more: split the loops bound to block axes by a larger factor',
     })
   return grid
 }
-
-// Graphs of prepared kernels.
 
 /**
  * The launches of a prepared kernel, recorded once (`runtime/device.ts`). The graph uses the memory of the prepared kernel, so `write`
@@ -100,7 +97,6 @@ export class KernelGraph implements Graph {
     this.#finish = finish
   }
 
-  /** Queues a replay without waiting. Throws SptError like `Graph.launch`. */
   launch(stream?: Stream): void {
     this.#graph.launch(stream)
   }

@@ -1,5 +1,5 @@
 /** Dense outputs that stay on a device, where the next kernel reads them. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { fromDevice, storedBytes } from '../../runtime/webgpu/widened-elements.ts'
 import { DenseOnDevice, type DenseTensor, type ValueArray } from '../../storage/tensor.ts'
@@ -95,8 +95,7 @@ export function residentOutput(
   const { name } = of
   const t = callerTensor(kernel, name)
   const refuse = (why: string, hint: string): never =>
-    fail({
-      code: 'run/resident',
+    failAs('run/resident', {
       message: `${name} of ${kernel.name} cannot stay on the device for another kernel: ${why}`,
       expected: 'a dense output that is stored as declared',
       hint,
@@ -110,9 +109,7 @@ export function residentOutput(
       `bring it over by the host: await prepared.read('${name}')`,
     )
   if (of.isShared)
-    fail({
-      code: 'run/shared',
-      message: `the memory of ${name} is written by every kernel of the workspace`,
+    failWith('run/shared', `the memory of ${name} is written by every kernel of the workspace`, {
       expected: 'a kernel with separate outputs',
       hint: 'prepare the kernel by itself (compiled.prepare), or make a workspace without shareOutputs',
     })
@@ -123,27 +120,23 @@ export function residentOutput(
   return new ResidentDense({ shape, dtype: first.dtype, origin, device }, of.lend(), of.turns, of.settle)
 }
 
-/** Outputs of other kernels that are bound to a kernel. */
 export class Chained {
   readonly tensors: ReadonlyMap<string, ResidentDense>
   #held: readonly (() => void)[] = []
 
-  /** Collects the chained outputs. Throws SptError `run/other-device`, `run/resident`. */
   constructor(program: Program, bound: Bound) {
     const tensors = new Map<string, ResidentDense>()
     for (const [name, t] of bound.dense) {
       if (!(t instanceof ResidentDense)) continue
       if (t.device !== program.device)
-        fail({
-          code: 'run/other-device',
+        failAs('run/other-device', {
           message: `${name} of kernel ${bound.kernel.name} is bound to ${t.origin}, which is on another device: ${t.device.name}`,
           expected: `a tensor of the device that the kernel was compiled for: ${program.device.name}`,
           hint: 'copy the tensor over the host: await resident.download()',
         })
       const arena = program.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
       if (arena)
-        fail({
-          code: 'run/resident',
+        failAs('run/resident', {
           message: `${name} of kernel ${bound.kernel.name} shares a buffer with ${arena.members
             .map((m) => m.buffer.name)
             .filter((n) => n !== name)
@@ -162,7 +155,6 @@ export class Chained {
     return new Map([...this.tensors].map(([name, t]) => [name, t.memory]))
   }
 
-  /** Keeps the outputs until `release`. Throws SptError `device/freed`. */
   hold(): void {
     for (const t of this.tensors.values()) this.#held = [...this.#held, t.hold()]
   }
@@ -175,7 +167,6 @@ export class Chained {
     for (const t of this.tensors.values()) await t.settle()
   }
 
-  /** Returns `bound` with the current values of the outputs. */
   async downloaded(bound: Bound): Promise<Bound> {
     if (this.tensors.size === 0) return bound
     const [dense, arrays] = [new Map(bound.dense), new Map(bound.arrays)]

@@ -73,8 +73,6 @@ export function sumOf(works: readonly Work[], cleared: number): Work {
   )
 }
 
-// Measured ceilings of the roofline model, by name of the chip.
-
 export interface Ceilings {
   /** Bytes per second from device memory, and from the L2 cache (`cache`). */
   readonly memory: number

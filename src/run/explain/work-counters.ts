@@ -13,7 +13,6 @@ import { compileExpr, type Leaves, type Value } from '../../ir/values/evaluate.t
 
 export type Numbers = ArrayLike<number>
 
-/** The simulated state of one thread. */
 export interface Frame {
   /** Values by name, including hardware indices. */
   readonly vars: Map<string, number>
@@ -65,7 +64,6 @@ type Work =
   | 'shared loads'
   | 'shared stores'
 
-/** Maps counter names to indices of the count array. */
 export class Counters {
   readonly #places = new Map<string, number>()
   readonly buffers = new Map<string, Buffer>()
@@ -204,7 +202,6 @@ export const NOTHING: Part = { fixed: new Map(), moving: [] }
 
 export const isEmpty = (p: Part): boolean => p.fixed.size === 0 && p.moving.length === 0
 
-/** Converts a part to one action. */
 export function actionOf(p: Part): Action {
   const places = [...p.fixed.keys()]
   const amounts = [...p.fixed.values()]

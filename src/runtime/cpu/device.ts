@@ -1,5 +1,5 @@
 /** The cpu device: emitted JavaScript over typed arrays, on the calling thread. Works in any JavaScript host. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { arrayClass } from '../../ir/values/arrays.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type {
@@ -65,9 +65,7 @@ class CpuDevice extends InOrderDevice implements Device {
     try {
       return new CpuBuffer(bytes, label, this)
     } catch {
-      return fail({
-        code: 'device/out-of-memory',
-        message: `no memory for the ${bytes} bytes of ${label}`,
+      return failWith('device/out-of-memory', `no memory for the ${bytes} bytes of ${label}`, {
         hint: 'use a smaller size, or free buffers',
       })
     }
@@ -232,8 +230,7 @@ function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
   try {
     return new Function(text)() as Record<string, Fn>
   } catch (error) {
-    return fail({
-      code: 'device/compile',
+    return failAs('device/compile', {
       message: `the emitted JavaScript of ${module.name} does not compile: ${error instanceof Error ? error.message : String(error)}`,
       hint:
         error instanceof EvalError
@@ -243,7 +240,6 @@ function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
   }
 }
 
-/** Runs checked commands. */
 function execute(commands: readonly Command[]): void {
   for (const c of commands) {
     if (c.kind === 'clear') {

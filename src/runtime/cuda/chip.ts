@@ -74,7 +74,6 @@ export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly
 export const canOverlap = (chip: Pick<Chip, 'major'>, driverVersion: number): boolean =>
   chip.major >= 9 && driverVersion >= 12030
 
-/** `sm_90`. */
 const chipArch = (chip: Pick<Chip, 'major' | 'minor'>): string => `sm_${chip.major}${chip.minor}`
 
 export function chipLimits(chip: Chip, maxArguments: number): DeviceLimits {
@@ -90,10 +89,7 @@ export function chipLimits(chip: Chip, maxArguments: number): DeviceLimits {
   }
 }
 
-/**
- * Capabilities under the names shared with other devices and the chip's own names, including those that declarations can
- * require.
- */
+/** Capabilities under the names shared with other devices and the chip's own names, including those that declarations can require. */
 export function chipFeatures(chip: Chip): ReadonlySet<string> {
   const cc = chip.major * 10 + chip.minor
   const names = ['f64', 'subgroups', `subgroup_size(${chip.warpSize})`, 'timestamp-query', chipArch(chip)]
@@ -105,7 +101,6 @@ export function chipFeatures(chip: Chip): ReadonlySet<string> {
   return new Set(names.flatMap((f) => [f, f.replaceAll('-', '_')]))
 }
 
-/** Properties of the chip for `spt doctor`. */
 export function chipFacts(chip: Chip): Record<string, string> {
   const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`
   const kib = (bytes: number): string => `${Math.round(bytes / 1024)} KiB`

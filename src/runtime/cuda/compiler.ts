@@ -1,5 +1,5 @@
 /** Compiles a printed module to an image for the driver: cache, headers, NVRTC. */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheKey, type DiskCache } from '../../cache/disk-cache.ts'
 import type { ModuleText } from '../device.ts'
 import { absentError } from './errors.ts'
@@ -41,8 +41,7 @@ export function openCompiler(
     const headers = includedHeaders(module.text)
     const resolved = resolveHeaders(machine, headers, folders)
     if (resolved.missing.length > 0) {
-      throw new SptError({
-        code: 'device/header-missing',
+      failAs('device/header-missing', {
         message: `CUDA module '${module.name}' includes ${resolved.missing.join(', ')}, which is not installed`,
         expected: "CUDA's headers next to NVRTC, in CUDA_HOME/include or in the NVIDIA wheels",
         hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime, or set CUDA_HOME',

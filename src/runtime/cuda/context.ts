@@ -1,8 +1,6 @@
-/**
- * A CUDA context with its queues: makes it current, waits for queues, and rejects calls after a fault.
- */
+/** A CUDA context with its queues: makes it current, waits for queues, and rejects calls after a fault. */
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { failDisposed } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
 import { type CudaDriver, callError, check, type DriverCalls, type Handle, invoke, obtain } from './driver.ts'
@@ -22,7 +20,6 @@ const EVENT_DISABLE_TIMING = 2
 const SPIN_MS = 0.2
 const YIELD_MS = 20
 
-/** A stream of the driver. */
 export interface CudaQueue {
   readonly handle: Handle
   /** Event that is recorded to make another queue wait for this one. */
@@ -73,7 +70,6 @@ export class CudaContext {
     check(this.driver, call, code)
   }
 
-  /** Calls the driver. @throws CudaCallError */
   call<C extends keyof DriverCalls>(call: C, ...args: Parameters<NonNullable<DriverCalls[C]>>): void {
     invoke(this.driver, call, ...args)
   }
@@ -82,8 +78,7 @@ export class CudaContext {
   enter(action: string): void {
     if (this.#disposed) failDisposed(this.chip.name, action)
     if (this.#fault) {
-      fail({
-        code: 'device/lost',
+      failAs('device/lost', {
         message: `the device ${this.chip.name} cannot be used any more after a fault: ${this.#fault}`,
         hint: 'start a new process; after a kernel fault, CUDA rejects all work of a process',
       })

@@ -6,7 +6,7 @@
  * to the thread that created it.
  */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type {
   Command,
@@ -161,9 +161,7 @@ export class CudaDevice implements Device {
     if (cached) return cached
     const { ffi, machine } =
       this.#libraries ??
-      fail({
-        code: 'device/no-library',
-        message: `${this.name} was opened without libraries`,
+      failWith('device/no-library', `${this.name} was opened without libraries`, {
         hint: 'open the device with devices.cuda()',
       })
     const library = this.#context.inContext(`opening ${text.name}`, () => {

@@ -78,9 +78,7 @@ const PARAMETERS = {
     'uintptr_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uintptr_t, uint64s, nothing',
   /** Configuration; function; addresses of the arguments; none. */
   cuLaunchKernelEx: 'bytes, uintptr_t, uint64s, nothing',
-  /**
-   * Descriptor; type; rank; address; sizes; strides; box; steps; interleave; swizzle; promotion; fill. From CUDA 12.0.
-   */
+  /** Descriptor; type; rank; address; sizes; strides; box; steps; interleave; swizzle; promotion; fill. From CUDA 12.0. */
   cuTensorMapEncodeTiled:
     'uintptr_t, int32_t, uint32_t, uint64_t, uint64s, uint64s, uint32s, uint32s, int32_t, int32_t, int32_t, int32_t',
   cuGetErrorName: 'int32_t, uint64s',
@@ -111,7 +109,6 @@ export function check(driver: CudaDriver, call: Call, code: number): void {
   if (code !== CUDA.SUCCESS) throw callError(driver, call, code)
 }
 
-/** @throws CudaCallError if the call fails */
 export function invoke<C extends Call>(driver: CudaDriver, call: C, ...args: Parameters<Calls[C]>): void {
   const fn = driver.calls[call] as (...args: readonly unknown[]) => number
   check(driver, call, fn(...args))

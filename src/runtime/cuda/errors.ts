@@ -35,7 +35,6 @@ const RESULTS = {
 } as const
 type Result = readonly [code: number, meaning?: string, sticky?: 'sticky']
 
-/** Codes by name. */
 export const CUDA = Object.fromEntries(
   Object.entries(RESULTS).map(([name, [code]]) => [name, code]),
 ) as unknown as { readonly [Name in keyof typeof RESULTS]: (typeof RESULTS)[Name][0] }
@@ -113,7 +112,6 @@ export function faultError(error: CudaCallError, kernels: readonly string[], isE
   })
 }
 
-/** Error of any other failed call. */
 export function driverError(error: CudaCallError, action: string): SptError {
   return new SptError({
     code: 'device/cuda',

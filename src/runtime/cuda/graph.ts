@@ -21,7 +21,6 @@ const CAPTURE_RELAXED = 2
 /** During capture: adds a node that records the event at each replay, instead of an edge. */
 const RECORD_EXTERNAL = 1
 
-/** Services of the device that its graphs use. */
 export interface GraphHost {
   readonly context: CudaContext
   readonly memory: CudaMemory

@@ -55,9 +55,6 @@ function moduleVersion(): string {
   }
 }
 
-// Reports the availability of CUDA, with the reason and a remedy if it is missing.
-
-/** Device and libraries; all optional. */
 export interface CudaOptions {
   /** The device's number in the driver's order; 0. */
   readonly ordinal?: number
@@ -78,7 +75,6 @@ export interface CudaOptions {
   readonly overlap?: boolean
 }
 
-/** Libraries and devices, in the order in which they are located. */
 interface CudaTools {
   readonly ffi: Ffi
   readonly driver: CudaDriver

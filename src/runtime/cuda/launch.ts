@@ -1,5 +1,5 @@
 /** Queues commands on a stream, or records them during capture. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Command, DeviceBuffer, Entry, LaunchCommand } from '../device.ts'
 import { checkArgs, checkGrid, checkModule, entryOf } from '../device-checks.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
@@ -18,9 +18,7 @@ export class Launcher {
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
   readonly #matrices: Matrices
-  /**
-   * Allows launches to begin before the previous one has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`).
-   */
+  /** Allows launches to begin before the previous one has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`). */
   #overlap: boolean
   /** Number of attempts to overlap a launch. */
   #overlapAttempts = 0
@@ -49,9 +47,7 @@ export class Launcher {
     })
   }
 
-  /**
-   * Records the launches of `body`. If the driver cannot record overlapping launches, overlap is disabled from then on.
-   */
+  /** Records the launches of `body`. If the driver cannot record overlapping launches, overlap is disabled from then on. */
   recording<T>(body: (overlap: boolean) => T): T {
     const attempts = this.#overlapAttempts
     try {
@@ -157,7 +153,6 @@ export class Launcher {
     return calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, sharedBytes, stream, pointers, null)
   }
 
-  /** Checks that the launch's module is loaded. @throws SptError `device/foreign-module`, `device/released-module` */
   checkLive({ module }: LaunchCommand): void {
     checkModule(module, this.#context)
   }
@@ -166,8 +161,7 @@ export class Launcher {
     checkGrid(displayName, grid, this.#context.chip)
     const { cluster } = entry
     if (cluster && grid.some((n, d) => n % cluster[d]! !== 0)) {
-      fail({
-        code: 'device/grid',
+      failAs('device/grid', {
         message: `kernel ${displayName} cannot be launched with a grid of ${grid.join(' x ')} blocks in clusters of ${cluster.join(' x ')}`,
         expected: 'multiples of the cluster in each dimension',
       })

@@ -1,11 +1,8 @@
-/**
- * Candidate locations of CUDA's libraries and headers. The file system is a parameter, so that tests need no installation.
- */
+/** Candidate locations of CUDA's libraries and headers. The file system is a parameter, so that tests need no installation. */
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** The parts of the machine that the search reads. */
 export interface Machine {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string
@@ -193,7 +190,6 @@ export function includeCandidates(machine: Machine, nvrtc: string | undefined): 
   ])
 }
 
-/** Headers included by a source, without duplicates. */
 export function includedHeaders(text: string): string[] {
   const names: string[] = []
   for (const match of text.matchAll(/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]/gm)) names.push(match[1]!)

@@ -1,5 +1,5 @@
 /** Vendor libraries of CUDA, opened for a context, and prepared calls with operands. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgSpec, DeviceBuffer, Library, LibraryCall, ModuleText, Operands } from '../device.ts'
 import type { LibraryArgument, LibraryText, Routine } from '../library-text.ts'
 import type { CudaContext } from './context.ts'
@@ -8,7 +8,6 @@ import type { CFunction, Ffi } from './ffi.ts'
 import { libraryCandidates, type Machine } from './libraries.ts'
 import type { CudaMemory } from './memory.ts'
 
-/** Services of the device that library calls use. */
 export interface LibraryHost {
   readonly context: CudaContext
   readonly memory: CudaMemory
@@ -37,9 +36,7 @@ function loadLibrary(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText
     } catch (cause) {
       tried.push(`${path}: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`)
     }
-  return fail({
-    code: 'device/no-library',
-    message: `${text.name} is not installed, or cannot be loaded`,
+  return failWith('device/no-library', `${text.name} is not installed, or cannot be loaded`, {
     expected: `${file}.so, of a CUDA toolkit or of NVIDIA's Python wheels`,
     notes: tried,
   })
@@ -88,15 +85,13 @@ export class CudaLibrary implements Library {
     return out[0]!
   }
 
-  /** @throws SptError `device/library` */
   call(name: string, ...args: readonly unknown[]): void {
     const status = this.status(name, ...args)
     if (status !== 0) this.failCall(name, status)
   }
 
   failCall(name: string, status: number): never {
-    return fail({
-      code: 'device/library',
+    return failAs('device/library', {
       message: `${name} of ${`${this.name} ${this.version}`.trim()} returned status ${status}`,
       expected: 'status 0',
       hint: 'see the status in its documentation, or tune without libraries (--no-libraries)',

@@ -1,5 +1,5 @@
 /** Device memory: allocation, accounting, and range checks. */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { DeviceBuffer, DeviceLimits, ModuleText } from '../device.ts'
 import { checkAlloc, checkBuffer } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
@@ -93,9 +93,7 @@ export function allocHost(bytes: number, label: string): ArrayBuffer {
   try {
     return new ArrayBuffer(bytes)
   } catch {
-    throw new SptError({
-      code: 'device/out-of-memory',
-      message: `no host memory for the ${bytes} bytes of '${label}'`,
+    failWith('device/out-of-memory', `no host memory for the ${bytes} bytes of '${label}'`, {
       hint: 'download a part of the buffer, or use a machine with more memory',
     })
   }

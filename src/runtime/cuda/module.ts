@@ -1,5 +1,5 @@
 /** A loaded module: handles and resources of its entries, checked against the limits of the chip. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { CompiledModule, Entry, ModuleText } from '../device.ts'
 import { checkTarget } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
@@ -18,7 +18,6 @@ const LARGE_CLUSTERS = 14
 export interface LoadedEntry {
   readonly entry: Entry
   readonly fn: Handle
-  /** Display name in messages. */
   readonly displayName: string
 }
 
@@ -71,9 +70,7 @@ function findFunction(driver: CudaDriver, module: Handle, moduleName: string, na
   const out = new BigUint64Array(1)
   const code = driver.calls.cuModuleGetFunction(out, module, name)
   if (code === CUDA.NOT_FOUND) {
-    fail({
-      code: 'device/no-entry',
-      message: `CUDA module '${moduleName}' defines no kernel '${name}'`,
+    failWith('device/no-entry', `CUDA module '${moduleName}' defines no kernel '${name}'`, {
       expected: `extern "C" __global__ void ${name}(…)`,
     })
   }
@@ -98,8 +95,7 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, usage
   )
   if (threads > usage.maxThreads || invalidDimension >= 0) {
     const byRegisters = usage.maxThreads < chip.maxThreadsPerBlock && invalidDimension < 0
-    fail({
-      code: 'device/over-limit',
+    failAs('device/over-limit', {
       message:
         `kernel ${showKernel(entry)}: a block of ${entry.block.join(' x ')} threads does not fit` +
         (byRegisters ? ` with ${usage.registers} registers a thread` : ''),
@@ -109,8 +105,7 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, usage
   }
   const shared = usage.shared + entry.sharedBytes
   if (shared > chip.sharedPerBlockOptin) {
-    fail({
-      code: 'device/over-limit',
+    failAs('device/over-limit', {
       message:
         `kernel ${showKernel(entry)} needs ${shared} bytes of shared memory a block ` +
         `(${usage.shared} static, ${entry.sharedBytes} dynamic)`,
@@ -137,8 +132,7 @@ function prepareCluster(
   const blocks = cluster[0] * cluster[1] * cluster[2]
   const isValid = cluster.every((n) => Number.isInteger(n) && n >= 1)
   if (!chip.clusters || !isValid || blocks > LARGEST_CLUSTER) {
-    fail({
-      code: 'device/over-limit',
+    failAs('device/over-limit', {
       message: chip.clusters
         ? `kernel ${showKernel(entry)} requires clusters of ${cluster.join(' x ')} blocks`
         : `kernel ${showKernel(entry)} requires clusters of blocks, which ${chip.name} does not have`,
@@ -211,8 +205,7 @@ export function checkRequirements(module: ModuleText, chip: Pick<Chip, 'name' | 
   checkTarget(module, 'cuda')
   const { needs, name } = module
   if (!needs || chip.major + chip.minor / 10 >= needs.version) return
-  fail({
-    code: 'device/no-instruction',
+  failAs('device/no-instruction', {
     message: `${needs.instr}, which ${name} uses, needs compute capability ${needs.version.toFixed(1)}, and ${chip.name} has ${chip.major}.${chip.minor}`,
     ...(needs.span ? { span: needs.span } : {}),
     expected: 'a device with the instruction, or another schedule',

@@ -21,7 +21,6 @@ export interface Nvrtc {
   compile(module: ModuleText, target: CompileTarget, options: readonly string[]): Promise<Uint8Array>
 }
 
-/** Options of every compilation. */
 export const BASE_OPTIONS: readonly string[] = ['--std=c++17', '-lineinfo', '-default-device']
 
 /**
@@ -202,8 +201,6 @@ export function loadNvrtc(ffi: Ffi, machine: Machine, driverVersion: number, exp
     notes: tried,
   })
 }
-
-// Parses NVRTC's log, and builds diagnostics with the source lines of its messages.
 
 interface LogMessage {
   readonly severity: 'error' | 'warning'

@@ -150,10 +150,7 @@ export class Matrices {
     this.#driver = driver
   }
 
-  /**
-   * Returns the host address of a descriptor for the next launch.
-   * @throws SptError `device/matrix`
-   */
+  /** Returns the host address of a descriptor for the next launch. @throws SptError `device/matrix` */
   encode(spec: MatrixSpec, address: bigint, rows: number, columns: number): bigint {
     const latest = this.#latest.get(spec)
     if (latest && latest.address === address && latest.rows === rows && latest.columns === columns)

@@ -117,24 +117,18 @@ function checkEvent(event: DeviceEvent, context: CudaContext): CudaEvent {
   return event
 }
 
-// Measures device times of queued work with pairs of events.
-
 /** Maximum number of event pairs in use. */
 const MAX_TIMED = 128
 
 export class Timer {
   readonly #context: CudaContext
-  /** Pool of events. */
   readonly #events: Handle[] = []
 
   constructor(context: CudaContext) {
     this.#context = context
   }
 
-  /**
-   * Milliseconds of each repeat of the work queued by `queue` on the main queue; `between` queues work before each repeat,
-   * unmeasured.
-   */
+  /** Milliseconds of each repeat of the work queued by `queue` on the main queue; `between` queues work before each repeat, unmeasured. */
   async time(repeats: number, queue: () => void, between: () => void): Promise<number[]> {
     const times: number[] = []
     while (times.length < repeats) {

@@ -2,7 +2,7 @@
  * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` provides a `GPU`). Elements narrower than
  * 32 bits are stored as 32-bit words (`widened-elements.ts`), except f16 with `shader-f16`. There is no f64.
  */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type {
   Command,
   CompiledModule,
@@ -40,9 +40,7 @@ export async function createWebGpuDevice(
       forceFallbackAdapter: options.forceFallbackAdapter ?? false,
     }))
   if (!adapter)
-    throw new SptError({
-      code: 'device/absent',
-      message: 'WebGPU has no adapter here',
+    failWith('device/absent', 'WebGPU has no adapter here', {
       hint: 'check that the browser has WebGPU enabled and the GPU driver is up to date',
     })
   const name = adapterName(adapter.info)
@@ -54,9 +52,7 @@ export async function createWebGpuDevice(
       requiredLimits: adapterLimits(adapter),
     })
   } catch (e) {
-    throw new SptError({
-      code: 'device/absent',
-      message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
+    failWith('device/absent', `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`, {
       hint: obtained
         ? 'take a new adapter: each gives one device'
         : 'check that the GPU driver is up to date',

@@ -2,14 +2,13 @@
  * Encodes commands in one command encoder. The scalars of all launches of a submission are in one uniform buffer, each distinct
  * set of values once, addressed by dynamic offsets. So a bind group depends on the buffers only and is created once.
  */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgValue, Command, LaunchCommand } from '../device.ts'
 import { Clears, type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
 import { roundTo, wordDtype } from './widened-elements.ts'
 
-/** A command with its bindings. */
 type BoundCommand =
   | { readonly kind: 'clear'; readonly buffer: GPUBuffer }
   | {
@@ -226,8 +225,7 @@ function checkAliases(entry: GpuEntry, buffers: readonly GpuBuffer[]): void {
     if (first === k) return
     const [x, y] = [entry.buffers[first]!, entry.buffers[k]!]
     if (x.access === 'read' && y.access === 'read') return
-    fail({
-      code: 'device/aliased-arguments',
+    failAs('device/aliased-arguments', {
       message: `${entry.spec.name}: the buffer ${b.label} is bound to both ${x.name} and ${y.name}, and is written`,
       hint: 'bind a copy to one of them',
     })

@@ -19,7 +19,6 @@ const REQUESTED_LIMITS = [
 /** Features that are requested if the adapter supports them. */
 const REQUESTED_FEATURES = ['shader-f16', 'subgroups', 'timestamp-query'] as const
 
-/** Maximum limits of an adapter by name. */
 export function adapterLimits(adapter: GPUAdapter): Record<string, number> {
   const limits: Record<string, number> = {}
   for (const name of REQUESTED_LIMITS) {

@@ -224,7 +224,6 @@ fn clear(@builtin(global_invocation_id) at: vec3<u32>, @builtin(num_workgroups) 
   }
 }`
 
-/** A dispatch that zero-fills a buffer inside a pass. */
 interface ClearLaunch {
   readonly pipeline: GPUComputePipeline
   readonly group: GPUBindGroup

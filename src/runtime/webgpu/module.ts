@@ -3,7 +3,7 @@
  * `var<storage, read>`, `read_write` → `var<storage, read_write>`). Scalars are 4-byte members, in order, of one uniform
  * structure at the binding after the last buffer.
  */
-import { type Diagnostic, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failAs, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
 import { checkEntry, checkTarget, type Owned } from '../device-checks.ts'
 import { firstLine, type Session } from './session.ts'
@@ -12,7 +12,6 @@ import { wordDtype } from './widened-elements.ts'
 /** `GPUShaderStage.COMPUTE`, which is not a global outside browsers. */
 const COMPUTE = 0x4
 
-/** A compiled entry point. */
 export interface GpuEntry {
   readonly spec: Entry
   readonly pipeline: GPUComputePipeline
@@ -77,8 +76,7 @@ function checkUniforms(session: Session, module: ModuleText, entry: Entry): void
   const bytes = 4 * entry.args.filter((a) => a.kind === 'scalar').length
   const limit = session.device.limits.maxUniformBufferBindingSize
   if (bytes > limit)
-    throw new SptError({
-      code: 'device/over-limit',
+    failAs('device/over-limit', {
       message: `the kernel ${entry.name} of ${module.name} takes ${bytes} bytes of scalars; this device allows ${limit}`,
       expected: `at most ${limit} bytes`,
     })

@@ -3,7 +3,7 @@
  * environment variable `SPT_WEBGPU` selects `auto` (default), `hardware` (never the software driver) or `swiftshader` (never
  * the GPU).
  */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device, DeviceReport } from '../device.ts'
 import { createWebGpuDevice } from './device.ts'
 import { adapterLimits, adapterName, capabilities } from './limits.ts'
@@ -28,11 +28,7 @@ const instances = new Map<string, GPU>()
 export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise<Device> {
   const search = await findAdapter(options)
   if ('reason' in search)
-    throw new SptError({
-      code: 'device/absent',
-      message: `no WebGPU device: ${search.reason}`,
-      hint: search.hint,
-    })
+    failWith('device/absent', `no WebGPU device: ${search.reason}`, { hint: search.hint })
   return createWebGpuDevice(search.gpu, options, search.adapter)
 }
 
@@ -76,9 +72,7 @@ export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<Dev
 function choiceOf(options: NodeWebGpuOptions): WebGpuChoice {
   const choice = options.adapter ?? process.env.SPT_WEBGPU ?? 'auto'
   if ((WEBGPU_CHOICES as readonly string[]).includes(choice)) return choice as WebGpuChoice
-  throw new SptError({
-    code: 'device/unknown-choice',
-    message: `there is no WebGPU driver ${JSON.stringify(choice)} (SPT_WEBGPU)`,
+  failWith('device/unknown-choice', `there is no WebGPU driver ${JSON.stringify(choice)} (SPT_WEBGPU)`, {
     expected: WEBGPU_CHOICES.join(', '),
     hint: 'unset SPT_WEBGPU: the default is the GPU if there is one, otherwise the software driver',
     lookup: { name: choice, candidates: WEBGPU_CHOICES },

@@ -30,7 +30,6 @@ const ICD = 'vk_swiftshader_icd.json'
 const LACKS = 'holds no'
 const FILES = ['libvk_swiftshader.so', LOADER, ICD]
 
-/** Paths of the unpacked driver. */
 interface SwiftShader {
   readonly dir: string
   /** A Vulkan loader, for machines that have none. */
@@ -185,7 +184,6 @@ export function readTar(tar: Uint8Array): Map<string, Uint8Array> {
 // Prepares Linux for Dawn: loads a Vulkan loader into the process and selects a driver. On other systems Dawn
 // uses the native graphics interface, so this module does nothing.
 
-/** Description of the driver. */
 interface Vulkan {
   readonly driver: string
 }

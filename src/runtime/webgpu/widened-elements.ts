@@ -5,7 +5,7 @@
  * Widening is exact. Narrowing rounds to nearest (ties to even), preserves infinities, signed zeros, subnormals and NaN
  * payloads, and wraps integers modulo their width (exact for values in range).
  */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { arrayClass } from '../../ir/values/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import {
@@ -34,7 +34,6 @@ const WORD: Readonly<Record<Exclude<Dtype, 'f64'>, WordDtype>> = {
   bool: 'u32',
 }
 
-/** Bytes of a word. */
 export const WORD_BYTES = 4
 
 /** True if an element of the type occupies a 32-bit word on the device. */
@@ -48,8 +47,7 @@ export const storedBytes = (device: Pick<Device, 'storage' | 'features'>, dtype:
 /** The word type of a `dtype`; `subject` names the tensor in the error. @throws SptError `device/no-f64` */
 export function wordDtype(dtype: Dtype, subject?: string): WordDtype {
   if (dtype === 'f64')
-    fail({
-      code: 'device/no-f64',
+    failAs('device/no-f64', {
       message: `${subject === undefined ? 'This device' : `${subject} is f64: this device`} has no 64-bit floating point`,
       expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
       hint: 'declare it f32, or run on the cpu or cuda device',
@@ -57,10 +55,7 @@ export function wordDtype(dtype: Dtype, subject?: string): WordDtype {
   return WORD[dtype]
 }
 
-/**
- * Converts host elements (f16 and bf16 as bit patterns in `Uint16Array`) to device words. Arrays of words are returned without
- * a copy.
- */
+/** Converts host elements (f16 and bf16 as bit patterns in `Uint16Array`) to device words. Arrays of words are returned without a copy. */
 export function hostToDevice(dtype: Dtype, values: HostArray): WordArray {
   const word = wordDtype(dtype)
   if (dtype === 'f16' || dtype === 'bf16') {
