@@ -339,14 +339,14 @@ const monoid: Arb<ast.Monoid> = fc.integer({ min: 1, max: 3 }).chain((n) =>
     })),
 )
 
-const coordMap = (first: boolean): Arb<ast.CoordMap> =>
+const coordMap = (kind: ast.CoordMap['kind'], first: boolean): Arb<ast.CoordMap> =>
   fc
     .record({
       from: listNames(1),
       to: fc.array(item, { minLength: 1, maxLength: 3 }),
       t: trivia({ first, blocks: 0, filled: [] }),
     })
-    .map(({ t, ...m }) => with_({ ...m, span }, t))
+    .map(({ t, ...m }) => with_({ kind, ...m, span }, t))
 const formatParam: Arb<ast.FormatParam> = fc
   .record({
     name: ident,
@@ -358,9 +358,9 @@ const formatParam: Arb<ast.FormatParam> = fc
 const line = trivia({ first: false, blocks: 0, filled: [] })
 const sort: Arb<ast.Sort> = fc
   .record({ dim: element, by: expr, within: fc.option(expr), place: ident, at: ident })
-  .map((s) => ({ ...s, span }))
-const mask: Arb<ast.Mask> = fc.tuple(ident, line).map(([name, t]) => with_({ name, span }, t))
-const holds: Arb<ast.Holds> = fc.tuple(expr, line).map(([cond, t]) => with_({ cond, span }, t))
+  .map((s) => ({ kind: 'sort', ...s, span }))
+const mask: Arb<ast.Mask> = fc.tuple(ident, line).map(([name, t]) => with_({ kind: 'mask', name, span }, t))
+const holds: Arb<ast.Holds> = fc.tuple(expr, line).map(([cond, t]) => with_({ kind: 'where', cond, span }, t))
 const description: Arb<ast.Description> = fc
   .tuple(
     rarely(fc.array(sort, { minLength: 1, maxLength: 2 }), []).chain((list) => dressed(list, plain)),
@@ -371,8 +371,8 @@ const description: Arb<ast.Description> = fc
       kind: fc.constant('description' as const),
       sorts: fc.constant(sorts),
       axes: dressed(axes, plain),
-      map: coordMap(axes.length + sorts.length === 0),
-      inverse: coordMap(false),
+      map: coordMap('map', axes.length + sorts.length === 0),
+      inverse: coordMap('inverse', false),
       mask: rarely(mask, null),
       where: fc.option(holds),
     }),

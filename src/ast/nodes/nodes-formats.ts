@@ -39,6 +39,7 @@ export interface FormatParam extends Node {
 }
 /** `sort dim by key within w -> (place, at)`. */
 export interface Sort extends Item {
+  readonly kind: 'sort'
   readonly dim: Element
   readonly by: Expr
   readonly within: Expr | null
@@ -47,14 +48,17 @@ export interface Sort extends Item {
 }
 /** `mask name`: one bit for each position of the axes, set if the tensor stores an element there. */
 export interface Mask extends Item {
+  readonly kind: 'mask'
   readonly name: Ident
 }
 /** `where (cond)`: the coordinates that a format can hold. */
 export interface Holds extends Item {
+  readonly kind: 'where'
   readonly cond: Expr
 }
 /** `map (from) -> (to)` or `inverse (from) -> (to)`. */
 export interface CoordMap extends Item {
+  readonly kind: 'map' | 'inverse'
   readonly from: readonly ListName[]
   readonly to: readonly Expr[]
 }

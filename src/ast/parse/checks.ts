@@ -122,12 +122,12 @@ export interface Option {
 }
 
 /** Reports a keyword that is written or given twice. */
-export function rejectRepeated(word: string, how: 'written' | 'given', span: Span): never {
-  failAt('parse/duplicate', span, {
-    message: `\`${word}\` is ${how} twice`,
-    hint: `remove the second \`${word}\``,
-  })
-}
+export const rejectRepeated = (
+  word: string,
+  how: 'written' | 'given',
+  span: Span,
+  hint = `remove the second \`${word}\``,
+): never => failAt('parse/duplicate', span, { message: `\`${word}\` is ${how} twice`, hint })
 
 /** The value of an option, `null` if absent. @throws SptError if it is given twice */
 export function option<T>(options: readonly Option[], key: Option['key']): T | null {

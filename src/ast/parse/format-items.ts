@@ -7,6 +7,7 @@ import type {
   AxisClaim,
   AxisDecl,
   AxisDef,
+  BucketRule,
   Composition,
   CoordMap,
   Description,
@@ -15,6 +16,7 @@ import type {
   Holds,
   Ident,
   Mask,
+  PartitionRule,
   Rule,
   Sort,
 } from '../nodes/nodes.ts'
@@ -22,17 +24,14 @@ import { AXIS_CLAIMS, FORMAT_PARAM_TYPES } from '../nodes/nodes.ts'
 import { rejectRepeated } from './checks.ts'
 
 /** One line or block of a format's body. */
-export type FormatItem =
-  | { readonly what: 'axis'; readonly node: AxisDecl }
-  | { readonly what: 'map' | 'inverse'; readonly node: CoordMap }
-  | { readonly what: 'sort'; readonly node: Sort }
-  | { readonly what: 'mask'; readonly node: Mask }
-  | { readonly what: 'where'; readonly node: Holds }
-  | { readonly what: 'rule'; readonly node: Rule }
+export type FormatItem = AxisDecl | CoordMap | Sort | Mask | Holds | Rule
+
+const isRule = (i: FormatItem): i is Rule =>
+  i.kind === 'part' || i.kind === 'partition' || i.kind === 'bucket'
 
 export function formatBody(items: readonly FormatItem[], format: Ident): Description | Composition {
-  const rules = items.filter((i) => i.what === 'rule')
-  const otherItem = items.find((i) => i.what !== 'rule')
+  const rules = items.filter(isRule)
+  const otherItem = items.find((i) => !isRule(i))
   const [rule] = rules
   if (rule && otherItem)
     failAt('parse/mixed-format', keywordSpan(otherItem), {
@@ -41,59 +40,37 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
       expected: 'either parts, or axes with `map` and `inverse`',
       hint: 'describe the storage in a separate format, and name the format in a `part`',
     })
-  if (rule) return { kind: 'composition', rules: rules.map((i) => i.node) }
+  if (rule) return { kind: 'composition', rules }
+  const ofKind = <K extends FormatItem['kind']>(kind: K) =>
+    items.filter((i): i is Extract<FormatItem, { readonly kind: K }> => i.kind === kind)
+  /** The only item of a kind. @throws SptError if it is given twice */
+  const only = <K extends FormatItem['kind']>(kind: K) => {
+    const [first, second] = ofKind(kind)
+    if (second) rejectRepeated(kind, 'given', second.span, kind === 'where' ? COMBINED : undefined)
+    return first ?? null
+  }
+  const mapOf = (kind: 'map' | 'inverse', expected: string): CoordMap =>
+    (only(kind) as CoordMap | null) ??
+    failAt('parse/missing', format.span, {
+      message: `format \`${format.name}\` has no \`${kind}\``,
+      expected: `\`${kind} ${expected}`,
+      ...(items.length === 0 && { hint: 'or parts: `part NAME = FORMAT(…) where (…)`' }),
+    })
   return {
     kind: 'description',
-    sorts: items.flatMap((i) => (i.what === 'sort' ? [i.node] : [])),
-    axes: items.flatMap((i) => (i.what === 'axis' ? [i.node] : [])),
-    map: onlyMap(items, 'map', format),
-    inverse: onlyMap(items, 'inverse', format),
-    mask: onlyMask(items),
-    where: onlyWhere(items),
+    sorts: ofKind('sort'),
+    axes: ofKind('axis'),
+    map: mapOf('map', '(i, …) -> (…)`, from old coordinates to new'),
+    inverse: mapOf('inverse', '(io, …) -> (…)`, from new coordinates to old'),
+    mask: only('mask'),
+    where: only('where'),
   }
 }
 
+const COMBINED = 'combine the conditions with `and`'
+
 /** The span of the item's first word, so that a diagnostic does not mark a whole block. */
-function keywordSpan(item: FormatItem): Span {
-  const { span } = item.node
-  const words = { axis: 4, map: 3, inverse: 7, sort: 4, mask: 4, where: 5, rule: 0 }
-  const length =
-    item.what === 'rule' ? { part: 4, partition: 9, bucket: 6 }[item.node.kind] : words[item.what]
-  return spanAt(span, span.start, span.start + length)
-}
-
-/** The only `map` or `inverse` of a format. @throws SptError if it is missing or given twice */
-function onlyMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: Ident): CoordMap {
-  const [first, second] = items.flatMap((i) =>
-    i.what === which && (i.what === 'map' || i.what === 'inverse') ? [i.node] : [],
-  )
-  if (second) rejectRepeated(which, 'given', second.span)
-  if (first) return first
-  failAt('parse/missing', format.span, {
-    message: `format \`${format.name}\` has no \`${which}\``,
-    expected:
-      which === 'map'
-        ? '`map (i, …) -> (…)`, from old coordinates to new'
-        : '`inverse (io, …) -> (…)`, from new coordinates to old',
-    ...(items.length === 0 && { hint: 'or parts: `part NAME = FORMAT(…) where (…)`' }),
-  })
-}
-
-function onlyMask(items: readonly FormatItem[]): Mask | null {
-  const [first, second] = items.flatMap((i) => (i.what === 'mask' ? [i.node] : []))
-  if (second) rejectRepeated('mask', 'given', second.span)
-  return first ?? null
-}
-
-function onlyWhere(items: readonly FormatItem[]): Holds | null {
-  const [first, second] = items.flatMap((i) => (i.what === 'where' ? [i.node] : []))
-  if (second)
-    failAt('parse/duplicate', second.span, {
-      message: '`where` is given twice',
-      hint: 'combine the conditions with `and`',
-    })
-  return first ?? null
-}
+const keywordSpan = ({ kind, span }: FormatItem): Span => spanAt(span, span.start, span.start + kind.length)
 
 export function formatParam(name: Ident, type: Ident | null, value: Expr | null, span: Span): FormatParam {
   if (!type) return { name, type: 'integer', default: value, span }
@@ -126,13 +103,13 @@ export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
   return claims
 }
 
-/** The rules of a block, at least one: elements that no part takes would be lost. @throws SptError `parse/missing` */
-export function requireRules(rules: readonly Rule[], what: string, span: Span): readonly Rule[] {
-  if (rules.length > 0) return rules
-  failAt('parse/missing', span, {
-    message: `this \`${what}\` has no parts`,
-    expected: '`part FORMAT(…)`, or a further `partition` or `bucket`',
-  })
+/** Checks that a block has rules: elements that no part takes would be lost. @throws SptError `parse/missing` */
+export function requireRules(rule: PartitionRule | BucketRule): void {
+  if (rule.rules.length === 0)
+    failAt('parse/missing', keywordSpan(rule), {
+      message: `this \`${rule.kind}\` has no parts`,
+      expected: '`part FORMAT(…)`, or a further `partition` or `bucket`',
+    })
 }
 
 /** Checks that an axis with `padded with` has positions of fixed width. @throws SptError `parse/padding` */

@@ -9,18 +9,17 @@ import { axisClaims, checkKernelAxis, checkPacked, checkPadded } from './format-
 import { MAX_BRANCHES, rejectBranchCount } from './lexical-scan.ts'
 import {
   type Actions,
-  all,
   type Braces,
   between,
   block,
   blockItem,
+  checked,
   get,
+  getList,
   item,
-  list,
-  maybe,
-  maybeList,
+  line,
+  part,
   register,
-  slotsOf,
   spanOf,
   withHeight,
   word,
@@ -58,10 +57,7 @@ function unaryChain(op: ast.UnaryOp, ops: IterationNode, x: Node): ast.Expr {
   )
 }
 
-interface BlockNode {
-  readonly stmts: readonly ast.Stmt[]
-  readonly braces: Braces
-}
+type BlockNode = Braces<ast.Stmt>
 /** An axis or list without its keyword. */
 type LevelNode = Omit<ast.AxisDecl, 'span' | keyof Writable>
 interface Branch {
@@ -78,80 +74,53 @@ function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null,
   let blocks: BlockSlot[] = []
   for (const b of branches.toReversed()) {
     const trivia = new Writable()
-    const ownBlocks = [block(b.body.braces, slotsOf(b.body.stmts), trivia)]
-    if (!tail && last) ownBlocks.push(block(last.braces, slotsOf(last.stmts), trivia, 'else'))
+    const ownBlocks = [block(b.body, trivia)]
+    if (!tail && last) ownBlocks.push(block(last, trivia, 'else'))
     blocks = [...ownBlocks, ...blocks]
-    const otherwise = tail ? [tail] : (last?.stmts ?? [])
+    const otherwise = tail ? [tail] : (last?.items ?? [])
     const span = spanAt(b.span, b.span.start, end)
-    tail = { kind: 'if', cond: b.cond, then: b.body.stmts, else: otherwise, span }
+    tail = { kind: 'if', cond: b.cond, then: b.body.items, else: otherwise, span }
     register(tail, { span, blocks, trivia })
   }
   return tail!
 }
 
+function checkKernel({ typeParams, params, base, members }: ast.Kernel): void {
+  const types = [...ast.SCALAR_TYPES, ...typeParams.map((p) => p.name.name)]
+  for (const p of params) typeName(p.type, ['size', ...types])
+  for (const t of base?.types ?? []) typeName(t, types)
+  for (const m of members)
+    if (m.kind === 'buffer') for (const t of [m.type, m.accumulate]) if (t) typeName(t, types)
+}
+
 export const kernels: Actions = {
-  Kernel(_, name, typeParams, params, base, open, members, close) {
-    const body = all<ast.Member>(members)
-    const kernel: ast.Kernel = {
-      kind: 'kernel',
-      name: get(name),
-      typeParams: maybeList(typeParams),
-      params: get(params),
-      base: maybe(base),
-      members: body,
-      span: spanOf(this),
-    }
-    const types = [...ast.SCALAR_TYPES, ...kernel.typeParams.map((p) => p.name.name)]
-    for (const p of kernel.params) typeName(p.type, ['size', ...types])
-    for (const t of kernel.base?.types ?? []) typeName(t, types)
-    for (const m of body)
-      if (m.kind === 'buffer') for (const t of [m.type, m.accumulate]) if (t) typeName(t, types)
-    return blockItem(kernel, { open, close }, slotsOf(body))
-  },
-  TypeParams: (_, params, _close) => list(params),
-  TypeParam(name, _, types): ast.TypeParam {
-    const listed = list<ast.Ident>(types).map((t) => typeName(t, ast.SCALAR_TYPES))
-    return { name: get(name), types: listed, span: spanOf(this) }
-  },
-  Extends(_, name, types): ast.BaseKernel {
-    return { name: get(name), types: maybeList(types), span: spanOf(this) }
-  },
-  TypeArgs: (_, types, _close) => list(types),
-  Params: (_, params, _close) => list(params),
-  Param(name, _, type): ast.Param {
-    return { name: get(name), type: get(type), span: spanOf(this) }
-  },
-  Define(_, name, _open, params, _close, _eq, value) {
-    return item<ast.Define>({
-      kind: 'define',
-      name: get(name),
-      params: list(params),
-      value: get(value),
-      span: spanOf(this),
-    })
-  },
+  Kernel: checked(
+    line<ast.Kernel>('kernel', '', 'name', 'typeParams*', 'params', 'base', '{members}'),
+    checkKernel,
+  ),
+  TypeParam: part<ast.TypeParam>(null, 'name', '', 'types'),
+  Types: (types) => get<ast.Ident[]>(types).map((t) => typeName(t, ast.SCALAR_TYPES)),
+  Extends: part<ast.BaseKernel>(null, '', 'name', 'types*'),
+  Param: part<ast.Param>(null, 'name', '', 'type'),
+  Define: line<ast.Define>('define', '', 'name', '', 'params', '', '', 'value'),
   Member(node, _) {
     const member = get<ast.Member>(node)
     if (member.kind === 'axis') checkKernelAxis(member)
     return member
   },
-  Axis(_, level) {
-    return item<ast.AxisDecl>({ ...get<LevelNode>(level), span: spanOf(this) })
-  },
-  ListAxis(_, level) {
-    return item<ast.AxisDecl>({ ...get<LevelNode>(level), list: true, span: spanOf(this) })
-  },
+  Axis: line<ast.AxisDecl>(null, '', '...'),
+  ListAxis: line<ast.AxisDecl>({ list: true }, '', '...'),
   Level(name, _eq, kind, _open, args, close, modifiers, padded, fields, each) {
     const words = modifiers.children.map(word)
     const claims = axisClaims(words)
     const mods = words.filter((w) => !claims.some((c) => c.name === w.name))
     const span = between(spanOf(kind), mods.at(-1)?.span ?? spanOf(close))
-    const def = axisDef({ kind: word(kind), args: list(args), modifiers: mods, span })
-    const padding = maybe<ast.Expr>(padded)
+    const def = axisDef({ kind: word(kind), args: get(args), modifiers: mods, span })
+    const padding = get<ast.Expr | null>(padded)
     if (padding) checkPadded(def, claims, spanOf(padded))
-    const packed = maybe<ast.Expr>(fields)
+    const packed = get<ast.Expr | null>(fields)
     if (packed) checkPacked(def, spanOf(fields))
-    const repeat = maybe<ast.For>(each)
+    const repeat = get<ast.For | null>(each)
     return {
       kind: 'axis',
       name: get(name),
@@ -162,15 +131,13 @@ export const kernels: Actions = {
       ...(repeat && { each: repeat }),
     } satisfies LevelNode
   },
-  Padded: (_, _with, coordinate) => get(coordinate),
-  Packed: (_, bits) => get(bits),
   Buffer(_, name, _colon, type, _open, axes, _close, role, options) {
-    const opts = all<Option>(options)
+    const opts = get<Option[]>(options)
     return item<ast.BufferDecl>({
       kind: 'buffer',
       name: get(name),
       type: get(type),
-      axes: list(axes),
+      axes: get(axes),
       role: { name: role.sourceString as ast.Role, span: spanOf(role) },
       fill: option(opts, 'fill'),
       accumulate: option(opts, 'accumulate'),
@@ -180,48 +147,39 @@ export const kernels: Actions = {
   BufferOption_fill(_, minus, literal): Option {
     return { key: 'fill', value: unaryChain('neg', minus, literal), span: spanOf(this) }
   },
-  BufferOption_accumulate(_, type): Option {
-    return { key: 'accumulate', value: get(type), span: spanOf(this) }
-  },
+  BufferOption_accumulate: part<Option>({ key: 'accumulate' }, '', 'value'),
 }
 
 export const statements: Actions = {
-  Where: (_, _open, cond, _close) => get(cond),
   Iterate(_, name, _open, iters, close, _as, kinds, where, body) {
     const letters = kinds.children[0]
-    const names = list<Omit<ast.Iter, 'mode'>>(iters)
+    const names = get<Omit<ast.Iter, 'mode'>[]>(iters)
     const modes = iterKinds(letters ? word(letters) : null, names.length, spanOf(close))
-    const { stmts, braces } = get<BlockNode>(body)
+    const braces = get<BlockNode>(body)
     return blockItem<ast.Iterate>(
       {
         kind: 'iterate',
         name: get(name),
         iters: names.map((n, k) => ({ ...n, mode: modes[k]! })),
-        where: maybe(where),
-        body: stmts,
+        where: get(where),
+        body: braces.items,
         span: spanOf(this),
       },
       braces,
-      slotsOf(stmts),
     )
   },
   Iter(name, _, axis): Omit<ast.Iter, 'mode'> {
     const id = get<ast.Ident>(name)
-    return { name: id, axis: maybe(axis) ?? id, span: spanOf(this) }
+    return { name: id, axis: get<ast.Ident | null>(axis) ?? id, span: spanOf(this) }
   },
-  Block: (open, stmts, close): BlockNode => ({ stmts: all(stmts), braces: { open, close } }),
-  Stmt: (node, _) => get(node),
-  Let(_, name, _eq, value) {
-    return item<ast.Let>({ kind: 'let', name: get(name), value: get(value), span: spanOf(this) })
-  },
+  Let: line<ast.Let>('let', '', 'name', '', 'value'),
   If(_, _open, cond, _close, body, rest, last) {
     const first = { cond: get<ast.Expr>(cond), body: get<BlockNode>(body), span: spanOf(this) }
-    return ifChain(first, all(rest), maybe(last), spanOf(this).end)
+    return ifChain(first, get(rest), get(last), spanOf(this).end)
   },
   ElseIf(_, kwIf, _open, cond, _close, body): Branch {
     return { cond: get(cond), body: get(body), span: between(spanOf(kwIf), spanOf(this)) }
   },
-  Else: (_, body) => get(body),
   Update(targets, op, values) {
     const span = spanOf(this)
     const reducer = op.sourceString.slice(0, -1)
@@ -239,9 +197,8 @@ export const statements: Actions = {
       span,
     })
   },
-  Targets_tuple: (_, targets, _close) => list(targets),
   Targets_one: (target) => [get(target)],
-  Values_tuple: (_, first, _comma, rest, _close) => [get(first), ...list(rest)],
+  Values_tuple: (_, first, _comma, rest, _close) => [get(first), ...get<ast.Expr[]>(rest)],
   Values_one: (value) => [get(value)],
 }
 
@@ -256,7 +213,7 @@ export const expressions: Actions = {
   Product: chain,
   Unary: (ops, x) => unaryChain('neg', ops, x),
   Primary_by(fn, _, _by, by, _close): ast.Call {
-    const parts = list<ast.Expr>(by)
+    const parts = get<ast.Expr[]>(by)
     return withHeight({ kind: 'call', fn: word(fn), args: [], by: parts, span: spanOf(this) }, ...parts)
   },
   Primary_fillRatio(fn, _, tensor, _by, parts, _close): ast.Call {
@@ -272,21 +229,19 @@ export const expressions: Actions = {
     return withHeight(call, ...formatParts.flatMap((p) => (p.where ? [...p.args, p.where] : p.args)))
   },
   Primary_call(fn, _, args, _by, by, _close): ast.Call {
-    const parts = list<ast.Expr>(args)
-    const groups = by.children[0] ? list<ast.Expr>(by.children[0]) : []
+    const parts = get<ast.Expr[]>(args)
+    const groups = getList<ast.Expr>(by)
     const call = { kind: 'call' as const, fn: word(fn), args: parts, span: spanOf(this) }
     return withHeight(groups.length > 0 ? { ...call, by: groups } : call, ...parts, ...groups)
   },
-  Primary_field(object, _, field): ast.Field {
-    return { kind: 'field', object: get(object), field: get(field), span: spanOf(this) }
-  },
+  Primary_field: part<ast.Field>('field', 'object', '', 'field'),
   Primary_name: (name): ast.Name => ({ kind: 'name', name: name.sourceString, span: spanOf(name) }),
   Primary_paren(_, e, _close): ast.Expr {
     const inner = get<ast.Expr>(e)
     return withHeight({ ...inner, span: spanOf(this) }, inner)
   },
   Access(buffer, _, index, _close): ast.Access {
-    const parts = list<ast.Expr>(index)
+    const parts = get<ast.Expr[]>(index)
     return withHeight({ kind: 'access', buffer: get(buffer), index: parts, span: spanOf(this) }, ...parts)
   },
   number(_i, _p, _f, _e, _s, _d) {
@@ -302,8 +257,5 @@ export const expressions: Actions = {
       float: true,
       span,
     }
-  },
-  ident(_) {
-    return word(this)
   },
 }

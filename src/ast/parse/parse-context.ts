@@ -1,6 +1,7 @@
 /** Shared helpers of the parse actions: children, spans, slots for comments. */
-import type { IterationNode, Node } from 'ohm-js'
+import type { Node } from 'ohm-js'
 import type { SptActionDict, SptGrammar } from '../../../grammar/spt.ohm-bundle.js'
+import { invariant } from '../diagnostics/diagnostic.ts'
 import { type Source, type Span, spanAt, spanIn } from '../diagnostics/span.ts'
 import { TextCache } from '../latest.ts'
 import type * as ast from '../nodes/nodes.ts'
@@ -44,51 +45,131 @@ export const withHeight = <T extends ast.Expr>(e: T, ...parts: readonly ast.Expr
 // Reading children ---------------------------------------------------------------------------------------------
 
 export const get = <T>(n: Node): T => n.ast() as T
-export const all = <T>(n: Node): T[] => n.children.map((c) => get<T>(c))
-export const list = <T>(n: Node): T[] => all(n.asIteration())
-export const maybe = <T>(n: IterationNode): T | null => (n.children[0] ? get<T>(n.children[0]) : null)
-export const maybeList = <T>(n: IterationNode): T[] => (n.children[0] ? get<T[]>(n.children[0]) : [])
+/** The items of an optional list. */
+export const getList = <T>(n: Node): readonly T[] => get<readonly T[] | null>(n) ?? []
 export const spanOf = (n: Node): Span => spanIn(cx.source, cx.at(n.source.startIdx), cx.at(n.source.endIdx))
-/** A path in quotes. */
-export const pathOf = (n: Node): ast.Path => ({ value: n.sourceString.slice(1, -1), span: spanOf(n) })
-/** The code between backticks, with its span. */
-export function codeOf(n: Node): ast.Ident {
-  const span = spanOf(n)
-  const [start, end] = [span.start + 1, span.end - 1]
-  return { name: cx.text.slice(start, end), span: spanAt(span, start, end) }
-}
 export const between = (a: Span, b: Span): Span => spanIn(cx.source, a.start, b.end)
 export const word = (n: Node): ast.Ident => ({ name: n.sourceString, span: spanOf(n) })
+
+/** A list in braces. */
+export interface Braces<T> {
+  readonly items: readonly T[]
+  readonly span: Span
+}
+
+const isToken = (n: Node): boolean => n.isTerminal() || /^kw$|^semi$|Word$/.test(n.ctorName)
+
+/** Actions of rules without an action of their own: lists, options, names, and the only part that is not a keyword. */
+export const defaults: Actions = {
+  _iter(...children) {
+    return this.isOptional() ? (children[0] ? get(children[0]) : null) : children.map(get)
+  },
+  _nonterminal(...children) {
+    const [content, second] = children.filter((c) => !isToken(c))
+    invariant(content && !second, () => `an action for ${this.ctorName}`)
+    return get(content)
+  },
+  EmptyListOf: () => [],
+  NonemptyListOf: (first, _, rest) => [get(first), ...get<unknown[]>(rest)],
+  Braces: (open, items, close): Braces<unknown> => ({
+    items: get(items),
+    span: between(spanOf(open), spanOf(close)),
+  }),
+  Several: (_, first, _comma, others, _close) => [get(first), ...get<unknown[]>(others)],
+  ident(_) {
+    return word(this)
+  },
+  path(_open, text, _close): ast.Path {
+    return { value: text.sourceString, span: spanOf(this) }
+  },
+  /** The code between backticks, with its span. */
+  code(_open, _text, _close): ast.Ident {
+    const span = spanOf(this)
+    const [start, end] = [span.start + 1, span.end - 1]
+    return { name: cx.text.slice(start, end), span: spanAt(span, start, end) }
+  },
+}
 
 /** Registers a node that can carry comments, and returns it. */
 export function item<T extends { readonly span: Span }>(node: T, blocks: readonly BlockSlot[] = []): T {
   cx.slots.set(node, { span: node.span, blocks, trivia: new Writable() })
   return node
 }
-const slotOf = (node: object): Slot => cx.slots.get(node)!
-export const slotsOf = (nodes: readonly object[]): Slot[] => nodes.map(slotOf)
+export const slotsOf = (nodes: readonly object[]): Slot[] => nodes.map((node) => cx.slots.get(node)!)
 
-export interface Braces {
-  readonly open: Node
-  readonly close: Node
-}
-export function block(
-  { open, close }: Braces,
-  slots: readonly Slot[],
+export const block = (
+  { items, span }: Braces<object>,
   owner: Writable,
   which: 'then' | 'else' = 'then',
-): BlockSlot {
-  return { span: between(spanOf(open), spanOf(close)), slots, owner, which }
-}
+): BlockSlot => ({ span, slots: slotsOf(items), owner, which })
+
 /** Registers a node with one block, and returns it. */
-export function blockItem<T extends { readonly span: Span }>(
-  node: T,
-  braces: Braces,
-  slots: readonly Slot[],
-): T {
+export function blockItem<T extends { readonly span: Span }>(node: T, braces: Braces<object>): T {
   const trivia = new Writable()
-  cx.slots.set(node, { span: node.span, blocks: [block(braces, slots, trivia)], trivia })
+  cx.slots.set(node, { span: node.span, blocks: [block(braces, trivia)], trivia })
   return node
+}
+
+// Nodes whose fields are the children of their rule ------------------------------------------------------------
+
+export type Action = (this: Node, ...children: Node[]) => unknown
+
+/** Ohm compares the length of an action with the number of children. */
+const action = (length: number, run: (node: Node, children: readonly Node[]) => unknown): Action =>
+  Object.defineProperty(
+    function (this: Node, ...children: Node[]) {
+      return run(this, children)
+    },
+    'length',
+    { value: length },
+  )
+
+/**
+ * The field for a child: `name`; `name*` for a list that may be absent; `name?` for its presence; `name=` for its text;
+ * `{name}` for the items in braces; `...` for the fields of the child; empty for a keyword or sign.
+ */
+type Field<T> = '' | '...' | Key<T> | `${Key<T>}${'*' | '?' | '='}` | `{${Key<T>}}`
+type Key<T> = T extends unknown ? keyof T & string : never
+
+/** Fields with the same value in all nodes of a rule: `kind`, or several; a function, if there are lists among them. */
+type Head = string | object | (() => object) | null
+
+/** An action that makes a node from its children, with its span. */
+export const part = <T>(head: Head, ...fields: readonly Field<T>[]): Action =>
+  action(fields.length, (node, children) => made(node, head, fields, children).node)
+
+/** `part` for a node that can carry comments, and may have one block. */
+export const line = <T>(head: Head, ...fields: readonly Field<T>[]): Action =>
+  action(fields.length, (own, children) => {
+    const { node, braces } = made(own, head, fields, children)
+    return braces ? blockItem(node, braces) : item(node)
+  })
+
+/** Passes the node of an action to a check. */
+export const checked = <T>(make: Action, check: (node: T) => void): Action =>
+  action(make.length, (own, children) => {
+    const node = make.apply(own, [...children]) as T
+    check(node)
+    return node
+  })
+
+function made(own: Node, head: Head, fields: readonly string[], children: readonly Node[]) {
+  const node: Record<string, unknown> =
+    typeof head === 'string' ? { kind: head } : { ...(typeof head === 'function' ? head() : head) }
+  let braces: Braces<object> | undefined
+  for (const [k, field] of fields.entries()) {
+    const child = children[k]!
+    const name = field.replace(/[^a-zA-Z]/g, '')
+    if (field === '...') Object.assign(node, get(child))
+    else if (field.startsWith('{')) {
+      braces = get<Braces<object>>(child)
+      node[name] = braces.items
+    } else if (field.endsWith('*')) node[name] = getList(child)
+    else if (field.endsWith('?')) node[name] = child.sourceString !== ''
+    else if (field.endsWith('=')) node[name] = child.sourceString
+    else if (field !== '') node[name] = get(child)
+  }
+  return { node: { ...node, span: spanOf(own) }, braces }
 }
 
 // Caches parse trees of texts that occur repeatedly: generated or edited programs share most declarations.

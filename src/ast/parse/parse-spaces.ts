@@ -1,129 +1,59 @@
-/** Spaces of schedules: parse actions for the grammar. */
-
+/** Choices among schedules, and spaces of schedules: parse actions for the grammar. */
 import { failAt, type Span } from '../diagnostics/diagnostic.ts'
 import type * as ast from '../nodes/nodes.ts'
 import { Writable } from './comments.ts'
 import {
   type Actions,
-  all,
   type Braces,
   blockItem,
+  checked,
   get,
   item,
-  list,
-  maybe,
-  maybeList,
-  pathOf,
+  line,
+  part,
   register,
   slotsOf,
   spanOf,
 } from './parse-context.ts'
-import type { OfKernel } from './parse-schedules.ts'
-import { checkGroups } from './step-groups.ts'
+
+type Range = Extract<ast.NumberList, { kind: 'range' }>
 
 export const spaces: Actions = {
-  Choice_searched(_, kernel, _dot, name, params, _choose, _by, _search, open, items, close) {
-    const innerNodes = all<ast.SpaceItem>(items)
-    const node: ast.Space = {
-      kind: 'choice',
-      by: 'search',
-      ...get<OfKernel>(kernel),
-      name: get(name),
-      params: maybeList(params),
-      items: innerNodes,
-      span: spanOf(this),
-    }
-    return blockItem(node, { open, close }, slotsOf(innerNodes))
-  },
-  SpaceItem_decision: (node, _) => get(node),
-  FormatDecision(_, name, _in, options) {
-    return item<ast.FormatDecision>({
-      kind: 'formats',
-      name: get(name),
-      options: list(options),
-      span: spanOf(this),
-    })
-  },
-  FormatOption_parts(_, parts, _close, where): ast.FormatOption {
-    return { parts: get(parts), where: maybe(where), span: spanOf(this) }
-  },
+  Choice_searched: line<ast.Space>(
+    { kind: 'choice', by: 'search' },
+    ...(['', '...', '', 'name', 'params*', '', '', '', '{items}'] as const),
+  ),
+  FormatDecision: line<ast.FormatDecision>('formats', '', 'name', '', 'options'),
+  FormatOption_parts: part<ast.FormatOption>(null, '', 'parts', '', 'where'),
   FormatOption_use(use, where): ast.FormatOption {
-    const part = { ...get<ast.FormatUse>(use), where: null }
-    return { parts: [part], where: maybe(where), span: spanOf(this) }
+    const only = { ...get<ast.FormatUse>(use), where: null }
+    return { parts: [only], where: get(where), span: spanOf(this) }
   },
-  NumberDecision_list(name, _in, first, ops, others, where) {
-    const otherWidths = all<Omit<ast.Width, 'doubling'>>(others)
-    const widths = [
-      { ...get<Omit<ast.Width, 'doubling'>>(first), doubling: false },
-      ...otherWidths.map((w, k) => ({ ...w, doubling: ops.children[k]!.sourceString === '..' })),
-    ]
-    return item<ast.NumberDecision>({
-      kind: 'numbers',
-      name: get(name),
-      values: { kind: 'list', widths },
-      where: maybe(where),
-      span: spanOf(this),
-    })
-  },
-  NumberDecision_range(name, _from, from, _to, to, _by, by, where) {
-    return item<ast.NumberDecision>({
-      kind: 'numbers',
-      name: get(name),
-      values: { kind: 'range', from: get(from), to: get(to), by: maybe(by) },
-      where: maybe(where),
-      span: spanOf(this),
-    })
-  },
-  Only(_, cond) {
-    return item<ast.Only>({ kind: 'only', cond: get(cond), span: spanOf(this) })
-  },
+  NumberDecision: line<ast.NumberDecision>('numbers', 'name', 'values', 'where'),
+  NumberList_list: (_, widths): ast.NumberList => ({ kind: 'list', widths: get(widths) }),
+  NumberList_range: part<Range>('range', '', 'from', '', 'to', '', 'by'),
+  Only: line<ast.Only>('only', '', 'cond'),
   SpaceStep(node, _) {
     const step = get<ast.SpaceStep>(node)
     return step.kind === 'each' || step.kind === 'either' ? step : item({ ...step, span: spanOf(node) })
   },
-  UseAlternatives: (_, options) => ({ kind: 'uses', options: list(options) }),
-  UseOption(schedule, args, results, where): ast.UseOption {
-    return {
-      schedule: get(schedule),
-      args: checkGroups(maybeList<ast.UseArgument>(args)),
-      results: maybeList(results),
-      where: maybe(where),
-      span: spanOf(this),
-    }
-  },
+  UseAlternatives: part<ast.UseAlternatives>('uses', '', 'options'),
+  UseOption: part<ast.UseOption>(null, 'schedule', 'args*', 'results*', 'where'),
   Either(_, options) {
-    const groups = list<ast.StepGroup>(options)
+    const groups = get<ast.StepGroup[]>(options)
     const node: ast.Either = { kind: 'either', groups, span: spanOf(this) }
     const blocks = slotsOf(groups).flatMap((s) => s.blocks)
     register(node, { span: node.span, blocks, trivia: new Writable() })
     return node
   },
-  StepGroup(open, steps, close, where) {
-    const innerNodes = all<ast.SpaceStep>(steps)
-    const node: ast.StepGroup = { steps: innerNodes, where: maybe(where), span: spanOf(this) }
-    return blockItem(node, { open, close }, slotsOf(innerNodes))
-  },
+  StepGroup: line<ast.StepGroup>(null, '{steps}', 'where'),
 }
 
 // Choices among schedules: parse actions for the grammar.
 
-/** The schedule calls after a branch's condition. */
-interface BranchCalls {
-  readonly calls: readonly ast.ScheduleCall[]
-  /** The braces of `fastest { … }`. */
-  readonly braces: Braces | null
-}
+const DISPATCH = { kind: 'choice', by: 'rules', isExtension: false, table: null }
 
-function branchNode(cond: ast.Expr | null, { calls, braces }: BranchCalls, span: Span): ast.Branch {
-  const node: ast.Branch = { cond, isFastest: braces !== null, calls, span }
-  return braces ? blockItem(node, braces, slotsOf(calls)) : item(node)
-}
-
-/** The part of a choice before its branches. */
-type Head = Omit<ast.Dispatch, 'kind' | 'by' | 'branches' | 'trivia'>
-
-function choiceNode(list: Parameters<typeof all>[0], braces: Braces, head: Head): ast.Dispatch {
-  const branches = all<ast.Branch>(list)
+function checkOtherwise({ branches }: ast.Dispatch): void {
   const otherwise = branches.findIndex((b) => b.cond === null)
   const misplaced = otherwise < 0 ? undefined : branches[otherwise + 1]
   if (misplaced)
@@ -132,70 +62,39 @@ function choiceNode(list: Parameters<typeof all>[0], braces: Braces, head: Head)
       labels: [{ span: branches[otherwise]!.span, text: 'this is for all others' }],
       hint: 'move `otherwise` to the end',
     })
-  return blockItem<ast.Dispatch>(
-    { kind: 'choice', by: 'rules', ...head, branches },
-    braces,
-    slotsOf(branches),
-  )
+}
+
+/** A branch with a schedule call, or with several in braces (`fastest`). */
+function branch(cond: ast.Expr | null, called: ast.ScheduleCall | Braces<ast.ScheduleCall>, span: Span) {
+  if (!('items' in called)) return item<ast.Branch>({ cond, isFastest: false, calls: [called], span })
+  return blockItem<ast.Branch>({ cond, isFastest: true, calls: called.items, span }, called)
 }
 
 export const choices: Actions = {
-  Choice_chosen(_, kernel, _dot, name, params, _choose, open, list, close) {
-    return choiceNode(
-      list,
-      { open, close },
-      {
-        ...get<OfKernel>(kernel),
-        name: get(name),
-        params: maybeList(params),
-        isExtension: false,
-        table: null,
-        span: spanOf(this),
-      },
-    )
-  },
-  Choice_stored(_, kernel, _dot, name, params, _choose, _from, path) {
-    return item<ast.Dispatch>({
-      kind: 'choice',
-      by: 'rules',
-      ...get<OfKernel>(kernel),
-      name: get(name),
-      params: maybeList(params),
-      isExtension: false,
-      table: pathOf(path),
-      branches: [],
-      span: spanOf(this),
-    })
-  },
-  Choice_extended(_, kernel, _dot, name, _extends, open, list, close) {
-    return choiceNode(
-      list,
-      { open, close },
-      {
-        ...get<OfKernel>(kernel),
-        name: get(name),
-        params: [],
-        isExtension: true,
-        table: null,
-        span: spanOf(this),
-      },
-    )
-  },
-  Branch: (node, _) => get(node),
+  Choice_chosen: checked(
+    line<ast.Dispatch>(DISPATCH, '', '...', '', 'name', 'params*', '', '{branches}'),
+    checkOtherwise,
+  ),
+  Choice_stored: line<ast.Dispatch>(
+    () => ({ ...DISPATCH, branches: [] }),
+    ...(['', '...', '', 'name', 'params*', '', '', 'table'] as const),
+  ),
+  Choice_extended: checked(
+    line<ast.Dispatch>(
+      () => ({ ...DISPATCH, params: [], isExtension: true }),
+      ...(['', '...', '', 'name', '', '{branches}'] as const),
+    ),
+    checkOtherwise,
+  ),
   When(_, _open, cond, _close, called) {
-    return branchNode(get(cond), get(called), spanOf(this))
+    return branch(get(cond), get(called), spanOf(this))
   },
   Otherwise(_, called) {
-    return branchNode(null, get(called), spanOf(this))
+    return branch(null, get(called), spanOf(this))
   },
-  Called_fastest: (_, open, list, close): BranchCalls => ({ calls: all(list), braces: { open, close } }),
-  Called_one: (call): BranchCalls => ({ calls: [get(call)], braces: null }),
-  CalledItem: (call, _) => get(call),
-  ScheduleCall(schedule, args) {
-    return item<ast.ScheduleCall>({ schedule: get(schedule), args: maybeList(args), span: spanOf(this) })
-  },
+  ScheduleCall: line<ast.ScheduleCall>(null, 'schedule', 'args*'),
   NamedArgs(_, args, _close) {
-    const namedArgs = list<ast.NamedArg>(args)
+    const namedArgs = get<ast.NamedArg[]>(args)
     const firstNamed = namedArgs.findIndex((a) => a.name !== null)
     const misplaced = firstNamed < 0 ? undefined : namedArgs.find((a, k) => k > firstNamed && a.name === null)
     if (misplaced)
@@ -206,10 +105,6 @@ export const choices: Actions = {
       })
     return namedArgs
   },
-  NamedArg_named(name, _, value): ast.NamedArg {
-    return { name: get(name), value: get(value), span: spanOf(this) }
-  },
-  NamedArg_place(value): ast.NamedArg {
-    return { name: null, value: get(value), span: spanOf(this) }
-  },
+  NamedArg_named: part<ast.NamedArg>(null, 'name', '', 'value'),
+  NamedArg_place: part<ast.NamedArg>({ name: null }, 'value'),
 }

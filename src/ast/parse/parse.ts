@@ -12,15 +12,12 @@ import { rejectDepth, type ScanResult, scan } from './lexical-scan.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
 import {
   type Actions,
-  all,
   cachedMatcher,
+  defaults,
   get,
   inContext,
-  item,
-  list,
+  line,
   type Match,
-  maybe,
-  pathOf,
   slotsOf,
   spanOf,
 } from './parse-context.ts'
@@ -31,20 +28,10 @@ import { choices, spaces } from './parse-spaces.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
 
 const files: Actions = {
-  File: (tops) => all<ast.Import | ast.Decl>(tops),
-  Top: (node, _) => get(node),
-  Import(_, names, _from, path) {
-    return item<ast.Import>({
-      kind: 'import',
-      path: pathOf(path),
-      names: maybe(names),
-      span: spanOf(this),
-    })
-  },
-  ImportNames: (_, names, _close) => list(names),
+  Import: line<ast.Import>('import', '', 'names', '', 'path'),
   ImportName(name, _, as): ast.ImportName {
     const id = get<ast.Ident>(name)
-    return { name: id, local: maybe(as) ?? id, span: spanOf(this) }
+    return { name: id, local: get<ast.Ident | null>(as) ?? id, span: spanOf(this) }
   },
 }
 
@@ -56,6 +43,7 @@ interface Language {
 
 function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language {
   const semantics = grammar.createSemantics().addOperation<unknown>('ast', {
+    ...defaults,
     ...files,
     ...kernels,
     ...statements,
