@@ -57,9 +57,7 @@ export class AllocationLimit {
 
 let activeLimit: AllocationLimit | null = null
 
-/**
- * Runs f with a limit on allocations, which also bounds the work on arrays. @throws SptError `bind/too-many-elements`
- */
+/** Runs f with a limit on allocations, which also bounds the work. @throws SptError `bind/too-many-elements` */
 export function withAllocationLimit<T>(limit: AllocationLimit, f: () => T): T {
   const previous = activeLimit
   activeLimit = limit
@@ -84,10 +82,7 @@ export function checkAllocation(length: number, bytes: number, what: string): vo
     rejectAllocation(length, what)
 }
 
-/**
- * Allocates a typed array; failures are user errors. @throws SptError `bind/too-large`, `bind/out-of-memory`,
- * `bind/too-many-elements`
- */
+/** @throws SptError `bind/too-large`, `bind/out-of-memory`, `bind/too-many-elements` */
 export function allocate(length: number, what: string): Int32Array {
   if (length > MAX_POSITIONS) rejectCount(length, what)
   checkAllocation(length, 4 * length, what)
@@ -129,10 +124,7 @@ function rejectAllocation(length: number, what: string): never {
   })
 }
 
-/**
- * The concatenation of columns; a single one is returned itself. @throws SptError `bind/too-large`,
- * `bind/out-of-memory`
- */
+/** The concatenation of columns; a single column is not copied. */
 export function concat(parts: readonly Int32Array[]): Int32Array {
   if (parts.length === 1) return parts[0]!
   const out = allocate(
@@ -163,10 +155,7 @@ export function withScratchPool<T>(f: () => T): T {
   }
 }
 
-/**
- * An array with arbitrary contents, to be returned by `release`. @throws SptError `bind/too-large`,
- * `bind/out-of-memory`
- */
+/** An array with arbitrary contents, to be returned by `release`. */
 export function borrow(length: number, what: string): Int32Array {
   return takeFree(length, Number.POSITIVE_INFINITY) ?? allocate(length, what)
 }

@@ -152,20 +152,14 @@ export interface Engine<C extends Column> {
   // Map -----------------------------------------------------------------------------------------------------------
   /** Adds a column with the values of an expression. */
   compute(frame: Frame<C>, name: string, e: Expr): void
-  /**
-   * As `compute`, if no entry satisfies any of the conditions. Otherwise returns the first such entry for each
-   * condition, or −1.
-   */
+  /** As `compute` if no entry satisfies a condition; returns the first such entry for each condition, or −1. */
   computeChecked(
     frame: Frame<C>,
     name: string,
     e: Expr,
     conditions: readonly Expr[],
   ): Coroutine<readonly number[]>
-  /**
-   * An equal expression that is cheap to use repeatedly. `defer`: may be evaluated on first use, if its
-   * operands still exist then.
-   */
+  /** An equal expression, cheap to use repeatedly; with `defer` evaluated on first use, if operands still exist. */
   materialize(frame: Frame<C>, name: string, e: Expr, defer?: boolean): Expr
   /** Values at one entry. */
   valuesAt(frame: Frame<C>, exprs: readonly Expr[], entry: number): Coroutine<readonly number[]>
@@ -205,10 +199,7 @@ export interface Engine<C extends Column> {
   scatter(frame: Frame<C>, to: C, at: Expr, value: Expr, sorted?: boolean): void
 
   // Scan ----------------------------------------------------------------------------------------------------------
-  /**
-   * Replaces each `none` by the preceding element of its segment. Takes ownership of `indices`. `empty`: a
-   * segment that begins with `none`, or −1.
-   */
+  /** Replaces each `none` by the preceding element. Owns `indices`. `empty`: a segment that begins with it, or −1. */
   padWithLast(indices: C, width: number, none: number, label: string): Coroutine<PaddedSegments<C>>
   /** Adds a column with each entry's run number; returns the number of runs. */
   runs(frame: Frame<C>, name: string, starts: Starts): Coroutine<number>
@@ -255,10 +246,7 @@ export interface Engine<C extends Column> {
   rankByMagnitude(frame: Frame<C>, q: GroupQuery, scope: Scope<C>): Coroutine<void>
   /** Adds a column with the source's values. */
   takeValues(frame: Frame<C>, name: string, values: C): void
-  /**
-   * For each entry of the source, the sum of all values at its coordinates; its own value if coordinates are known to
-   * be distinct.
-   */
+  /** For each entry of the source, the sum of values at equal coordinates; the value if coordinates are distinct. */
   sumsOfEqual(
     frame: Frame<C>,
     values: C,

@@ -41,10 +41,7 @@ export function point(names: readonly string[], columns: readonly Int32Array[], 
   return `(${names.join(', ')}) = (${columns.map((c) => c[e]).join(', ')})`
 }
 
-/**
- * Checks that the results of a step for entries `lo … lo + n - 1` fit 32 bits. @param columns of the entries, one for
- * each name @throws SptError `format/map-overflow`
- */
+/** Checks that the results of a step for entries `lo … lo + n - 1` fit 32 bits. @throws `format/map-overflow` */
 export function checkWords(
   { expr, out }: Pick<Step, 'expr' | 'out'>,
   names: readonly string[],

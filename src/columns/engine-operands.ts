@@ -12,10 +12,7 @@ export interface SortKey {
   readonly extent: number
 }
 
-/**
- * Starts of runs of entries: the first entry, entries where a key differs from the previous entry's key, and
- * entries where `cut` is 1.
- */
+/** Starts of runs of entries: the first, those where a key changes, and those where `cut` is 1. */
 export interface Starts {
   readonly keys: readonly Expr[]
   readonly cut: Expr | null
@@ -28,10 +25,7 @@ export interface CutOptions {
   readonly starts: Starts
   /** Runs between two cuts; 0: no limit. */
   readonly width: number
-  /**
-   * Keys of the complete tuple, which begin with those of `within`: an entry that repeats the previous tuple
-   * is cut too. `null`: repeated tuples are not cut.
-   */
+  /** Keys that begin with those of `within`: an entry that repeats the previous tuple is cut; `null`: none. */
   readonly tuple: readonly Expr[] | null
 }
 
@@ -116,10 +110,7 @@ export function sortedPrefix(
 ): number {
   const isSame = (a: Expr | undefined, b: Expr): boolean =>
     a !== undefined && (a === b || keyOf(a) === keyOf(b))
-  /**
-   * Number of expressions of `order` that `keys` have covered; a monotone function of a covered expression is
-   * in order too.
-   */
+  /** Expressions of `order` covered so far; a monotone function of a covered one is in order, too. */
   let prefix = 0
   for (const [n, key] of keys.entries()) {
     let x = key

@@ -215,10 +215,7 @@ function lookUpTable(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['ru
   }
 }
 
-/**
- * Binary search in ascending segments of a table: the first index whose element is at least the value (`lower`), or
- * greater.
- */
+/** The first index in an ascending segment whose element is at least the value (`lower`), or greater. */
 function searchTable(
   out: Chunk,
   [lo, hi, x]: readonly [Chunk, Chunk, Chunk],

@@ -122,9 +122,7 @@ export class Occurrences {
     this.#seen = new Uint8Array(size)
   }
 
-  /**
-   * The number of distinct numbers of a column (`null`: those below `n`) that have not occurred before. O(elements).
-   */
+  /** How many distinct numbers of a column (`null`: those below `n`) have not occurred before. */
   add(column: Int32Array | null, n = column?.length ?? 0): number {
     const seen = this.#seen
     let newCount = 0

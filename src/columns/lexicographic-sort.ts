@@ -139,10 +139,7 @@ class Sorter {
     for (const column of this.columns) permute(column, this.from, this.to, lo, hi - lo)
   }
 
-  /**
-   * Computes the permutation by the first `sortedKeys` keys in `from`. Keys are packed into words, the least significant
-   * first.
-   */
+  /** The permutation by the first `sortedKeys` keys, in `from`; keys are packed into words, the least significant first. */
   private computePermutation(lo: number, hi: number, sortedKeys: number): void {
     const n = hi - lo
     const { word } = this

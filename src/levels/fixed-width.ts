@@ -191,10 +191,7 @@ function checkPadding(axis: PaddedAxis, padding: number, extent: number, positio
   })
 }
 
-/**
- * Reports a segment that exceeds its width. `condition` holds for an entry of that segment. @throws SptError
- * `bind/width`
- */
+/** Reports a segment, with an entry that satisfies `condition`, that exceeds its width. @throws `bind/width` */
 function* rejectNarrowWidth<C extends Column>(
   frame: Frame<C>,
   { axis, width }: Dimension,
@@ -237,9 +234,7 @@ function checkWidth(axis: PaddedAxis, count: number, parents: number, declared: 
   })
 }
 
-/**
- * The width of a packed level, which must be given: the number of words only bounds it. @throws SptError `bind/width`
- */
+/** The width of a packed level must be given, because the number of words only bounds it. @throws `bind/width` */
 function packedWidth(axis: PaddedAxis, parents: number, declared: number | undefined): number {
   if (declared !== undefined && Number.isInteger(declared) && declared >= 0) return declared
   if (parents === 0) return 0

@@ -38,10 +38,7 @@ const FORMATS: { readonly [K in LevelKind]: LevelFormat<AxisOfKind<K>> } = {
 
 export const formatOf = (axis: StoredAxis): LevelFormat => FORMATS[axis.kind] as LevelFormat
 
-/**
- * A level over validated arrays. `parent` is `null` for a root; `parentPadding` marks the parent's padding
- * positions.
- */
+/** A level over validated arrays; `parentPadding` marks the parent's padding positions. */
 export function bindLevel(
   axis: StoredAxis,
   extent: number,
@@ -69,10 +66,7 @@ export function bindLevel(
   return level
 }
 
-/**
- * Checks that descendants of padding are padding: their values would belong to no coordinate. @throws SptError
- * `bind/padding`
- */
+/** Descendants of padding are padding: their values would belong to no coordinate. @throws `bind/padding` */
 function checkUnderPadding(level: Level, parentPadding: Uint8Array | null): void {
   if (!parentPadding) return
   const coordinates = coordinatesOf(level)

@@ -50,10 +50,7 @@ export interface IndexArray {
 export interface Position {
   readonly at: Expr
   readonly end: Expr | null
-  /**
-   * True if the position was searched under the first of several parent positions. The other parents may have the same coordinate and
-   * other children.
-   */
+  /** Found under the first of several parents, whose others may have the same coordinate and other children. */
   readonly apart?: boolean
 }
 
@@ -94,10 +91,7 @@ interface Ancestor {
 export interface LevelFormat<A extends StoredAxis = StoredAxis> {
   /** A coordinate can be searched for in the segments of several parent positions at once. */
   readonly searchable: boolean
-  /**
-   * Assembly requires entries in order: always, except if ranks are known; only on engines that do not rank coordinates
-   * in segments; or never.
-   */
+  /** Whether assembly requires entries in order: unless ranks are known; unless the engine ranks; or never. */
   readonly order: 'entries' | 'unless ranked' | 'none'
 
   // Addresses in kernels ------------------------------------------------------------------------------------------
@@ -190,10 +184,7 @@ export function checkPositions<C extends Column>(
   return positions
 }
 
-/**
- * Entries that start a new position on a level: those where the parent or the coordinate changes, and those
- * in `starts`.
- */
+/** Entries that start a position: where the parent or the coordinate changes, and those in `starts`. */
 export function runStarts(d: Dimension, { position }: ParentPosition, starts: Starts | null): Starts {
   const keys = [...(position ? [position] : []), d.coordinate]
   const seen = new Set(keys.map(keyOf))

@@ -145,10 +145,7 @@ export const widthsOf = (
 export const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
   [...freeVars(e)].every((v) => sizes.has(v))
 
-/**
- * The format's sets as trees: segments under each coordinate of the first dimension, then level by level. Coordinates
- * outside the tensor are omitted. Other formats may use sets over other dimensions.
- */
+/** Sets as trees: segments under each coordinate of the first dimension, then level by level, within the tensor. */
 export function setTrees(
   given: FormatOperands,
   to: Pick<Instance, 'over' | 'given'>,

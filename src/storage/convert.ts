@@ -76,10 +76,7 @@ export type SetTrees = ReadonlyMap<
   readonly { readonly indptr: Int32Array; readonly indices: Int32Array }[]
 >
 
-/**
- * Converts a tensor; returns the arrays of each part. @throws SptError `format/overlap`, `format/leak`, `bind/shape`,
- * and as `assemblePart`
- */
+/** The arrays of each part of a tensor. @throws SptError `format/overlap`, `format/leak`, `bind/shape` */
 export const convert = <C extends Column>(
   engine: Engine<C>,
   tensor: Source<C>,

@@ -16,10 +16,7 @@ export interface FormatOperands {
   readonly sets: ReadonlyMap<string, readonly Int32Array[]>
 }
 
-/**
- * The operands restricted to those that a format uses, because other operands may share a name with one of
- * the format's own arrays.
- */
+/** The operands that a format uses: others may share a name with one of its own arrays. */
 export function operandsUsedBy(instance: Pick<Instance, 'given'>, given: FormatOperands): FormatOperands {
   const names = new Set(instance.given.map((g) => g.name))
   const pickUsed = <T>(byName: ReadonlyMap<string, T>): Map<string, T> =>
@@ -50,10 +47,7 @@ type Missing = Partial<Pick<Param, 'kind' | 'dtype'>> & {
   readonly inputs?: readonly string[]
 }
 
-/**
- * The diagnostic `bind/missing-size` or `bind/missing-scalar`. It has no span, because the value is missing in a call,
- * not in the program.
- */
+/** It has no span, because the value is missing in a call, not in the program. */
 export function missingValue({ name, kind = 'size', dtype, of, inputs = [] }: Missing): Diagnostic {
   const example = kind === 'size' ? '64' : dtype === 'bool' ? 'true' : dtype && isFloat(dtype) ? '0.5' : '1'
   return {

@@ -148,10 +148,7 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
   return makeStorage(selectedAxes, treesOf(selectedAxes), storage.levels, null)
 }
 
-/**
- * True if elements with equal coordinates of a tensor over these declared axes are separate elements, which
- * only a single tree permits.
- */
+/** True if elements with equal coordinates over these declared axes stay apart, which only a single tree permits. */
 export const separatesDuplicates = (declared: readonly StoredAxis[]): boolean =>
   declared.some(keepsDuplicates) && treesOf(declared).length === 1
 

@@ -24,9 +24,7 @@ export interface CoordTensor {
   /** One per element; `null` for a pattern, whose values are all 1. */
   readonly values: ValueArray | null
   readonly dtype: Dtype
-  /**
-   * For a tensor read from blocks of a file: the number of zeros in the blocks, which are not elements of the tensor.
-   */
+  /** For a tensor read from blocks of a file: the number of zeros in them that are not elements. */
   readonly padding?: number | undefined
   /** Value of absent elements, if the file states one other than 0; the buffer must have the same fill value. */
   readonly fill?: number | undefined
@@ -183,9 +181,7 @@ const LARGEST: Readonly<Record<Float, string>> = {
   bf16: '3.3895314e+38',
 }
 
-/**
- * Rejects a number that does not fit; the message contains its location. @throws SptError `bind/value-range`
- */
+/** Rejects a number that does not fit, with its location. @throws SptError `bind/value-range` */
 export const rejectMisfit =
   (dtype: Dtype, locationOf = (element: number) => `element ${element}`): RejectValue =>
   (x, element) =>
@@ -237,10 +233,7 @@ export function filledArray(dtype: Dtype, length: number, value: number): ValueA
   return out
 }
 
-/**
- * Checks that the array's class matches the type, and that bool bytes are 0 or 1. @throws SptError `bind/value-type`,
- * `bind/value-range`
- */
+/** Checks the class of the array, and that bool bytes are 0 or 1. @throws `bind/value-type`, `bind/value-range` */
 export function checkValueArray(
   values: ValueArray,
   dtype: Dtype,

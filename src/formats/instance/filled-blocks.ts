@@ -89,10 +89,7 @@ function lowerBoundOf(e: Expr): { readonly query: string; readonly minimum: numb
   return { query, minimum: minimum * size }
 }
 
-/**
- * Claims that a part's axes are full: those that vary within a block, if the block stores as many elements as they have
- * slots.
- */
+/** The axes that vary within a block are full if the block stores as many elements as they have slots. */
 function claimsOf(part: FormatInstance, { by, minimum }: Block): FormatInstance['claims'] {
   const byName = new Map(part.axes.map((a) => [a.name, a]))
   if (part.lists.length > 0) return []

@@ -97,10 +97,7 @@ export function instantiate(
   return instance
 }
 
-/**
- * For each part, the first part with the same format and arguments. A part that is cut to a range is
- * identical to no other part.
- */
+/** The first part with the same format and arguments; a part that is cut to a range equals no other. */
 function firstIdentical(leaves: readonly PlannedLeaf[], cutParts: ReadonlySet<number>): readonly number[] {
   const byFormat = new Map<Format, Map<string, number>>()
   return leaves.map(({ format, args }, k) => {

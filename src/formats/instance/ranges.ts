@@ -92,10 +92,7 @@ function shiftAxes(e: Expr, shiftedAxes: ReadonlyMap<string, Expr>, instance: Fo
   return instance.lists.length === 0 ? substitute(e, shiftedAxes) : visit(e)
 }
 
-/**
- * The range of an axis' coordinates that corresponds to a range of a dimension: the dimension itself, or its blocks of
- * b.
- */
+/** A range of a dimension as a range of the axis, which is the dimension itself or its blocks of b. */
 function axisRange(map: Expr, extent: Expr, dim: StoredAxis, range: Range): Range | null {
   const isDim = (e: Expr): boolean => e.kind === 'var' && e.name === dim.name
   if (isDim(map)) return sameExpr(extent, dim.extent) ? range : null

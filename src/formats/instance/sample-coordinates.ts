@@ -46,10 +46,7 @@ export class Samples {
   }
 }
 
-/**
- * Samples of the coordinates over axes; `null` if extents depend on more than sizes. `constants`: probable ends of
- * blocks, bands and strides.
- */
+/** `null` if extents depend on more than sizes. `constants`: probable ends of blocks, bands and strides. */
 export function sampleCoordinates(over: readonly StoredAxis[], constants: readonly number[]): Samples | null {
   const sizes = [...new Set(over.flatMap((a) => [...freeVars(a.extent)]))]
   const steps = constants.filter((c) => c > 1 && c < 2 ** 20).sort((a, b) => b - a)
@@ -79,9 +76,7 @@ export function sampleCoordinates(over: readonly StoredAxis[], constants: readon
   )
 }
 
-/**
- * At most `maxCoordinates` coordinates below `n`: the ends, and coordinates next to multiples of the steps.
- */
+/** At most `maxCoordinates` coordinates below `n`: the ends, and coordinates next to multiples of the steps. */
 function pick(n: number, steps: readonly number[], maxCoordinates: number): number[] {
   if (n <= maxCoordinates) return Array.from({ length: n }, (_, c) => c)
   const candidates = [0, n - 1, ...steps.flatMap((s) => [s, s - 1, n - s, s >> 1]), 1, n - 2, n >> 1]

@@ -137,20 +137,13 @@ const translateQuery = (q: Query, name: string, scope: Scope): Query => ({
 })
 
 /**
- * Names of the arrays that formats store in addition to axes: orders of sorts, lists, masks. They are bound
- * together with the lists and sets of the data, whose names the user chooses independently of the format's
- * declaration.
+ * Names of the arrays that formats store in addition to axes: orders of sorts, lists, masks. They are bound together
+ * with the lists and sets of the data, whose names the user chooses independently of the format's declaration.
  */
 export interface ArrayNames {
-  /**
-   * The name by which users bind the array: the declared name, or another one if the data has an array of
-   * that name.
-   */
+  /** The name by which users bind the array: the declared one, unless the data has an array of that name. */
   readonly bindingName: (name: string) => string
-  /**
-   * The name in the kernel, distinct from all names of the data except `holdsList`, the list that the array
-   * holds.
-   */
+  /** The name in the kernel, unlike all names of the data but `holdsList`, the list that the array holds. */
   readonly kernelName: (name: string, holdsList?: string) => string
 }
 

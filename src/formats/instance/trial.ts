@@ -45,10 +45,7 @@ export function testInstance(instance: Instance, firstIdentical: readonly number
   passed.add(key)
 }
 
-/**
- * A coordinate, with its shape, that no part may hold by the conditions on coordinates and sizes; `null` if
- * the samples contain none.
- */
+/** A coordinate, with its shape, that no part holds by conditions on coordinates; `null` if no sample shows one. */
 export function omittedCoordinate(instance: Instance): string | null {
   const trial = testParts(
     instance,

@@ -87,10 +87,7 @@ function integerLiterals(
   return alternatives[holds ? op : OPPOSITE[op]]
 }
 
-/**
- * Literals for a comparison of reals. Equal comparisons are one literal; a comparison is negated only if neither side
- * can be NaN.
- */
+/** Equal comparisons are one literal; a comparison is negated only if neither side can be NaN. */
 function realLiterals(op: CompareOp, a: Expr, b: Expr, holds: boolean): readonly Conjunction[] {
   const effectiveOp = holds ? op : OPPOSITE[op]
   const literalsOf = (op: CompareOp): Conjunction[] => {
@@ -135,9 +132,7 @@ const truthsContradict = (literals: Conjunction): boolean =>
       literals.some((y) => y.kind === 'truth' && !y.holds && y.key === x.key),
   )
 
-/**
- * Comparisons with constants contradict each other if they fail at these constants, between them and outside.
- */
+/** Comparisons with constants contradict each other if they fail at, between and outside these constants. */
 function realsContradict(literals: Conjunction): boolean {
   const realLiterals = literals.flatMap((x) => (x.kind === 'real' ? [x] : []))
   return realLiterals.some(({ key: of }) => {

@@ -102,10 +102,7 @@ export interface Proved {
 const UNPROVED: Proved = { inverse: false, range: false }
 const cache = new WeakMap<FormatInstance, Proved>()
 
-/**
- * The proved properties of an instance over these axes, cached. Lists are given with the data, so nothing is assumed
- * about them.
- */
+/** Cached. Lists are given with the data, so nothing is assumed about them. */
 export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]): Proved {
   const cached = cache.get(instance)
   if (cached) return cached
@@ -122,9 +119,7 @@ export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]):
 
 const injectiveCache = new WeakMap<FormatInstance, boolean>()
 
-/**
- * True if different coordinates on the axes of an instance over `dims` provably map to different ones of the tensor.
- */
+/** True if different coordinates on the axes of an instance provably map to different ones of the tensor. */
 export function isInjective(instance: FormatInstance, dims: readonly string[]): boolean {
   const cached = injectiveCache.get(instance)
   if (cached !== undefined) return cached
@@ -188,10 +183,7 @@ function addQueryFacts(
   if (least?.kind === 'const') facts.atLeast(name, least.value)
 }
 
-/**
- * Adds facts about tables: the element of a sort or list at a coordinate's place is that coordinate; a found segment's
- * boundaries enclose the value.
- */
+/** The element of a table at a coordinate's place is that coordinate; a segment's boundaries enclose its values. */
 function addTableFacts(part: FormatInstance, facts: Facts): void {
   for (const t of part.tables) {
     const { kind: of } = t

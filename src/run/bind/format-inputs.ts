@@ -16,10 +16,7 @@ export interface GivenData {
   readonly sets: ReadonlyMap<string, readonly Int32Array[]>
 }
 
-/**
- * Returns the lists and sets by name. With a seed, missing ones are random, and their lengths are added to `params`. Throws SptError
- * `bind/missing-list`, `bind/missing-set`, `bind/list`, `bind/coordinate-range`.
- */
+/** Lists and sets by name; with a seed, missing ones are random, and their lengths are added to `params`. */
 export function bindGiven(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
@@ -70,10 +67,7 @@ interface Wanted {
   readonly seed?: number | undefined
 }
 
-/**
- * Returns the boundaries of segments: ascending from 0 to the extent of the divided axis, if known. Equal boundaries enclose empty
- * segments. Throws SptError `bind/missing-list`, `bind/list`, `bind/rank`.
- */
+/** Boundaries of segments, ascending from 0 to the extent of the divided axis, if known; equal ones are allowed. */
 function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   const { name, instance, sizes, seed } = wanted
   const ends = [...new Set(listExtents(name, instance).map((e) => evaluate(e, sizes)))]

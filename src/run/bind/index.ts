@@ -61,10 +61,9 @@ export interface BindOptions {
 }
 
 /**
- * Binds values to a (scheduled) kernel.
- * Throws SptError `bind/…`: missing sizes, buffers, lists and sets, wrong shapes and types, invalid ready-made arrays, conflicting
- * structures, more than 2^31 - 1 elements, or more than memory or `allocatingWithin` permits. Throws `format/…` for data that violates a
- * format or composition.
+ * Binds values to a (scheduled) kernel. Throws SptError `bind/…`: missing sizes, buffers, lists and sets, wrong shapes
+ * and types, invalid ready-made arrays, conflicting structures, more than 2^31 - 1 elements, or more than memory or
+ * `allocatingWithin` permits. Throws `format/…` for data that violates a format or composition.
  */
 export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound {
   const start = performance.now()

@@ -33,10 +33,7 @@ import { pointOf } from '../coordinate-checks.ts'
 /** `full`: no coordinate is absent. `compact`: there is no padding. */
 export type LevelProperty = 'full' | 'compact'
 
-/**
- * Checks the last level of a chain, root first. Segments under padding are skipped. @throws SptError `format/claim`,
- * with the coordinates of the segment
- */
+/** Checks the last level of a chain, root first; segments under padding are skipped. @throws `format/claim` */
 export function* checkLevelProperty<C extends Column>(
   engine: Engine<C>,
   chain: readonly Level<C>[],
@@ -183,10 +180,7 @@ function* rejectFirst<C extends Column>(
   })
 }
 
-/**
- * True if a position of a padded level holds an element: elements ascend, padding does not. The first position of an
- * empty segment, and padding greater than the elements, are mistaken for elements.
- */
+/** Elements ascend, padding does not; the first of an empty segment, and greater padding, pass for elements. */
 function isElement<C extends Column>(level: Level<C>, position: Expr, frame: Frame<C>): Expr {
   const current = coordinateAt(frame, level, position)
   const previous = coordinateAt(frame, level, add(position, int(-1)))

@@ -17,10 +17,7 @@ import { assembleTrees, type TreePrefix } from './tree-assembly.ts'
 /** The position of a list: that of its innermost ancestor axis. */
 export type ListPosition = (list: CoordinateList) => Expr
 
-/**
- * Assembles lists and adds their arrays to `tables`. Returns the levels of their ancestors, which the values
- * share, by the innermost axis. `ranks`: as in `assembleTrees`. @throws SptError as `assembleTrees`
- */
+/** Assembles lists into `tables`; returns the levels of their ancestors, which the values share, by the innermost axis. */
 export function* assembleLists<C extends Column>(
   frame: Frame<C>,
   { axes, lists }: FormatInstance,

@@ -8,10 +8,7 @@ import { fieldAt, MASK_BITS, wordsFor } from '../../ir/values/packed-fields.ts'
 import { tabulate } from '../../levels/segments.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 
-/**
- * A chain of levels with indices packed as their axes declare. @throws SptError `format/claim` if there is padding
- * without a code
- */
+/** A chain of levels with indices packed as their axes declare. @throws `format/claim` if padding has no code */
 export function* packChain<C extends Column>(
   engine: Engine<C>,
   chain: readonly Level<C>[],

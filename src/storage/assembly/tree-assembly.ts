@@ -75,10 +75,7 @@ export function* assembleTrees<C extends Column>(
   return yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
 }
 
-/**
- * Sets measured widths to those of the widest level that uses them. @returns true if another level is narrower, so that
- * levels must be rebuilt
- */
+/** Sets measured widths to those of the widest level; true if another level is narrower and must be rebuilt. */
 export function measureWidths(levels: Iterable<Level<unknown>>, sizes: Map<string, number>): boolean {
   const widths = new Map<string, number>()
   let uneven = false
@@ -243,19 +240,13 @@ function* buildTree<C extends Column>(
   return { levels, position, positions: parent.positions }
 }
 
-/**
- * True if positions of a tree are computed arithmetically: its only level that stores single coordinates has width 1,
- * so entries need no order.
- */
+/** True if the only level that stores single coordinates has width 1: positions need no order of the entries. */
 function hasSingleUnitWidth(tree: readonly Dimension[]): boolean {
   const [first, second] = tree.filter(({ axis }) => isSparse(axis))
   return first !== undefined && !second && hasWidth(first.axis) && first.axis.unique && first.width === 1
 }
 
-/**
- * Assembles a level from entries in any order, by ranking coordinates within their segments; `null` if sorting is
- * cheaper.
- */
+/** Assembles a level from entries in any order, by ranks in their segments; `null` if sorting is cheaper. */
 function* assembleByRanking<C extends Column>(
   frame: Frame<C>,
   d: Dimension,

@@ -57,10 +57,7 @@ export function* evaluateQueries<C extends Column>(
   }
 }
 
-/**
- * Bounds of a query's value, from its expression and from the declared bounds of the query. A segment number
- * is at least 0 if the searched value is not negative.
- */
+/** Bounds of a query, from its expression and declaration; segments of values that are not negative are at least 0. */
 function rangeOf<C extends Column>(
   frame: Frame<C>,
   q: Query,

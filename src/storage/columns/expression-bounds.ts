@@ -46,10 +46,7 @@ const readBounds =
     return coversList ? mapMonotone(value, (x) => countBelow(list, x, e.method === 'lower')) : undefined
   }
 
-/**
- * Bounds of a table: orders and lists of a format hold coordinates less than their fill value, which is also their
- * padding.
- */
+/** Bounds of a table: orders and lists hold coordinates less than their fill value, which also pads them. */
 function tableBounds(
   { tables, fills }: Omit<RangeSource, 'range' | 'rangeChecked'>,
   name: string,

@@ -74,10 +74,7 @@ export function* evaluateSort<C extends Column>(
 /** Possible key values per coordinate and entry beyond which the occurring ones are numbered first. */
 const MAX_CLASSES_PER_ENTRY = 64
 
-/**
- * Copies a query's values from entries to all coordinates with the same `by`; 0 if there is no entry.
- * @returns true if the domain was reordered
- */
+/** Copies a query's values to all coordinates with the same `by` (0: no entry); true if the domain was reordered. */
 function* propagateAnswers<C extends Column>(
   frame: Frame<C>,
   domain: Frame<C>,

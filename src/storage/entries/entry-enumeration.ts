@@ -34,10 +34,7 @@ export interface StoredLevels<C> {
   readonly mask?: ElementMask<C> | null
 }
 
-/**
- * True if every position that is not padding holds an entry: dense levels occur only above the last compressed level,
- * or are claimed full (`filled`).
- */
+/** True if every position but padding holds an entry: dense levels are above the last sparse one, or `filled`. */
 export function isExact<C>(
   trees: readonly (readonly Level<C>[])[],
   filled: readonly StoredAxis[] = [],
@@ -91,10 +88,7 @@ export function* entriesOf<C extends Column>(
   return frame
 }
 
-/**
- * Coordinates and positions on each level by axis, for value positions `valuePosition`. `allocated`: newly
- * allocated columns.
- */
+/** Coordinates and positions on each level by axis, for `valuePosition`; `allocated`: new columns. */
 export function coordinatesOnLevels<C extends Column>(
   frame: Frame<C>,
   { trees, size }: Pick<StoredLevels<C>, 'trees' | 'size'>,
@@ -142,9 +136,8 @@ function withinExtent<C extends Column>(
 }
 
 /**
- * Checks the placement of elements in ready-made arrays: no coordinate may be loaded from a position that a
- * list does not have. Elements outside the tensor in another dimension are ignored. @throws SptError
- * `format/map-range`
+ * Checks the placement of elements in ready-made arrays: no coordinate may be loaded from a position that a list does
+ * not have. Elements outside the tensor in another dimension are ignored. @throws SptError `format/map-range`
  */
 function* checkInverse<C extends Column>(
   frame: Frame<C>,

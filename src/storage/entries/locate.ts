@@ -18,12 +18,11 @@ import { type CoordTensor, checkValueArray, type ValueArray } from '../tensor.ts
 import { type Expanded, expandTree } from './stored-coords.ts'
 
 /**
- * Value position of each entry of `coords` (one array per axis of the storage). If a nonunique axis stores
- * equal coordinates repeatedly and `separateDuplicates` is true, the k-th of equal entries gets the k-th
- * position, or the last. Otherwise, all of them get the first position, because the others are padding that
- * repeats a coordinate. By default, duplicates are separate in a storage of one tree. `candidates`: storages
- * that may identify padding in shared trees. @throws SptError `bind/absent-coordinate`, `bind/coordinates`,
- * `bind/coordinate-range`
+ * Value position of each entry of `coords` (one array per axis of the storage). If a nonunique axis stores equal
+ * coordinates repeatedly and `separateDuplicates` is true, the k-th of equal entries gets the k-th position, or the
+ * last. Otherwise, all of them get the first position, because the others are padding that repeats a coordinate. By
+ * default, duplicates are separate in a storage of one tree. `candidates`: storages that may identify padding in shared
+ * trees. @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
  */
 export function locate(
   storage: Storage,
@@ -164,11 +163,10 @@ function rejectAbsent(tree: readonly string[], keys: readonly Int32Array[], e: n
 export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
 
 /**
- * The values of a buffer over `axes` (all of the storage's axes, or a prefix of each tree): an array of the
- * buffer's type, in position order, with `fill` at positions without an entry. Entries at one position are
- * reduced in float64, then rounded; the default is `+`, and `or` for bool. If the storage was built from
- * another tensor, this tensor may have fewer coordinates, but no additional ones. `locationOf` describes an
- * entry in messages.
+ * The values of a buffer over `axes` (all of the storage's axes, or a prefix of each tree): an array of the buffer's
+ * type, in position order, with `fill` at positions without an entry. Entries at one position are reduced in float64,
+ * then rounded; the default is `+`, and `or` for bool. If the storage was built from another tensor, this tensor may
+ * have fewer coordinates, but no additional ones. `locationOf` describes an entry in messages.
  *
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`, `bind/value-range`,
  * `bind/value-type`, `bind/values-length`, `bind/out-of-memory`
@@ -197,10 +195,7 @@ export function scatterValues(
   return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, locationOf)
 }
 
-/**
- * Position of each entry (`separateDuplicates`, `candidates`: as in `locate`); `null`: entry e has position e. @throws SptError
- * `bind/absent-coordinate`
- */
+/** Position of each entry, as by `locate`; `null`: entry e has position e. */
 export function positionsOf(
   storage: Storage,
   coords: readonly Int32Array[],

@@ -139,10 +139,7 @@ export function takeColumns(
   })
 }
 
-/**
- * The elements of a dense tensor that differ from `fill`, in row-major order; NaN equals NaN. @throws SptError
- * `bind/values-length`, `bind/value-type`, `bind/too-large`
- */
+/** The elements of a dense tensor that differ from `fill`, in row-major order; NaN equals NaN. */
 export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   const { shape, values, dtype } = tensor
   checkValueArray(values, dtype)

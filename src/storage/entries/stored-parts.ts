@@ -48,13 +48,12 @@ export interface StoredParts {
 }
 
 /**
- * Converts a tensor to a format or composition. Values at equal coordinates are added. O(entries × axes +
- * positions). Arrays of the input are never written, and may be arrays of the result.
+ * Converts a tensor to a format or composition. Values at equal coordinates are added. O(entries × axes + positions).
+ * Arrays of the input are never written, and may be arrays of the result.
  *
- * @param fill the value of positions without an entry
- * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`,
- * `format/map-overflow`, `format/claim`, `bind/shape`, `bind/coordinate-range`, and as `buildStorage` and
- * `scatterValues`
+ * @param fill the value of positions without an entry @throws SptError `format/overlap`, `format/leak`,
+ * `format/not-inverse`, `format/map-range`, `format/map-overflow`, `format/claim`, `bind/shape`,
+ * `bind/coordinate-range`, and as `buildStorage` and `scatterValues`
  */
 export function convertTensor(
   tensor: CoordTensor | StoredParts,
@@ -136,10 +135,7 @@ function countPositions(storage: Storage): number {
   return new Occurrences(storage.size).add(positions)
 }
 
-/**
- * All stored elements with their coordinates; part after part, each in position order. Padding is omitted, and so are
- * elements of dense levels that equal the fill value.
- */
+/** All elements, part after part, in position order, without padding and fill values of dense levels. */
 export function partsToCoords(stored: StoredParts): CoordTensor {
   const { shape, dtype } = stored
   const partEntries = stored.parts.map((p) => partToCoords(p, stored))
@@ -175,10 +171,7 @@ export function partToCoords(
   })
 }
 
-/**
- * Maps coordinates on a part's axes, one array per axis of its storage, to coordinates of the tensor. Padding
- * may be mapped to coordinates outside the tensor.
- */
+/** Maps coordinates on a part's axes to the tensor's. Padding may be mapped to coordinates outside the tensor. */
 export function originalCoords(
   { part, storage, tables }: StoredPart,
   { given }: StoredParts,

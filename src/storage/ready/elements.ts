@@ -19,10 +19,7 @@ import { differing, expandTree, toCoords } from '../entries/stored-coords.ts'
 import { chainOf, type Storage, separatesDuplicates } from '../storage.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../tensor.ts'
 
-/**
- * Checks that no coordinate is stored twice. Coordinates on several trees differ if those on one tree do, so that each
- * tree is checked separately.
- */
+/** Checks that no coordinate is stored twice, tree by tree: coordinates differ if those on one tree do. */
 export function checkElements(
   storage: Storage,
   { values, dtype }: Pick<StoredTensor, 'values' | 'dtype'>,
@@ -74,9 +71,8 @@ export function elementsOf(storage: Storage, values: ValueArray, dtype: Dtype, f
 }
 
 /**
- * True if there are slots for other coordinates next to an element; they hold the fill value. A position of a
- * nonunique axis exists for one element (`nonunique-positions.ts`), and dense axes under that axis have
- * further slots.
+ * True if there are slots for other coordinates next to an element; they hold the fill value. A position of a nonunique
+ * axis exists for one element (`nonunique-positions.ts`), and dense axes under that axis have further slots.
  */
 const hasSpareSlots = (axes: readonly StoredAxis[]): boolean =>
   !isSparse(axes.at(-1)) && axes.some((a, d) => isNonunique(a) && !hasWidth(axes[d + 1]))
@@ -90,10 +86,7 @@ function occupiedPositions({ trees, levels }: Storage, t: number, elements: Int3
   return occupied
 }
 
-/**
- * Marks the last slot under each position of the innermost compressed axis, if no slot under that position is
- * marked.
- */
+/** Marks the last slot under each position of the innermost sparse axis that has no marked slot. */
 function markLastSlots(chain: readonly Level[], occupied: Uint8Array): void {
   const depth = chain.findLastIndex((l) => isSparse(l.axis))
   const dense = chain.slice(depth + 1)

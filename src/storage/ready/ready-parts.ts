@@ -180,10 +180,7 @@ const readsList = (q: Query): boolean => sourceOf(q, 'list') !== undefined
 const isDetermined = (e: Expr, queries: readonly Query[], lists: ReadonlySet<string>): boolean =>
   neededBy(e, queries).every(readsList) && !someExpr(e, (x) => x.kind === 'load' && !lists.has(x.buffer))
 
-/**
- * True if the placement of elements must be checked, because a map with lists, or a condition, may contradict
- * it.
- */
+/** True if a map with lists, or a condition, may contradict the placement of elements. */
 export const needsPlacementCheck = (
   { tables }: FormatInstance,
   conditions: readonly Condition[],
@@ -192,11 +189,7 @@ export const needsPlacementCheck = (
   tables.some((t) => t.kind === 'list') ||
   conditions.some((c) => isDetermined(c.where, c.queries, new Set(lists.keys())))
 
-/**
- * Checks the placement of elements. If the list differs from the one that the arrays were built with, inverse
- * maps yield other coordinates, possibly repeated. @throws SptError `format/not-inverse`, `format/leak`,
- * `format/map-range`, `format/map-overflow`
- */
+/** Checks the placement of elements: with another list than that of construction, coordinates differ. */
 export function* checkPlacement<C extends Column>(frame: Frame<C>, placement: Placement<C>): Coroutine<void> {
   const { instance, dims, coordinates, lists } = placement
   if (frame.n === 0 || dims.some((d) => !frame.column(d.name))) return
@@ -246,10 +239,7 @@ export function* checkPlacement<C extends Column>(frame: Frame<C>, placement: Pl
   for (const { name } of queries) frame.drop(name)
 }
 
-/**
- * Checks the condition of a part: elements that violate it may belong to no part, or to another part. @throws
- * SptError `format/leak`
- */
+/** Elements that violate the condition of a part may belong to no part, or to another part. */
 function* checkConditions<C extends Column>(
   frame: Frame<C>,
   { instance, dims, conditions, lists }: Placement<C>,

@@ -169,10 +169,7 @@ function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: s
 
 // Tables given with ready-made arrays: permutations and lists that inverse maps load, and masks.
 
-/**
- * Validates the permutation of a sort: each coordinate once, then fill values. @throws SptError `bind/missing-table`,
- * `bind/table`
- */
+/** Validates the permutation of a sort: each coordinate once, then fill values. */
 export function checkPermutation(
   table: Table,
   values: Int32Array | undefined,
@@ -213,10 +210,7 @@ export function checkPermutation(
   return values
 }
 
-/**
- * Validates the lists of a format that are given with ready-made arrays, as levels under their ancestor axes. @throws
- * SptError `bind/missing-table`, `format/claim`, and as `validateStored`
- */
+/** Validates lists that are given with ready-made arrays, as levels under their ancestor axes. */
 export function checkLists(
   { lists, tables }: FormatInstance,
   { levels, trees }: Storage,
@@ -244,10 +238,7 @@ export function checkLists(
   }
 }
 
-/**
- * Validates the mask given with ready-made arrays: one bit per position on its axes, in whole words. @throws SptError
- * `bind/missing-table`, `bind/table`
- */
+/** Validates a mask that is given with ready-made arrays: one bit per position on its axes, in whole words. */
 export function checkMask(
   name: string,
   axes: readonly string[],

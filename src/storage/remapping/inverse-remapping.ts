@@ -75,10 +75,7 @@ export function inverseTables<C>(
 // Diagnostics for a coordinate that a part's map puts outside its axes, or that its inverse does not map
 // back.
 
-/**
- * A part, the coordinates that its map yields, and the coordinates that its inverse restores (over the
- * frame).
- */
+/** A part, the coordinates that its map yields, and those that its inverse restores, over the frame. */
 interface MapContext<C extends Column> {
   readonly frame: Frame<C>
   readonly part: PartInstance

@@ -117,10 +117,7 @@ export function* remapCoordinates<C extends Column>(
   return { coordinates, ranks, tables, prefixes }
 }
 
-/**
- * The ranks of coordinates on each axis within the segments of its ancestors, if a query of the map provides
- * them.
- */
+/** The rank of the coordinate on each axis in its segment, where a query of the map provides it. */
 function ranksFromQueries<C extends Column>(
   frame: Frame<C>,
   { axes, order, map, queries }: FormatInstance,

@@ -79,10 +79,7 @@ function* assignChild<C extends Column>(
   for (const name of frame.names()) if (!existingNames.has(name) && name !== CHILD) frame.drop(name)
 }
 
-/**
- * The number of the case whose condition holds. Entries for which no condition holds go to the case without a
- * condition.
- */
+/** The number of the case whose condition holds, otherwise that of the case without a condition. */
 function caseNumber(tree: Node<'cases'>): Expr {
   const fallback = Math.max(
     0,
@@ -94,9 +91,7 @@ function caseNumber(tree: Node<'cases'>): Expr {
   )
 }
 
-/**
- * Conditions of errors: the conditions of two cases hold; or none holds, although every case has a condition.
- */
+/** Two conditions hold; or none holds, although every case has one. */
 function caseViolations(tree: Node<'cases'>): readonly Expr[] {
   const conditions = selectorsOf(tree)
   const hasFallback = conditions.length < tree.cases.length

@@ -43,10 +43,7 @@ interface Padded {
   readonly coordinates: readonly number[] | null
 }
 
-/**
- * Returns the coordinates of old dimensions at which axes are padded, if they follow from the axis and its blocks alone. `coordinates` is
- * `null` (any coordinate) if a list or table determines them.
- */
+/** Coordinates at which axes are padded, by old dimension; `null`: any, because a list or table determines them. */
 function paddedCoordinates(r: Reformat, part: FormatInstance, sizes: Sizes): readonly Padded[] {
   return part.axes.flatMap((a) => {
     // Padding with the last coordinate of a segment is harmless, because this coordinate is visited anyway.

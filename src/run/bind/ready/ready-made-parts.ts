@@ -121,10 +121,7 @@ function checkParts(
     })
 }
 
-/**
- * Throws `bind/part-shared` unless all tensors that share the structure of a ready-made tensor are ready-made too, or outputs over the
- * same axes.
- */
+/** Tensors of the structure of a ready-made one must be ready-made, too, or outputs over the same axes. */
 function checkShared(
   kernel: Kernel1,
   t: CallerTensor,
@@ -199,10 +196,7 @@ function fromParts(
   return { source, pieces }
 }
 
-/**
- * Returns the elements of one part without padding, with their coordinates on the declared axes (`columns`) and on the stored axes
- * (`stored`).
- */
+/** The elements of one part, with coordinates on the declared axes (`columns`) and the stored axes (`stored`). */
 function partEntries(
   kernel: Kernel1,
   t: CallerTensor,

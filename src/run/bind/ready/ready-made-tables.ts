@@ -10,10 +10,7 @@ import { convertValues, filledArray, type Tensor, type ValueArray } from '../../
 import { type CallerTensor, givenOf, maskOver } from '../sources/caller-tensors.ts'
 import type { Known } from '../sources/remap-entries.ts'
 
-/**
- * Returns the tables of the formats of a tensor, by name. Permutations, lists and masks are bound with the parts; list arguments are taken
- * from `known`.
- */
+/** The tables of a tensor's formats, by name: bound with the parts, or list arguments. */
 export function tablesOf(
   kernel: Kernel1,
   t: CallerTensor,
@@ -100,10 +97,7 @@ interface Place {
   readonly masks: ReadonlyMap<string, ValueArray>
 }
 
-/**
- * Converts values to the buffer's type. With a mask, padding is set to the fill value, because kernels may compute with it. Throws
- * SptError `bind/value-range`.
- */
+/** Converts values to the buffer's type, and sets padding under a mask to the fill value, because kernels may read it. */
 export function readyValues(
   { kernel, b, storage, masks }: Place,
   values: ValueArray,

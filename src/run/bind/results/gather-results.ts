@@ -117,10 +117,7 @@ export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
   return b
 }
 
-/**
- * Returns the route from the existing pieces, without splitting again, because each element is an entry of a source. `null` if the tensor
- * has dimensions that the structure lacks.
- */
+/** From existing pieces, each element being an entry of a source; `null` if the structure lacks dimensions. */
 function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   const { pieces, positions } = input
   const ready = input.ready.find((s) => s.axes.join() === t.axes.join())

@@ -194,10 +194,7 @@ function updatedArrays(
   return written(bound, new Map([[t.name, own]]), source, null)
 }
 
-/**
- * Returns the source of a one-part tensor with new values. Throws `bind/absent-coordinate` if a padding position gets a value, because no
- * element can be added.
- */
+/** The source of a one-part tensor with new values, none of which may be in padding. @throws `bind/absent-coordinate` */
 function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueArray): Source {
   const source = bound.sources().find((s) => s.name === name)!
   const piece = bound.pieces.find((p) => p.source.name === name)!
@@ -250,10 +247,7 @@ function wrongLength(name: string, got: number, wanted: number): never {
   })
 }
 
-/**
- * Returns the values of `next` in the order of the entries of `source`. Values at the same entry are summed, or combined by `or` if
- * `logical`.
- */
+/** The values of `next` in the order of `source`; those at one entry are summed, or combined by `or` if `logical`. */
 function matched(source: Source, next: Source, fill: number, logical: boolean): BareValues {
   const { values, dtype } = next.tensor as { values: ValueArray | null; dtype: Dtype }
   const n = source.columns[0]?.length ?? 1

@@ -18,10 +18,7 @@ import { checkGroupWidths } from './measured-sizes.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
-/**
- * Checks the given sizes and scalars, and rounds scalars to their types. Throws SptError `bind/unknown-size`, `bind/size-range`,
- * `bind/scalar-range`.
- */
+/** Rounds scalars to their types. @throws `bind/unknown-size`, `bind/size-range`, `bind/scalar-range` */
 export function givenParams(
   kernel: Kernel1,
   given: Iterable<readonly [string, number]>,
@@ -92,10 +89,7 @@ export function checkSizesBeside(
 /** A value with a shape, including device-resident tensors. */
 type Shaped = Pick<Tensor, 'shape'> & { readonly origin?: string }
 
-/**
- * Returns the given sizes and those inferred from the shapes of some bound values. Throws SptError `bind/size-mismatch` if two sources
- * disagree, `bind/size-range`.
- */
+/** Given sizes, and those of shapes. @throws `bind/size-mismatch` if they disagree, `bind/size-range` */
 export function agreedSizes(
   kernel: Kernel1,
   shaped: Iterable<readonly [string, Shaped]>,
@@ -224,10 +218,7 @@ function measured(
   return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
 }
 
-/**
- * Checks that tensors have the declared rank and extents, and the fill value of their buffer. Throws SptError `bind/rank`, `bind/shape`,
- * `bind/fill`.
- */
+/** Ranks, extents and fill values match the declaration. @throws SptError `bind/rank`, `bind/shape`, `bind/fill` */
 export function checkDimensions(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,

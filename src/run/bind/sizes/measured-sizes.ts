@@ -31,9 +31,7 @@ export function measuring(kernel: Kernel1, known: Known): Measure {
   }
 }
 
-/**
- * Checks that computed widths have all their sizes. A width that is one size may be measured later. Throws SptError `bind/missing-size`.
- */
+/** Computed widths need all their sizes; a width that is one size may be measured later. @throws `bind/missing-size` */
 export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, number>): void {
   for (const a of axes) {
     if (!hasWidth(a) || a.width.kind === 'var') continue

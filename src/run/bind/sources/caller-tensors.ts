@@ -45,9 +45,7 @@ function declaredTensors(kernel: Kernel1) {
 export const tensorNameOf = (kernel: Kernel1, buffer: string): string =>
   declaredTensors(kernel).owner.get(buffer) ?? buffer
 
-/**
- * Returns the tensors of the kernel, in the order of their first buffers. Tables of formats, and buffers filled at run time, are excluded.
- */
+/** In the order of their first buffers, without tables of formats and buffers filled at run time. */
 export function callerTensors(kernel: Kernel1): readonly CallerTensor[] {
   const { owner, axes } = declaredTensors(kernel)
   const parts = new Map<string, Buffer1[]>()

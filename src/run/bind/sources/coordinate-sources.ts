@@ -39,10 +39,7 @@ export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>):
   return out
 }
 
-/**
- * Returns the coordinate columns of a bound tensor. `known`: validated arrays of a stored tensor, if available. Throws SptError
- * `bind/coordinates`, `bind/coordinate-range`.
- */
+/** `known`: validated arrays of a stored tensor, if available. @throws `bind/coordinates`, `bind/coordinate-range` */
 export function sourceOf(
   kernel: Kernel1,
   name: string,

@@ -54,10 +54,7 @@ export function united(
   return { columns: ids ? columns.map((c) => gather(c, ids.entries)) : columns, positionsOf }
 }
 
-/**
- * For each entry of the concatenated pieces: its rank among the entries of its piece with equal coordinates. The rank is 0 in pieces that
- * do not keep duplicates apart.
- */
+/** The rank of each entry among its equals in its piece; 0 in pieces that do not keep duplicates apart. */
 function timesOf(
   columns: readonly Int32Array[],
   pieces: readonly Piece[],

@@ -154,9 +154,7 @@ function reformat(
   return out
 }
 
-/**
- * Groups pieces whose columns on these axes are the same arrays. `members`: the first piece of each group; `first`: that piece by piece.
- */
+/** Groups pieces whose columns on these axes are the same arrays; `first`: the first piece of its group, by piece. */
 export function distinctPieces(
   pieces: readonly Piece[],
   axes: readonly string[],
@@ -194,10 +192,7 @@ function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32
   return out
 }
 
-/**
- * Values of the tensor for which the format was requested, or 1 if it has none. Entries of other tensors have the value 0. `null` without
- * pieces.
- */
+/** Values of the tensor that the format is for, or 1; entries of other tensors have 0. `null` without pieces. */
 function entryValuesOf(
   kernel: Kernel1,
   r: Reformat,
@@ -233,14 +228,13 @@ interface RemappedPart {
 }
 
 /**
- * Assigns every entry to exactly one part, and computes the coordinates there. O(entries × (operations +
- * digits of sorted queries)); arrays are read only.
+ * Assigns every entry to exactly one part, and computes the coordinates there. O(entries × (operations + digits of
+ * sorted queries)); arrays are read only.
  *
- * @param coords within `given.extents`: an array for each axis of `to.over`
- * @param entryValues `null`: a pattern, whose values are all 1
- * @param ascending true if entries are known to ascend, so that no two are equal
- * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`,
- * `format/map-overflow` with the coordinate, and as `evaluateQueries` and `evaluateSort`
+ * @param coords within `given.extents`: an array for each axis of `to.over` @param entryValues `null`: a pattern, whose
+ * values are all 1 @param ascending true if entries are known to ascend, so that no two are equal @throws SptError
+ * `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow` with the coordinate,
+ * and as `evaluateQueries` and `evaluateSort`
  */
 export function remapParts(
   to: Instance,

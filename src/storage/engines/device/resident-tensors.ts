@@ -84,10 +84,7 @@ export async function uploadResident(
 const upload = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Column> =>
   waitFor(queue.upload(...array))
 
-/**
- * Uploads validated arrays; values are in position order. @throws SptError `device/out-of-memory`,
- * `device/buffer-too-large`
- */
+/** Uploads validated arrays; values are in position order. */
 export const residentStorage = (
   device: Device,
   storage: Storage,

@@ -139,10 +139,7 @@ function sumDuplicates(dims: readonly Int32Array[], values: EntryValues, distinc
   return out
 }
 
-/**
- * The rank of each entry by decreasing magnitude among those with the same `by`; ties by coordinate, and equal
- * coordinates share a rank. NaN ranks above every number.
- */
+/** Ranks by decreasing magnitude in groups of `by`, then by coordinate; equal coordinates share one. NaN is first. */
 function magnitudeRanks(
   by: readonly Int32Array[],
   dims: readonly Int32Array[],

@@ -23,10 +23,7 @@ interface Keys {
 /** Maximum number of counters of a window: they fit a core's cache. */
 const WINDOW = 2 ** 20
 
-/**
- * For ascending entries: the number of entries that agree with each in the leading dimensions, or the number of these
- * before it; counts and ranks of the other dimensions.
- */
+/** For ascending entries: how many agree with each in the leading dimensions, in total or before it. */
 export function runsOf(leading: readonly Int32Array[], entries: number, kind: 'count' | 'rank'): Int32Array {
   const out = borrow(entries, 'entries')
   const [first] = leading
@@ -110,10 +107,7 @@ export function fillRuns(
   }
 }
 
-/**
- * Counts entries with the same `by` in an array of counters per value of the first key. Applies if the first key is
- * non-decreasing and the others have small ranges; otherwise returns false.
- */
+/** Counts in counters per value of the first key, if it ascends and the others have small ranges; otherwise false. */
 function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
   const [first, ...otherKeys] = by
   if (!isNonDecreasing(first!)) return false

@@ -70,9 +70,7 @@ function selectPositions(positions: F, condition: Expr): Int32Array {
 
 // The level function `locate`: positions of coordinates in an existing level.
 
-/**
- * By binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate`
- */
+/** By binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate` */
 export const locate: NonNullable<Host['locate']> = (frame, name, stored, parent, coordinate) => {
   const level = stored as Level
   const [parents, column] = [parent && valuesOf(frame, parent), valuesOf(frame, coordinate)]

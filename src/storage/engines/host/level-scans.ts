@@ -6,10 +6,7 @@ import type { Starts } from '../../../columns/engine-operands.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
 import { type F, type Host, valuesOf } from './map-reduce.ts'
 
-/**
- * 1 at the starts of runs; `null`: every entry starts a run. `group`: changes of the first `groupKeys` keys,
- * if they have been computed.
- */
+/** 1 at the starts of runs; `null`: every entry. `group`: changes of the first `groupKeys` keys, if known. */
 function runStarts(frame: F, { keys, cut }: Starts, group?: Uint8Array, groupKeys = 0): Uint8Array | null {
   if (keys.some((k) => k.kind === 'var' && k.name === ENTRY)) return null
   const columns = keys.slice(groupKeys).map((k) => valuesOf(frame, k))

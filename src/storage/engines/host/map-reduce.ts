@@ -38,20 +38,14 @@ const namesOf = (frame: F): Names => ({
   }),
 })
 
-/**
- * Compiles expressions into steps over chunks of entries. @throws SptError `format/map-expression`,
- * `format/unknown-name`
- */
+/** Compiles expressions into steps over chunks of entries. */
 export const programOf = (frame: F, exprs: readonly Expr[]): Program =>
   compile(
     exprs.map((e) => inlineSizes(frame, e)),
     namesOf(frame),
   )
 
-/**
- * Calls `consume` with the values of expressions for each chunk of `n` entries from `lo` on. The arrays are
- * reused for the next chunk.
- */
+/** Calls `consume` for each chunk of `n` entries from `lo` on; its arrays are reused. */
 export function forEachChunk(
   frame: F,
   exprs: readonly Expr[],
@@ -120,10 +114,7 @@ function rejectRange(frame: F, e: Expr, entry: number, value: number, descriptio
   })
 }
 
-/**
- * Single-pass evaluation of entry numbers, digits, `table[a]`, `a + b`, `a · c + b` and `table[a] + b`. Returns false
- * for other expressions, and if an intermediate result exceeds 32 bits.
- */
+/** Entry numbers, digits, `table[a]`, `a · c + b`, `table[a] + b` in one pass; false for others, and on overflow. */
 function writeSimple(frame: F, e: Expr, out: Int32Array): boolean {
   if (e.kind === 'var' && e.name === ENTRY) {
     for (let k = 0; k < out.length; k++) out[k] = k
@@ -193,10 +184,7 @@ export const valuesAt: Host['valuesAt'] = (frame, exprs, entry) => {
   return ready(outputs.map((out) => out[0]!))
 }
 
-/**
- * For each condition, the first entry that satisfies it, or −1. Integers beyond 32 bits in intermediate results are
- * rejected.
- */
+/** Integers beyond 32 bits in intermediate results are rejected. */
 export const findFirst: Host['findFirst'] = (frame, conditions) => {
   const ranges = new Map<Column, readonly [number, number]>()
   const rangeOf = (name: string): readonly [number, number] | null => {

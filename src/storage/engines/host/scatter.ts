@@ -131,10 +131,7 @@ function reduceInto(
 
 // Partition of entries by a small number: a counting sort that yields one frame per value.
 
-/**
- * Drops the column and takes ownership of the frame; its columns stay alive until the last resulting frame is released.
- * Returns the frame itself if all entries have one number.
- */
+/** Columns stay alive until the last frame is released. The frame itself, if all entries have one number. */
 export const partition: Host['partition'] = (frame, name, count) => {
   const { n } = frame
   const children = Array.from({ length: count }, (_, k) => k)

@@ -1,10 +1,7 @@
 /** Segmented ranks: ranks of coordinates within segments, for entries in any order. */
 import { allocate, bitCount, borrow, borrowExact, release } from '../../../columns/allocate.ts'
 
-/**
- * Maximum distance, in positions, between consecutive entries that are near each other: this many counters
- * fit the cache.
- */
+/** Consecutive entries within this many positions are near each other: the counters between fit the cache. */
 const NEAR_DISTANCE = 2 ** 15
 /** At most 1 of this many entries may be far from its predecessor. */
 const FAR_FRACTION = 16
@@ -12,10 +9,9 @@ const FAR_FRACTION = 16
 const MAX_PARENTS_PER_ENTRY = 8
 
 /**
- * For each entry, the number of smaller distinct coordinates under its parent position (`parentColumn`;
- * `null`: a single parent), and the number of distinct coordinates per parent position. `null` if entries are
- * so scattered that sorting is cheaper. O(entries + parents). `grouped`: `parentColumn` is known to be
- * non-decreasing.
+ * For each entry, the number of smaller distinct coordinates under its parent position (`parentColumn`; `null`: a
+ * single parent), and the number of distinct coordinates per parent position. `null` if entries are so scattered that
+ * sorting is cheaper. O(entries + parents). `grouped`: `parentColumn` is known to be non-decreasing.
  */
 export function rankSegments(
   parentColumn: Int32Array | null,
@@ -73,10 +69,7 @@ function rankGrouped(
   return rank
 }
 
-/**
- * As `rankGrouped`, after a counting sort by parent position. Consecutive entries mostly share a parent and are counted
- * together.
- */
+/** As `rankGrouped`, after a counting sort by parent; consecutive entries mostly share a parent. */
 function rankNear(
   parentColumn: Int32Array,
   column: Int32Array,

@@ -51,10 +51,7 @@ export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr
     atomic: true,
   })
 
-/**
- * In a launch over `x_n` entries: runs `then` at the last entry and wherever `isLast` holds, which may read the next
- * entry.
- */
+/** Over `x_n` entries: runs `then` at the last entry and wherever `isLast` holds, which may read the next entry. */
 export const whereLast = (e: Expr, isLast: Expr, then: Stmt): Stmt =>
   when(lt(next(e), variable('x_n')), [when(isLast, [then])], [then])
 
@@ -195,10 +192,7 @@ export const write = (column: Column): Use => ({ column, access: 'write' })
 export const update = (column: Column): Use => ({ column, access: 'update' })
 
 export interface LaunchSpec {
-  /**
-   * Together with the names, types and accesses of the columns, identifies the kernel: `body` must not depend on
-   * anything else.
-   */
+  /** Identifies the kernel, with names, types and accesses of columns: `body` depends on nothing else. */
   readonly key: string
   /** The number of threads, or of blocks if `shared`. */
   readonly threads: number

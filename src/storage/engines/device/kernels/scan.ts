@@ -41,10 +41,7 @@ export interface Scan extends ScanDomain {
   readonly total?: Cells | undefined
 }
 
-/**
- * O(n) work in two launches, or four for very many elements. `body` may overwrite the inputs of `value` at the same
- * element.
- */
+/** O(n) work in two launches, or four for very many elements. `body` may overwrite the inputs of `value`. */
 export function scan(q: Queue, s: Scan): void {
   runScan(q, s, false)
 }

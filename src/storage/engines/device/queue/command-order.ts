@@ -23,10 +23,7 @@ interface Node {
   readonly next: number[]
 }
 
-/**
- * Groups of commands to run in sequence. The `shared` buffers cause no dependences, because commands write
- * disjoint elements of them.
- */
+/** Groups of commands in sequence. Commands write disjoint elements of `shared` buffers, so these order nothing. */
 export function scheduleCommands(
   commands: readonly Pending[],
   shared: ReadonlySet<DeviceBuffer>,

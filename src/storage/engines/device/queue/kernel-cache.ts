@@ -203,9 +203,6 @@ function renameInstance(
   return substituteStmts(renameBound(body, renames), new Map(sizes))
 }
 
-/**
- * Numbers of launches for which fused kernels exist. Surplus launches have no threads, so a few kernels cover
- * all numbers.
- */
+/** Numbers of launches with fused kernels; surplus launches have no threads, so a few kernels cover all numbers. */
 const COUNTS = [2, 3, 4, 6, 8, 12, 16, 24, 32]
 export const fusedCount = (n: number): number => (n < 2 ? n : COUNTS.find((c) => c >= n)!)

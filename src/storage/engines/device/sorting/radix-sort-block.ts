@@ -101,10 +101,7 @@ export function countByBlock(q: Queue, p: Pass, base: Base, counts: Column, tile
   })
 }
 
-/**
- * Scatters entries to `x_to` and `x_keys`. `x_counts` of `base` holds the destination of each tile's first entry with
- * each digit.
- */
+/** Scatters entries and keys; `x_counts` has the destination of each tile's first entry with each digit. */
 export function scatterByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
   const { threads, items } = tile
   const digits = 2 ** p.bits

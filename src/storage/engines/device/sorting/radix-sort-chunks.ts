@@ -73,10 +73,7 @@ export interface Chunk {
   readonly stride: Expr
 }
 
-/**
- * Chunk `c`. Excess chunks are empty and use the counters at the end. There is no condition around them, because
- * threads of a block may synchronise inside.
- */
+/** Excess chunks are empty, and are not guarded, because threads of a block may synchronise inside. */
 export function chunkOf(c: Expr, segmented: boolean, digits: number): Chunk {
   const length = variable('x_length')
   if (!segmented) {

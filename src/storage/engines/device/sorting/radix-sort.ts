@@ -64,10 +64,7 @@ const digitBits = ({ tuning }: Queue, n: number): number =>
 
 export const passCount = (q: Queue, n: number, bits: number): number => Math.ceil(bits / digitBits(q, n))
 
-/**
- * The permutation of 0 … n−1 that sorts by `keys` (most significant first), stable; `null` for the identity. Each of
- * the `segments` is sorted separately.
- */
+/** The stable permutation that sorts by `keys`, most significant first, within `segments`; `null`: the identity. */
 export function radixSort(
   q: Queue,
   n: number,
@@ -179,10 +176,7 @@ function countByThread(q: Queue, p: Pass, base: Base, counts: Column): void {
   })
 }
 
-/**
- * Scatters entries to `x_to` and `x_keys`. `x_counts` of `base` holds the destination of each chunk's first entry with
- * each digit.
- */
+/** Scatters entries and keys; `x_counts` has the destination of each chunk's first entry with each digit. */
 function scatterByThread(q: Queue, p: Pass, base: Base): void {
   const digits = 2 ** p.bits
   const counters = registers('x_place', digits)
