@@ -62,17 +62,17 @@ export function costModelText(
   return `cost model: ${model}${isOther ? ', measured on another chip, so compare times and do not rely on them; spt calibrate makes a model of this device' : ''}`
 }
 
-/** Report row with the predicted times of the selected schedule; empty without predictions. */
-export function predictedRow(
+/** The predicted times of the selected schedule; `null` without predictions. */
+export function predictedText(
   { predictions, costModel }: Pick<Selection, 'predictions' | 'costModel'>,
   kind: DeviceKind,
   deviceName: string | null,
-): readonly (readonly [string, string])[] {
+): string | null {
   const [first, second] = predictions
-  if (!first) return []
+  if (!first) return null
   const runnerUp = second ? [`runner-up ${second.text}: ${ms(second.milliseconds)}`] : []
   const details = [...runnerUp, costModelText(costModel, kind, deviceName)].join('; ')
-  return [['predicted', `${ms(first.milliseconds)} (${details})`]]
+  return `${ms(first.milliseconds)} (${details})`
 }
 
 const alternativeTexts = ([first, ...alternatives]: readonly Form[]): readonly string[] =>
@@ -86,14 +86,16 @@ const alternativeTexts = ([first, ...alternatives]: readonly Form[]): readonly s
 export const formText = (forms: readonly Form[]): string =>
   [selectedFormText(forms[0]!), ...alternativeTexts(forms)].join('; ')
 
-/** Rows of a report, one for each form; empty without forms. */
-export function formRows(forms: readonly Form[], model = ''): readonly (readonly [string, string])[] {
+/** A text for each form; `none` without forms. */
+export function scheduleTexts(
+  forms: readonly Form[],
+  kind: DeviceKind,
+  deviceName: string | null,
+): readonly string[] {
   const [first] = forms
-  if (!first) return []
-  return [
-    ['schedule', selectedFormText(first) + (model && ` (${model})`)],
-    ...alternativeTexts(forms).map((text) => ['', text] as const),
-  ]
+  if (!first) return ['none']
+  const model = costModelText(first.costModel, kind, deviceName)
+  return [selectedFormText(first) + (model && ` (${model})`), ...alternativeTexts(forms)]
 }
 
 /** Applies `use` to the selected form; to the kernel itself if there is no form or it is rejected later. */

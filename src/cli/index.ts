@@ -6,9 +6,9 @@ import { type CommandSpec, longName } from './arguments/command.ts'
 import { checkPaths } from './arguments/paths.ts'
 import { rejectUsage, UsageError } from './arguments/usage.ts'
 import { EXIT, failureJson, showFailure } from './output/failure.ts'
-import { type Io, withProgress } from './output/io.ts'
+import { linesText } from './output/figures.ts'
+import { handleVersionFlag, type Io, withProgress } from './output/io.ts'
 import { standardStream, writeText } from './output/outputs.ts'
-import { handleVersionFlag } from './version.ts'
 
 /** Commands, loaded on demand with their dependencies. */
 const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
@@ -114,11 +114,9 @@ async function isJsonFile(path: string): Promise<boolean> {
   return text !== null && (text === '' || /^\s*[[{]/.test(text))
 }
 
-/** The help texts. */
-const columns = (rows: readonly (readonly [string, string])[]): string => {
-  const width = Math.max(0, ...rows.map(([a]) => a.length))
-  return rows.map(([a, b]) => `  ${a.padEnd(width)}  ${b}`.trimEnd()).join('\n')
-}
+/** Two columns of a help text. */
+const columns = (rows: readonly (readonly [string, string])[]): string =>
+  linesText(Object.fromEntries(rows), { indent: '  ' }).trimEnd()
 
 function overview(commands: readonly CommandSpec[], version: string): string {
   return `spt ${version}: sparse tensor kernels from text. A kernel states the computation, formats

@@ -2,8 +2,7 @@
 import * as node from 'node:module'
 import { cacheFolder } from '../cache/disk-cache.ts'
 import { oldNodeMessage } from '../io/package/package.ts'
-import { processIo } from './output/io.ts'
-import { handleVersionFlag } from './version.ts'
+import { handleVersionFlag, processIo } from './output/io.ts'
 
 const problem = oldNodeMessage()
 if (problem !== null) {

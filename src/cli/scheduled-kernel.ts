@@ -200,22 +200,19 @@ export async function selectSchedule(
 
 /** Inputs of automatic selection: sizes and statistics (`longest(j)=700`) of `--size`, and device properties. */
 export function selectionInputs(call: Call, kernel: Kernel, kind: DeviceKind): SelectionInputs {
-  const properties = {
-    capability: capabilityFor(call, kind),
-    processors: processorsFor(call, kind),
-    features: featuresFor(call, kind),
-  }
+  const [capability] = deviceProperty(call, kind, 'capability').map(Number)
+  const [processors] = deviceProperty(call, kind, 'processors').map(Number)
+  const features = deviceProperty(call, kind, 'feature')
+  if (features.length > 0) checkFeatures(features)
   const entries = [...sizeOptions(call)]
-  const sizes = entries.filter(([name]) => !name.includes('('))
-  checkNames(
-    kernel.compilation.source,
-    [],
-    sizes.map(([name]) => name),
-  )
+  const sizes = new Map(entries.filter(([name]) => !name.includes('(')))
+  checkNames(kernel.compilation.source, [], sizes.keys())
   return {
     params: Object.fromEntries(sizes),
     statistics: Object.fromEntries(entries.filter(([name]) => name.includes('('))),
-    ...properties,
+    capability,
+    processors,
+    features: features.length > 0 ? features : undefined,
   }
 }
 
@@ -245,45 +242,36 @@ export function checkSelectionInputs(call: Call, kernel: Kernel, usesSizes: bool
   )
 }
 
-function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
-  const text = call.one('capability')
-  if (text === undefined) return undefined
-  if (!/^\d+\.\d$/.test(text))
-    return call.reject(`--capability ${text} is not a compute capability`, {
-      expected: 'major and minor: --capability 9.0',
-    })
-  if (kind !== 'cuda')
-    return call.reject(`--capability is of CUDA devices, and this is for ${kind}`, {
-      hint: `omit --capability, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
-    })
-  return Number(text)
+const PROPERTIES = {
+  capability: {
+    syntax: /^\d+\.\d$/,
+    noun: 'a compute capability',
+    expected: 'major and minor: --capability 9.0',
+    devices: 'CUDA devices',
+  },
+  processors: {
+    syntax: /^[1-9]\d{0,8}$/,
+    noun: 'a number of multiprocessors',
+    expected: 'an integer that is positive: --processors 132',
+    devices: 'GPUs',
+  },
+  feature: {
+    syntax: /^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/,
+    noun: 'a feature',
+    expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
+    devices: 'GPUs',
+  },
 }
 
-function processorsFor(call: Call, kind: DeviceKind): number | undefined {
-  const text = call.one('processors')
-  if (text === undefined) return undefined
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    return call.reject(`--processors ${text} is not a number of multiprocessors`, {
-      expected: 'an integer that is positive: --processors 132',
+/** The values of a device property, checked. @throws UsageError */
+function deviceProperty(call: Call, kind: DeviceKind, name: keyof typeof PROPERTIES): readonly string[] {
+  const { syntax, noun, expected, devices } = PROPERTIES[name]
+  const values = call.many(name)
+  const invalid = values.find((text) => !syntax.test(text))
+  if (invalid !== undefined) call.reject(`--${name} ${invalid} is not ${noun}`, { expected })
+  if (values.length > 0 && (kind === 'cpu' || (name === 'capability' && kind !== 'cuda')))
+    call.reject(`--${name} is of ${devices}, and this is for ${kind}`, {
+      hint: `omit --${name}, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
     })
-  if (kind === 'cpu') return rejectOnCpu(call, '--processors')
-  return Number(text)
+  return values
 }
-
-function featuresFor(call: Call, kind: DeviceKind): readonly string[] | undefined {
-  const features = call.many('feature')
-  if (features.length === 0) return undefined
-  const invalid = features.find((f) => !/^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/.test(f))
-  if (invalid !== undefined)
-    return call.reject(`--feature ${invalid} is not a feature`, {
-      expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
-    })
-  if (kind === 'cpu') return rejectOnCpu(call, '--feature')
-  checkFeatures(features)
-  return features
-}
-
-const rejectOnCpu = (call: Call, option: string): never =>
-  call.reject(`${option} is of GPUs, and this is for cpu`, {
-    hint: `omit ${option}, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
-  })

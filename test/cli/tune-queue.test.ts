@@ -143,8 +143,8 @@ describe('an unusable server', () => {
     expect(await said()).toContain('a file is missing')
     expect(await said(program, '--worker', 'redis://x')).toContain('--worker takes no file')
     expect(await said('--worker', 'redis://x', '--trials', '3')).toContain('--trials is not possible')
-    expect(await said(program, '--data-root', '.')).toContain('--data-root is of workers')
-    expect(await said(program, '--idle', '3')).toContain('--idle needs --queue')
+    expect(await said(program, '--data-root', '.')).toContain('--data-root has no effect without --worker')
+    expect(await said(program, '--idle', '3')).toContain('--idle has no effect without --queue or --worker')
   })
 })
 

@@ -82,5 +82,7 @@ export function parseArgs(command: CommandSpec, argv: readonly string[], io: Io)
       message: `there is no place for ${files.slice(max).join(' ')}`,
       expected: `spt ${command.name} ${command.args}`,
     })
-  return new Call(command.name, files, options, io, command.options)
+  const call = new Call(command.name, files, options, io, command.options)
+  call.checkCombinations()
+  return call
 }

@@ -13,7 +13,15 @@ export interface OptionSpec {
   readonly repeats?: boolean
   /** The value names a file that is read, written once at the end, or rewritten several times (`update`). */
   readonly file?: 'read' | 'write' | 'update'
+  /** Names of options: without one of these, this option has no effect. */
+  readonly with?: readonly string[]
+  /** Names of options next to which this option has no effect. */
+  readonly without?: readonly string[]
 }
+
+/** The options, with no effect next to those called `names`. */
+export const without = (names: readonly string[], ...options: readonly OptionSpec[]): OptionSpec[] =>
+  options.map((o) => ({ ...o, without: names }))
 
 /** A file that the call names. */
 export interface PathArgument {
@@ -80,6 +88,22 @@ export class Call {
 
   many(name: string): readonly string[] {
     return this.#options.get(name) ?? []
+  }
+
+  /** @throws UsageError for options without effect */
+  checkCombinations(): void {
+    for (const o of this.#declared.filter((o) => this.flag(longName(o)))) {
+      const [name, owners = []] = [longName(o), o.with]
+      const blocking = o.without?.find((n) => this.flag(n))
+      if (blocking !== undefined)
+        this.reject(`--${name} has no effect with --${blocking}`, { expected: `--${blocking}, or --${name}` })
+      if (owners.length > 0 && !owners.some((n) => this.flag(n))) {
+        const [owner] = this.#declared.filter((d) => owners.includes(longName(d)))
+        this.reject(`--${name} has no effect without --${owners.join(' or --')}`, {
+          expected: `${owner!.flags} ${o.flags}`,
+        })
+      }
+    }
   }
 
   /** Files named by options with this access; `written` includes updated files. */

@@ -14,7 +14,7 @@ import type { Call, CommandSpec } from '../arguments/command.ts'
 import { DEVICE } from '../arguments/options.ts'
 import { checkWritable } from '../arguments/paths.ts'
 import { EXIT } from '../output/failure.ts'
-import { count, percent } from '../output/figures.ts'
+import { count, type Lines, linesText, percent } from '../output/figures.ts'
 import { standardStream } from '../output/outputs.ts'
 
 const MIN_SECONDS = 5
@@ -27,7 +27,7 @@ export const calibrate: CommandSpec = {
   summary: 'Measure a device for the cost model and for rooflines',
   options: [
     DEVICE,
-    { flags: '--seconds <N>', about: 'Time limit (default: 30)' },
+    { flags: '--seconds <N>', about: 'Time limit (default: 30)', without: ['train'] },
     {
       flags: '--out <FILE>',
       about: "Write the model to this file (default: a file in the user's cache folder)",
@@ -38,6 +38,7 @@ export const calibrate: CommandSpec = {
       flags: '--db <FILE>',
       about: "With --train: the file of records (default: records.db in the user's cache folder)",
       file: 'read',
+      with: ['train'],
     },
     { flags: '--json', about: 'One JSON object: the model and its error on the measurements' },
   ],
@@ -53,7 +54,6 @@ export const calibrate: CommandSpec = {
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const isTraining = call.flag('train')
-    checkOptions(call, isTraining)
     const seconds = call.integer('seconds', MIN_SECONDS, MAX_SECONDS)
     const out = call.one('out')
     if (out !== undefined) await checkWritable(out)
@@ -79,17 +79,6 @@ export const calibrate: CommandSpec = {
       await device.dispose()
     }
   },
-}
-
-function checkOptions(call: Call, isTraining: boolean): void {
-  const option = isTraining ? 'seconds' : 'db'
-  if (call.one(option) === undefined) return
-  call.reject(
-    isTraining
-      ? '--train measures nothing, so --seconds has no meaning'
-      : '--db has a meaning with --train only',
-    { expected: isTraining ? 'calibrate --train [--db FILE]' : 'calibrate --train --db FILE' },
-  )
 }
 
 async function measureDevice(device: Device, seconds: number | undefined, call: Call): Promise<Calibration> {
@@ -136,36 +125,33 @@ function accuracyWarning({ error }: Pick<Calibration, 'error'>, path: string | n
   return `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again${advice}\n`
 }
 
-function trainingRows(c: Calibration & Partial<TrainedModel>): (readonly [string, string])[] {
-  if (!c.trained) return []
-  const { samples, studies, before, after } = c.trained
-  const errorText = (error: number): string => percent(Math.exp(error) - 1)
-  return [
-    ['trained on', `${count(samples)} trials of ${count(studies)} studies`],
-    ['left out', `${errorText(after)} off on trials that it has not seen; ${errorText(before)} before`],
-  ]
+const errorText = (error: number): string => `${percent(Math.exp(error) - 1)} off`
+
+function trainingLines({ trained }: Partial<TrainedModel>): Lines {
+  if (!trained) return {}
+  const { samples, studies, before, after } = trained
+  return {
+    'trained on': `${count(samples)} trials of ${count(studies)} studies`,
+    'left out': `${errorText(after)} on trials that it has not seen; ${percent(Math.exp(before) - 1)} before`,
+  }
 }
 
 /** Formats a rate. @param n - Operations or bytes per millisecond */
 const rate = (n: number): string => `${count(Math.round(n * 1000))} a second`
 
-function calibrationText(c: Calibration, path: string): string {
+function calibrationText(c: Calibration & Partial<TrainedModel>, path: string): string {
   const { memory, cache, f32 } = c.ceilings
-  const errorText = (x: number): string => `${percent(Math.exp(x) - 1)} off`
-  const rows: (readonly [string, string])[] = [
-    ['device', `${c.kind} (${c.chip}; ${c.driver})`],
-    ['launch', `${(c.coefficients.launch * 1000).toPrecision(3)} µs`],
-    ['operations', rate(c.coefficients.operations)],
-    [
-      'memory',
-      `${(memory / 1e9).toPrecision(3)} GB/s at most; from caches ${(cache / 1e9).toPrecision(3)} GB/s`,
-    ],
-    ['f32', `${(f32 / 1e9).toPrecision(3)} GFLOP/s at most`],
-    ['model', `${errorText(c.error)} on average`],
-    ...trainingRows(c),
-    ...c.kernels.map((k) => [`  ${k.name}`, `${errorText(k.error)} (${k.samples} measured)`] as const),
-    ['kept in', path],
-  ]
-  const width = Math.max(...rows.map(([a]) => a.length))
-  return rows.map(([a, b]) => `${a.padEnd(width)}  ${b}\n`).join('')
+  const gigabytes = (n: number): string => `${(n / 1e9).toPrecision(3)} GB/s`
+  const kernels = c.kernels.map((k) => [`  ${k.name}`, `${errorText(k.error)} (${k.samples} measured)`])
+  return linesText({
+    device: `${c.kind} (${c.chip}; ${c.driver})`,
+    launch: `${(c.coefficients.launch * 1000).toPrecision(3)} µs`,
+    operations: rate(c.coefficients.operations),
+    memory: `${gigabytes(memory)} at most; from caches ${gigabytes(cache)}`,
+    f32: `${(f32 / 1e9).toPrecision(3)} GFLOP/s at most`,
+    model: `${errorText(c.error)} on average`,
+    ...trainingLines(c),
+    ...Object.fromEntries(kernels),
+    'kept in': path,
+  })
 }

@@ -5,6 +5,7 @@ import type { DeviceReport } from '../../runtime/device.ts'
 import { calibrationOf, readStored } from '../../search/calibrate/stored.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { EXIT } from '../output/failure.ts'
+import { linesText } from '../output/figures.ts'
 
 export const doctor: CommandSpec = {
   name: 'doctor',
@@ -35,7 +36,7 @@ export const doctor: CommandSpec = {
     if (call.flag('json')) call.io.out(`${JSON.stringify({ ...host, devices: reports })}\n`)
     else {
       call.io.out(`sparsetile ${host.version}, Node ${host.node}, ${host.platform}\n\n`)
-      call.io.out(`${reports.map(deviceText).join('\n\n')}\n`)
+      call.io.out(reports.map(deviceText).join('\n'))
     }
     return EXIT.ok
   },
@@ -63,15 +64,5 @@ function withCalibration(report: DeviceReport, env: Call['io']['env']): DeviceRe
   return { ...report, facts: { ...report.facts, calibrated: description } }
 }
 
-function deviceText(r: DeviceReport): string {
-  const rows = [
-    ...(r.reason === undefined ? [] : [['reason', r.reason]]),
-    ...(r.hint === undefined ? [] : [['hint', r.hint]]),
-    ...Object.entries(r.facts),
-  ] as [string, string][]
-  const width = Math.max(0, ...rows.map(([k]) => k.length))
-  return [
-    `${r.kind.padEnd(8)}${r.available ? `yes  ${r.name ?? ''}` : 'no'}`,
-    ...rows.map(([k, v]) => `        ${k.padEnd(width)}  ${v}`),
-  ].join('\n')
-}
+const deviceText = (r: DeviceReport): string =>
+  `${r.kind.padEnd(8)}${r.available ? `yes  ${r.name ?? ''}` : 'no'}\n${linesText({ reason: r.reason, hint: r.hint, ...r.facts }, { indent: '        ' })}`

@@ -12,7 +12,7 @@ import {
   prune as pruneLayers,
   renderMasks,
 } from '../../prune.ts'
-import type { Call, CommandSpec } from '../arguments/command.ts'
+import { type Call, type CommandSpec, without } from '../arguments/command.ts'
 import { EXIT } from '../output/failure.ts'
 import { count, jsonNumber, ms, percent, size, table } from '../output/figures.ts'
 import { checkOutFolder, type OutFolder, writeFolder } from '../prune/folder.ts'
@@ -112,31 +112,38 @@ export const prune: CommandSpec = {
   options: [
     PATTERN,
     ...PARAMETER_OPTIONS,
-    {
-      flags: '--sparsity <S>',
-      about:
-        'Sparsity over all layers, such as 0.75; not for nm and vnm, where n and m determine the sparsity',
-    },
-    {
-      flags: '--normalise <N>',
-      about:
-        'Score of vectors of different lengths: root (root mean square) or length (norm / length) (default: root)',
-    },
-    {
-      flags: '--gradients <FILE>',
-      about: 'Gradients of the loss, under the names of the weights: the score is |∂L/∂w · w|, not |w|',
-      file: 'read',
-    },
-    { flags: '--exclude <GLOB>', about: 'Layers that are not pruned, such as *.embeddings.*', repeats: true },
-    { flags: '--limit <GLOB=S>', about: 'Maximum sparsity of a layer', repeats: true },
+    ...without(
+      ['masks'],
+      {
+        flags: '--sparsity <S>',
+        about:
+          'Sparsity over all layers, such as 0.75; not for nm and vnm, where n and m determine the sparsity',
+      },
+      {
+        flags: '--normalise <N>',
+        about:
+          'Score of vectors of different lengths: root (root mean square) or length (norm / length) (default: root)',
+      },
+      {
+        flags: '--gradients <FILE>',
+        about: 'Gradients of the loss, under the names of the weights: the score is |∂L/∂w · w|, not |w|',
+        file: 'read',
+      },
+      {
+        flags: '--exclude <GLOB>',
+        about: 'Layers that are not pruned, such as *.embeddings.*',
+        repeats: true,
+      },
+      { flags: '--limit <GLOB=S>', about: 'Maximum sparsity of a layer', repeats: true },
+    ),
     {
       flags: '--warn-below <SHARE>',
       about: 'Warn about layers with a smaller share of kept elements (default: (1 − S) / 10)',
     },
-    {
+    ...without(['masks'], {
       flags: '--after <DIR>',
       about: 'Output folder of an earlier call; the weights pruned by that call count as 0',
-    },
+    }),
     {
       flags: '--masks <FILE>',
       about: 'Use these masks (.safetensors); masks that do not follow the pattern are rejected',

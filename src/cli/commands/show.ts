@@ -6,7 +6,7 @@ import { print2, print3 } from '../../ir/print/print-stage2.ts'
 import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { Call, CommandSpec } from '../arguments/command.ts'
+import { type Call, type CommandSpec, without } from '../arguments/command.ts'
 import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
 import {
   argumentsOf,
@@ -38,6 +38,9 @@ const MAX_SURVEYED = 1_000_000
 const LOOPS = PASSES.slice(0, PASSES.indexOf(LAUNCH_OUTLINING))
 const MEMORY = PASSES.slice(LOOPS.length)
 
+/** Analyses of the unscheduled kernel. */
+const ANALYSES = ['pit', 'attributes']
+
 export const show: CommandSpec = {
   name: 'show',
   args: 'FILE',
@@ -45,24 +48,29 @@ export const show: CommandSpec = {
   summary: 'Print a kernel at a stage of its compilation',
   options: [
     KERNEL,
-    schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
+    ...without(
+      ['space', ...ANALYSES],
+      schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
+    ),
     {
       ...SPACE,
       about: `Print the decisions of ${SPACE.about[0]!.toLowerCase()}${SPACE.about.slice(1)}`,
+      without: ANALYSES,
     },
-    {
-      ...BIND,
-      about: 'With --space: data for the conditions of the space',
-    },
-    {
-      ...SELECTION_SIZES,
-      about: 'A size or a statistic (longest(j)=700), for automatic selection or for the space',
-    },
-    ...DEVICE_PROPERTIES,
-    { flags: '--device <D>', about: 'Target device: cpu, webgpu or cuda (default: cpu)' },
+    { ...BIND, about: 'With --space: data for the conditions of the space', with: ['space'] },
+    ...without(
+      ANALYSES,
+      {
+        ...SELECTION_SIZES,
+        about: 'A size or a statistic (longest(j)=700), for automatic selection or for the space',
+      },
+      ...DEVICE_PROPERTIES,
+      { flags: '--device <D>', about: 'Target device: cpu, webgpu or cuda (default: cpu)' },
+    ),
     {
       flags: '--survey <N>',
       about: `With --space: number of points to test (default: ${DEFAULT_SURVEY}); rejected points are counted by error code`,
+      with: ['space'],
     },
     {
       flags: '--pit',
@@ -72,20 +80,24 @@ export const show: CommandSpec = {
       flags: '--attributes',
       about:
         'Print sparsity propagation: zero and constant elements, dead elements, and masks for iterations',
+      without: ['pit'],
     },
-    { flags: '--iteration <T>', about: 'With --pit or --attributes: only this iteration' },
+    { flags: '--iteration <T>', about: 'With --pit or --attributes: only this iteration', with: ANALYSES },
     {
       flags: '--tile <AXIS=N>',
       about: 'With --pit: the extent of the dense tile along an axis (default: 32)',
       repeats: true,
+      with: ['pit'],
     },
     {
       flags: '--stage <N>',
       about: '1 coordinates, 2 positions, 3 memory (default: 1, or the stage of the pass)',
+      without: ['space', ...ANALYSES],
     },
     {
       flags: '--after <STEP>',
       about: 'Print the kernel after this step number of the schedule, or after this lowering pass',
+      without: ['space', ...ANALYSES],
     },
     ...TRUST,
   ],
@@ -109,25 +121,24 @@ export const show: CommandSpec = {
     const namedSchedule = scheduleCall(call)
     const device = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const after = call.one('after')
-    const surveySize = checkSpace(call)
-    const analysis = checkAnalyses(call)
+    const surveySize = call.integer('survey', 0, MAX_SURVEYED)
     const { files } = bindOptions(call)
     const program = await loadFile(call.args[0]!, call)
     const text = await withSourcesOf(program, async () => {
       const kernel = selectKernel(program, call)
-      if (analysis === 'attributes') {
+      if (call.flag('attributes')) {
         const [{ attributesReport }, { sourceLocator }] = await Promise.all([
           import('../run/attributes.ts'),
           import('../run/permutations.ts'),
         ])
         return attributesReport(kernel, call.one('iteration'), sourceLocator(program.sources))
       }
-      if (analysis === 'pit') {
+      if (call.flag('pit')) {
         const { permutationReport, sourceLocator } = await import('../run/permutations.ts')
         const tile = call.numbers('tile', 'N')
         return permutationReport(kernel, call.one('iteration'), tile, sourceLocator(program.sources))
       }
-      if (surveySize !== null) return spaceText(call, kernel, device, files, surveySize)
+      if (call.flag('space')) return spaceText(call, kernel, device, files, surveySize)
       const sizes = selectionInputs(call, kernel, device)
       if (!namedSchedule || !isDispatched(kernel, namedSchedule)) checkSelectionInputs(call, kernel, false)
       const choice =
@@ -147,60 +158,6 @@ export const show: CommandSpec = {
     call.io.out(`${text.trimEnd()}\n`)
     return EXIT.ok
   },
-}
-
-const ANALYSES = {
-  pit: ['iteration', 'tile'],
-  attributes: ['iteration'],
-} as const
-type Analysis = keyof typeof ANALYSES
-
-/** The requested analysis. @throws UsageError for options that exclude each other */
-function checkAnalyses(call: Call): Analysis | undefined {
-  const analyses = Object.keys(ANALYSES) as Analysis[]
-  const analysis = analyses.find((a) => call.flag(a))
-  const loweringOptions = [
-    'schedule',
-    'space',
-    'stage',
-    'after',
-    'size',
-    'device',
-    'capability',
-    'processors',
-    'feature',
-  ]
-  const acceptedOptions: readonly string[] = analysis ? ANALYSES[analysis] : []
-  const otherOptions = [...new Set<string>(analyses.flatMap((a) => ANALYSES[a]))].filter(
-    (o) => !acceptedOptions.includes(o),
-  )
-  const excluded = analysis
-    ? [...loweringOptions, ...otherOptions, ...analyses.filter((a) => a !== analysis)]
-    : otherOptions
-  const conflicting = excluded.find((o) => call.flag(o))
-  if (conflicting === undefined) return analysis
-  const [owner = 'pit'] = analyses.filter((a) => (ANALYSES[a] as readonly string[]).includes(conflicting))
-  return call.reject(
-    `--${conflicting} has no effect ${analysis ? `with --${analysis}` : `without --${owner}`}`,
-    { expected: analysis ? `--${analysis}, or --${conflicting}` : `--${owner} --${conflicting} …` },
-  )
-}
-
-/**
- * Number of points to try with `--survey`; `undefined` without it, `null` without `--space`.
- * @throws UsageError for contradictory options
- */
-function checkSpace(call: Call): number | undefined | null {
-  const isSpace = call.one('space') !== undefined
-  const conflicting = (isSpace ? ['schedule', 'stage', 'after'] : ['bind', 'survey']).find((o) =>
-    call.flag(o),
-  )
-  if (conflicting !== undefined)
-    call.reject(`--${conflicting} has no effect ${isSpace ? 'with' : 'without'} --space`, {
-      expected: isSpace ? `--space, or --${conflicting}` : `--space NAME --${conflicting} …`,
-    })
-  const limit = call.integer('survey', 0, MAX_SURVEYED)
-  return isSpace ? limit : null
 }
 
 async function spaceText(

@@ -94,8 +94,13 @@ export const tune: CommandSpec = {
       flags: '--idle <S>',
       about:
         'With --worker: stop after S seconds without a trial. With --queue: stop after S seconds without a worker (default: 60)',
+      with: ['queue', 'worker'],
     },
-    { flags: '--data-root <DIR>', about: 'With --worker: read data files only from this folder' },
+    {
+      flags: '--data-root <DIR>',
+      about: 'With --worker: read data files only from this folder',
+      with: ['worker'],
+    },
     { flags: '--json', about: 'Print one JSON object; times in milliseconds' },
     ...TRUST,
   ],
@@ -114,7 +119,8 @@ export const tune: CommandSpec = {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const server = call.one('worker')
     if (server !== undefined) return runTuneWorker(call, server, kind, tune.options.map(longName))
-    checkArguments(call)
+    if (call.args.length === 0)
+      call.reject('a file is missing', { expected: 'spt tune FILE, or spt tune --worker URL' })
     const budget = budgetOf(call)
     const cases = await casesOf(call)
     await checkOutputs(call, cases.length)
@@ -133,16 +139,6 @@ export const tune: CommandSpec = {
       )
     })
   },
-}
-
-/** @throws UsageError for missing files, and for options of workers without workers */
-function checkArguments(call: Call): void {
-  if (call.args.length === 0)
-    call.reject('a file is missing', { expected: 'spt tune FILE, or spt tune --worker URL' })
-  if (call.one('data-root') !== undefined)
-    call.reject('--data-root is of workers', { expected: 'spt tune --worker URL --data-root DIR' })
-  if (call.one('idle') !== undefined && call.one('queue') === undefined)
-    call.reject('--idle needs --queue or --worker', { expected: '--queue URL --idle S' })
 }
 
 /** Checks before the search that its result can be written. @throws UsageError, SptError `io/…` */

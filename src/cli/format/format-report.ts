@@ -1,9 +1,10 @@
 /** Reports of `spt format`: tables for people, an object for programs. */
 
 import { escapeLine } from '../../ast/diagnostics/render.ts'
+import { alignedColumns } from '../../ast/print/message-text.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'
-import type { LengthReport, TensorReport } from '../../pictures/format-figures.ts'
-import { count, ms, percent, size } from '../output/figures.ts'
+import type { LengthReport, PartReport, TensorReport } from '../../pictures/format-figures.ts'
+import { count, linesText, ms, percent, size } from '../output/figures.ts'
 
 /** Figures of an unformatted tensor. */
 export interface PlainReport {
@@ -41,53 +42,28 @@ export const reportJson = (r: FormatReport): string => `${JSON.stringify(r, null
 function heading({ tensor, zeros, report }: FormatReport): string {
   const { shape, stored, dtype } = report
   const elements = shape.reduce((a, b) => a * b, 1)
-  return rows([
-    ['tensor', `${escapeLine(tensor)}: ${shape.map(count).join(' × ')}, ${dtype}`],
-    ['nonzeros', `${count(stored)} (${percent(elements === 0 ? 0 : stored / elements)} of all elements)`],
-    ...(zeros > 0 ? [['zeros', `${count(zeros)} of stored blocks are padding, left out`] as const] : []),
-    ...('parts' in report
-      ? [['format', report.format] as const]
-      : [['compressed rows', size(report.compressedBytes)] as const]),
-  ])
+  return linesText({
+    tensor: `${escapeLine(tensor)}: ${shape.map(count).join(' × ')}, ${dtype}`,
+    nonzeros: `${count(stored)} (${percent(elements === 0 ? 0 : stored / elements)} of all elements)`,
+    zeros: zeros > 0 ? `${count(zeros)} of stored blocks are padding, left out` : null,
+    ...('parts' in report ? { format: report.format } : { 'compressed rows': size(report.compressedBytes) }),
+  })
 }
 
 function partTable(report: TensorReport): string {
-  const head = [
-    'part',
-    'format',
-    'rows',
-    'nonzeros',
-    'slots',
-    'padding',
-    '',
-    'index arrays',
-    'values',
-    'both',
+  const head = 'part,format,rows,nonzeros,slots,padding,,index arrays,values,both'.split(',')
+  const figures = (t: PartReport | TensorReport): string[] => [
+    ...[t.stored, t.slots, t.padding].map(count),
+    percent(t.paddingShare),
+    ...[t.structureBytes + t.tableBytes, t.valueBytes, t.bytes].map(size),
   ]
   const body = report.parts.map((p) => [
     p.label || '-',
     p.format + measuredText(p.parameters),
     count(p.rows),
-    count(p.stored),
-    count(p.slots),
-    count(p.padding),
-    percent(p.paddingShare),
-    size(p.structureBytes + p.tableBytes),
-    size(p.valueBytes),
-    size(p.bytes),
+    ...figures(p),
   ])
-  const total = [
-    'total',
-    '',
-    '',
-    count(report.stored),
-    count(report.slots),
-    count(report.padding),
-    percent(report.paddingShare),
-    size(report.structureBytes + report.tableBytes),
-    size(report.valueBytes),
-    size(report.bytes),
-  ]
+  const total = ['total', '', '', ...figures(report)]
   return table([head, ...body, ...(body.length > 1 ? [total] : [])], 2)
 }
 
@@ -99,10 +75,10 @@ const measuredText = (sizes: Readonly<Record<string, number>>): string => {
 function totals(report: TensorReport, build: number): string {
   const { bytes, compressedBytes } = report
   const ratio = bytes / compressedBytes
-  return rows([
-    ['compressed rows', `${size(compressedBytes)}; this format takes ${ratio.toFixed(2)} times as much`],
-    ['build', ms(build)],
-  ])
+  return linesText({
+    'compressed rows': `${size(compressedBytes)}; this format takes ${ratio.toFixed(2)} times as much`,
+    build: ms(build),
+  })
 }
 
 function lengthTables({ report, over }: FormatReport): string[] {
@@ -164,28 +140,8 @@ function proofTables({ parts, nodes }: Provenance): string {
     .join('\n')
 }
 
-/** Two aligned columns. */
-function rows(lines: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...lines.map(([name]) => name.length))
-  return lines.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('')
-}
-
 /** Aligned columns: the first `texts` and those in `left` are left-aligned, numbers right-aligned. */
-function table(
-  lines: readonly (readonly string[])[],
-  texts: number,
-  leftAligned: readonly number[] = [],
-): string {
-  const widths = lines[0]!.map((_, c) => Math.max(...lines.map((l) => l[c]!.length)))
-  return lines
-    .map((l) =>
-      l
-        .map((cell, c) =>
-          c < texts || leftAligned.includes(c) ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!),
-        )
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((l) => `${l}\n`)
+const table = (lines: readonly (readonly string[])[], texts: number, left: readonly number[] = []): string =>
+  alignedColumns(lines, (k) => k >= texts && !left.includes(k))
+    .map((line) => `${line}\n`)
     .join('')
-}

@@ -21,6 +21,18 @@ export const percent = (share: number): string =>
 export const jsonNumber = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
+/** Texts of a report by name; lines without a text are left out, and further texts of a name follow below the first. */
+export type Lines = Readonly<Record<string, string | readonly string[] | null | undefined>>
+
+/** Two columns: names with at least `width` characters, and texts. */
+export function linesText(lines: Lines, { width = 0, gap = '  ', indent = '' } = {}): string {
+  const rows = Object.entries(lines).flatMap(([name, text]) =>
+    [text ?? []].flat().flatMap((t, k) => (t === '' ? [] : [[k === 0 ? name : '', t] as const])),
+  )
+  const nameWidth = Math.max(width, ...rows.map(([name]) => name.length))
+  return rows.map(([name, text]) => `${indent}${name.padEnd(nameWidth)}${gap}${text}\n`).join('')
+}
+
 /** Aligned columns: the first left-aligned, numbers right-aligned, the last unchanged. */
 export const table = (rows: readonly (readonly string[])[]): string[] =>
   alignedColumns(rows, (k, n) => k > 0 && k < n - 1)

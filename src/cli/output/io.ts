@@ -1,5 +1,6 @@
 /** Process resources of a command; tests substitute their own. */
 import { writeSync } from 'node:fs'
+import { version } from '../../io/package/package.ts'
 
 export interface Io {
   out(text: string): void
@@ -79,4 +80,11 @@ export function processIo(): Io {
     progressLines: !terminal,
     env: process.env,
   }
+}
+
+/** Prints the version if the first word requests it, without loading the commands. */
+export function handleVersionFlag(first: string | undefined, io: Io): boolean {
+  if (first !== '-v' && first !== '--version') return false
+  io.out(`sparsetile ${version()}\n`)
+  return true
 }

@@ -145,17 +145,9 @@ export function patternOf(call: Call): SelectedPattern {
 
 // Validates masks given by the user (`--masks`), and reports them like computed masks.
 
-/** Options that select masks, and have no effect on given masks. */
-const SELECTION_OPTIONS = ['sparsity', 'normalise', 'gradients', 'limit', 'exclude', 'after']
-
 /** @throws UsageError */
 export function checkMaskOptions(call: Call, { pattern, check }: SelectedPattern): void {
   if (call.one('masks') === undefined) return
-  for (const option of SELECTION_OPTIONS)
-    if (call.one(option) !== undefined)
-      call.reject(`--${option} selects elements, but --masks already gives the masks`, {
-        expected: 'one of the two',
-      })
   if (!check)
     call.reject(`given masks cannot be checked against ${pattern.text}`, {
       expected: `--pattern ${CHECKABLE.join(' or ')}`,

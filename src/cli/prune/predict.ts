@@ -34,23 +34,21 @@ import {
 
 const predictOption = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --predict: ${o.about}` })
 
-const DEPENDENT_OPTIONS: readonly OptionSpec[] = [
-  KERNEL,
-  schedule(
-    'its name, or gpu(8, 32) with arguments (default: auto, otherwise cpu on cpu and gpu on other devices)',
-  ),
-  { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
-  { ...DEVICE, about: `${DEVICE.about}; a missing device is allowed` },
-  ...DEVICE_PROPERTIES,
-].map(predictOption)
-
 export const PREDICT_OPTIONS: readonly OptionSpec[] = [
   {
     flags: '--predict <FILE>',
     about: 'Predict the time of a kernel of this program for each layer, before and after pruning',
     file: 'read',
   },
-  ...DEPENDENT_OPTIONS,
+  ...[
+    KERNEL,
+    schedule(
+      'its name, or gpu(8, 32) with arguments (default: auto, otherwise cpu on cpu and gpu on other devices)',
+    ),
+    { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
+    { ...DEVICE, about: `${DEVICE.about}; a missing device is allowed` },
+    ...DEVICE_PROPERTIES,
+  ].map((o) => ({ ...predictOption(o), with: ['predict'] })),
   ...TRUST.map(predictOption),
 ]
 
@@ -78,11 +76,7 @@ export async function createPredictor(
   call: Call,
 ): Promise<((pruned: Pruned) => Promise<PredictedReport>) | null> {
   const path = call.one('predict')
-  if (path === undefined) {
-    const dependent = DEPENDENT_OPTIONS.map((o) => /--([a-z-]+)/.exec(o.flags)![1]!).find((o) => call.flag(o))
-    if (dependent !== undefined) call.reject(`--${dependent} is of --predict`, { expected: '--predict FILE' })
-    return null
-  }
+  if (path === undefined) return null
   const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
   const requested = scheduleCall(call)
   const program = await loadFile(path, call)

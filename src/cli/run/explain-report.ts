@@ -10,11 +10,9 @@ import type {
 } from '../../run/explain/explanation.ts'
 import { allOperations, ceilingsOf } from '../../run/explain/roofline.ts'
 import type { UnorderedSum } from '../../run/verify/summation-order.ts'
-import { costModelText, type Form, formRows, predictedRow, ruleText } from '../forms.ts'
-import { count, ms, percent } from '../output/figures.ts'
+import { type Form, predictedText, ruleText, scheduleTexts } from '../forms.ts'
+import { count, type Lines, linesText, ms, percent } from '../output/figures.ts'
 import type { ScheduledKernel } from '../scheduled-kernel.ts'
-
-type Row = readonly [string, string]
 
 /** A launch below this share of the roofline is not limited by bandwidth or floating-point throughput. */
 const BOUND_SHARE = 0.3
@@ -29,31 +27,34 @@ const countText = (n: number): string => withUnit(n, ['', 'thousand', 'million',
 const rate = (n: number): string => withUnit(n, ['B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s'])
 const flops = (n: number): string => withUnit(n, ['FLOP/s', 'kFLOP/s', 'MFLOP/s', 'GFLOP/s', 'TFLOP/s'])
 
-const timeRow = (t: Times): Row => [
-  'time',
-  `${ms(t.median)} (median of ${t.samples}, least ${ms(t.min)}; an empty region takes ${ms(t.floor)})`,
-]
+const timeText = (t: Times): string =>
+  `${ms(t.median)} (median of ${t.samples}, least ${ms(t.min)}; an empty region takes ${ms(t.floor)})`
 
-function roofRow(roof: Roof, time: Times | null): Row {
+function roofText(roof: Roof, time: Times | null): string {
   const share =
     time && time.median > 0 ? `: ${percent(roof.minMilliseconds / time.median)} of this rate reached` : ''
   const remark =
     time && roof.minMilliseconds < BOUND_SHARE * time.median
       ? '; neither bytes nor operations on floats limit it, but latency, imbalance, cache traffic or integer arithmetic'
       : ''
-  return ['bound', `${roof.by}, at least ${ms(roof.minMilliseconds)}${share}${remark}`]
+  return `${roof.by}, at least ${ms(roof.minMilliseconds)}${share}${remark}`
 }
 
-function certainty({ sampledFraction, hasAssumptions }: Work['certainty']): Row[] {
-  const remarks = [
+const certaintyText = ({ sampledFraction, hasAssumptions }: Work['certainty']): string =>
+  [
     sampledFraction < 1 ? `estimated from ${percent(sampledFraction)} of the threads that differ` : '',
     hasAssumptions ? 'conditions on computed values are assumed to be true' : '',
-  ].filter((x) => x !== '')
-  return remarks.length > 0 ? [['counts', remarks.join('; ')]] : []
-}
+  ]
+    .filter((x) => x !== '')
+    .join('; ')
 
-function workRows(w: Work): Row[] {
-  const { compulsory, loaded, stored, sharedLoaded, sharedStored } = w.bytes
+const byteLines = ({ bytes: { compulsory, loaded, stored } }: Work): Lines => ({
+  'bytes, at least': `${bytes(compulsory)} (each array once)`,
+  'bytes, accessed': `${bytes(loaded)} loaded, ${bytes(stored)} stored (before caches)`,
+})
+
+function workLines(w: Work): Lines {
+  const { sharedLoaded, sharedStored } = w.bytes
   const { scalar, matrix16, matrix32, matrixOther } = w.operations
   const units = [
     [scalar, 'plain'],
@@ -62,33 +63,33 @@ function workRows(w: Work): Row[] {
     [matrixOther, 'in matrix units'],
   ] as const
   const operations = units.filter(([n]) => n > 0).map(([n, name]) => `${countText(n)} ${name}`)
-  return [
-    ['bytes, at least', `${bytes(compulsory)} (each array once)`],
-    ['bytes, accessed', `${bytes(loaded)} loaded, ${bytes(stored)} stored (before caches)`],
-    ...(sharedLoaded + sharedStored > 0
-      ? [['shared, accessed', `${bytes(sharedLoaded)} loaded, ${bytes(sharedStored)} stored`] as const]
-      : []),
-    [
-      'operations',
-      `${operations.join(', ') || 'none'}${allOperations(w.operations) > 0 ? `; ${w.intensity.toPrecision(3)} for each byte at least` : ''}`,
-    ],
-    ...certainty(w.certainty),
-  ]
+  const isShared = sharedLoaded + sharedStored > 0
+  return {
+    'shared, accessed': isShared ? `${bytes(sharedLoaded)} loaded, ${bytes(sharedStored)} stored` : null,
+    operations: `${operations.join(', ') || 'none'}${allOperations(w.operations) > 0 ? `; ${w.intensity.toPrecision(3)} for each byte at least` : ''}`,
+    counts: certaintyText(w.certainty),
+  }
 }
 
-function achievedRow(a: Achieved): Row {
+/** Lines about the time of a launch or of all launches. */
+function timeLines({ time, achieved, roof }: Pick<LaunchExplanation, 'time' | 'achieved' | 'roof'>): Lines {
+  return {
+    ...(time && { time: timeText(time) }),
+    achieved: achieved && achievedText(achieved),
+    bound: roof && roofText(roof, time),
+  }
+}
+
+function achievedText(a: Achieved): string {
   const shareText = (share: number | null): string => (share === null ? '' : ` (${percent(share)})`)
-  return [
-    'achieved',
-    `${rate(a.bandwidth)}${shareText(a.bandwidthFraction)}, ${flops(a.flops)}${shareText(a.flopsFraction)}`,
-  ]
+  return `${rate(a.bandwidth)}${shareText(a.bandwidthFraction)}, ${flops(a.flops)}${shareText(a.flopsFraction)}`
 }
 
 const product = (xs: readonly number[]): string => xs.map(count).join(' × ')
 
-function launchRows(l: LaunchExplanation): Row[] {
+function launchLines(l: LaunchExplanation): Lines {
   const { resources: r, occupancy: o } = l
-  const arrays = l.arrays.map((a): Row => {
+  const arrays = l.arrays.map((a) => {
     const accesses = [
       a.loads > 0 ? `${count(Math.round(a.loads))} loaded` : '',
       a.stores > 0 ? `${count(Math.round(a.stores))} stored` : '',
@@ -96,52 +97,26 @@ function launchRows(l: LaunchExplanation): Row[] {
     ].filter((x) => x !== '')
     return [`  ${a.array}`, `${accesses.join(', ')}; has ${count(a.elements)} of ${a.elementBytes} bytes`]
   })
-  const [bytesLeast, bytesAccessed, ...otherRows] = workRows(l)
-  return [
-    [
-      'blocks × threads',
-      `${count(l.blocks)} × ${count(l.threads)} (${product(l.grid)} of ${product(l.block)})`,
-    ],
-    [
-      'registers',
-      r
-        ? `${r.registers} a thread, ${r.local > 0 ? `and ${r.local} bytes of local memory` : 'no local memory'}`
-        : 'not known',
-    ],
-    ['shared memory', `${count(r?.shared ?? l.sharedBytes)} bytes a block`],
-    ...(o
-      ? [
-          [
-            'occupancy',
-            `${o.blocks} blocks, ${o.warps} of ${o.maxWarps} warps a multiprocessor (${percent(o.warps / o.maxWarps)}), limited by ${o.limitedBy}; ${o.waves === 1 ? 'one wave' : `${count(o.waves)} waves`}`,
-          ] as const,
-        ]
-      : []),
-    bytesLeast!,
-    bytesAccessed!,
-    ...arrays,
-    ...otherRows,
-    ...(l.time ? [timeRow(l.time)] : []),
-    ...(l.achieved ? [achievedRow(l.achieved)] : []),
-    ...(l.roof ? [roofRow(l.roof, l.time)] : []),
-  ]
+  const local = r && r.local > 0 ? `and ${r.local} bytes of local memory` : 'no local memory'
+  return {
+    'blocks × threads': `${count(l.blocks)} × ${count(l.threads)} (${product(l.grid)} of ${product(l.block)})`,
+    registers: r ? `${r.registers} a thread, ${local}` : 'not known',
+    'shared memory': `${count(r?.shared ?? l.sharedBytes)} bytes a block`,
+    occupancy:
+      o &&
+      `${o.blocks} blocks, ${o.warps} of ${o.maxWarps} warps a multiprocessor (${percent(o.warps / o.maxWarps)}), limited by ${o.limitedBy}; ${o.waves === 1 ? 'one wave' : `${count(o.waves)} waves`}`,
+    ...byteLines(l),
+    ...Object.fromEntries(arrays),
+    ...workLines(l),
+    ...timeLines(l),
+  }
 }
 
-/** Row that explains why rates have no percentages, if ceilings are not measured. */
-const ceilingsRow = ({ device, deviceName }: Explanation): Row[] =>
+/** Explains why rates have no percentages, if ceilings are not measured. */
+const ceilingsText = ({ device, deviceName }: Explanation): string | null =>
   deviceName === null || ceilingsOf(device, deviceName)
-    ? []
-    : [
-        [
-          'ceilings',
-          `not measured for ${deviceName}: so there are no percentages and no bounds (spt calibrate --device ${device} measures them)`,
-        ],
-      ]
-
-function rowsText(rows: readonly Row[], indent: string, minWidth: number): string {
-  const width = Math.max(minWidth, ...rows.map(([name]) => name.length))
-  return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
-}
+    ? null
+    : `not measured for ${deviceName}: so there are no percentages and no bounds (spt calibrate --device ${device} measures them)`
 
 /** The condition by which a schedule was selected. */
 export function selectionText(selection: Selection): string {
@@ -161,42 +136,39 @@ export function explanationText(
 ): string {
   const sizes = Object.entries(e.sizes).map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
   const isMultiStep = e.steps.length > 1
-  const header: Row[] = [
-    ['kernel', e.kernel],
-    [
-      'device',
-      e.deviceName === null || e.deviceName === e.device ? e.device : `${e.device} (${e.deviceName})`,
-    ],
-    ['schedule', schedule ?? 'none'],
-    ...(selection ? [['selected', selectionText(selection)] as const] : []),
-    ...(selection ? predictedRow(selection, e.device, e.deviceName) : []),
-    ...formRows(forms, costModelText(forms[0]?.costModel, e.device, e.deviceName)),
-    summationRow(e.unorderedSums),
-    ['sizes', sizes.join(', ') || 'none'],
-    ...(noTimeReason === null ? [] : [['time', `not measured: ${noTimeReason}`] as const]),
-    ...ceilingsRow(e),
-    ...(isMultiStep && e.time ? [timeRow(e.time)] : []),
-    ...(isMultiStep ? workRows(e.total) : []),
-    ...(isMultiStep && e.achieved ? [achievedRow(e.achieved)] : []),
-    ...(isMultiStep && e.roof ? [roofRow(e.roof, e.time)] : []),
-  ]
+  const header = linesText(
+    {
+      kernel: e.kernel,
+      device: deviceText(e.device, e.deviceName),
+      schedule: schedule ?? scheduleTexts(forms, e.device, e.deviceName),
+      selected: selection && selectionText(selection),
+      predicted: selection && predictedText(selection, e.device, e.deviceName),
+      sums: summationText(e.unorderedSums),
+      sizes: sizes.join(', ') || 'none',
+      time: noTimeReason === null ? null : `not measured: ${noTimeReason}`,
+      ceilings: ceilingsText(e),
+      ...(isMultiStep && { ...byteLines(e.total), ...workLines(e.total), ...timeLines(e) }),
+    },
+    { width: 9, gap: ' ' },
+  )
   const steps = e.steps.map((s, k) =>
     s.kind === 'clear'
       ? `\nstep ${k + 1}: clear ${s.array}, ${bytes(s.bytes)}\n`
-      : `\nstep ${k + 1}: launch ${s.name}\n${rowsText(launchRows(s), '  ', 17)}`,
+      : `\nstep ${k + 1}: launch ${s.name}\n${linesText(launchLines(s), { indent: '  ', width: 17, gap: ' ' })}`,
   )
-  return rowsText(header, '', 9) + steps.join('')
+  return header + steps.join('')
 }
 
-/** Report row on bitwise reproducibility. */
-export function summationRow(sums: readonly UnorderedSum[]): readonly [string, string] {
-  if (sums.length === 0) return ['sums', 'in a fixed order: equal inputs give equal bits']
+/** The kind of a device, with its name if there is one. */
+export const deviceText = (kind: string, name: string | null): string =>
+  name === null || name === kind ? kind : `${kind} (${name})`
+
+/** States if results are bitwise reproducible. */
+export function summationText(sums: readonly UnorderedSum[]): string {
+  if (sums.length === 0) return 'in a fixed order: equal inputs give equal bits'
   const launches = new Map<string, number>()
   for (const { buffer, reducer } of sums)
     launches.set(`${buffer} (${reducer})`, (launches.get(`${buffer} (${reducer})`) ?? 0) + 1)
   const sumTexts = [...launches].map(([sum, n]) => (n > 1 ? `${sum} in ${n} launches` : sum))
-  return [
-    'sums',
-    `NOT REPRODUCIBLE: threads update ${sumTexts.join(', ')} atomically in any order, so runs differ in the last bits`,
-  ]
+  return `NOT REPRODUCIBLE: threads update ${sumTexts.join(', ')} atomically in any order, so runs differ in the last bits`
 }

@@ -10,12 +10,10 @@ import { coverageText } from '../../run/verify/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/verify/summation-order.ts'
 import type { Verification } from '../../run/verify/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { costModelText, type Form, formJson, formRows, predictedRow } from '../forms.ts'
-import { count, jsonNumber, ms, percent, size } from '../output/figures.ts'
-import { selectionText, summationRow } from './explain-report.ts'
+import { type Form, formJson, predictedText, scheduleTexts } from '../forms.ts'
+import { count, jsonNumber, type Lines, linesText, ms, percent, size } from '../output/figures.ts'
+import { deviceText, selectionText, summationText } from './explain-report.ts'
 import type { Phase } from './phase-timer.ts'
-
-type Row = readonly [name: string, value: string]
 
 export interface Report {
   readonly kernel: string
@@ -60,52 +58,27 @@ export interface Report {
 }
 
 export function reportJson(r: Report): string {
-  const { kernel, device, schedule, sizes, nnz, zeros, bytes, peak, time, random, seed } = r
-  const dispatch = r.selection && {
-    name: r.selection.dispatch,
-    reason: r.selection.reason,
-    ...(r.selection.declaredBy === null ? {} : { declaredBy: r.selection.declaredBy }),
-    values: r.selection.values,
-    ...(r.selection.predictions.length > 0
-      ? { predictions: r.selection.predictions, costModel: r.selection.costModel }
-      : {}),
+  const { selection, forms, built, verification: v, ...fields } = r
+  const dispatch = selection && {
+    name: selection.dispatch,
+    reason: selection.reason,
+    ...(selection.declaredBy === null ? {} : { declaredBy: selection.declaredBy }),
+    values: selection.values,
+    ...(selection.predictions.length > 0 && {
+      predictions: selection.predictions,
+      costModel: selection.costModel,
+    }),
   }
-  const v = r.verification
-  const verify =
-    v === null
-      ? null
-      : {
-          ok: v.ok,
-          verdict: v.verdict,
-          maxRelativeError: v.maxRelativeError,
-          maxAbsoluteError: v.maxAbsoluteError,
-          elements: v.elements,
-          compared: v.compared,
-          undecided: v.undecided,
-          weak: v.weak,
-          notANumber: v.notANumber,
-          sampled: v.sample && { axis: v.sample.axis, coordinates: v.sample.coordinates.length },
-        }
-  const fields = {
-    kernel,
-    device,
-    schedule,
+  const sampled = v?.sample && { axis: v.sample.axis, coordinates: v.sample.coordinates.length }
+  const report = {
+    ...fields,
     dispatch,
-    form: r.forms.length > 0 ? formJson(r.forms) : null,
+    form: forms.length > 0 ? formJson(forms) : null,
     deterministic: r.unorderedSums.length === 0,
-    unorderedSums: r.unorderedSums,
-    sizes,
-    live: r.built,
-    nnz,
-    zeros,
-    random,
-    seed,
-    bytes,
-    peak,
-    time,
-    verify,
+    live: built,
+    verify: v && { ...v, sample: undefined, sampled },
   }
-  return `${JSON.stringify(fields, jsonNumber)}\n`
+  return `${JSON.stringify(report, jsonNumber)}\n`
 }
 
 const sizesText = (record: Readonly<Record<string, number>>): string =>
@@ -164,17 +137,14 @@ const PHASES = {
   count: 'count nonzeros',
 } as const
 
-function phaseRows({ time, runs }: Report): Row[] {
-  return (Object.keys(PHASES) as (keyof typeof PHASES)[]).map((p) => [
-    `  ${PHASES[p]}`,
-    `${ms(time[p])}${p === 'runs' ? ` (${count(runs)} runs; the first took ${ms(time.first)}, with compilation on first use)` : ''}`,
-  ])
-}
-
-/** The requested schedule, or the default schedule that was selected. */
-function scheduleRows({ schedule, forms, device, deviceName }: Report, verbose: boolean): readonly Row[] {
-  if (schedule !== null || forms.length === 0) return [['schedule', schedule ?? 'none']]
-  return formRows(verbose ? forms : forms.slice(0, 1), costModelText(forms[0]?.costModel, device, deviceName))
+function phaseLines({ time, runs }: Report): Lines {
+  const first = ` (${count(runs)} runs; the first took ${ms(time.first)}, with compilation on first use)`
+  return Object.fromEntries(
+    (Object.keys(PHASES) as (keyof typeof PHASES)[]).map((p) => [
+      `  ${PHASES[p]}`,
+      ms(time[p]) + (p === 'runs' ? first : ''),
+    ]),
+  )
 }
 
 const liveText = ({ tensor, share, milliseconds }: BuiltFormat): string =>
@@ -182,31 +152,28 @@ const liveText = ({ tensor, share, milliseconds }: BuiltFormat): string =>
 
 export function reportText(r: Report, verbose: boolean): string {
   const { selection, device, deviceName } = r
-  const rows: readonly Row[] = [
-    ['kernel', r.kernel],
-    ['device', deviceName === device ? device : `${device} (${deviceName})`],
-    ...scheduleRows(r, verbose),
-    ['selected', selection ? `${selectionText(selection)}${verbose ? valuesText(selection) : ''}` : ''],
-    ...(selection ? predictedRow(selection, device, deviceName) : []),
-    ['time', `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
-    ['built', r.built.map(liveText).join('; ')],
-    ['sizes', sizesText(r.sizes) || 'none'],
-    ['nonzeros', nonzerosText(r)],
-    ['converted', verbose ? r.converted.join(', ') : ''],
-    [
-      'zeros',
-      Object.keys(r.zeros).length > 0 ? `${sizesText(r.zeros)} of stored blocks are padding, left out` : '',
-    ],
-    ['random', r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : ''],
-    summationRow(r.unorderedSums),
-    ['memory', `${size(r.bytes)} on the device${verbose ? `; at most ${size(r.peak)} in this process` : ''}`],
-    ['total', `${ms(r.time.total)}${verbose ? '' : ' with preparation (--verbose lists the phases)'}`],
-    ...(verbose ? phaseRows(r) : []),
-    ...r.written.map(([name, path]): Row => ['wrote', `${name} to ${path}`]),
-  ]
-  const nonEmptyRows = rows.filter(([, value]) => value !== '')
-  const width = Math.max(9, ...nonEmptyRows.map(([name]) => name.length))
-  return `${verdictText(r)}\n${nonEmptyRows.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
+  const forms = verbose ? r.forms : r.forms.slice(0, 1)
+  const lines = {
+    kernel: r.kernel,
+    device: deviceText(device, deviceName),
+    schedule: r.schedule ?? scheduleTexts(forms, device, deviceName),
+    selected: selection && `${selectionText(selection)}${verbose ? valuesText(selection) : ''}`,
+    predicted: selection && predictedText(selection, device, deviceName),
+    time: `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`,
+    built: r.built.map(liveText).join('; '),
+    sizes: sizesText(r.sizes) || 'none',
+    nonzeros: nonzerosText(r),
+    converted: verbose ? r.converted.join(', ') : null,
+    zeros:
+      Object.keys(r.zeros).length > 0 ? `${sizesText(r.zeros)} of stored blocks are padding, left out` : null,
+    random: r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : null,
+    sums: summationText(r.unorderedSums),
+    memory: `${size(r.bytes)} on the device${verbose ? `; at most ${size(r.peak)} in this process` : ''}`,
+    total: `${ms(r.time.total)}${verbose ? '' : ' with preparation (--verbose lists the phases)'}`,
+    ...(verbose && phaseLines(r)),
+    wrote: r.written.map(([name, path]) => `${name} to ${path}`),
+  }
+  return `${verdictText(r)}\n${linesText(lines, { width: 9, gap: ' ' })}`
 }
 
 // Dynamic sparsity: fill ratio of each `live` tensor in the latest run, and time of its format builder.

@@ -6,7 +6,7 @@ import { atOnce } from '../../search/stepwise.ts'
 import { anyPoint } from '../../search/strategies/untaken-points.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
 import { DEFAULT_SURVEY } from '../arguments/schedule-call.ts'
-import { count } from '../output/figures.ts'
+import { count, type Lines, linesText } from '../output/figures.ts'
 import { byFrequency } from './tune-report.ts'
 
 /** Maximum number of values listed on a line. */
@@ -18,8 +18,6 @@ const MAX_LETTERS = 32
 const DIGITS = 2
 /** Seed of random points, fixed for reproducible reports. */
 const SEED = 1
-
-type Row = readonly [string, string]
 
 /** Limit for decisions with thousands of values, about a second in total: a random point evaluates every value. */
 const SURVEYED_VALUES = 1_000_000
@@ -41,19 +39,21 @@ export function spaceReport(
   progress('trying points …')
   const generator = new Random(SEED)
   const random = (): number => generator.next()
-  const head: Row[] = [
-    ['space', `${name} on ${deviceName}`],
-    ['points', pointsText(outlined)],
+  const head = {
+    space: `${name} on ${deviceName}`,
+    points: pointsText(outlined),
     ...(!outlined.isExact && outlined.points === 0
-      ? rarePoint(space, random)
-      : surveyRows(space, outlined, requested, random)),
-  ]
+      ? { rare: rarePoint(space, random) }
+      : surveyLines(space, outlined, requested, random)),
+  }
   progress('')
-  const width = Math.max(
-    ...[...head.map(([n]) => n), ...outlined.decisions.map((d) => d.name)].map((n) => n.length),
-  )
-  const lines = head.map(([n, text]) => `${n.padEnd(width)}  ${text}\n`)
-  return [...lines, '\n', ...outlined.decisions.map((d) => decisionText(d, outlined, width))].join('')
+  const names = [...Object.keys(head), ...outlined.decisions.map((d) => d.name)]
+  const width = Math.max(...names.map((n) => n.length))
+  return [
+    linesText(head, { width }),
+    '\n',
+    ...outlined.decisions.map((d) => decisionText(d, outlined, width)),
+  ].join('')
 }
 
 const pointsText = ({ points, isExact }: Outline): string =>
@@ -64,21 +64,21 @@ const pointsText = ({ points, isExact }: Outline): string =>
       : `about ${count(Number(points.toPrecision(DIGITS)))}, estimated from a sample`
 
 /** Finds a legal point if all random walks failed. @throws SptError `search/dead-ends` if a search fails, too */
-function rarePoint(space: KernelSpace<unknown>, random: () => number): Row[] {
+function rarePoint(space: KernelSpace<unknown>, random: () => number): string | null {
   const point = atOnce(anyPoint(space, random))
-  if (!point) return []
+  if (!point) return null
   const rejection = rejectionCode(space, point)
   const text = Object.entries(point).map(([name, value]) => `${name} = ${abbreviate(value)}`)
-  return [['rare', `${text.join(', ')}${rejection ? ` (rejected: ${rejection})` : ''}`]]
+  return `${text.join(', ')}${rejection ? ` (rejected: ${rejection})` : ''}`
 }
 
-function surveyRows(
+function surveyLines(
   space: KernelSpace<unknown>,
   { decisions, isExact, points }: Outline,
   requested: number | undefined,
   random: () => number,
-): Row[] {
-  if (requested === 0) return []
+): Lines {
+  if (requested === 0) return {}
   const values = decisions.reduce((n, d) => n + d.values.length + d.unconfirmed.length, 0)
   const affordable = Math.max(MIN_POINTS, Math.floor(SURVEYED_VALUES / Math.max(values, 1)))
   const sampleSize = requested ?? Math.min(DEFAULT_SURVEY, affordable)
@@ -90,13 +90,10 @@ function surveyRows(
   const note = isReduced
     ? ` (fewer than ${DEFAULT_SURVEY}: each has ${count(values)} values to sample; --survey ${DEFAULT_SURVEY})`
     : ''
-  return [
-    [
-      'legal',
-      `${count(legal)} of ${isExhaustive ? `all ${count(total)}` : `${count(total)} sampled points`}${note}`,
-    ],
-    ...(rejected === '' ? [] : [['rejected', rejected] as const]),
-  ]
+  return {
+    legal: `${count(legal)} of ${isExhaustive ? `all ${count(total)}` : `${count(total)} sampled points`}${note}`,
+    ...(rejected && { rejected }),
+  }
 }
 
 /** Numbers on one line; texts on a line each, after their number of points. */

@@ -6,7 +6,7 @@ import type { Generalisation, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/rules.ts'
 import { fastestTrials } from '../../search/loop/tally.ts'
 import type { TuneAllResult, TunedCandidate } from '../../search/tune/cases/tune-all-result.ts'
-import { table } from '../output/figures.ts'
+import { linesText, table } from '../output/figures.ts'
 import { byFrequency, ms } from './tune-report.ts'
 
 /** Geometric mean of time / best, and the number of rejected cases. */
@@ -39,16 +39,18 @@ export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult):
   const compared = r.cases.filter((c) => c.values !== null).length
   const casesText = compared === r.cases.length ? 'each' : `${compared} of the cases`
   const candidatesText = compared === 0 ? '' : `, then ${r.candidates.length} candidates on ${casesText}`
-  const head = [
-    `kernel    ${kernel.name} on ${device}`,
-    `cases     ${r.cases.length}; ${trials} trials${candidatesText}; after ${r.seconds.toFixed(1)} s`,
-    ...(Object.keys(rejected).length > 0 ? [`rejected  ${byFrequency(rejected)}`] : []),
-    ...(failed > 0 ? [`failed    ${failed}`] : []),
-    ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: compiler bugs`] : []),
-    '',
-  ]
+  const head = linesText(
+    {
+      kernel: `${kernel.name} on ${device}`,
+      cases: `${r.cases.length}; ${trials} trials${candidatesText}; after ${r.seconds.toFixed(1)} s`,
+      rejected: byFrequency(rejected),
+      failed: failed > 0 ? `${failed}` : null,
+      wrong: r.wrong.length > 0 ? `${r.wrong.length}: compiler bugs` : null,
+    },
+    { width: 9, gap: ' ' },
+  )
   const rows = g ? comparison(r, g) : bestByCase(r)
-  return `${[...head, ...table(rows)].join('\n')}\n\n${conclusion(kernel, r)}`
+  return `${head}\n${table(rows).join('\n')}\n\n${conclusion(kernel, r)}`
 }
 
 /** Times of each case, with their loss. */
@@ -62,27 +64,15 @@ function comparison(r: TuneAllResult, g: Generalisation): (readonly string[])[] 
       c.best === null ? (c.rejection?.code ?? '') : nameOf(r.candidates[c.best]!, c.best),
     ]),
   ]
-  const losses = defaultLoss
-    ? [
-        ['', '', '', '', '', ''],
-        [
-          'time / best',
-          factor(defaultLoss),
-          factor(g.single.fittedLoss),
-          factor(g.dispatch.fittedLoss),
-          '1',
-          '(geometric mean)',
-        ],
-        [
-          'held out',
-          factor(defaultLoss),
-          ...[g.single, g.dispatch].map((j) => (j.heldOutLoss ? factor(j.heldOutLoss) : 'unknown')),
-          '1',
-          '(on held-out matrices)',
-        ],
-      ]
-    : []
-  return [...rows, ...losses]
+  if (!defaultLoss) return rows
+  const heldOut = [g.single, g.dispatch].map((j) => (j.heldOutLoss ? factor(j.heldOutLoss) : 'unknown'))
+  const fitted = [g.single, g.dispatch].map((j) => factor(j.fittedLoss))
+  return [
+    ...rows,
+    ['', '', '', '', '', ''],
+    ['time / best', factor(defaultLoss), ...fitted, '1', '(geometric mean)'],
+    ['held out', factor(defaultLoss), ...heldOut, '1', '(on held-out matrices)'],
+  ]
 }
 
 /** Best trial of each case, if tuning ended before all candidates were compared. */

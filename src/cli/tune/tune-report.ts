@@ -14,6 +14,7 @@ import {
 } from '../../search/tune/finals/final-text.ts'
 import type { Finalist, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
+import { linesText } from '../output/figures.ts'
 
 export const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
 /** `3 a/code, 1 b/code`. */
@@ -84,24 +85,27 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
   const rejected = byFrequency(r.rejectedByCode)
   // Nothing was compared.
   const isEnded = r.finalists.every(({ outcome: o }) => o.status === 'failed' && o.code === 'search/ended')
-  const lines = [
-    `kernel    ${kernel.name} on ${device}`,
-    `space     ${space}${r.remaining === undefined ? '' : `, ${r.remaining} points left`}`,
-    `trials    ${r.trials.length}${r.knownTrials > 0 ? `, ${r.knownTrials} of them known` : ''}; ${endText(r)}`,
-    ...(rejected ? [`rejected  ${rejected}`] : []),
-    ...reducerFaults([...r.trials, ...r.finalists].map((t) => t.outcome)),
-    ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),
-    ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: compiler bugs`] : []),
-    ...(r.coverage ? [`compared  ${comparisonText(r)}`] : []),
-    ...librariesText(r),
-    ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
-    ...(isEnded ? [] : ['', ...comparison(r)]),
-  ]
-  if (!r.best) return `${lines.join('\n')}\n\n${noResultText(r)}\n`
-  if (!r.bestSchedule) return `${lines.join('\n')}\n\n${libraryNote(r)}No schedule could be measured.\n`
+  const faults = reducerFaults([...r.trials, ...r.finalists].map((t) => t.outcome))
+  const head = linesText(
+    {
+      kernel: `${kernel.name} on ${device}`,
+      space: `${space}${r.remaining === undefined ? '' : `, ${r.remaining} points left`}`,
+      trials: `${r.trials.length}${r.knownTrials > 0 ? `, ${r.knownTrials} of them known` : ''}; ${endText(r)}`,
+      rejected: rejected && [rejected, ...faults],
+      failed: r.failed > 0 ? `${r.failed}` : null,
+      wrong: r.wrong.length > 0 ? `${r.wrong.length}: compiler bugs` : null,
+      compared: r.coverage && comparisonText(r),
+      libraries: libraryTexts(r),
+      study: r.study?.slice(0, 12),
+    },
+    { width: 9, gap: ' ' },
+  )
+  const report = isEnded ? head : `${head}\n${comparison(r).join('\n')}\n`
+  if (!r.best) return `${report}\n${noResultText(r)}\n`
+  if (!r.bestSchedule) return `${report}\n${libraryNote(r)}No schedule could be measured.\n`
   const formatNote = r.bestSchedule.declaration ? ', with the format in the program of the kernel' : ''
   const typescript = `// TypeScript${formatNote}\n${typescriptText(r.bestSchedule.kernel)}\n`
-  return `${lines.join('\n')}\n\n${winnerText(r)}\n${typescript}`
+  return `${report}\n${winnerText(r)}\n${typescript}`
 }
 
 /** Candidates by time with the fastest marked, then those without a time. */
@@ -128,18 +132,18 @@ const PROGRAM_FAULTS: ReadonlySet<string> = new Set(['check/monoid-law', 'space/
 /** Describes failures and wrong results caused by the program's reducers, which counts do not show. */
 function reducerFaults(outcomes: readonly Outcome[]): string[] {
   const fault = outcomes.find((o) => o.status === 'rejected' && PROGRAM_FAULTS.has(o.code))
-  return fault?.status === 'rejected' ? [`          ${fault.message}`] : []
+  return fault?.status === 'rejected' ? [fault.message] : []
 }
 
 /** Libraries with routines for the kernel, and those that are missing. */
-function librariesText({ libraries: { trials, absent } }: TuneResult): string[] {
+function libraryTexts({ libraries: { trials, absent } }: TuneResult): readonly string[] {
   const present = [...new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))]
   const mismatching = trials.filter((t) => t.outcome.status === 'wrong').map((t) => t.name)
   return [
-    ...(present.length > 0 ? [`libraries ${present.join(', ')}`] : []),
-    ...(mismatching.length > 0 ? [`          different from the reference: ${mismatching.join('; ')}`] : []),
-    ...absent.map((a) => `libraries none of ${a.library}: ${a.reason}`),
-  ]
+    present.join(', '),
+    mismatching.length > 0 ? `different from the reference: ${mismatching.join('; ')}` : '',
+    ...absent.map((a) => `none of ${a.library}: ${a.reason}`),
+  ].filter((text) => text !== '')
 }
 
 /** Note that a library routine, not a schedule, is the fastest. */
