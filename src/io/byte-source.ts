@@ -23,17 +23,23 @@ export interface ByteSource {
 /** 256 KiB: large enough that per-chunk costs vanish, small beside any array. */
 export const CHUNK_BYTES = 1 << 18
 
-/** Bytes in memory as a source. */
-export function bytesSource(name: string, bytes: Uint8Array): ByteSource {
-  return {
-    name,
-    size: bytes.length,
-    read: async (start, end) => bytes.subarray(start, end),
-    async *stream() {
-      for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES)
-    },
-  }
+type Read = ByteSource['read']
+
+/** The bytes `[start, end)` in pieces of at most `CHUNK_BYTES`. */
+export async function* pieces(read: Read, start: number, end: number): AsyncGenerator<Uint8Array> {
+  for (let at = start; at < end; at += CHUNK_BYTES) yield await read(at, Math.min(end, at + CHUNK_BYTES))
 }
+
+const sourceOf = (name: string, size: number, read: Read): ByteSource => ({
+  name,
+  size,
+  read,
+  stream: () => pieces(read, 0, size),
+})
+
+/** Bytes in memory as a source. */
+export const bytesSource = (name: string, bytes: Uint8Array): ByteSource =>
+  sourceOf(name, bytes.length, async (start, end) => bytes.subarray(start, end))
 
 /** The part of a browser's `Blob` that is needed. */
 export interface BlobLike {
@@ -42,18 +48,12 @@ export interface BlobLike {
 }
 
 /** A browser `File` or `Blob` as a source; read piecewise, never whole. */
-export function blobSource(name: string, blob: BlobLike): ByteSource {
-  const read = async (start: number, end: number): Promise<Uint8Array> =>
-    new Uint8Array(await blob.slice(start, Math.min(end, blob.size)).arrayBuffer())
-  return {
+export const blobSource = (name: string, blob: BlobLike): ByteSource =>
+  sourceOf(
     name,
-    size: blob.size,
-    read,
-    async *stream() {
-      for (let at = 0; at < blob.size; at += CHUNK_BYTES) yield await read(at, at + CHUNK_BYTES)
-    },
-  }
-}
+    blob.size,
+    async (start, end) => new Uint8Array(await blob.slice(start, Math.min(end, blob.size)).arrayBuffer()),
+  )
 
 /** A hint for files that end too early. */
 export const WHOLE = 'Was the file downloaded or copied whole?'
@@ -77,3 +77,12 @@ export function allocate<T>(
 
 /** Typed arrays have the host's byte order; files have their own. */
 export const HOST_IS_LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
+
+/** The bytes of both; `b` itself if `a` is empty. */
+export function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  if (a.length === 0) return b
+  const out = new Uint8Array(a.length + b.length)
+  out.set(a)
+  out.set(b, a.length)
+  return out
+}

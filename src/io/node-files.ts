@@ -5,81 +5,62 @@
 import { existsSync } from 'node:fs'
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join } from 'node:path'
-import { type Diagnostic, fail, failWith, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { type Details, type Diagnostic, fail, failWith, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { PACKAGE } from '../ast/imports/resolve-path.ts'
 import { isTemporary, replaceFile } from '../cache/replace-file.ts'
-import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
+import { type ByteSource, CHUNK_BYTES, type Chunks, pieces, WHOLE } from './byte-source.ts'
 import { fromUrl, locate } from './package/package.ts'
 
+const error = (code: string, message: string, details: Details): Diagnostic => ({ code, message, ...details })
+
 /** The diagnostic for a failed file system call. */
-export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {
-  const { code, message, path: at = path } = error as NodeJS.ErrnoException
+export function fileDiagnostic(cause: unknown, path: string, action: 'read' | 'write'): Diagnostic {
+  const { code, message, path: at = path } = cause as NodeJS.ErrnoException
+  const folder = dirname(path)
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
-      if (action === 'write' && code === 'ENOTDIR')
-        return {
-          code: 'io/not-a-folder',
-          message: `a folder of the path '${path}' is a file`,
-          expected: 'a folder',
-        }
-      return action === 'read'
-        ? {
-            code: 'io/not-found',
-            message: `there is no file '${path}'`,
-            hint: 'part of the path is a file, or missing',
-          }
-        : existsSync(dirname(path))
-          ? {
-              code: 'io/permission',
-              message: `no file can be created in '${dirname(path)}'`,
-              expected: 'a folder of files',
-            }
-          : {
-              code: 'io/not-found',
-              message: `there is no folder '${dirname(path)}' to write '${basename(path)}' into`,
-              hint: 'Create it first.',
-            }
+      if (action === 'read')
+        return error('io/not-found', `there is no file '${path}'`, {
+          hint: 'part of the path is a file, or missing',
+        })
+      if (code === 'ENOTDIR')
+        return error('io/not-a-folder', `a folder of the path '${path}' is a file`, { expected: 'a folder' })
+      return existsSync(folder)
+        ? error('io/permission', `no file can be created in '${folder}'`, { expected: 'a folder of files' })
+        : error('io/not-found', `there is no folder '${folder}' to write '${basename(path)}' into`, {
+            hint: 'Create it first.',
+          })
     case 'EEXIST':
-      return { code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' }
+      return error('io/not-a-folder', `'${path}' is a file`, { expected: 'a folder' })
     case 'EISDIR':
       return folderDiagnostic(path)
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      if (isTemporary(at))
-        return {
-          code: 'io/permission',
-          message: `no permission to write a file into '${dirname(path)}'`,
-          expected: 'a folder that you may write to',
-          ...(existsSync(path) && {
-            hint: 'files are replaced, not changed: write into another folder, and copy',
-          }),
-        }
-      return {
-        code: 'io/permission',
-        message: `no permission to ${action} '${path}'`,
-        expected: action === 'read' ? 'a file that you may read' : 'a place that you may write to',
-      }
+      return isTemporary(at)
+        ? error('io/permission', `no permission to write a file into '${folder}'`, {
+            expected: 'a folder that you may write to',
+            ...(existsSync(path) && {
+              hint: 'files are replaced, not changed: write into another folder, and copy',
+            }),
+          })
+        : error('io/permission', `no permission to ${action} '${path}'`, {
+            expected: action === 'read' ? 'a file that you may read' : 'a place that you may write to',
+          })
     case 'ENOSPC':
     case 'EDQUOT':
-      return {
-        code: 'io/no-space',
-        message: `no space left to write '${path}'`,
+      return error('io/no-space', `no space left to write '${path}'`, {
         hint: 'free some, or write to another disk; a file of that name is unchanged',
-      }
+      })
     case 'EBUSY':
-      return {
-        code: `io/${action}`,
-        message: `'${path}' cannot be replaced: it is mounted, or in use`,
+      return error(`io/${action}`, `'${path}' cannot be replaced: it is mounted, or in use`, {
         hint: 'write into another folder, and copy the file',
-      }
+      })
     default:
-      return {
-        code: `io/${action}`,
-        message: `cannot ${action} '${path}': ${message ?? String(error)}`,
+      return error(`io/${action}`, `cannot ${action} '${path}': ${message ?? String(cause)}`, {
         hint: 'the operating system rejects it: try another path or disk',
-      }
+      })
   }
 }
 
@@ -130,11 +111,8 @@ async function rejectMissing(path: string): Promise<never> {
   })
 }
 
-const folderDiagnostic = (path: string): Diagnostic => ({
-  code: 'io/is-folder',
-  message: `'${path}' is a folder`,
-  expected: 'a file',
-})
+const folderDiagnostic = (path: string): Diagnostic =>
+  error('io/is-folder', `'${path}' is a folder`, { expected: 'a file' })
 
 /** Rejects a folder given as a file. @throws SptError `io/is-folder` */
 export const rejectFolder = (path: string): never => fail(folderDiagnostic(path))
@@ -242,9 +220,7 @@ export async function fileSource(path: string): Promise<ByteSource> {
     size,
     read,
     beside: (name) => fileSource(join(dirname(locate(path)), name)),
-    async *stream() {
-      for (let at = 0; at < size; at += CHUNK_BYTES) yield await read(at, at + CHUNK_BYTES)
-    },
+    stream: () => pieces(read, 0, size),
   }
 }
 

@@ -5,9 +5,7 @@ import type { CoordTensor, StoredTensor, ValueArray } from '../storage/tensor.ts
 import { allocate } from './byte-source.ts'
 import { valueArray } from './element-arrays.ts'
 
-/** Rows (csr) or columns (csc) compressed: segment s holds `indices[indptr[s] … indptr[s+1]-1]`. */
-export interface CompressedMatrix {
-  readonly kind: 'csr' | 'csc'
+interface Compressed {
   readonly shape: readonly [number, number]
   readonly indptr: Int32Array
   readonly indices: Int32Array
@@ -16,15 +14,15 @@ export interface CompressedMatrix {
   readonly dtype: Dtype
 }
 
+/** Rows (csr) or columns (csc) compressed: segment s holds `indices[indptr[s] … indptr[s+1]-1]`. */
+export interface CompressedMatrix extends Compressed {
+  readonly kind: 'csr' | 'csc'
+}
+
 /** Compressed block rows; `values` holds the row-major blocks one after the other. */
-export interface BlockMatrix {
+export interface BlockMatrix extends Compressed {
   readonly kind: 'bsr'
-  readonly shape: readonly [number, number]
   readonly block: readonly [number, number]
-  readonly indptr: Int32Array
-  readonly indices: Int32Array
-  readonly values: ValueArray | null
-  readonly dtype: Dtype
 }
 
 export type SparseMatrix = CompressedMatrix | BlockMatrix | CoordTensor
@@ -59,6 +57,15 @@ export function checkIndptr(
       `indptr ends with ${indptr[segments]}, but there are ${count} indices`,
       `${count} as its last element`,
     )
+}
+
+/** Checks indices from 0 to below `extent`; `of` names the array. @throws SptError `io/index-range` */
+export function checkRange(indices: ArrayLike<number>, extent: number, name: string, of = ''): void {
+  for (let e = 0; e < indices.length; e++)
+    if (indices[e]! < 0 || indices[e]! >= extent)
+      failWith('io/index-range', `${name}: the index ${indices[e]} (element ${e}${of}) is out of range`, {
+        expected: `0 to ${extent - 1}`,
+      })
 }
 
 /** Checks a matrix and returns it. @throws SptError `io/indptr`, `io/index-range`, naming the first invalid element */

@@ -654,6 +654,10 @@ describe('spt run', () => {
       weak: 0,
       notANumber: 0,
       sampled: null,
+      problems: [],
+      warnings: [],
+      reducerFault: null,
+      runTime: expect.any(Number),
     })
     // 4 values and 4 indices, 4 row starts, 4 × 3 of B and 3 × 3 of C.
     expect(r.bytes).toBe(4 * (4 + 4 + 4 + 12 + 9))

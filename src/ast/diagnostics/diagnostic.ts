@@ -10,7 +10,7 @@ import type { Details, Diagnostic, Problem } from './diagnostic-types.ts'
 import { render } from './render.ts'
 import { type Source, type Span, sourceOf } from './span.ts'
 
-export type { Advice, Diagnostic, Label, Problem, Refusal, Severity } from './diagnostic-types.ts'
+export type { Advice, Details, Diagnostic, Label, Problem, Refusal, Severity } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
 
 /** Removes repeated diagnostics with equal code, message and span. */

@@ -3,7 +3,7 @@
  * directory is trusted; every entry's size and CRC are checked.
  */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { type ByteSource, CHUNK_BYTES, WHOLE } from '../byte-source.ts'
+import { type ByteSource, pieces, WHOLE } from '../byte-source.ts'
 import { inflate, MAX_EXPANSION } from './inflate.ts'
 
 export interface ZipEntry {
@@ -145,8 +145,7 @@ async function* packedBytes(source: ByteSource, entry: ZipEntry): AsyncGenerator
   const start = entry.offset + LOCAL_BYTES + local.getUint16(26, true) + local.getUint16(28, true)
   const end = start + entry.packed
   if (end > source.size) rejectArchive(source.name, `the entry ${entry.name} is cut off`)
-  for (let at = start; at < end; at += CHUNK_BYTES)
-    yield await source.read(at, Math.min(end, at + CHUNK_BYTES))
+  yield* pieces((from, to) => source.read(from, to), start, end)
 }
 
 /** An entry's decompressed bytes. @throws SptError `io/corrupt`, `io/truncated` */

@@ -5,7 +5,7 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
-import { type Chunks, WHOLE } from '../byte-source.ts'
+import { type Chunks, concat, WHOLE } from '../byte-source.ts'
 import { valueArray } from '../element-arrays.ts'
 import { type ElementType, elementType, readElements } from './npy-elements.ts'
 
@@ -98,9 +98,8 @@ interface Head {
   readonly end: number
 }
 
-function endsInHeader(name: string): never {
-  return failWith('io/truncated', `${name}: the file ends inside the .npy header`, { hint: WHOLE })
-}
+const endsInHeader = (name: string): never =>
+  failWith('io/truncated', `${name}: the file ends inside the .npy header`, { hint: WHOLE })
 
 /** The header at the start of `b`; `null` if it is incomplete. */
 function parseHead(b: Uint8Array, name: string): Head | null {
@@ -130,72 +129,44 @@ function parseHead(b: Uint8Array, name: string): Head | null {
   return { header, type, end }
 }
 
-/** Decodes a file in pieces of any size. */
-class Decoder {
+/** Decodes the elements behind a header, in pieces of any size. */
+class Elements {
+  private readonly head: Head
   private readonly name: string
-  private readonly options: NpyOptions
-  private pending: Uint8Array = new Uint8Array(0)
-  private header: NpyHeader | null = null
-  private type: ElementType | null = null
-  private dtype: Dtype = 'u8'
   /** Keeps bytes instead of numbers. */
-  private raw = false
-  private values: ValueArray = new Uint8Array(0)
-  private elementsRead = 0
+  private readonly raw: boolean
+  private readonly dtype: Dtype
+  private readonly values: ValueArray
+  private count = 0
 
-  constructor(options: NpyOptions) {
-    this.name = options.name ?? 'array'
-    this.options = options
-  }
-
-  push(chunk: Uint8Array): void {
-    let bytes = chunk
-    if (this.pending.length > 0) {
-      bytes = new Uint8Array(this.pending.length + chunk.length)
-      bytes.set(this.pending)
-      bytes.set(chunk, this.pending.length)
-    }
-    const used = this.header === null ? this.open(bytes) : 0
-    const remainder =
-      this.header === null ? bytes : bytes.subarray(used + this.elements(bytes.subarray(used)))
-    this.pending = remainder.slice()
-  }
-
-  /** Reads the header if it is complete; returns the number of bytes consumed. */
-  private open(b: Uint8Array): number {
-    const { name } = this
-    const head = parseHead(b, name)
-    if (!head) return 0
-    const { header, type, end } = head
-    const count = header.shape.reduce((p, n) => p * n, 1)
-    const { bytes } = this.options
+  constructor(head: Head, { name = 'array', raw, dtype, bytes }: NpyOptions) {
+    const { type, end } = head
+    const count = head.header.shape.reduce((p, n) => p * n, 1)
+    this.head = head
+    this.name = name
     if (bytes !== undefined && end + count * type.bytes > bytes)
       this.rejectShort(count, Math.max(0, Math.floor((bytes - end) / type.bytes)))
-    this.header = header
-    this.type = type
-    this.raw = type.dtype === null || this.options.raw === true
-    this.dtype = type.dtype === null || this.raw ? 'u8' : (this.options.dtype ?? type.dtype)
+    this.raw = type.dtype === null || raw === true
+    this.dtype = type.dtype === null || this.raw ? 'u8' : (dtype ?? type.dtype)
     this.values = valueArray(this.dtype, this.raw ? count * type.bytes : count, name)
-    return end
   }
 
-  /** Decodes whole elements; returns the number of bytes consumed. */
-  private elements(b: Uint8Array): number {
-    const type = this.type!
-    const { values, dtype, name } = this
+  /** Decodes whole elements; returns the remaining bytes. */
+  push(b: Uint8Array): Uint8Array {
+    const { values, dtype, name, count: from } = this
+    const { type } = this.head
     const size = this.raw ? 1 : type.bytes
     const count = Math.floor(b.length / size)
-    const from = this.elementsRead
     if (from + count > values.length || (from + count === values.length && b.length > count * size))
       failWith(
         'io/extra-data',
         `${name}: more bytes follow the ${values.length} elements that the header promises`,
         { hint: 'Save one array to a file, or several as .npz.' },
       )
-    this.elementsRead = from + count
+    this.count = from + count
     if (this.raw) values.set(b, from)
     else readElements(type, b, { values, dtype, from, name })
-    return count * size
+    return b.subarray(count * size)
   }
 
   private rejectShort(count: number, available: number): never {
@@ -206,12 +177,10 @@ class Decoder {
     )
   }
 
-  finish(): NpyArray {
-    const { header, type, name } = this
-    if (header === null || type === null) return endsInHeader(name)
-    if (this.elementsRead < this.values.length || this.pending.length > 0)
-      this.rejectShort(this.values.length, this.elementsRead)
-    const { dtype, values, raw } = this
+  finish(remaining: Uint8Array): NpyArray {
+    const { head, dtype, values, raw, name } = this
+    const { header, type } = head
+    if (this.count < values.length || remaining.length > 0) this.rejectShort(values.length, this.count)
     if (type.dtype === null) return { header, type, dtype: null, bytes: values as Uint8Array }
     const width = raw ? type.bytes : 1
     if (raw && !type.littleEndian)
@@ -226,40 +195,39 @@ class Decoder {
 }
 
 /** Numbers in row-major order, or bytes for text and for `raw`. */
-export type NpyArray =
-  | {
-      readonly header: NpyHeader
-      readonly type: ElementType
-      readonly dtype: Dtype
-      readonly values: ValueArray
-    }
-  | {
-      readonly header: NpyHeader
-      readonly type: ElementType
-      readonly dtype: null
-      readonly bytes: Uint8Array
-    }
+export type NpyArray = Omit<Head, 'end'> &
+  (
+    | { readonly dtype: Dtype; readonly values: ValueArray }
+    | { readonly dtype: null; readonly bytes: Uint8Array }
+  )
 
 /**
  * Reads any array. @throws SptError `io/npy-header`, `io/unsupported`, `io/truncated`, `io/extra-data`,
  * `io/value-range`
  */
 export async function readNpyArray(chunks: Chunks, options: NpyOptions = {}): Promise<NpyArray> {
-  const decoder = new Decoder(options)
-  for await (const chunk of chunks) decoder.push(chunk)
-  return decoder.finish()
+  const { name = 'array' } = options
+  let elements: Elements | undefined
+  let pending: Uint8Array = new Uint8Array(0)
+  for await (const chunk of chunks) {
+    let bytes = concat(pending, chunk)
+    const head = elements ? null : parseHead(bytes, name)
+    if (head) {
+      elements = new Elements(head, options)
+      bytes = bytes.subarray(head.end)
+    }
+    pending = (elements ? elements.push(bytes) : bytes).slice()
+  }
+  return elements ? elements.finish(pending) : endsInHeader(name)
 }
 
 /** Type and shape of an array; reads its header only. @throws as `readNpyArray` */
 export async function readNpyHeader(chunks: Chunks, name: string): Promise<Omit<Head, 'end'>> {
-  let seen = new Uint8Array(0)
+  let bytes: Uint8Array = new Uint8Array(0)
   for await (const chunk of chunks) {
-    const bytes = new Uint8Array(seen.length + chunk.length)
-    bytes.set(seen)
-    bytes.set(chunk, seen.length)
+    bytes = concat(bytes, chunk.slice())
     const head = parseHead(bytes, name)
     if (head) return head
-    seen = bytes
   }
   return endsInHeader(name)
 }

@@ -6,7 +6,7 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { allocate } from '../byte-source.ts'
-import { checkIndptr } from '../sparse-matrix.ts'
+import { checkIndptr, checkRange } from '../sparse-matrix.ts'
 import { type Npz, rejectRank } from './npz.ts'
 
 const COMPRESSED = ['indptr', 'indices']
@@ -96,13 +96,7 @@ export async function gcxsCoordinates(
   ]
   const [segments, extent] = [size(compressed), size(otherAxes)]
   checkIndptr(indptr, segments, indices.length, 'segment', label)
-  const outOfRange = indices.findIndex((position) => position < 0 || position >= extent)
-  if (outOfRange >= 0)
-    failWith(
-      'io/index-range',
-      `${label}: the index ${indices[outOfRange]} (element ${outOfRange} of indices) is out of range`,
-      { expected: `0 to ${extent - 1}` },
-    )
+  checkRange(indices, extent, label, ' of indices')
   const coords = shape.map(() => allocate(Int32Array, indices.length, label, 'coordinates'))
   // The last axis varies fastest.
   const delinearize = (axes: readonly number[], e: number, linear: number): void => {

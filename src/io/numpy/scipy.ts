@@ -5,7 +5,7 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { CoordTensor, ValueArray } from '../../storage/tensor.ts'
-import { checkCompressed, type SparseMatrix, toCoords } from '../sparse-matrix.ts'
+import { checkCompressed, checkRange, type SparseMatrix, toCoords } from '../sparse-matrix.ts'
 import { type Npz, rejectRank, vector } from './npz.ts'
 import { checkArrays, fillOf, gcxsCoordinates, layoutOf } from './npz-layouts.ts'
 
@@ -66,11 +66,7 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
           expected: 'as many elements in each, an element for each entry',
         },
       )
-    for (let e = 0; e < c.length; e++)
-      if (c[e]! < 0 || c[e]! >= shape[k]!)
-        failWith('io/index-range', `${labels[k]}: the index ${c[e]} (element ${e}) is out of range`, {
-          expected: `0 to ${shape[k]! - 1}`,
-        })
+    checkRange(c, shape[k]!, labels[k]!)
   })
   if (values !== null && values.length !== (coords[0]?.length ?? 0))
     failWith('io/data-length', `${labels[0]}: ${values.length} values for ${coords[0]?.length} elements`, {

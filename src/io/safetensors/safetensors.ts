@@ -5,7 +5,7 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { DenseTensor } from '../../storage/tensor.ts'
-import { type ByteSource, CHUNK_BYTES, WHOLE } from '../byte-source.ts'
+import { type ByteSource, pieces, WHOLE } from '../byte-source.ts'
 import { valueArray } from '../element-arrays.ts'
 import { quoteName, readJson } from '../json-reader.ts'
 import { readElements } from '../numpy/npy-elements.ts'
@@ -81,19 +81,20 @@ async function readHeader(source: ByteSource) {
 }
 
 /** An entry's bytes. @throws SptError `io/truncated` if the file has become shorter */
-async function* piecesOf(source: ByteSource, { name, start, bytes }: SafetensorsEntry) {
-  for (let at = 0; at < bytes; at += CHUNK_BYTES) {
-    const requested = Math.min(CHUNK_BYTES, bytes - at)
-    const piece = await source.read(start + at, start + at + requested)
-    if (piece.length < requested)
-      failWith(
+const piecesOf = (source: ByteSource, { name, start, bytes }: SafetensorsEntry): AsyncIterable<Uint8Array> =>
+  pieces(
+    async (from, to) => {
+      const piece = await source.read(from, to)
+      if (piece.length === to - from) return piece
+      return failWith(
         'io/truncated',
         `${source.name}#${name}: the file ends before the tensor, and did not when opened`,
         { hint: 'read the file again when no program is writing it' },
       )
-    yield piece
-  }
-}
+    },
+    start,
+    start + bytes,
+  )
 
 /**
  * Opens a file; reads its header only. @throws SptError `io/safetensors-header`, `io/safetensors-tensor` (invalid type,

@@ -3,7 +3,7 @@
  * bytes to be written again, either unchanged or with pruned weights set to 0.
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { type ByteSource, CHUNK_BYTES, type Chunks } from '../byte-source.ts'
+import { type ByteSource, bytesSource, type Chunks } from '../byte-source.ts'
 import { openNpz } from '../numpy/npz.ts'
 import { hasMatrix, matrixGroups } from '../numpy/scipy.ts'
 import { unknownEnding } from '../unknown-ending.ts'
@@ -92,8 +92,7 @@ async function openNpzWeights(source: ByteSource): Promise<OpenedFile> {
     metadata: new Map(),
     floats: async (tensor) => (await npz.dense(tensor, 'f32')).values as Float32Array,
     async *chunks(tensor) {
-      const bytes = await npz.bytes(tensor)
-      for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES)
+      yield* bytesSource(tensor, await npz.bytes(tensor)).stream()
     },
   }
 }

@@ -8,7 +8,7 @@ import type { CoordTensor, ValueArray } from '../../storage/tensor.ts'
 import type { Chunks } from '../byte-source.ts'
 import { beyondDoubles, encoder, valueArray } from '../element-arrays.ts'
 import { conversionOf } from '../unknown-ending.ts'
-import { scan, TextParser } from './line-blocks.ts'
+import { parseText, TextParser } from './line-blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import type { Numbers } from './number.ts'
 
@@ -76,7 +76,7 @@ class Column {
 }
 
 /** Parses blocks of whole lines; one instance per file. */
-class Parser extends TextParser<EdgeOptions> {
+class Parser extends TextParser<EdgeOptions, CoordTensor> {
   private readonly dtype: Dtype
   private readonly encode: (value: number, line: number) => number
   private readonly sources: Column
@@ -228,8 +228,6 @@ class Parser extends TextParser<EdgeOptions> {
 }
 
 /** Edges in file order; weights default to f64. @throws SptError `io/…` with the line */
-export async function readEdges(chunks: Chunks, options: EdgeOptions = {}): Promise<CoordTensor> {
-  const parser = new Parser(options)
-  await scan(chunks, 'line', parser)
-  return parser.finish()
+export function readEdges(chunks: Chunks, options: EdgeOptions = {}): Promise<CoordTensor> {
+  return parseText(chunks, 'line', new Parser(options))
 }

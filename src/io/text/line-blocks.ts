@@ -11,17 +11,11 @@ const MAX_IDLE_BYTES = 1 << 24
 
 const isSpace = (c: number): boolean => c === 32 || (c >= 9 && c <= 13)
 
-function firstCut(b: Uint8Array, separator: 'line' | 'token'): number {
-  if (separator === 'line') return b.indexOf(NEWLINE)
-  for (let i = 0; i < b.length; i++) if (isSpace(b[i]!)) return i
-  return -1
-}
+const firstCut = (b: Uint8Array, separator: 'line' | 'token'): number =>
+  separator === 'line' ? b.indexOf(NEWLINE) : b.findIndex(isSpace)
 
-function lastCut(b: Uint8Array, separator: 'line' | 'token'): number {
-  if (separator === 'line') return b.lastIndexOf(NEWLINE)
-  for (let i = b.length - 1; i >= 0; i--) if (isSpace(b[i]!)) return i
-  return -1
-}
+const lastCut = (b: Uint8Array, separator: 'line' | 'token'): number =>
+  separator === 'line' ? b.lastIndexOf(NEWLINE) : b.findLastIndex(isSpace)
 
 function join(pieces: readonly Uint8Array[], length: number): Uint8Array {
   const out = new Uint8Array(length)
@@ -69,26 +63,21 @@ async function* blocks(
   if (pendingBytes > 0) yield join(pending, pendingBytes)
 }
 
-/** A consumer of blocks. */
-interface Scanner {
-  /** The name of the text in diagnostics. */
-  readonly name: string
-  push(block: Uint8Array): void
-  /** Number of data and header lines or numbers so far, without comments and blanks. */
-  readonly dataCount: number
-}
-
 /**
- * Passes a text to a scanner, block by block. @throws SptError `io/line-too-long`, and `io/comments-too-long` for too
- * much text without data
+ * Reads a text block by block. @throws SptError `io/line-too-long`, `io/comments-too-long` for too much text without
+ * data, and errors of the parser
  */
-export async function scan(chunks: Chunks, separator: 'line' | 'token', scanner: Scanner): Promise<void> {
-  const { name } = scanner
+export async function parseText<Result>(
+  chunks: Chunks,
+  separator: 'line' | 'token',
+  parser: TextParser<unknown, Result>,
+): Promise<Result> {
+  const { name } = parser
   let idle = 0
   for await (const block of blocks(chunks, separator, name)) {
-    const dataBefore = scanner.dataCount
-    scanner.push(block)
-    idle = scanner.dataCount === dataBefore ? idle + block.length : 0
+    const dataBefore = parser.dataCount
+    parser.push(block)
+    idle = parser.dataCount === dataBefore ? idle + block.length : 0
     if (idle > MAX_IDLE_BYTES)
       failWith(
         'io/comments-too-long',
@@ -96,13 +85,14 @@ export async function scan(chunks: Chunks, separator: 'line' | 'token', scanner:
         { hint: 'Is this a text file of the format that the ending promises?' },
       )
   }
+  return parser.finish()
 }
 
 /** A hint for files with fewer entries than announced. */
 export const CUT_SHORT = 'The file may be truncated, or its size line wrong.'
 
 /** A scanner of one text that reports errors with its name and line. */
-export abstract class TextParser<Options> implements Scanner {
+export abstract class TextParser<Options, Result> {
   readonly name: string
   protected readonly options: Options
   protected readonly numbers = new Numbers()
@@ -114,7 +104,10 @@ export abstract class TextParser<Options> implements Scanner {
   }
 
   abstract push(block: Uint8Array): void
+  /** Number of data and header lines or numbers so far, without comments and blanks. */
   abstract get dataCount(): number
+  /** The tensor, after the last block. */
+  abstract finish(): Result
 
   protected fail(code: string, message: string, advice: Advice): never {
     return failWith(code, `${this.name}:${this.line}: ${message}`, advice)

@@ -3,7 +3,7 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import { allocate, type Chunks, WHOLE } from '../byte-source.ts'
 import { beyondDoubles, encoder, valueArray } from '../element-arrays.ts'
-import { CUT_SHORT, scan, TextParser } from './line-blocks.ts'
+import { CUT_SHORT, parseText, TextParser } from './line-blocks.ts'
 import { type Banner, type Header, parseBanner, parseSizes } from './matrix-market-header.ts'
 import type { Numbers } from './number.ts'
 
@@ -21,7 +21,7 @@ const DEFAULT_DTYPE = { real: 'f64', integer: 'i32', pattern: 'f32' } as const
 const MAX_LINE = 200
 
 /** Parses blocks of whole lines; one instance per file. */
-class Parser extends TextParser<TextOptions> {
+class Parser extends TextParser<TextOptions, CoordTensor | DenseTensor> {
   private banner: Banner | null = null
   private header: Header | null = null
   private dtype: Dtype = 'f64'
@@ -108,8 +108,7 @@ class Parser extends TextParser<TextOptions> {
       let v = 1
       if (values !== null) {
         n.skipBlanks()
-        v = field === 'real' ? n.float() : this.integer(n)
-        if (!n.ok) this.rejectToken(n, field === 'real' ? 'a number' : 'a whole number')
+        v = this.number(n, field)
         values[k] = encode(v, this.line)
       }
       k++
@@ -138,8 +137,7 @@ class Parser extends TextParser<TextOptions> {
     while (n.pos < n.end) {
       if (!this.startLine(n)) continue
       if (this.entriesRead === entries) this.rejectExtra(entries)
-      const v = field === 'real' ? n.float() : this.integer(n)
-      if (!n.ok) this.rejectToken(n, field === 'real' ? 'a number' : 'a whole number')
+      const v = this.number(n, field)
       values[this.row * cols + this.col] = encode(v, this.line)
       if (symmetry !== 'general' && this.row !== this.col) {
         const m = symmetry === 'symmetric' ? v : -v
@@ -170,13 +168,16 @@ class Parser extends TextParser<TextOptions> {
     n.skipLine()
   }
 
-  /** Integers beyond 2^53 are parsed again as floats, which are correctly rounded. */
-  private integer(n: Numbers): number {
+  private number(n: Numbers, field: Banner['field']): number {
     const start = n.pos
-    const v = n.int()
-    if (!n.ok || Number.isSafeInteger(v)) return v
+    const v = field === 'real' ? n.float() : n.int()
+    if (!n.ok) this.rejectToken(n, field === 'real' ? 'a number' : 'a whole number')
+    if (field === 'real' || Number.isSafeInteger(v)) return v
+    // Integers beyond 2^53 are parsed again as floats, which are correctly rounded.
     n.pos = start
-    return n.float()
+    const rounded = n.float()
+    if (!n.ok) this.rejectToken(n, 'a whole number')
+    return rounded
   }
 
   private encode(dtype: Dtype, n: Numbers): (value: number, line: number) => number {
@@ -265,11 +266,9 @@ class Parser extends TextParser<TextOptions> {
  * A Matrix Market file as coordinates (`coordinate`, in file order, symmetry expanded) or as a row-major dense tensor
  * (`array`). @throws SptError `io/…` with the line
  */
-export async function readMatrixMarket(
+export function readMatrixMarket(
   chunks: Chunks,
   options: TextOptions = {},
 ): Promise<CoordTensor | DenseTensor> {
-  const parser = new Parser(options)
-  await scan(chunks, 'line', parser)
-  return parser.finish()
+  return parseText(chunks, 'line', new Parser(options))
 }

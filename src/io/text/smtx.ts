@@ -5,7 +5,7 @@
  */
 import { allocate, type Chunks } from '../byte-source.ts'
 import { type CompressedMatrix, checkCompressed } from '../sparse-matrix.ts'
-import { CUT_SHORT, scan, TextParser } from './line-blocks.ts'
+import { CUT_SHORT, parseText, TextParser } from './line-blocks.ts'
 import type { TextOptions } from './matrix-market.ts'
 import type { Numbers } from './number.ts'
 
@@ -14,7 +14,7 @@ const SIZES = ['rows', 'columns', 'nonzeros'] as const
 const COMMA = 44
 
 /** Parses blocks of whole numbers; one instance per file. */
-class Parser extends TextParser<TextOptions> {
+class Parser extends TextParser<TextOptions, CompressedMatrix> {
   private readonly sizes: number[] = []
   private indptr = new Int32Array(0)
   private indices = new Int32Array(0)
@@ -117,8 +117,6 @@ class Parser extends TextParser<TextOptions> {
  * A pattern in CSR. @throws SptError `io/size-line`, `io/not-a-number`, `io/too-…-entries`, `io/indptr`,
  * `io/index-range`
  */
-export async function readSmtx(chunks: Chunks, options: TextOptions = {}): Promise<CompressedMatrix> {
-  const parser = new Parser(options)
-  await scan(chunks, 'token', parser)
-  return parser.finish()
+export function readSmtx(chunks: Chunks, options: TextOptions = {}): Promise<CompressedMatrix> {
+  return parseText(chunks, 'token', new Parser(options))
 }
