@@ -43,9 +43,8 @@ const LOADING = 0.3
 /** Time limit of a mutant: this multiple of the time without it, and these seconds more. */
 const LATE = { times: 4, seconds: 40 }
 
-const modules = (values.modules?.split(',') ?? readdirSync('src').map((m) => m.replace(/\.ts$/, ''))).map(
-  (name) => ({ name, files: filesOf(name) }),
-)
+const names = values.modules?.split(',') ?? readdirSync('src').map((m) => m.replace(/\.ts$/, ''))
+const modules = [...new Set(names)].map((name) => ({ name, files: filesOf(name) }))
 const moduleOf = (m) => m.file.split('/')[1].replace(/\.ts$/, '')
 const mutants = draw()
 const cache = `node_modules/.cache/mutate/${hashOf(JSON.stringify(mutants)).slice(0, 12)}`
@@ -81,13 +80,12 @@ function hashOf(text) {
   return createHash('sha256').update(text).digest('hex')
 }
 
+/** Files of a folder below `src`, and the entry of the same name. */
 function filesOf(module) {
   const folder = `src/${module}`
-  if (existsSync(`${folder}.ts`) && !existsSync(folder)) return [`${folder}.ts`]
-  return readdirSync(folder, { recursive: true })
-    .filter((f) => f.endsWith('.ts') && !f.endsWith('.d.ts'))
-    .map((f) => `${folder}/${f}`)
-    .sort()
+  const within = existsSync(folder) ? readdirSync(folder, { recursive: true }) : []
+  const files = within.filter((f) => f.endsWith('.ts') && !f.endsWith('.d.ts')).map((f) => `${folder}/${f}`)
+  return [...files, ...(existsSync(`${folder}.ts`) ? [`${folder}.ts`] : [])].sort()
 }
 
 /** Mutants of every module, in proportion to its lines: the same ones for the same seed and modules. */
