@@ -1,7 +1,4 @@
-/**
- * Allocation of columns (typed integer arrays with one element per entry), and the errors for too many elements or too
- * little memory.
- */
+/** Allocation of columns, and the errors for too many elements or too little memory. */
 
 import { fail, type SptError } from '../ast/diagnostics/diagnostic.ts'
 import { countText } from '../ast/print/message-text.ts'

@@ -1,7 +1,4 @@
-/**
- * Operands of an engine: sort keys, starts of runs, segments, masks, and inputs of queries and stored values.
- * Expressions are over the names of a frame.
- */
+/** Operands of an engine; expressions are over the names of a frame. */
 import type { Expr } from '../ir/expressions/expr.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
 import type { Dtype } from '../ir/values/dtype.ts'

@@ -24,7 +24,7 @@ import type { SetTrees } from './convert.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { HOST } from './engines/host/engine.ts'
 import { placedEntries } from './engines/host/scatter.ts'
-import { type FormatOperands, missingValue } from './format-operands.ts'
+import { type FormatOperands, sizeIn } from './format-operands.ts'
 import { extentOf, makeStorage, type Storage, treesOf } from './storage.ts'
 
 export interface BuildInput {
@@ -99,26 +99,16 @@ function dimensionOf(
 }
 
 /** The padding coordinate of each axis that declares one, by axis. @throws SptError `bind/missing-size` */
-export function paddingsOf(
+export const paddingsOf = (
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,
-): ReadonlyMap<string, number> {
-  const out = new Map<string, number>()
-  for (const a of axes) {
-    const padding = paddingOf(a)
-    if (!padding) continue
-    const missing = [...freeVars(padding)].filter((v) => !sizes.has(v))
-    if (missing.length > 0)
-      fail(
-        missingValue({
-          name: missing[0]!,
-          of: `(the padding of axis ${a.name} depends on it)`,
-        }),
-      )
-    out.set(a.name, evaluate(padding, sizes))
-  }
-  return out
-}
+): ReadonlyMap<string, number> =>
+  new Map(
+    axes.flatMap((a) => {
+      const padding = paddingOf(a)
+      return padding ? [[a.name, sizeIn(padding, sizes, `the padding of axis ${a.name}`)] as const] : []
+    }),
+  )
 
 export const capacitiesOf = (
   axes: readonly StoredAxis[],

@@ -1,10 +1,13 @@
 /** Operands of formats: the sizes, lists and sets that are given with a tensor in addition to its coordinates. */
-import { type Diagnostic, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { GivenList } from '../columns/frame-knowledge.ts'
 import type { Param } from '../ir/coordinates/stage1.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Instance } from '../ir/formats/format.ts'
 import { segmentsOf } from '../ir/formats/format-tables.ts'
 import { isFloat } from '../ir/values/dtype.ts'
+import { evaluate } from '../ir/values/evaluate.ts'
 
 export interface FormatOperands {
   readonly sizes: ReadonlyMap<string, number>
@@ -35,6 +38,13 @@ export function withSegments(given: FormatOperands): FormatOperands {
   const sizes = new Map(given.sizes)
   for (const [name, list] of given.lists) sizes.set(segmentsOf(name), list.length - 1)
   return { ...given, sizes }
+}
+
+/** The value of `what`, an expression over sizes. @throws SptError `bind/missing-size` */
+export function sizeIn(e: Expr, sizes: ReadonlyMap<string, number>, what: string): number {
+  const missing = [...freeVars(e)].find((v) => !sizes.has(v))
+  if (missing !== undefined) fail(missingValue({ name: missing, of: `(${what} depends on it)` }))
+  return evaluate(e, sizes)
 }
 
 // The diagnostic for a size or scalar parameter without a value.

@@ -52,7 +52,7 @@ describe('properties', () => {
   each('reports count stored elements', async ({ kernel, choice, compiled }, s) => {
     const bound = compiled.bind(inputs(kernel, choice, s))
     const different = new Set(s.rows.map((i, e) => i * s.n + s.cols[e]!)).size
-    for (const t of bound.report) {
+    for (const t of bound.report()) {
       expect(t.stored).toBe(different)
       expect(t.slots - t.padding).toBe(different)
       expect(t.parts.reduce((n, p) => n + p.stored, 0)).toBe(different)
@@ -62,7 +62,7 @@ describe('properties', () => {
         expect(p.rows > 0).toBe(p.stored > 0)
       }
     }
-    expect(bound.report.map((t) => t.tensor)).toEqual(kernel === 'sample' ? ['A', 'V', 'O'] : ['A'])
+    expect(bound.report().map((t) => t.tensor)).toEqual(kernel === 'sample' ? ['A', 'V', 'O'] : ['A'])
   })
 
   each('written values equal bound values', async ({ kernel, choice, compiled }, s) => {
@@ -162,7 +162,7 @@ describe('examples', () => {
       const nested = program.kernel(name).as('A', 'band(1, 1) + csr').as('A_csr', 'hyb', 2, 1)
       await exact(nested, inputs(name, ['csr'], s))
       const compiled = await nested.compile(device)
-      const [report] = compiled.bind(inputs(name, ['csr'], s)).report
+      const [report] = compiled.bind(inputs(name, ['csr'], s)).report()
       expect(report!.formats).toEqual(['band(1, 1) + csr', 'hyb(2, 1)'])
       expect(report!.parts.map((p) => p.buffer)).toEqual([
         'A_band',
@@ -179,7 +179,7 @@ describe('examples', () => {
     const named = program.kernel('sample').as('V', 'coo where (top(1 by i)) + csr')
     await exact(named, inputs('sample', ['csr'], s))
     const bound = (await named.compile(device)).bind(inputs('sample', ['csr'], s))
-    const largest = bound.report.find((t) => t.tensor === 'V')!.parts[0]!
+    const largest = bound.report().find((t) => t.tensor === 'V')!.parts[0]!
     expect(largest).toMatchObject({ label: 'coo', rows: 4, stored: 4 })
     // Row 0 of V holds 4 at column 3, and 2 + 12 at column 5; coordinates of A alone count as 0.
     const { values, coords: columns } = toCoords(

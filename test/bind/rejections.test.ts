@@ -257,7 +257,7 @@ test('a format without separate positions for equal coordinates', async () => {
   expect(() => compiled.bind({ tensors: { A: rows(0, 0, 0), B } })).toThrow(
     'bind/duplicates: entries 0 and 1 of A are both at (0, 1)',
   )
-  expect(compiled.bind({ tensors: { A: rows(0, 2, 0), B } }).report[0]!.stored).toBe(3)
+  expect(compiled.bind({ tensors: { A: rows(0, 2, 0), B } }).report()[0]!.stored).toBe(3)
 })
 
 test('sizes are 32-bit integers', () => {
@@ -293,7 +293,7 @@ test('ready-made parts by hand', async () => {
     const prepared = await made.get(format)!.prepare({ params, tensors: { B, ...tensors } })
     expect(await prepared.verify()).toMatchObject({ problems: [], maxAbsoluteError: 0 })
     expect([...(await prepared.read('C')).values!]).toEqual([1 + 4 + 12, 0, 12])
-    expect(prepared.executable.bound.report[0]!.stored).toBe(4)
+    expect(prepared.executable.bound.report()[0]!.stored).toBe(4)
     prepared.free()
   }
 })

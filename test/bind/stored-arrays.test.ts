@@ -29,7 +29,7 @@ test('a vector in blocks, with a partial last block', async () => {
   const prepared = await compiled.prepare({ tensors: { A, x: dense([5], [1, 2, 3, 4, 5]) } })
   expect(await prepared.verify()).toMatchObject({ problems: [] })
   expect([...(await prepared.read('y')).values!]).toEqual([11])
-  expect(prepared.executable.bound.report[0]!.stored).toBe(2)
+  expect(prepared.executable.bound.report()[0]!.stored).toBe(2)
   prepared.free()
 })
 
@@ -48,8 +48,8 @@ test('a set', async () => {
   const mask = coords([3, 4], [[0], [3]])
   const csr = stored([3, 4], { j: { indptr: ints(0, 1, 1, 1), indices: ints(3) } }, null)
   const [want, got] = [mask, csr].map((m) => compiled.bind({ tensors: { A, B, mask: m } }))
-  expect(got!.report[0]!.parts.map((p) => p.stored)).toEqual(want!.report[0]!.parts.map((p) => p.stored))
-  expect(got!.report[0]!.parts.map((p) => p.stored)).toEqual([1, 2])
+  expect(got!.report()[0]!.parts.map((p) => p.stored)).toEqual(want!.report()[0]!.parts.map((p) => p.stored))
+  expect(got!.report()[0]!.parts.map((p) => p.stored)).toEqual([1, 2])
 })
 
 test('zeros of dense dimensions beside a format are elements, where the format stores coordinates', async () => {

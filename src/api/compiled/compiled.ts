@@ -230,7 +230,7 @@ export class PreparedKernel extends ErrorSources {
    */
   get formats(): readonly TensorFormat[] {
     checkReported(this.#within)
-    return this.executable.bound.report
+    return this.executable.bound.report()
   }
 
   /**

@@ -7,7 +7,6 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { additionalArrays } from '../../ir/formats/format-tables.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
-import { withArrays } from '../../run/bind/results/update-values.ts'
 import type { Residents } from '../../run/execution/external-memory.ts'
 import type { DeviceBuffer } from '../../runtime/device.ts'
 import { checkNotFreed, type DevicePart, type ResidentParts } from '../../storage/engines/device/index.ts'
@@ -142,11 +141,12 @@ function residentsOf(
   /** Returns the host data with the values written since binding, for tensors from the host. */
   const withWritten = (all: Bound, now: Bound): Bound => {
     const own = (name: string) => now.sources().find((s) => s.name === name)
-    return withArrays(all, {
+    return {
+      ...all,
       arrays: new Map([...all.arrays, ...[...now.arrays].filter(([name]) => !buffers.has(name))]),
       dense: now.dense,
       sources: () => all.sources().map((s) => (names.includes(s.name) ? s : (own(s.name) ?? s))),
-    })
+    }
   }
   const check = (): void => {
     for (const t of Object.values(tensors)) checkNotFreed(t)

@@ -1,9 +1,11 @@
 /** Text → AST. Only the `parse` files use Ohm: they hold the parse actions for the grammar. */
+
 import grammar, { type SptGrammar } from '../../../grammar/spt.ohm-bundle.js'
 import { type Diagnostic, fail, SptError } from '../diagnostics/diagnostic.ts'
 import { type Source, type Span, sourceOf, spanAt, spanIn } from '../diagnostics/span.ts'
 import { explain } from '../diagnostics/syntax-errors.ts'
 import { RESERVED } from '../diagnostics/syntax-hints.ts'
+import { lazy } from '../lazy.ts'
 import type * as ast from '../nodes/nodes.ts'
 import type { StepSyntax } from '../nodes/step-syntax.ts'
 import { Heights } from './checks.ts'
@@ -58,16 +60,7 @@ function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language
   return { match: cachedMatcher(grammar, semantics), steps }
 }
 
-/** Creates the language for the first parsed text only: programs may come from a cache. */
-function lazy(make: () => Language): () => Language {
-  let language: Language | undefined
-  return () => {
-    language ??= make()
-    return language
-  }
-}
-
-/** The language of expressions and formats, which contain no steps. */
+/** The language of expressions and formats, which contain no steps; created for the first text, because programs may be cached. */
 const withoutSteps = lazy(() => languageOf(grammar, []))
 
 /** The method for adding rules to a grammar, which the build adds to Ohm's bundle (`scripts/slim-grammar.mjs`). */

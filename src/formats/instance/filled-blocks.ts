@@ -1,7 +1,4 @@
-/**
- * Parts selected by completely filled blocks, `bsr(4) where (density(4) >= 1)`: the condition implies that their dense
- * axes are full, which is claimed on their behalf.
- */
+/** Blocks that `bsr(4) where (density(4) >= 1)` selects are full, which is claimed of their dense axes. */
 import { isDense, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import { conjuncts, type Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'

@@ -1,7 +1,4 @@
-/**
- * Planning of a composition's nested rules as one tree whose leaves are formats with arguments. Names are assigned
- * later, because labels depend on the number of parts.
- */
+/** Planning of nested rules as a tree of formats with arguments; names depend on the number of parts. */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import {

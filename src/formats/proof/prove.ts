@@ -4,9 +4,11 @@
  *
  * Arithmetic is exact. Lists are assumed to ascend from 0 to the extent that they cut.
  */
+
 import { Facts } from '../../analysis/integers/facts.ts'
 import { GivesUp, linear, linearKey, shift } from '../../analysis/integers/linear.ts'
 import { placeKey } from '../../analysis/integers/normal-forms.ts'
+import { cached } from '../../ast/lazy.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentionsSome, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -103,29 +105,21 @@ const UNPROVED: Proved = { inverse: false, range: false }
 const cache = new WeakMap<FormatInstance, Proved>()
 
 /** Cached. Lists are given with the data, so nothing is assumed about them. */
-export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]): Proved {
-  const cached = cache.get(instance)
-  if (cached) return cached
-  const lists =
-    instance.tables.some((t) => t.kind === 'list') ||
-    instance.queries.some((q) => sourceOf(q, 'list') !== undefined)
-  const facts = lists ? null : factsOf(over, instance.queries, instance)
-  const proved = facts
-    ? { inverse: proveInverse(instance, over, facts), range: proveRange(instance, facts) }
-    : UNPROVED
-  cache.set(instance, proved)
-  return proved
-}
+export const provedOf = (instance: FormatInstance, over: readonly StoredAxis[]): Proved =>
+  cached(cache, instance, () => {
+    const lists =
+      instance.tables.some((t) => t.kind === 'list') ||
+      instance.queries.some((q) => sourceOf(q, 'list') !== undefined)
+    if (lists) return UNPROVED
+    const facts = factsOf(over, instance.queries, instance)
+    return { inverse: proveInverse(instance, over, facts), range: proveRange(instance, facts) }
+  })
 
 const injectiveCache = new WeakMap<FormatInstance, boolean>()
 
 /** True if different coordinates on the axes of an instance provably map to different ones of the tensor. */
 export function isInjective(instance: FormatInstance, dims: readonly string[]): boolean {
-  const cached = injectiveCache.get(instance)
-  if (cached !== undefined) return cached
-  const proved = proveInjective(instance, dims)
-  injectiveCache.set(instance, proved)
-  return proved
+  return cached(injectiveCache, instance, () => proveInjective(instance, dims))
 }
 
 /** Facts about coordinates: they are within their extents, and exist, so extents are at least 1. */

@@ -1,5 +1,7 @@
 /** Properties of a format or composition known before there are data, and their justification. */
+
 import type { Facts } from '../../analysis/integers/facts.ts'
+import { cached } from '../../ast/lazy.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expressions/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/formats/format.ts'
 import { type PartTree, partsBelow, selectorsOf } from '../../ir/formats/part-tree.ts'
@@ -40,16 +42,13 @@ export interface Provenance {
 const cache = new WeakMap<Instance, Provenance>()
 
 /** Proves the properties of an instance as far as possible; cached. */
-export function provenance(instance: Instance): Provenance {
-  const cached = cache.get(instance)
-  if (cached) return cached
-  const parts: PartProvenance[] = []
-  const nodes: NodeProvenance[] = []
-  visit(instance.tree, { instance, parts, nodes, conditions: [], queries: [] })
-  const result: Provenance = { parts, nodes }
-  cache.set(instance, result)
-  return result
-}
+export const provenance = (instance: Instance): Provenance =>
+  cached(cache, instance, () => {
+    const parts: PartProvenance[] = []
+    const nodes: NodeProvenance[] = []
+    visit(instance.tree, { instance, parts, nodes, conditions: [], queries: [] })
+    return { parts, nodes }
+  })
 
 interface Path {
   readonly instance: Instance

@@ -7,14 +7,12 @@ import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { listExtents } from '../../ir/formats/list-extents.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { coordsOfDense, toCoords } from '../../storage/entries/stored-coords.ts'
+import type { FormatOperands } from '../../storage/format-operands.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { Random, randomCoords, seedFor } from './sources/random-tensors.ts'
 
-export interface GivenData {
-  readonly lists: ReadonlyMap<string, Int32Array>
-  readonly sets: ReadonlyMap<string, readonly Int32Array[]>
-}
+export type GivenData = Pick<FormatOperands, 'lists' | 'sets'>
 
 /** Lists and sets by name; with a seed, missing ones are random, and their lengths are added to `params`. */
 export function bindGiven(

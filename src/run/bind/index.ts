@@ -4,10 +4,12 @@
  */
 
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { cached, lazy } from '../../ast/lazy.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
+import type { FormatOperands } from '../../storage/format-operands.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import {
@@ -39,7 +41,7 @@ import {
   storageOrder,
 } from './sources/caller-tensors.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
-import { type Known, remapSources } from './sources/remap-entries.ts'
+import { remapSources } from './sources/remap-entries.ts'
 import {
   buildStructure,
   type KnownStructure,
@@ -47,7 +49,7 @@ import {
   placedValues,
   type Structure,
 } from './sources/structure-assembly.ts'
-import type { Bound, Elsewhere, Inputs, Piece, Route, Source, TensorFormat } from './types.ts'
+import type { Bound, Elsewhere, Inputs, Piece, Route, Source } from './types.ts'
 
 export type { Bound, Elsewhere, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
 
@@ -74,7 +76,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const { dense, ready, sources } = sort(kernel, here, params)
   requireInputs(kernel, tensors, inputs.seed)
   const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), inputs.seed)
-  const known: Known = { params, extents: extentsOf(kernel, params), ...given }
+  const known: FormatOperands = { sizes: params, extents: extentsOf(kernel, params), ...given }
   const parts = bindReady(kernel, tensors, sources, known)
   let built: Structure | undefined
   const wholes = [...ready].flatMap(([name, t]) =>
@@ -120,46 +122,23 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const all = [...sources, ...parts.sources, ...wholes]
   const boundSources = (): readonly Source[] => all
   const routes = new Map<string, Route>()
-  let report: readonly TensorFormat[] | undefined
+  const { storages, positions, times: levelTimes } = structure
+  const shared = { kernel, storages, positions, pieces }
+  const routeInput = { ...shared, sources: boundSources, known, ready: parts.sources }
+  const reportInput = { ...shared, tables, splitTimes: split.times, levelTimes }
   return {
-    kernel,
+    ...shared,
     params,
-    storages: structure.storages,
     arrays,
     sources: boundSources,
-    pieces,
-    positions: structure.positions,
-    route: (name) => {
-      const known1 = routes.get(name)
-      if (known1) return known1
-      const { storages, positions } = structure
-      const route = routeOf(
-        { kernel, storages, positions, sources: boundSources, pieces, known, ready: parts.sources },
-        name,
-      )
-      routes.set(name, route)
-      return route
-    },
+    route: (name) => cached(routes, name, () => routeOf(routeInput, name)),
     ready,
     random,
     given: tensors,
     dense,
     buildTime: performance.now() - start,
     randomTime,
-    get report() {
-      if (elsewhere.tensors.size > 0) return []
-      const { storages, times, positions } = structure
-      report ??= reportOf({
-        kernel,
-        storages,
-        positions,
-        tables,
-        pieces,
-        splitTimes: split.times,
-        levelTimes: times,
-      })
-      return report
-    },
+    report: lazy(() => (elsewhere.tensors.size > 0 ? [] : reportOf(reportInput))),
   }
 }
 
@@ -172,11 +151,7 @@ function wholeSource(
   known: () => Storage | undefined,
 ): Source[] {
   if (bindingOf(kernel, name, tensor).kind !== 'tensor') return []
-  let made: Source | undefined
-  const source = (): Source => {
-    made ??= sourceOf(kernel, name, tensor, params, known())
-    return made
-  }
+  const source = lazy(() => sourceOf(kernel, name, tensor, params, known()))
   return [
     {
       name,
@@ -224,11 +199,11 @@ function measured(
   kernel: Kernel1,
   pieces: readonly Piece[],
   known: KnownStructure,
-  { params, extents }: Known,
+  { sizes, extents }: FormatOperands,
 ): Structure {
-  const build = (): Structure => buildStructure(kernel, pieces, known, params, extents)
+  const build = (): Structure => buildStructure(kernel, pieces, known, sizes, extents)
   const structure = build()
-  return measureWidths(structure.levels.values(), params as Map<string, number>) ? build() : structure
+  return measureWidths(structure.levels.values(), sizes as Map<string, number>) ? build() : structure
 }
 
 /** Returns the arrays of the levels by buffer name; adds their lengths to `params`. */

@@ -126,5 +126,5 @@ export interface Bound {
   /** Milliseconds spent generating random data. */
   readonly randomTime: number
   /** Formats of the tensors, and their storage cost. */
-  readonly report: readonly TensorFormat[]
+  readonly report: () => readonly TensorFormat[]
 }

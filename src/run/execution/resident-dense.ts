@@ -4,7 +4,6 @@ import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { fromDevice, storedBytes } from '../../runtime/webgpu/widened-elements.ts'
 import { DenseOnDevice, type DenseTensor, type ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'
-import { withArrays } from '../bind/results/update-values.ts'
 import { callerTensor, isRowMajor } from '../bind/sources/caller-tensors.ts'
 import { extentsOf } from '../bind/sources/coordinate-sources.ts'
 import type { Program } from '../compile/compiled-program.ts'
@@ -175,6 +174,6 @@ export class Chained {
       dense.set(name, now)
       arrays.set(name, now.values)
     }
-    return withArrays(bound, { dense, arrays, sources: bound.sources })
+    return { ...bound, dense, arrays }
   }
 }

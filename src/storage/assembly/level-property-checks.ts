@@ -1,7 +1,4 @@
-/**
- * Level properties (full, compact; Chou et al. 2018) that a format claims for an axis, checked on every segment of the
- * built arrays.
- */
+/** Level properties (full, compact; Chou et al. 2018) that formats claim, checked on every segment. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
 import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'

@@ -3,7 +3,7 @@
  * numbers runs of equal coordinates, segments end where the parent changes, dense levels are computed arithmetically.
  */
 
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
@@ -24,7 +24,7 @@ import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { checkFields } from '../../ir/values/packed-fields.ts'
 import { formatOf } from '../../levels/index.ts'
 import type { AssembledLevel, Dimension, ParentPosition } from '../../levels/types.ts'
-import { missingValue } from '../format-operands.ts'
+import { sizeIn } from '../format-operands.ts'
 import { treesOf } from '../storage.ts'
 import { nonuniqueStarts } from './nonunique-positions.ts'
 import { packChain } from './packed-indices.ts'
@@ -127,22 +127,15 @@ function dimensionOf<C extends Column>(
   open: readonly { readonly name: string }[],
 ): Dimension {
   invariant(coordinate, `no coordinate on ${axis.name}`)
-  const value = (sizeKind: string, e: Expr): number | null => {
-    if (frame.isKnown(e)) return frame.size(e)
-    if (sizeKind === 'width' && e.kind === 'var' && open.some((m) => m.name === e.name)) return null
-    const missing = [...freeVars(e)].filter((v) => !frame.sizes.has(v))
-    return fail(
-      missingValue({
-        name: missing[0]!,
-        of: `(the ${sizeKind} of axis ${axis.name} depends on it)`,
-      }),
-    )
-  }
-  const extent = Math.max(0, value('extent', axis.extent) ?? 0)
+  const value = (sizeKind: string, e: Expr): number =>
+    sizeIn(e, frame.sizes, `the ${sizeKind} of axis ${axis.name}`)
+  const isOpen = (e: Expr): boolean =>
+    e.kind === 'var' && !frame.isKnown(e) && open.some((m) => m.name === e.name)
+  const extent = Math.max(0, value('extent', axis.extent))
   checkFields(axis, extent)
   const paddingExpr = paddingOf(axis)
   const padding = paddingExpr && value('padding', paddingExpr)
-  const width = hasWidth(axis) ? value('width', axis.width) : null
+  const width = hasWidth(axis) && !isOpen(axis.width) ? value('width', axis.width) : null
   return { axis, coordinate, extent, padding: padding ?? extent, width }
 }
 

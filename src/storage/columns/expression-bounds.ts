@@ -1,6 +1,4 @@
-/**
- * Bounds of expressions over a frame, from its columns and sizes and from its tables. Lists given with the data ascend.
- */
+/** Bounds of expressions over a frame, from its columns, sizes and tables. Given lists ascend. */
 import { HIGHEST, type Interval, interval, type NamedRange } from '../../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../../analysis/integers/ranges.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'

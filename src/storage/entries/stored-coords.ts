@@ -1,5 +1,6 @@
 /** Stored values or dense arrays to coordinates, on the host. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { lazy } from '../../ast/lazy.ts'
 import { allocate, ascending, gather, withScratchPool } from '../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
@@ -106,7 +107,6 @@ export function withCoordinates(
   placed: PlacedEntries,
   { axes, levels }: Pick<Storage, 'axes' | 'levels'>,
 ): Entries {
-  let cached: readonly Int32Array[] | null = null
   const computeCoordinates = (): readonly Int32Array[] => {
     const frame = new Frame<TypedArray>(HOST, placed.count, new Map())
     const trees = levelChains<TypedArray>(axes, levels)
@@ -116,11 +116,11 @@ export function withCoordinates(
     const { coordinates } = coordinatesOnLevels(frame, { trees, size }, position)
     return axes.map((a) => computed(frame, coordinates.get(a.name)!))
   }
+  const coords = lazy(() => withScratchPool(computeCoordinates))
   return {
     ...placed,
     get coords() {
-      cached ??= withScratchPool(computeCoordinates)
-      return cached
+      return coords()
     },
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Partitioning of entries by the part of a composition, along its decision tree: each node distributes entries by the
- * number of the child.
- */
+/** Partitioning of entries by the part of a composition, along its decision tree. */
 import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'

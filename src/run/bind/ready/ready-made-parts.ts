@@ -16,7 +16,7 @@ import { paddingsOf, widthsOf } from '../../../storage/build-storage.ts'
 import { bindLists } from '../../../storage/convert.ts'
 import { HOST } from '../../../storage/engines/host/engine.ts'
 import { entriesOf, isExact } from '../../../storage/entries/entry-enumeration.ts'
-import { givenList } from '../../../storage/format-operands.ts'
+import { type FormatOperands, givenList } from '../../../storage/format-operands.ts'
 import { checkDisjoint, levelsAreUnique } from '../../../storage/ready/elements.ts'
 import { checkPlacement, type Placement } from '../../../storage/ready/ready-parts.ts'
 import {
@@ -45,7 +45,6 @@ import {
   maskOver,
   storedAxis,
 } from '../sources/caller-tensors.ts'
-import type { Known } from '../sources/remap-entries.ts'
 import type { Piece, Source } from '../types.ts'
 import { tablesOf } from './ready-made-tables.ts'
 
@@ -63,7 +62,7 @@ export function bindReady(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
   sources: readonly Source[],
-  known: Known,
+  known: FormatOperands,
 ): ReadyParts {
   const tables = new Map<string, Int32Array>()
   const made: { source: Source; pieces: Piece[] }[] = []
@@ -154,15 +153,15 @@ function fromParts(
   t: CallerTensor,
   tensors: ReadonlyMap<string, Tensor>,
   tables: ReadonlyMap<string, Int32Array>,
-  known: Known,
+  known: FormatOperands,
 ): { source: Source; pieces: Piece[] } {
   const axes = allAxesOf(kernel)
   const parts = t.buffers.map((b) => {
     const tensor = tensors.get(b.name) as StoredTensor
     const own = b.axes.map((a) => storedAxis(axes, a))
     const storage = validateStored(own, known.extents, tensor, {
-      widths: widthsOf(own, known.params),
-      paddings: paddingsOf(own, known.params),
+      widths: widthsOf(own, known.sizes),
+      paddings: paddingsOf(own, known.sizes),
       part: true,
     })
     return partEntries(kernel, t, b, storage, tensor, tables, known)
@@ -204,7 +203,7 @@ function partEntries(
   storage: Storage,
   tensor: StoredTensor,
   tables: ReadonlyMap<string, Int32Array>,
-  known: Known,
+  known: FormatOperands,
 ): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray; unique: boolean } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, FilledTable<TypedArray>>()
@@ -218,9 +217,9 @@ function partEntries(
     const { order, inverse } = part.instance
     for (const { name, kind: of, source, fill } of part.instance.tables) {
       const list = of === 'list' ? givenList(known, source) : undefined
-      loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params), list })
+      loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.sizes), list })
     }
-    checkLists(part.instance, storage, tables, known.params)
+    checkLists(part.instance, storage, tables, known.sizes)
     lists.push(...part.instance.lists)
     const old = r.from.map((a, d) => [a.name, substitute(inverse[d]!, now)] as const)
     const coordinates = new Map(order.map((a) => [a, now.get(a)!]))
@@ -254,7 +253,7 @@ function partEntries(
   ]
   const drop = drops && !mask ? fill : null
   const stored = { trees, size: storage.size, values, dtype, drop, mask: mask ?? null }
-  const inverse = { dims, exprs: dims.map((d) => d.of), sizes: known.params, tables: loads, lists }
+  const inverse = { dims, exprs: dims.map((d) => d.of), sizes: known.sizes, tables: loads, lists }
   if (bits) checkMaskAgrees(bits.name, stored, inverse, { filled, order: t.axes.length })
   const frame = runSync(entriesOf<TypedArray>(HOST, stored, inverse))
   bindLists(frame, known.lists, known)

@@ -4,18 +4,18 @@ import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import type { Table } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { MASK_BITS, unpackFields } from '../../../ir/values/packed-fields.ts'
+import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { checkPermutation } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { convertValues, filledArray, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import { type CallerTensor, givenOf, maskOver } from '../sources/caller-tensors.ts'
-import type { Known } from '../sources/remap-entries.ts'
 
 /** The tables of a tensor's formats, by name: bound with the parts, or list arguments. */
 export function tablesOf(
   kernel: Kernel1,
   t: CallerTensor,
   tensors: ReadonlyMap<string, Tensor>,
-  known: Known,
+  known: FormatOperands,
 ): Map<string, Int32Array> {
   const out = new Map<string, Int32Array>()
   const mine = new Set(t.buffers.flatMap((b) => b.axes))
@@ -42,13 +42,13 @@ function broughtTable(
   t: CallerTensor,
   table: Table,
   tensors: ReadonlyMap<string, Tensor>,
-  known: Known,
+  known: FormatOperands,
 ): Int32Array {
   if (table.kind !== 'sort') return brought(kernel, t, table.name, 'list', 'coordinates', tensors)
   return checkPermutation(
     table,
     brought(kernel, t, table.name, 'order', 'a permutation', tensors),
-    known.params,
+    known.sizes,
   )
 }
 

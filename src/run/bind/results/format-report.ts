@@ -1,5 +1,6 @@
 /** Report of the formats of tensors, and of their storage cost. */
 
+import { cached } from '../../../ast/lazy.ts'
 import { gather } from '../../../columns/allocate.ts'
 import { largest, Occurrences } from '../../../columns/key-columns.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
@@ -40,9 +41,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const { label, text, tableNames } = partOf(steps, b.axes)
       // Tensors with the same structure have the same counts.
       const structure = b.axes.join()
-      const counted = counts.get(structure) ?? countsOf(b, input)
-      counts.set(structure, counted)
-      const { stored, rows } = counted
+      const { stored, rows } = cached(counts, structure, () => countsOf(b, input))
       return {
         label,
         buffer: b.name,

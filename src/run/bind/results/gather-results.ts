@@ -5,6 +5,7 @@ import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { positionsOf } from '../../../storage/entries/locate.ts'
 import { toCoords } from '../../../storage/entries/stored-coords.ts'
+import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
 import { newValues, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import {
@@ -21,7 +22,7 @@ import {
 } from '../sources/caller-tensors.ts'
 import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
 import { united, wholeOf } from '../sources/coordinate-union.ts'
-import { type Known, lengthOf, remapSources } from '../sources/remap-entries.ts'
+import { lengthOf, remapSources } from '../sources/remap-entries.ts'
 import type { Bound, Piece, Route, Source } from '../types.ts'
 
 /** Names of the buffers that store a tensor. Throws SptError `bind/unknown-name`. */
@@ -86,7 +87,7 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
 }
 
 export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
-  readonly known: Known
+  readonly known: FormatOperands
   /** Tensors that were bound as ready-made parts. */
   readonly ready: readonly Source[]
 }

@@ -118,36 +118,14 @@ const written = (
   source: Source | null,
   dense: readonly [string, DenseTensor] | null,
 ): Written => ({
-  bound: withArrays(bound, {
+  bound: {
+    ...bound,
     arrays: new Map([...bound.arrays, ...fresh]),
     dense: dense ? new Map([...bound.dense, dense]) : bound.dense,
     sources: () => bound.sources().map((s) => (s.name === source?.name ? source : s)),
-  }),
+  },
   buffers: [...fresh.keys()],
 })
-
-/** Returns the bound data with other arrays. Lazy fields are not evaluated. */
-export function withArrays(bound: Bound, fresh: Pick<Bound, 'arrays' | 'dense' | 'sources'>): Bound {
-  const { kernel, params, storages, pieces, positions, route, ready, random, given } = bound
-  const { buildTime, randomTime } = bound
-  return {
-    kernel,
-    params,
-    storages,
-    pieces,
-    positions,
-    route,
-    ready,
-    random,
-    given,
-    buildTime,
-    randomTime,
-    ...fresh,
-    get report() {
-      return bound.report
-    },
-  }
-}
 
 function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | BareValues): Written {
   const size = was.shape.reduce((n, x) => n * x, 1)

@@ -1,7 +1,4 @@
-/**
- * Offsets bound to a ragged axis, and values bound per position of an axis. Both are converted to ready-made arrays, which later phases
- * check.
- */
+/** Offsets of ragged axes, and values by position, become ready-made arrays, which later phases check. */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
@@ -15,7 +12,7 @@ import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { type Dtype, isFloat } from '../../../ir/values/dtype.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
-import { missingValue } from '../../../storage/format-operands.ts'
+import { sizeIn } from '../../../storage/format-operands.ts'
 import type { DenseTensor, StoredTensor, Tensor } from '../../../storage/tensor.ts'
 import { bindingOf } from '../binding-names.ts'
 import { allAxesOf, callerTensor, storedAxis } from '../sources/caller-tensors.ts'
@@ -148,13 +145,9 @@ function longest(offsets: Int32Array): number {
   return n
 }
 
-/** Returns the extent of an axis in coordinates. Throws SptError `bind/missing-size` if a size in it is unknown. */
-function extentOf({ name, extent }: StoredAxis, known: ReadonlyMap<string, number>): number {
-  const open = [...freeVars(extent)].filter((v) => !known.has(v))
-  if (open.length > 0)
-    fail(missingValue({ name: open[0]!, of: `(the extent of axis ${name} depends on it)` }))
-  return Math.max(0, evaluate(extent, known))
-}
+/** The extent of an axis in coordinates. @throws SptError `bind/missing-size` */
+const extentOf = ({ name, extent }: StoredAxis, known: ReadonlyMap<string, number>): number =>
+  Math.max(0, sizeIn(extent, known, `the extent of axis ${name}`))
 
 /** Returns the bound arrays of all axes of a chain. Throws SptError `bind/missing-array` if an axis has none. */
 function arrays(

@@ -2,16 +2,15 @@
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { hasWidth, isStored } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
-import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
-import { missingValue } from '../../../storage/format-operands.ts'
+import { type FormatOperands, sizeIn } from '../../../storage/format-operands.ts'
 import { allAxesOf } from '../sources/caller-tensors.ts'
 import { extentsOf } from '../sources/coordinate-sources.ts'
-import type { Known, Measure } from '../sources/remap-entries.ts'
+import type { Measure } from '../sources/remap-entries.ts'
 
 /** Returns a function that measures open extents, and adds them and dependent extents to `known`. */
-export function measuring(kernel: Kernel1, known: Known): Measure {
-  const params = known.params as Map<string, number>
+export function measuring(kernel: Kernel1, known: FormatOperands): Measure {
+  const params = known.sizes as Map<string, number>
   const extents = known.extents as Map<string, number>
   const axes = [...allAxesOf(kernel).values()]
   const open = new Set(kernel.params.filter((p) => p.measured && !params.has(p.name)).map((p) => p.name))
@@ -34,10 +33,7 @@ export function measuring(kernel: Kernel1, known: Known): Measure {
 /** Computed widths need all their sizes; a width that is one size may be measured later. @throws `bind/missing-size` */
 export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, number>): void {
   for (const a of axes) {
-    if (!hasWidth(a) || a.width.kind === 'var') continue
-    const missing = [...freeVars(a.width)].filter((v) => !params.has(v))
-    if (missing.length === 0) continue
-    fail(missingValue({ name: missing[0]!, of: `(the width of axis ${a.name} depends on it)` }))
+    if (hasWidth(a) && a.width.kind !== 'var') sizeIn(a.width, params, `the width of axis ${a.name}`)
   }
 }
 

@@ -18,7 +18,6 @@ import { valuesOf } from '../../../storage/engines/host/map-reduce.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { remapCoordinates } from '../../../storage/remapping/part-assembly.ts'
 import { type EntryValues, filledArray, newValues } from '../../../storage/tensor.ts'
-import type { GivenData } from '../format-inputs.ts'
 import type { Piece, Source } from '../types.ts'
 import { tensorNameOf } from './caller-tensors.ts'
 
@@ -27,11 +26,6 @@ interface Pieces {
   readonly tables: ReadonlyMap<string, Int32Array>
   /** Milliseconds per format, for reports. */
   readonly times: ReadonlyMap<Reformat, number>
-}
-
-export interface Known extends GivenData {
-  readonly params: ReadonlyMap<string, number>
-  readonly extents: ReadonlyMap<string, number>
 }
 
 /** Measures the open extents of some axes. */
@@ -44,7 +38,7 @@ export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => v
 export function remapSources(
   kernel: Kernel1,
   sources: readonly Source[],
-  known: Known,
+  known: FormatOperands,
   measure: Measure = () => {},
   ready: readonly Part[] = [],
 ): Pieces {
@@ -108,18 +102,17 @@ function reformat(
   kernel: Kernel1,
   r: Reformat,
   mine: readonly Piece[],
-  known: Known,
+  known: FormatOperands,
   tables: Map<string, Int32Array>,
 ): Piece[] {
   const from = r.from.map((a) => a.name)
   const { members, first } = distinctPieces(mine, from)
-  const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
   const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
   const values = dependsOnValues(r.instance) ? entryValuesOf(kernel, r, mine, members, first) : null
   const out: Piece[] = []
   const [alone] = members.length === 1 ? members : []
   const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
-  remapParts(r.instance, union, values, given, asBound).forEach((placed, k) => {
+  remapParts(r.instance, union, values, known, asBound).forEach((placed, k) => {
     const { entries } = placed
     for (const [name, table] of placed.tables) tables.set(name, table)
     const { order } = r.instance.parts[k]!.instance

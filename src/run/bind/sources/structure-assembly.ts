@@ -1,6 +1,7 @@
 /** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { cached } from '../../../ast/lazy.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { concat } from '../../../columns/allocate.ts'
 import type { Level } from '../../../columns/stored-level.ts'
@@ -245,21 +246,14 @@ class StructureBuilder implements Structure {
   }
 
   #positionsBy(piece: Piece): Map<string, Int32Array | null> {
-    const known = this.#found.get(piece) ?? new Map<string, Int32Array | null>()
-    this.#found.set(piece, known)
-    return known
+    return cached(this.#found, piece, () => new Map<string, Int32Array | null>())
   }
 
   readonly positions = (piece: Piece, buffer: string): Int32Array | null => {
     const storage = this.storages.get(buffer)!
     const over = storage.axes.map((a) => a.name)
-    const known = this.#positionsBy(piece)
-    const own = known.get(over.join())
-    if (own !== undefined) return own
     const coords = over.map((a) => piece.columns.get(a)!)
-    const at = positionsOf(storage, coords)
-    known.set(over.join(), at)
-    return at
+    return cached(this.#positionsBy(piece), over.join(), () => positionsOf(storage, coords))
   }
 }
 

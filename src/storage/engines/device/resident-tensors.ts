@@ -1,6 +1,7 @@
 /** Tensors in device memory, uploaded or converted there. */
 
 import { fail, invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import { cached } from '../../../ast/lazy.ts'
 import type { LevelArray } from '../../../ast/nodes/axis-kinds.ts'
 import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
 import type { Level } from '../../../columns/stored-level.ts'
@@ -48,14 +49,7 @@ export type ResidentTensor = ResidentCoords | ResidentStored | ResidentParts
 const queues = new WeakMap<Device, Queue>()
 
 /** The command queue shared by all conversions on a device. */
-export function queueOf(device: Device): Queue {
-  let queue = queues.get(device)
-  if (!queue) {
-    queue = new Queue(device)
-    queues.set(device, queue)
-  }
-  return queue
-}
+export const queueOf = (device: Device): Queue => cached(queues, device, () => new Queue(device))
 
 /** Frees the kernels and memory that conversions cache. */
 export async function releaseConversions(device: Device): Promise<void> {

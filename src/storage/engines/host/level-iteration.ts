@@ -1,7 +1,4 @@
-/**
- * Level iteration, from levels to entries: parents of positions, set bits of masks, stream compaction of non-empty
- * positions.
- */
+/** Level iteration: parents of positions, set bits of masks, stream compaction; location in levels. */
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, borrowExact } from '../../../columns/allocate.ts'

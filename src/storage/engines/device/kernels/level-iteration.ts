@@ -1,7 +1,4 @@
-/**
- * Level iteration, from levels to entries: parents of positions, set bits of masks, stream compaction of non-empty
- * positions.
- */
+/** Level iteration: parents of positions, set bits of masks, stream compaction, padding of segments. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import { ENTRY, type Engine, Frame } from '../../../../columns/column-engine.ts'
 import type { Coroutine } from '../../../../columns/coroutines.ts'

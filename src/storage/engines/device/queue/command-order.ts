@@ -1,7 +1,4 @@
-/**
- * Reordering of commands such that independent launches of one kernel become adjacent: parts of a tensor are built
- * concurrently by the same kernels.
- */
+/** Reordering of commands: independent launches of one kernel become adjacent. */
 
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../../../backends/grid-folding.ts'

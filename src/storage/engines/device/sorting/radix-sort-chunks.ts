@@ -1,6 +1,4 @@
-/**
- * Chunks of the radix sort: entries within one segment each. Counters are ordered by segment, then digit, then chunk.
- */
+/** Chunks of the radix sort, within one segment each; counters are ordered by segment, digit, chunk. */
 import {
   add,
   and,
