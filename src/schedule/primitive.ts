@@ -3,7 +3,8 @@
  * syntax in text, its TypeScript method and its JSON follow from this one declaration.
  */
 import type { StepSyntax } from '../ast/nodes/step-syntax.ts'
-import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/statements/loops.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import type { Buffer, DisjointWrites, Fact, For } from '../ir/statements/loops.ts'
 import type { Body } from '../ir/statements/tree.ts'
 import type { LoopRef } from './names/kernel-names.ts'
 import type { Consumed, Context } from './state/context.ts'
@@ -28,13 +29,15 @@ export interface Outcome {
 }
 
 /**
- * An example for the documentation, which a test executes: `step` turns `before` into a kernel whose body prints as
- * `after`.
+ * An example for the documentation. A test executes it, and the page of the step shows the loops or iterations before
+ * and after it.
  */
-export interface Example<S> {
-  readonly before: Kernel2
-  readonly step: S
-  readonly after: string
+export interface Example {
+  /** A program with one kernel. */
+  readonly program: string
+  /** Steps before those of the example. */
+  readonly given?: string
+  readonly steps: string
 }
 
 /**
@@ -53,16 +56,22 @@ export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
   readonly step?: S
 }
 
-export interface Primitive<S, A extends readonly unknown[] = readonly unknown[]> extends Declared<S, A> {
+/** A step on loops, or on coordinates: `On` is what it is applied to, and `Result` what it returns. */
+export interface Applied<S, On, Result> {
   /**
-   * Returns the result of the step, and never mutates. Throws `SptError` (`schedule/…`) if the step could change the
-   * results of the kernel.
+   * Returns the result of the step, and never mutates. Throws `SptError` (`schedule/…`, `format/…`) if the step could
+   * change the results of the kernel.
    */
-  readonly apply: (cx: Context, step: S) => Outcome
+  readonly apply: (on: On, step: S) => Result
   readonly within?: Within<S>
+  /** True if the step is about sizes only, so that steps on coordinates may follow. */
   readonly ofSizes?: true
-  readonly example: Example<S>
+  readonly example: Example
 }
+
+/** A step as the compiler applies it. */
+export type Primitive<S, On = Context, Result = Outcome> = Declared<S, readonly unknown[]> &
+  Applied<S, On, Result>
 
 /** The steps of a table of primitives. */
 export type StepIn<L extends Readonly<Record<string, { readonly step?: unknown }>>> = NonNullable<
@@ -70,25 +79,31 @@ export type StepIn<L extends Readonly<Record<string, { readonly step?: unknown }
 >
 
 /** The declaration of a primitive; `given` is its method, which returns the fields of the step. */
-interface Declaration<W extends string, T extends Takes, A extends readonly unknown[]> {
+interface Declaration<W extends string, T extends Takes, A extends readonly unknown[], On, Result>
+  extends Applied<StepOf<W, T>, On, Result> {
   readonly word: W
   readonly call: string
   readonly takes: T | Forms<T>
   readonly given: (...args: A) => GivenOf<T>
-  readonly apply: (cx: Context, step: StepOf<W, T>) => Outcome
-  readonly within?: Within<StepOf<W, T>>
-  /** True if the step is about sizes only, so that steps on coordinates may follow. */
-  readonly ofSizes?: true
-  readonly example: Example<StepOf<W, T>>
 }
 
-/** Returns a primitive on loops from its declaration. */
-export const primitive = <const W extends string, const T extends Takes, A extends readonly unknown[]>({
-  takes,
-  ...is
-}: Declaration<W, T, A>): Primitive<StepOf<W, T>, A> => ({ forms: formsOf(takes), ...is })
+const declared =
+  <On, Result>() =>
+  <const W extends string, const T extends Takes, A extends readonly unknown[]>({
+    takes,
+    ...is
+  }: Declaration<W, T, A, On, Result>): Declared<StepOf<W, T>, A> & Applied<StepOf<W, T>, On, Result> => ({
+    forms: formsOf(takes),
+    ...is,
+  })
 
-export const formsOf = (takes: Takes | Forms<Takes>): StepSyntax['forms'] =>
+/** Returns a primitive on loops from its declaration. */
+export const primitive = declared<Context, Outcome>()
+
+/** Returns a primitive on coordinates (Stage I) from its declaration. */
+export const coordPrimitive = declared<Kernel1, Kernel1>()
+
+const formsOf = (takes: Takes | Forms<Takes>): StepSyntax['forms'] =>
   ('forms' in takes ? takes.forms : [takes]).map(syntaxOf)
 
 export const gone = (loop: For, how: Consumed['how'], into: readonly string[]): Gone => ({

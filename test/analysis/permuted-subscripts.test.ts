@@ -6,8 +6,8 @@ import { blockOf } from '../../src/analysis/dependence/subscript-injectivity.ts'
 import { denseAxis } from '../../src/ir/coordinates/axis.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../../src/ir/expressions/expr.ts'
 import type { For } from '../../src/ir/statements/loops.ts'
-import { loop } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
+import { loop } from '../support/stage2-builders.ts'
 
 const EXTENTS = { x: 6, y: 4 } as const
 const TABLE = 64

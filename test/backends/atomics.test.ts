@@ -7,8 +7,8 @@ import { stmt } from '../../src/ir/statements/tree.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
 import { coords, devices, load } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { at, buffer, type Operand, reduce, store } from '../../src/schedule/examples/build.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
+import { at, buffer, type Operand, reduce, store } from '../support/stage2-builders.ts'
 
 const TYPES: readonly Dtype[] = ['f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8']
 const REDUCERS = {

@@ -2,11 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
-import type { CoordExample } from '../../src/schedule/coordinates/primitive.ts'
 import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'
+import type { Example } from '../../src/schedule/primitive.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
-import { apply, start } from '../../src/schedule/state/state.ts'
-import { printStep } from '../../src/schedule/steps/step-data.ts'
 import { standard } from '../support/packaged-formats.ts'
 
 const ROW_SUMS = `kernel k(m: size, n: size) {
@@ -19,33 +17,24 @@ const ROW_SUMS = `kernel k(m: size, n: size) {
 const PARTS = `${standard('csr', 'ell')}\n${ROW_SUMS}`
 const TWO_PARTS = 'A as ell(4) where (i < 8) + csr'
 
-interface Program {
-  readonly text: string
-  /** Steps before the example's, and those of the example. */
-  readonly before: string
-  readonly steps: string
-}
-
 /** Examples of steps with a rule of the grammar: they expand to other steps. */
-const EXPANDED: Readonly<Record<string, Program>> = {
+const EXPANDED: Readonly<Record<string, Example>> = {
   'each part': {
-    text: PARTS,
-    before: TWO_PARTS,
+    program: PARTS,
+    given: TWO_PARTS,
     steps: 'each part of A as p {\n  split p.io by 8 -> (o, t)\n  bind p.o to block.x, p.t to thread.x\n}',
   },
   'each nest': {
-    text: ROW_SUMS,
-    before: '',
+    program: ROW_SUMS,
     steps: 'each nest of y as p {\n  fuse (p.rows) -> r\n  bind r to block.x\n}',
   },
   'merge parts': {
-    text: PARTS,
-    before: `${TWO_PARTS} atomic y each part of A as p { bind p.io to block.x }`,
+    program: PARTS,
+    given: `${TWO_PARTS} atomic y each part of A as p { bind p.io to block.x }`,
     steps: 'merge parts of A',
   },
   use: {
-    text: `${ROW_SUMS}\nschedule k.rowwise(c) { split i by c -> (io, ii)  bind io to block.x, ii to thread.x }`,
-    before: '',
+    program: `${ROW_SUMS}\nschedule k.rowwise(c) { split i by c -> (io, ii)  bind io to block.x, ii to thread.x }`,
     steps: 'use rowwise(8)',
   },
 }
@@ -60,17 +49,18 @@ const bodyOf = (text: string, steps: string): string =>
       .body,
   )
 
-function expanded({ text, before, steps }: Program): string {
-  const after = block('text', bodyOf(text, `${before}\n${steps}`))
-  const first = block('text', bodyOf(text, before))
+/** The loops before and after the steps. */
+function loops({ program, given = '', steps }: Example): string {
+  const after = block('text', bodyOf(program, `${given}\n${steps}`))
+  const first = block('text', bodyOf(program, given))
   if (!steps.includes('\n')) return ['Before:', first, `After \`${steps}\`:`, after].join('\n')
   return ['Before:', first, 'Steps:', block('text', steps), 'After:', after].join('\n')
 }
 
 /** Iterations and axes that an example changes, without the declarations that stay. */
-function coordinates({ before, steps }: CoordExample): string {
+function coordinates({ program, steps }: Example): string {
   const of = (schedule: string): readonly string[] =>
-    parseProgram(`${before}\nschedule k.shown { ${schedule} }`)
+    parseProgram(`${program}\nschedule k.shown { ${schedule} }`)
       .kernel('k')
       .schedule('shown')
       .show(1)
@@ -104,13 +94,10 @@ export function stepsOfGrammar(): readonly string[] {
 /** The examples by heading; `fuse` and `reorder` have one on coordinates as well. */
 export function examplesOfSteps(): ReadonlyMap<string, string> {
   const out = new Map<string, string>()
-  for (const { word, example } of Object.values(LOOP_STEPS)) {
-    const { kernel } = apply(start(example.before), example.step)
-    out.set(word, shown(printBody(example.before.body), printStep(example.step), printBody(kernel.body)))
-  }
+  for (const { word, example } of Object.values(LOOP_STEPS)) out.set(word, loops(example))
   for (const { word, example } of Object.values(COORD_STEPS))
     out.set(out.has(word) ? `${word} on coordinates` : word, coordinates(example))
-  for (const [word, example] of Object.entries(EXPANDED)) out.set(word, expanded(example))
+  for (const [word, example] of Object.entries(EXPANDED)) out.set(word, loops(example))
   return out
 }
 

@@ -5,8 +5,8 @@ import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'
 import { checkFences } from '../../src/lower/instructions/async-proxy-fences.ts'
 import { load } from '../../src/node.ts'
-import { at, reduce, store } from '../../src/schedule/examples/build.ts'
 import { refusal } from '../support/refusal.ts'
+import { at, reduce, store } from '../support/stage2-builders.ts'
 
 test.each([
   ['gemm-f16', 'gemm<f16>', 'wgmma'],

@@ -15,9 +15,9 @@ import {
 } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
-import { rowProduct } from '../../src/schedule/examples/samples.ts'
 import { pair } from '../support/kernel2.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
+import { rowProduct } from '../support/stage2-samples.ts'
 
 const dense = (body: readonly Stmt[], more = [buffer('Y', ['m', 4], 'out')]): Kernel2 =>
   kernel2('k', ['m'], [buffer('X', ['m', 4], 'in'), ...more], body)

@@ -22,7 +22,7 @@ import {
 } from '../../src/ir/expressions/expr.ts'
 import { print2, printExpr } from '../../src/ir/print/print-stage2.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
 
 const [a, b, c] = ['a', 'b', 'c'].map((n) => expr(n)) as [Expr, Expr, Expr]
 

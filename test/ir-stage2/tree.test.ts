@@ -12,9 +12,9 @@ import {
 } from '../../src/ir/statements/bindings.ts'
 import { findLoop, loopsOf, replaceLoop } from '../../src/ir/statements/definitions.ts'
 import { rewriteStmts, stmt } from '../../src/ir/statements/tree.ts'
-import { rowProduct, twoPhases } from '../../src/schedule/examples/samples.ts'
 import { runs } from '../support/cases.ts'
 import { samples } from '../support/kernel2.ts'
+import { rowProduct, twoPhases } from '../support/stage2-samples.ts'
 
 describe('rewriting keeps what it does not change', () => {
   test('a visitor that changes nothing gives the same tree', () => {

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { add, builtin, int, lt } from '../../src/ir/expressions/expr.ts'
 import type { For, Kernel2, LoopMode, Stmt } from '../../src/ir/statements/loops.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
-import * as samples from '../../src/schedule/examples/samples.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
+import * as samples from '../support/stage2-samples.ts'
 
 const buffers = [
   buffer('X', ['m', 4], 'in'),

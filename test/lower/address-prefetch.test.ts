@@ -5,7 +5,7 @@ import { lt, variable } from '../../src/ir/expressions/expr.ts'
 import { mentions } from '../../src/ir/expressions/expr-tree.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { addressesAhead } from '../../src/lower/pipelining/address-prefetch.ts'
-import { at, loop, store } from '../../src/schedule/examples/build.ts'
+import { at, loop, store } from '../support/stage2-builders.ts'
 
 test('an address that one copy tests per element is computed by all of its copies', () => {
   const row = at('list', ['p'], 'i32')

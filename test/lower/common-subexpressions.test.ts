@@ -7,7 +7,7 @@ import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { barrier, store, when } from '../../src/ir/statements/statement-builders.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'
 import { eliminateCommonSubexpressions } from '../../src/lower/expressions/common-subexpressions.ts'
-import { buffer, loop } from '../../src/schedule/examples/build.ts'
+import { buffer, loop } from '../support/stage2-builders.ts'
 
 const [i, n] = [variable('i'), variable('n')]
 const named = (name: string, value: Expr): Stmt => ({ kind: 'let', name, dtype: value.dtype, value })

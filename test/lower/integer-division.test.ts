@@ -18,8 +18,8 @@ import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/statements/l
 import { stmt } from '../../src/ir/statements/tree.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { lowerIntegerDivision } from '../../src/lower/expressions/integer-division.ts'
-import { loop as loopOver } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
+import { loop as loopOver } from '../support/stage2-builders.ts'
 
 const store = (e: Expr): Store =>
   stmt<Store>({ kind: 'store', buffer: 'X', index: [int(0)], value: e, span: undefined })

@@ -7,8 +7,8 @@ import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../src/ir/statements/loops.ts'
 import { tightenLoopBounds } from '../../src/lower/specialise/loop-bound-tightening.ts'
 import { partitionLoops } from '../../src/lower/specialise/loop-partitioning.ts'
-import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
+import { at, buffer, expr, kernel2, loop, reduce } from '../support/stage2-builders.ts'
 
 /**
  * `y[t * size + r] += 1` for r below `inner`, where that is less than n: tiles overlap where `inner` is more than `size`. Places

@@ -5,8 +5,8 @@ import { interpret } from '../../src/interpret/stage2.ts'
 import { add, type Expr, lt, mul } from '../../src/ir/expressions/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/statements/loops.ts'
 import { trimLoops } from '../../src/lower/specialise/loop-trimming.ts'
-import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
+import { at, buffer, expr, kernel2, loop, reduce } from '../support/stage2-builders.ts'
 
 const LENGTH = 16
 

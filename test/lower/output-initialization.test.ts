@@ -6,11 +6,11 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { lt, variable } from '../../src/ir/expressions/expr.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { deriveInitialisation } from '../../src/lower/positions/output-initialization.ts'
-import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/examples/build.ts'
 import { kernelOf } from '../elaborate/support.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { interpretedPlan } from '../support/interpreted.ts'
 import { POISON, run, runPlan } from '../support/kernel2.ts'
+import { at, buffer, expr, kernel2, loop, reduce } from '../support/stage2-builders.ts'
 
 /** Rows that are listed: nothing visits all elements of `M`. */
 const listed = (body: string, role = 'local'): string => `

@@ -8,8 +8,8 @@ import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'
 import { alloc } from '../../src/ir/statements/statement-builders.ts'
 import { accumulateIntoPadding } from '../../src/lower/specialise/padding-accumulation.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
 
 /** Each is by itself a reason to go on asking. */
 const REASONS = {

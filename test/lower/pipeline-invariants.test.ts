@@ -7,7 +7,7 @@ import { printExpr } from '../../src/ir/print/print-stage2.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { pipelineInvariants } from '../../src/lower/pipelining/pipeline-invariants.ts'
-import { at, loop, store } from '../../src/schedule/examples/build.ts'
+import { at, loop, store } from '../support/stage2-builders.ts'
 
 const [tile, go, m, thread] = [variable('tile'), variable('go'), variable('m'), builtin('thread.x')]
 const row = at('rows', [tile], 'i32')

@@ -8,8 +8,8 @@ import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
 import { simplifyPrefixReductions } from '../../src/lower/reduce/prefix-reductions.ts'
 import { initializeReductions } from '../../src/lower/reduce/reduction-initialization.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
 
 const MOST = 64
 

@@ -9,10 +9,10 @@ import { type Body, stmt } from '../../src/ir/statements/tree.ts'
 import { Varying } from '../../src/lower/divergence/divergence-analysis.ts'
 import { Conditions } from '../../src/lower/divergence/divergent-conditions.ts'
 import { load } from '../../src/node.ts'
-import { at, expr, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { runPlan, statementsOf } from '../support/plans.ts'
+import { at, expr, loop, reduce, store } from '../support/stage2-builders.ts'
 
 const program = await load(`
 kernel product(m: size, n: size, d: size) {

@@ -6,8 +6,8 @@ import { add, binary, call, cast, constant, type Expr, int, lt, mul } from '../.
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../src/ir/statements/loops.ts'
 import { iterateSetBits } from '../../src/lower/loops/set-bit-iteration.ts'
-import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { runs } from '../support/cases.ts'
+import { at, buffer, expr, kernel2, loop, store } from '../support/stage2-builders.ts'
 
 const isSet = (word: Expr): Expr =>
   binary('ne', call('bit_and', [word, call('shift_left', [int(1), expr('b')])]), int(0))

@@ -4,9 +4,9 @@ import { add, eq, lt } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { makeCopiesCooperative } from '../../src/lower/memory/cooperative-copies.ts'
-import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { run, runPlan } from '../support/kernel2.ts'
+import { at, buffer, expr, kernel2, loop, store } from '../support/stage2-builders.ts'
 
 const T = 4
 const onThreads = (name: string, body: readonly Stmt[], extent = T, n?: string): Stmt =>

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
-import { columnSplit } from '../../src/schedule/examples/samples.ts'
 import { replay } from '../../src/schedule/state/state.ts'
+import { columnSplit } from '../support/stage2-samples.ts'
 
 test('partial results of a split row are in registers only, with the tail', () => {
   const { kernel } = replay(columnSplit, [

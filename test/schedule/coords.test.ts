@@ -6,13 +6,13 @@ import '../../src/node.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
-import { nest, parts } from '../../src/schedule/coordinates/as/as-examples.ts'
 import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'
 import { checkStep } from '../../src/schedule/steps/step-data.ts'
 import { runs } from '../support/cases.ts'
 import { standard } from '../support/packaged-formats.ts'
 import { ROW_SUMS } from '../support/product.ts'
 import { refusal } from '../support/refusal.ts'
+import { nest, parts } from './parts-examples.ts'
 
 const EXAMPLES = {
   ...Object.fromEntries(Object.values(COORD_STEPS).map(({ word, example }) => [word, example])),
@@ -45,13 +45,9 @@ schedule k.s(half = 2) {`
 })
 
 describe.each(Object.entries(EXAMPLES))('%s', (_, example) => {
-  test('turns before into after', () => {
-    expect(apply(example.before, example.steps).show(1)).toBe(example.after)
-  })
-
   test('keeps the result', async () => {
     const device = createCpuDevice()
-    const k = apply(example.before, example.steps)
+    const k = apply(example.program, example.steps)
     const compiled = await k.compile(device)
     for (const seed of [1, 2, 3]) {
       const params = Object.fromEntries(
@@ -65,20 +61,25 @@ describe.each(Object.entries(EXAMPLES))('%s', (_, example) => {
   })
 
   test('can be undone', () => {
-    const k = apply(example.before, example.steps)
-    expect(k.undo().show(1)).toBe(parseProgram(example.before).kernel('k').show(1))
+    const k = apply(example.program, example.steps)
+    expect(k.undo().show(1)).toBe(parseProgram(example.program).kernel('k').show(1))
   })
 
   test('its trace replays', () => {
-    const k = apply(example.before, example.steps)
-    const again = parseProgram(example.before)
+    const k = apply(example.program, example.steps)
+    const again = parseProgram(example.program)
       .kernel('k')
       .replay(JSON.parse(JSON.stringify(k)))
-    expect(again.show(1)).toBe(example.after)
+    expect(again.show(1)).toBe(k.show(1))
   })
 })
 
-const K = COORD_STEPS.reorder.example.before
+// The pages of the steps have the results of the other examples.
+test.each([parts, nest])('%# turns the program into the printed kernel', ({ program, steps, after }) =>
+  expect(apply(program, steps).show(1)).toBe(after),
+)
+
+const K = COORD_STEPS.reorder.example.program
 const refusals: readonly (readonly [string, string, string])[] = [
   ['a child before its parent', 'reorder (j, i)', 'schedule/parent-first'],
   ['an unknown iterator', 'reorder (i, q)', 'schedule/unknown-loop'],
@@ -134,7 +135,7 @@ test('an unknown format: the hint names the package file', () => {
 })
 
 describe('a row entered by a coordinate', () => {
-  const HOP = `${standard('csr', 'bsr', 'csc', 'dcsr', 'by_length')}${COORD_STEPS.attach.example.before}`
+  const HOP = `${standard('csr', 'bsr', 'csc', 'dcsr', 'by_length')}${COORD_STEPS.attach.example.program}`
   const as = (steps: string): string => apply(HOP, `attach v to j\n${steps}`).show(1)
 
   test('belongs to each part of its tensor', () => {
@@ -187,7 +188,7 @@ describe('a row entered by a coordinate', () => {
       expect(code(value)).toBe('schedule/format-padding')
     expect(
       refusal(() =>
-        apply(standard('ell_at') + COORD_STEPS.attach.example.before, 'attach v to j\nH as ell_at(0)'),
+        apply(standard('ell_at') + COORD_STEPS.attach.example.program, 'attach v to j\nH as ell_at(0)'),
       ).code,
     ).toBe('schedule/format-children')
   })
@@ -207,14 +208,14 @@ test('formats of untyped callers are checked', () => {
 })
 
 test('rejects a format whose padding would have an effect', () => {
-  const text = COORD_STEPS.as.example.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
+  const text = COORD_STEPS.as.example.program.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
   expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')
   for (const [value, legal] of [
     ['A[i, j] * x[j] - 1', false],
     ['1 - A[i, j]', false],
     ['0 + A[i, j] * x[j] - 0', true],
   ] as const) {
-    const sum = () => apply(COORD_STEPS.as.example.before.replace('A[i, j] * x[j]', value), 'A as blocks(2)')
+    const sum = () => apply(COORD_STEPS.as.example.program.replace('A[i, j] * x[j]', value), 'A as blocks(2)')
     if (legal) sum()
     else expect(refusal(sum).code).toBe('schedule/format-padding')
   }
@@ -267,7 +268,7 @@ kernel k(m: size, n: size) {
 })
 
 test('a format step after a step on loops is too late', () => {
-  expect(refusal(() => apply(COORD_STEPS.as.example.before, 'split i by 2\nA as blocks(2)')).code).toBe(
+  expect(refusal(() => apply(COORD_STEPS.as.example.program, 'split i by 2\nA as blocks(2)')).code).toBe(
     'schedule/too-late',
   )
 })

@@ -10,14 +10,14 @@ import { type Device, devices, type Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
-import { rowSums } from '../../src/schedule/examples/samples.ts'
 import { heldOf } from '../../src/schedule/loops/nests/merge-disjoint-rows.ts'
 import { replay } from '../../src/schedule/state/state.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs, sample } from '../support/cases.ts'
 import { standard } from '../support/packaged-formats.ts'
 import { refusal } from '../support/refusal.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
+import { rowSums } from '../support/stage2-samples.ts'
 
 const TEXT = `
 ${standard('csr', 'by_length', 'bsr_by_length', 'sell', 'dcsr', 'coo', 'ell', 'rows_ell', 'pieces_ell')}

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { type Expr, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
-import { at, buffer, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { interpreted } from '../support/interpreted.ts'
+import { at, buffer, kernel2, loop, store } from '../support/stage2-builders.ts'
 
 const POSITIVE = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)

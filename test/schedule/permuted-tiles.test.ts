@@ -11,12 +11,12 @@ import { type Device, devices, type Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
-import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/examples/build.ts'
 import { replay } from '../../src/schedule/state/state.ts'
 import { kernelOf } from '../elaborate/support.ts'
 import { agreeOnAll, agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
+import { at, buffer, expr, kernel2, loop, store } from '../support/stage2-builders.ts'
 
 /** Rows in tiles, in orders of their own: tiles by a permutation, rows in them perhaps by another. */
 interface Drawn {

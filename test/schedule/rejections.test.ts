@@ -4,7 +4,12 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { add, constant, type Expr, lt, mul, select } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
+import { replay, traceFromJson } from '../../src/schedule/state/state.ts'
+import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
+import { pair, run } from '../support/kernel2.ts'
+import { FORMATS } from '../support/program-parts.ts'
+import { diagnosticOf, refusal as refused } from '../support/refusal.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
 import {
   boundNests,
   elementwise,
@@ -16,12 +21,7 @@ import {
   rowSums,
   twoNests,
   twoPhases,
-} from '../../src/schedule/examples/samples.ts'
-import { replay, traceFromJson } from '../../src/schedule/state/state.ts'
-import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
-import { pair, run } from '../support/kernel2.ts'
-import { FORMATS } from '../support/program-parts.ts'
-import { diagnosticOf, refusal as refused } from '../support/refusal.ts'
+} from '../support/stage2-samples.ts'
 import { ILLEGAL } from './legality-cases.ts'
 
 const refusal = (kernel: Kernel2, ...steps: LoopStep[]): Diagnostic => refused(() => replay(kernel, steps))

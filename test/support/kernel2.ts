@@ -19,8 +19,8 @@ import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/statements/loops.t
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { builtinMonoid, type Monoid } from '../../src/ir/values/monoid.ts'
 import { lowerToMemory } from '../../src/lower/pipeline.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/examples/build.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from './stage2-builders.ts'
 
 export interface Data {
   readonly params: ReadonlyMap<string, number>

@@ -10,14 +10,14 @@ import { unusedName } from '../../ir/expressions/bound-names.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
+import { coordPrimitive } from '../primitive.ts'
 import * as arg from '../steps/arguments.ts'
 import { findIters, keepParents, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
-import { coordPrimitive } from './primitive.ts'
 
 const takes = arg.takes(arg.iterator('loop'), 'to', arg.iterator('to'))
 
 function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>): Kernel1 {
-  const { iteration, iters } = findIters(kernel, [step.loop, step.to], step.span)
+  const { iteration, iters } = findIters(kernel, [step.loop, step.to], step)
   const [k, e] = [iters[0]!, iters[1]!]
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const base = axes.get(k.axis)!
@@ -25,16 +25,14 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
   const above = parentsIn(kernel, iteration).find((u) => u.iter === k)?.parent
   const p = iteration.iters.find((x) => x === above && x.axis === parent)
   if (!parent || !p)
-    return refuse(kernel, step.span, {
-      code: 'schedule/no-parent',
+    return refuse(kernel, 'schedule/no-parent', step, {
       message: `the axis of ${k.name} has no parent that this iteration runs over`,
       expected: 'an iterator over a child of an iterated axis',
     })
   const only = iteration.body.length === 1 ? iteration.body[0] : undefined
   const joined = only?.kind === 'if' && only.else.length === 0 ? join(only, p.name, e.name) : false
   if (!joined || only?.kind !== 'if')
-    return refuse(kernel, step.span, {
-      code: 'schedule/no-join',
+    return refuse(kernel, 'schedule/no-join', step, {
       message: `no condition states that ${p.name} and ${e.name} are the same coordinate`,
       expected: `a body of the form if (${p.name} == ${e.name}) { … }`,
       hint: 'add the comparison that attach replaces',
@@ -46,14 +44,12 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
     !isDenseRoot(parentAxis) ||
     !sameExpr(parentAxis.extent, target.extent)
   )
-    return refuse(kernel, step.span, {
-      code: 'schedule/extent-differs',
+    return refuse(kernel, 'schedule/extent-differs', step, {
       message: `coordinates of ${e.name} and positions of ${p.name} do not have the same extent`,
       expected: `${parent} a dense root with the extent of ${e.axis}`,
     })
   if (e.kind === 'R' && p.kind === 'S')
-    return refuse(kernel, step.span, {
-      code: 'schedule/spatial-lost',
+    return refuse(kernel, 'schedule/spatial-lost', step, {
       message: `${p.name} is spatial and ${e.name} is a reduction: elements indexed by ${p.name} would be combined`,
       expected: `${e.name} spatial, or ${p.name} a reduction`,
     })
@@ -75,7 +71,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
     axes: [...kernel.axes, attached],
     body: replaceIteration(kernel.body, iteration, by),
   }
-  return keepParents(kernel, iteration, next, by, step.span, (x) => (x === k ? entered : x === p ? e : x))
+  return keepParents(kernel, iteration, next, by, step, (x) => (x === k ? entered : x === p ? e : x))
 }
 
 function join(s: If1, p: string, e: string): boolean {
@@ -96,7 +92,7 @@ export const attach = coordPrimitive({
   given: (loop: string, to: string) => ({ loop, to }),
   apply: applyAttach,
   example: {
-    before: `kernel k(m: size, n: size, q: size) {
+    program: `kernel k(m: size, n: size, q: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis p = dense_fixed(n)
@@ -113,20 +109,5 @@ export const attach = coordPrimitive({
   }
 }`,
     steps: 'attach v to j',
-    after: `kernel k(m: size, n: size, q: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis p = dense_fixed(n)
-  axis v = sparse_variable(p, q)
-  axis u = dense_fixed(q)
-  axis v_at_j = attached(v, j)
-  buffer A: f32[i, j] in
-  buffer H: f32[p, v] in
-  buffer x: f32[u] in
-  buffer y: f32[i] out
-  iterate hop [i, j, v in v_at_j] as SRR {
-    y[i] += A[i, j] * H[j, v] * x[v]
-  }
-}`,
   },
 })

@@ -3,33 +3,26 @@
  * on its outputs, or it writes one value everywhere, which then replaces the reads of its outputs.
  */
 import { withoutIteration } from '../../analysis/sparsity/dead-iterations.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
+import { coordPrimitive } from '../primitive.ts'
+import { refuseAt } from '../refusals.ts'
 import * as arg from '../steps/arguments.ts'
 import { iterationNamed } from './iterator-names.ts'
-import { coordPrimitive } from './primitive.ts'
 
 const takes = arg.takes(arg.nest('nest'))
 
-function applyDrop(kernel: Kernel1, { nest, span }: arg.StepOf<'drop', typeof takes>): Kernel1 {
-  const left = withoutIteration(kernel, iterationNamed(kernel, nest, span))
+function applyDrop(kernel: Kernel1, step: arg.StepOf<'drop', typeof takes>): Kernel1 {
+  const left = withoutIteration(kernel, iterationNamed(kernel, step.nest, step))
   if ('kernel' in left) return left.kernel
-  return fail({
-    code: 'schedule/drop',
+  return refuseAt('schedule/drop', step, {
     message: left.reason,
-    ...(span ? { span } : {}),
     ...(left.span ? { labels: [{ span: left.span, text: 'here' }] } : {}),
     expected: 'an iteration that no result depends on, or an iteration that writes the same value everywhere',
     hint: 'drop the consumers first, or mask the iteration if only some elements are needed',
     notes: [print1(kernel)],
   })
 }
-
-const declared = `  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  buffer A: f32[i, j] in
-  buffer B: f32[i, j] in`
 
 export const drop = coordPrimitive({
   word: 'drop',
@@ -38,8 +31,11 @@ export const drop = coordPrimitive({
   given: (nest: string) => ({ nest }),
   apply: applyDrop,
   example: {
-    before: `kernel k(m: size, n: size) {
-${declared}
+    program: `kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer B: f32[i, j] in
   buffer E: f32[i, j] local
   buffer C: f32[i, j] out
   iterate power [i, j] as SS {
@@ -50,12 +46,5 @@ ${declared}
   }
 }`,
     steps: 'drop power',
-    after: `kernel k(m: size, n: size) {
-${declared}
-  buffer C: f32[i, j] out
-  iterate last [i, j] as SS {
-    C[i, j] = 1 * B[i, j]
-  }
-}`,
   },
 })

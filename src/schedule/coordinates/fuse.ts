@@ -10,15 +10,15 @@ import { iterationsOf, rewriteBody1 } from '../../ir/coordinates/stage1-tree.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import { mixedReduction } from '../legality/loop-dependence.ts'
 import type { LoopRef } from '../names/kernel-names.ts'
+import { coordPrimitive } from '../primitive.ts'
 import * as arg from '../steps/arguments.ts'
-import { findIters, keepParents, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
+import { findIters, keepParents, namesOf, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
 import { areCounted, countedFor, withOffsets } from './live/offsets.ts'
-import { coordPrimitive, namesOf } from './primitive.ts'
 
 const takes = arg.takes(arg.iterators(2)('loops'), arg.optional('->', arg.newLoop('into')))
 
 function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kernel1 {
-  const { iteration, iters } = findIters(given, step.loops, step.span)
+  const { iteration, iters } = findIters(given, step.loops, step)
   const axesOf = (k: Kernel1) => new Map(k.axes.map((a) => [a.name, a]))
   const chainIn = (k: Kernel1) => iters.map((x) => axesOf(k).get(x.axis)!)
   // Lists that are built at run time have offsets from here on.
@@ -29,14 +29,18 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   // Independent axes are fused as loops, which must be all spatial or all reductions.
   const isOwn = (a: Axis): boolean => parentOf(a) === null && countedFor(kernel, a).length === 0
   if (chain.slice(1).some(isOwn) && iters.some((x) => x.kind !== iters[0]!.kind))
-    refuse(kernel, step.span, mixedReduction(iters.map(({ name, kind }) => ({ name, reduce: kind === 'R' }))))
+    refuse(
+      kernel,
+      'schedule/mixed-reduction',
+      step,
+      mixedReduction(iters.map(({ name, kind }) => ({ name, reduce: kind === 'R' }))),
+    )
   chain.forEach((axis, k) => {
     const parent = !isStored(axis) ? undefined : parentOf(axis)
     const wanted = k === 0 ? null : chain[k - 1]!.name
     const counted = countedFor(kernel, axis)
     if (parent !== wanted)
-      refuse(kernel, step.span, {
-        code: 'schedule/not-a-chain',
+      refuse(kernel, 'schedule/not-a-chain', step, {
         message:
           k === 0
             ? `axis ${axis.name} is not a root`
@@ -53,8 +57,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   iters.forEach((x, k) => {
     const parent = parents.get(x) ?? null
     if (k > 0 && parent !== iters[k - 1])
-      refuse(kernel, step.span, {
-        code: 'schedule/not-a-chain',
+      refuse(kernel, 'schedule/not-a-chain', step, {
         message: `${x.name} is nested in ${parent?.name}, not in ${iters[k - 1]!.name}, which runs over the same axis`,
         expected: 'each iterator with the parent iterator',
         hint: `fuse ${parent?.name} with ${x.name}`,
@@ -71,8 +74,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     ...iterationsOf(kernel.body).flatMap((it) => it.iters.map((x) => x.name)),
   ]
   if (!same && taken.includes(name))
-    refuse(kernel, step.span, {
-      code: 'schedule/name-taken',
+    refuse(kernel, 'schedule/name-taken', step, {
       message: `the name ${name} is taken`,
       expected: 'a new name',
       hint: `write fuse (${step.loops.join(', ')}) -> another`,
@@ -81,8 +83,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   const seen = [...around, iteration, ...iterationsOf(iteration.body)].flatMap((o) => o.iters)
   const other = seen.find((x) => !iters.includes(x) && chain.some((a) => a.name === x.name))
   if (other)
-    refuse(kernel, step.span, {
-      code: 'schedule/name-taken',
+    refuse(kernel, 'schedule/name-taken', step, {
       message: `iterator ${other.name} has the name of axis ${other.name}, which is fused`,
       expected: 'iterator names that differ from the fused axes',
       hint: `rename iterator ${other.name}`,
@@ -106,7 +107,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     axes: same ? kernel.axes : [...kernel.axes, fusedAxis(name, members)],
     body: replaceIteration(kernel.body, iteration, by),
   }
-  return keepParents(kernel, iteration, next, by, step.span, (x) => (iters.includes(x) ? fused : x))
+  return keepParents(kernel, iteration, next, by, step, (x) => (iters.includes(x) ? fused : x))
 }
 
 export const fuse = coordPrimitive({
@@ -116,7 +117,7 @@ export const fuse = coordPrimitive({
   given: (loops: readonly LoopRef[], into?: string) => ({ loops: namesOf(loops), into }),
   apply: applyFuse,
   example: {
-    before: `kernel k(m: size, n: size) {
+    program: `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis jd = dense_fixed(n)
@@ -128,18 +129,6 @@ export const fuse = coordPrimitive({
   }
 }`,
     steps: 'fuse (r, j) -> e',
-    after: `kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  axis e = fused(i, j)
-  buffer A: f32[i, j] in
-  buffer x: f32[jd] in
-  buffer B: f32[i, j] out
-  iterate scale [e] as S {
-    B[i, j] = A[i, j] * x[j]
-  }
-}`,
   },
 })
 

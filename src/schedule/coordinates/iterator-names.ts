@@ -1,15 +1,17 @@
 /** Iterators of a Stage I kernel: lookup by the names that schedules use, and the parent of each. */
-import { fail, type Refusal, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Problem } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { type Axis, isAttached, isFused, isGathered } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
+import type { LoopRef } from '../names/kernel-names.ts'
+import { type Located, refuseAt } from '../refusals.ts'
 
 /** Throws an error that prints the current kernel. */
-export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): never {
-  return fail({ ...r, ...(span ? { span } : {}), notes: [print1(kernel)] })
-}
+export const refuse = (kernel: Kernel1, code: string, at: Located, problem: Problem): never =>
+  refuseAt(code, at, { ...problem, notes: [print1(kernel)] })
 
 /**
  * Returns the iteration that has all these iterators (`name` or `iteration.name`), and the iterators. Throws
@@ -18,7 +20,7 @@ export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): nev
 export function findIters(
   kernel: Kernel1,
   names: readonly string[],
-  span: Span | undefined,
+  at: Located,
 ): { iteration: Iteration; iters: Iter[] } {
   const all = iterationsOf(kernel.body)
   const matches = all.filter((it) => names.every((n) => iterOf(it, n)))
@@ -29,22 +31,19 @@ export function findIters(
   )
   const unknown = names.find((n) => !all.some((it) => iterOf(it, n)))
   if (unknown)
-    refuse(kernel, span, {
-      code: 'schedule/unknown-loop',
+    refuse(kernel, 'schedule/unknown-loop', at, {
       message: `there is no iterator ${unknown}`,
       lookup: { name: unknown, candidates },
       expected: orList(candidates),
     })
   if (matches.length === 0)
-    refuse(kernel, span, {
-      code: 'schedule/not-together',
+    refuse(kernel, 'schedule/not-together', at, {
       message: `${names.join(', ')} are iterators of different iterations`,
       expected: 'iterators of the same iteration',
       hint: 'change each iteration in a separate step',
     })
   if (matches.length > 1)
-    refuse(kernel, span, {
-      code: 'schedule/ambiguous-loop',
+    refuse(kernel, 'schedule/ambiguous-loop', at, {
       message: `${matches.length} iterations have ${names.join(', ')}`,
       expected: `names such as ${matches.map((m) => `${m.name}.${names[0]}`).join(', ')}`,
       hint: "put the iteration's name before the iterator's",
@@ -64,13 +63,12 @@ export const replaceIteration = (body: Body1, old: Iteration, by: Iteration): Bo
   rewriteStmts1(body, (s) => (s === old ? by : undefined))
 
 /** Returns the iteration of this name. @throws SptError `schedule/unknown-nest` */
-export function iterationNamed(kernel: Kernel1, name: string, span: Span | undefined): Iteration {
+export function iterationNamed(kernel: Kernel1, name: string, at: Located): Iteration {
   const all = iterationsOf(kernel.body)
   const candidates = all.map((it) => it.name)
   return (
     all.find((it) => it.name === name) ??
-    refuse(kernel, span, {
-      code: 'schedule/unknown-nest',
+    refuse(kernel, 'schedule/unknown-nest', at, {
       message: `there is no iteration ${name}`,
       lookup: { name, candidates },
       expected: orList(candidates),
@@ -126,7 +124,7 @@ export function keepParents(
   before: Iteration,
   next: Kernel1,
   after: Iteration,
-  span: Span | undefined,
+  at: Located,
   stands: (old: Iter) => Iter = (x) => x,
 ): Kernel1 {
   const now = parentsIn(next, after)
@@ -137,8 +135,7 @@ export function keepParents(
     // Equal if both are fused, or if the child is entered by the iterator that its parent was compared with.
     const other = child === above ? undefined : found.find((p) => p !== above)
     if (other === undefined) continue
-    refuse(kernel, span, {
-      code: 'schedule/another-parent',
+    refuse(kernel, 'schedule/another-parent', at, {
       message: other
         ? `${iter.name} is nested in ${parent.name}, and would be nested in ${other.name}, which runs over the same axis`
         : `${iter.name} is nested in ${parent.name}, which would be removed`,
@@ -149,4 +146,13 @@ export function keepParents(
     })
   }
   return next
+}
+
+/**
+ * Returns the list of loops of a call. Iterators of Stage I have names only; anything else in the list is rejected with
+ * the step. @throws SptError `api/argument` if the argument is not a list
+ */
+export function namesOf(loops: readonly LoopRef[]): string[] {
+  expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
+  return loops as string[]
 }

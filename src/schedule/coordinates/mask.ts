@@ -6,16 +6,16 @@
  */
 
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { when1 } from '../../ir/coordinates/stage1-tree.ts'
 import { differs, load } from '../../ir/expressions/expr.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
+import { coordPrimitive } from '../primitive.ts'
+import { refuseAt } from '../refusals.ts'
 import * as arg from '../steps/arguments.ts'
 import { iterationNamed, refuse, replaceIteration } from './iterator-names.ts'
 import { factorsOf } from './legality/fill-factors.ts'
-import { coordPrimitive } from './primitive.ts'
 
 const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
 
@@ -24,13 +24,12 @@ const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
  * @throws SptError `schedule/mask`, `schedule/unknown-nest`, `schedule/unknown-buffer`
  */
 export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof takes>, 'kind'>): Kernel1 {
-  const it = iterationNamed(kernel, step.nest, step.span)
+  const it = iterationNamed(kernel, step.nest, step)
   const buffers = kernel.buffers.filter((b) => !b.table)
   const mask = buffers.find((b) => b.name === step.buffer)
   if (!mask) {
     const candidates = buffers.map((b) => b.name)
-    return refuse(kernel, step.span, {
-      code: 'schedule/unknown-buffer',
+    return refuse(kernel, 'schedule/unknown-buffer', step, {
       message: `there is no buffer ${step.buffer}`,
       lookup: { name: step.buffer, candidates },
       expected: orList(candidates),
@@ -39,12 +38,10 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
   const isFound = kernel.runtimeLists?.some((f) => f.tensor === mask.name)
   if (!('index' in found))
-    return fail({
-      code: 'schedule/mask',
+    return refuseAt('schedule/mask', step, {
       message: isFound
         ? `the consumers of ${mask.name} already iterate over the run-time format: ${found.reason}`
         : found.reason,
-      ...(step.span ? { span: step.span } : {}),
       ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),
       expected: `an iteration whose results are not needed where ${mask.name} is ${mask.fill}`,
       hint: isFound ? `move the mask before the step that makes ${mask.name} live` : found.hint,
@@ -71,7 +68,7 @@ export const mask = coordPrimitive({
   given: (nest: string, buffer: string) => ({ nest, buffer }),
   apply: underMask,
   example: {
-    before: `kernel k(m: size, n: size, d: size) {
+    program: `kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)
   axis p = dense_fixed(d)
@@ -88,23 +85,5 @@ export const mask = coordPrimitive({
   }
 }`,
     steps: 'mask score by M',
-    after: `kernel k(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = dense_fixed(n)
-  axis p = dense_fixed(d)
-  buffer Q: f32[i, p] in
-  buffer K: f32[j, p] in
-  buffer M: f32[i, j] in
-  buffer S: f32[i, j] local
-  buffer P: f32[i, j] out
-  iterate score [i, j, p] as SSR {
-    if (M[i, j] != 0) {
-      S[i, j] += Q[i, p] * K[j, p]
-    }
-  }
-  iterate last [i, j] as SS {
-    P[i, j] = M[i, j] * S[i, j]
-  }
-}`,
   },
 })

@@ -6,17 +6,16 @@
 import { countedBy } from '../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { LoopRef } from '../names/kernel-names.ts'
+import { coordPrimitive } from '../primitive.ts'
 import * as arg from '../steps/arguments.ts'
-import { findIters, keepParents, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
-import { coordPrimitive, namesOf } from './primitive.ts'
+import { findIters, keepParents, namesOf, parentsIn, refuse, replaceIteration } from './iterator-names.ts'
 
 const takes = arg.takes(arg.iterators(1)('loops'))
 
 function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>): Kernel1 {
-  const { iteration, iters } = findIters(kernel, step.loops, step.span)
+  const { iteration, iters } = findIters(kernel, step.loops, step)
   if (new Set(iters).size !== iters.length)
-    refuse(kernel, step.span, {
-      code: 'schedule/repeated-loop',
+    refuse(kernel, 'schedule/repeated-loop', step, {
       message: 'an iterator is named twice',
       expected: 'each iterator once',
     })
@@ -52,8 +51,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
     }
     const [child, above] = tooEarly(iters[iters.indexOf(wrong) - 1]!)!
     const isStored = parents.get(child) === above
-    refuse(kernel, step.span, {
-      code: 'schedule/parent-first',
+    refuse(kernel, 'schedule/parent-first', step, {
       message: `${child.name} would come before ${above.name}, ${isStored ? 'the parent of the stored coordinates' : 'which determines its extent'}`,
       expected: `an axis after the parent: ${legal.join(', ')}`,
       hint:
@@ -64,7 +62,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   }
   const by = { ...iteration, iters: order }
   const next = { ...kernel, body: replaceIteration(kernel.body, iteration, by) }
-  return keepParents(kernel, iteration, next, by, step.span)
+  return keepParents(kernel, iteration, next, by, step)
 }
 
 export const reorder = coordPrimitive({
@@ -74,7 +72,7 @@ export const reorder = coordPrimitive({
   given: (...loops: (LoopRef | readonly LoopRef[])[]) => ({ loops: namesOf(loops.flat()) }),
   apply: applyReorder,
   example: {
-    before: `kernel k(m: size, n: size, d: size) {
+    program: `kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
   axis f = dense_fixed(d)
@@ -85,15 +83,5 @@ export const reorder = coordPrimitive({
   }
 }`,
     steps: 'reorder (f, j)',
-    after: `kernel k(m: size, n: size, d: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis f = dense_fixed(d)
-  buffer A: f32[i, j] in
-  buffer y: f32[i, f] out
-  iterate sum [i, f, j] as SSR {
-    y[i, f] += A[i, j]
-  }
-}`,
   },
 })

@@ -1,10 +1,10 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
-import { fail, type SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { StepIn } from '../primitive.ts'
+import type { Primitive, StepIn } from '../primitive.ts'
+import { refuseAt } from '../refusals.ts'
 import { checkStep, type LoopStep, stepText } from '../steps/step-data.ts'
-import type { CoordPrimitive } from './primitive.ts'
 import { COORD_STEPS } from './primitives.ts'
 
 export type CoordStep = StepIn<typeof COORD_STEPS>
@@ -21,7 +21,7 @@ export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
   const key = coordStepsKey([step], true)
   const before = made.get(key)
   if (before) return before
-  const next = (COORD_STEPS[step.kind] as CoordPrimitive<CoordStep>).apply(kernel, step)
+  const next = (COORD_STEPS[step.kind] as Primitive<CoordStep, Kernel1, Kernel1>).apply(kernel, step)
   if (made.size >= MOST_MADE) made.clear()
   made.set(key, next)
   return next
@@ -50,10 +50,8 @@ export const isOfOtherAxes = ({ diagnostics }: SptError): boolean =>
 
 /** Throws `schedule/too-late`: the step would regenerate the loops and discard the steps on them. */
 export const refuseLate = (s: CoordStep): never =>
-  fail({
-    code: 'schedule/too-late',
+  refuseAt('schedule/too-late', s, {
     message: `${s.kind} acts on coordinates and comes after a step on loops`,
-    ...(s.span ? { span: s.span } : {}),
     expected: `${s.kind} before the first step on loops`,
     hint: `move ${s.kind} to the front`,
   })

@@ -37,10 +37,8 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
       : mode.kind === 'instr'
         ? `done by ${mode.instr.name}`
         : HOW[mode.kind]
-  cx.refuse({
-    code: 'schedule/not-serial',
+  cx.refuse('schedule/not-serial', [loop], {
     message: `${loop.name} is already ${how}`,
-    loops: [loop],
     hint: `${verb} ${loop.name} first, then bind, unroll or vectorise`,
   })
 }
@@ -48,10 +46,8 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
 /** Throws `schedule/bad-factor` unless the argument `what` is an integer from `low` to 2^20. */
 export function checkFactor(cx: Context, value: number, low: number, what: string, loop?: For): void {
   if (Number.isInteger(value) && value >= low && value <= 1 << 20) return
-  cx.refuse({
-    code: 'schedule/bad-factor',
+  cx.refuse('schedule/bad-factor', loop ? [loop] : [], {
     message: `${what} is ${value}`,
-    ...(loop ? { loops: [loop] } : {}),
     expected: `a whole number from ${low} to ${1 << 20}`,
   })
 }
@@ -64,10 +60,8 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
   const sorted = [...found].sort((a, b) => a.path.length - b.path.length)
   const loops = sorted.map((f) => f.loop)
   if (new Set(loops.map((l) => l.var)).size !== loops.length)
-    cx.refuse({
-      code: 'schedule/repeated-loop',
+    cx.refuse('schedule/repeated-loop', loops, {
       message: `${verb} names a loop twice`,
-      loops,
       hint: 'name each loop once',
     })
   const outermost = sorted[0]!
@@ -75,22 +69,18 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
   const chain: readonly For[] = [...innermost.path, innermost.loop].slice(outermost.path.length)
   const outside = loops.find((l) => !chain.includes(l))
   if (outside)
-    cx.refuse({
-      code: 'schedule/not-nested',
+    cx.refuse('schedule/not-nested', [outside, innermost.loop], {
       message: `${outside.name} and ${innermost.loop.name} are not nested`,
-      loops: [outside, innermost.loop],
       expected: 'loops of the same loop nest',
     })
   for (const [k, l] of chain.entries()) {
     const next = chain[k + 1]
     if (!next || (l.body.length === 1 && l.body[0] === next)) continue
     const direct = l.body.includes(next)
-    cx.refuse({
-      code: 'schedule/not-perfect',
+    cx.refuse('schedule/not-perfect', [l, next], {
       message: direct
         ? `${l.name} has other statements next to ${next.name}`
         : `${next.name} is nested in a condition inside of ${l.name}`,
-      loops: [l, next],
       expected: 'perfectly nested loops',
       ...(direct ? { hint: `fission ${l.name} separates the statements, where that is legal` } : {}),
     })
@@ -102,10 +92,8 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
 export function checkRectangular(cx: Context, outer: readonly For[], inner: For, verb: string): void {
   const on = outer.find((l) => freeVars(inner.extent).has(l.var))
   if (!on) return
-  cx.refuse({
-    code: 'schedule/not-rectangular',
+  cx.refuse('schedule/not-rectangular', [on, inner], {
     message: `${verb}: the extent of ${inner.name}, ${printExpr(inner.extent)}, depends on ${on.name}`,
-    loops: [on, inner],
     expected: `a loop whose extent is the same in every iteration of ${on.name}`,
     ...(verb === 'fuse'
       ? {
@@ -122,10 +110,8 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
 export function checkOrderFree(cx: Context, loop: For, verb: string): readonly Reduce[] {
   const { dependence, combining } = iterationsOf(cx.kernel, loop)
   if (dependence)
-    cx.refuse({
-      code: 'schedule/order-matters',
+    cx.refuse('schedule/order-matters', [loop], {
       message: `${verb} would change the order of ${loop.name}: ${dependence.reason}`,
-      loops: [loop],
       expected: 'a loop whose iterations are independent or combine by one reducer',
     })
   return combining
@@ -137,10 +123,8 @@ export function checkOrderFree(cx: Context, loop: For, verb: string): readonly R
  */
 export function checkConstantExtent(cx: Context, loop: For, why: string): number {
   if (loop.extent.kind === 'const') return loop.extent.value
-  return cx.refuse({
-    code: 'schedule/extent-not-constant',
+  return cx.refuse('schedule/extent-not-constant', [loop], {
     message: `${why}, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
-    loops: [loop],
     hint: `split ${loop.name} by a constant and use the inner loop`,
   })
 }
@@ -172,10 +156,8 @@ export function checkUsedAlone(
   const targets = new Set(reduce.targets.map((t) => t.buffer))
   const other = accessesOf(body).find((a) => targets.has(a.buffer) && a.stmt !== reduce)
   if (other)
-    cx.refuse({
-      code: 'schedule/target-in-use',
+    cx.refuse('schedule/target-in-use', loops, {
       message: `another statement of ${what} uses ${other.buffer} before the reduction is complete`,
-      loops,
       hint: SEPARATE,
     })
 }
@@ -192,8 +174,7 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
       ? own.flatMap(({ path }) => path.map((l) => l.nest))
       : found.flatMap(({ reduce }) => reduce.targets.map((t) => t.buffer))
   ).filter((x, k, all) => all.indexOf(x) === k)
-  return cx.refuse({
-    code: 'schedule/no-reduction',
+  return cx.refuse('schedule/no-reduction', [], {
     message: `nothing${nest === undefined ? '' : ` in ${nest}`} reduces into ${name}`,
     expected:
       known.length > 0
@@ -205,10 +186,8 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
 /** Throws `schedule/reduction-loop` if iterations of the loop may combine into common elements. */
 export function checkNoReduction(cx: Context, loop: For, verb: string, hint: string): void {
   if (!hasReduction(loop)) return
-  cx.refuse({
-    code: 'schedule/reduction-loop',
+  cx.refuse('schedule/reduction-loop', [loop], {
     message: `${verb}: iterations of ${loop.name} combine into the same elements`,
-    loops: [loop],
     hint,
   })
 }
@@ -226,8 +205,7 @@ export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: 
       names.some((e) => someExpr(e, (x) => x.kind === 'load' && x.buffer === a.buffer)),
   )
   if (copy)
-    cx.refuse({
-      code: 'schedule/local-index',
+    cx.refuse('schedule/local-index', [], {
       message: `which element is reduced into is read from ${copy.buffer}, a copy that iterations have for themselves`,
       hint: `${verb} first, then cache`,
     })
@@ -238,10 +216,8 @@ export function checkOneNest(cx: Context, loop: For, verb: string): void {
   const [only] = loop.body
   if (!boundIndex(loop, 'block') || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0)
     return
-  cx.refuse({
-    code: 'schedule/merged-loop',
+  cx.refuse('schedule/merged-loop', [loop], {
     message: `${verb}: the blocks of ${loop.name} belong to several loop nests`,
-    loops: [loop],
     hint: `${verb} before merge, or at a loop inside`,
   })
 }

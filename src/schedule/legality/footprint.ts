@@ -86,20 +86,16 @@ export function footprint(
   const first = uses[0]!
   const { loop } = at
   if (uses.some((u) => u.index.length === 0))
-    cx.refuse({
-      code: 'schedule/searched',
+    cx.refuse('schedule/searched', [loop], {
       message: `${buffer.name} is searched inside of ${loop.name}, not only indexed`,
-      loops: [loop],
       hint: `cache at a loop that only indexes ${buffer.name}, or do not cache ${buffer.name}`,
     })
   const outside = [...at.path, loop]
   const elements = signature(first, outside)
   const other = uses.find((u) => signature(u, outside) !== elements)
   if (other)
-    cx.refuse({
-      code: 'schedule/different-elements',
+    cx.refuse('schedule/different-elements', [loop], {
       message: `accesses to ${buffer.name} inside of ${loop.name} touch different elements`,
-      loops: [loop],
       expected: `one index expression, where there are ${[...new Set(uses.map((u) => printIndex(buffer, u)))].join(' and ')}`,
       hint: 'cache further inside, where a single access is left',
     })
@@ -115,10 +111,8 @@ export function footprint(
   const total = [...threads, ...loops].reduce((n, l, k) => (others.includes(l) ? n : n * sizes[k]!), 1)
   const limit = SIZE_LIMIT[scope] * (memory?.threads ?? 1)
   if (total > limit)
-    cx.refuse({
-      code: 'schedule/too-large',
+    cx.refuse('schedule/too-large', [loop, ...loops], {
       message: `a copy of ${sizes.join(' × ')} elements of ${buffer.name} is too large for ${scope} memory`,
-      loops: [loop, ...loops],
       expected: `at most ${limit} elements`,
       hint: 'split the loops and cache further inside',
     })
@@ -141,10 +135,8 @@ export function checkSameLoops(
   const names = (p: Footprint): string => p.loops.map((l) => l.var).join(', ')
   const other = prints.findIndex((p) => names(p) !== names(prints[0]!))
   if (other >= 0)
-    cx.refuse({
-      code: 'schedule/different-elements',
+    cx.refuse('schedule/different-elements', [loop], {
       message: `${buffers[0]!.name} and ${buffers[other]!.name} are reduced together but depend on different loops inside of ${loop.name}`,
-      loops: [loop],
       hint: 'cache further inside, where both depend on the same loops',
     })
 }
@@ -158,10 +150,8 @@ export function checkStable(cx: Context, loop: For, print: Footprint, from: numb
   const written = writesOf(loop.body.slice(from))
   const by = [...written].find((name) => naming.some((e) => buffersRead(e).has(name)))
   if (by === undefined) return
-  cx.refuse({
-    code: 'schedule/moving-index',
+  cx.refuse('schedule/moving-index', [loop], {
     message: `${loop.name} writes ${by}, which names the elements to copy`,
-    loops: [loop],
     hint: 'cache further inside',
   })
 }
@@ -172,10 +162,8 @@ function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): v
   for (const l of loops) {
     const by = hidden.find((h) => l.guards.some((g) => freeVars(g).has(h.var)))
     if (by)
-      cx.refuse({
-        code: 'schedule/guard-not-decidable',
+      cx.refuse('schedule/guard-not-decidable', [loop, by, l], {
         message: `which iterations of ${l.name} run depends on ${by.name}, and the copy is outside of ${by.name}`,
-        loops: [loop, by, l],
         hint: `cache at ${by.name} instead`,
       })
   }

@@ -6,7 +6,7 @@
  */
 import { type Shared, spaceIn, writtenIn } from '../../analysis/dependence/loop-writes.ts'
 import type { Space } from '../../analysis/dependence/subscript-injectivity.ts'
-import type { Refusal } from '../../ast/diagnostics/diagnostic.ts'
+import type { Problem } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, not } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
@@ -112,17 +112,16 @@ export function iterationsOf(kernel: Kernel2, loop: For): IterationFacts {
   return { combining }
 }
 
-/** Returns the diagnostic for a `fuse` of loops of which only some are reductions. */
+/** Returns the reason of `schedule/mixed-reduction`: only some of the loops of a `fuse` are reductions. */
 export function mixedReduction(
   loops: readonly { readonly name: string; readonly reduce: boolean }[],
-): Refusal {
+): Problem {
   const names = loops.map((l) => l.name)
   const leading = names.slice(
     0,
     loops.findIndex((l) => l.reduce !== loops[0]!.reduce),
   )
   return {
-    code: 'schedule/mixed-reduction',
     message: `of ${names.join(', ')} only ${loops.flatMap((l) => (l.reduce ? [l.name] : [])).join(', ')} reduce`,
     expected: 'only reduction loops, or no reduction loop',
     hint:

@@ -109,10 +109,8 @@ function checkRegisters(
     const common = blocks[0]!.map((b, d) => b !== undefined && blocks.every((other) => other[d] === b))
     if (common.some(Boolean)) continue
     const loops = [...new Set(spread.flatMap((m) => m.get(axis) ?? []))]
-    cx.refuse({
-      code: 'schedule/registers-of-other-threads',
+    cx.refuse('schedule/registers-of-other-threads', loops, {
       message: `${loops.map((l) => l.name).join(', ')} would spread ${buffer.name} over threads, and registers belong to a single thread`,
-      loops,
       hint: `keep ${buffer.name} in shared memory, or put the loop outside of where ${buffer.name} is cached`,
     })
   }
@@ -175,10 +173,8 @@ function checkShared(
       return blocks[0] !== undefined && blocks.every((b) => b === blocks[0])
     })
     if (own || sameForAll(accesses, t, path.slice(path.indexOf(t) + 1))) continue
-    cx.refuse({
-      code: 'schedule/shared-by-threads',
+    cx.refuse('schedule/shared-by-threads', [t], {
       message: `threads of ${t.name} would write different values to the same elements of ${buffer.name}`,
-      loops: [t],
       hint: `bind ${t.name} before ${buffer.name} is cached, or cache in registers`,
     })
   }

@@ -62,7 +62,10 @@ function checkContinued(cx: Context, next: Kernel2): void {
     for (const { var: v, mode } of loopsOf([top])) {
       const found = mode.kind === 'pipeline' && mode.continued && pipelineSequence([top], v)
       if (found && !('over' in found))
-        cx.refuse({ code: 'schedule/not-one-sequence', ...found, hint: 'take this step before pipeline' })
+        cx.refuse('schedule/not-one-sequence', found.loops, {
+          ...found,
+          hint: 'take this step before pipeline',
+        })
     }
 }
 
@@ -88,19 +91,15 @@ function checkShared(
   const groups = within === undefined || !shares ? undefined : groupsOf(shares, within, path, loop)
   const broken = typeof segments === 'string' ? segments : typeof groups === 'string' ? groups : undefined
   if (broken !== undefined)
-    cx.refuse({
-      code: 'schedule/no-shares',
+    cx.refuse('schedule/no-shares', [loop], {
       message: `the chunks of ${loop.name} would lose their known common part: ${broken}`,
-      loops: [loop],
       hint: 'accumulate after this step',
     })
   const at = path.findIndex((l) => l.var === within)
   const other = path.slice(0, Math.max(0, at)).find((l) => boundIndex(l, 'thread'))
   if (other)
-    cx.refuse({
-      code: 'schedule/no-groups',
+    cx.refuse('schedule/no-groups', [other, path[at]!, loop], {
       message: `${other.name} around ${path[at]!.name} would give a block several groups of chunks, and ${loop.name} has memory for a single group`,
-      loops: [other, path[at]!, loop],
       hint: `bind ${other.name} to a block axis`,
     })
 }
@@ -115,10 +114,8 @@ function checkUnrolled(cx: Context, next: Kernel2): void {
     const unrolled = loopsOf([top]).filter((l) => copiesOf(l) > 1)
     if (unrolled.length === 0) continue
     const factors = unrolled.map((l) => `${l.name} ${countText(copiesOf(l))}`)
-    cx.refuse({
-      code: 'schedule/too-many-copies',
+    cx.refuse('schedule/too-many-copies', unrolled, {
       message: `the unrolled loops of ${unrolled[0]!.nest} would make ${countText(statements)} statements (${factors.join(', ')} copies)`,
-      loops: unrolled,
       expected: `at most ${countText(MAX_UNROLLED)}`,
       hint: 'unroll the inner loops only, or by a factor',
     })
@@ -132,10 +129,8 @@ function checkDepth(cx: Context, next: Kernel2): void {
     walkStmts([top], (s, path) => {
       if (s.kind !== 'for' || path.length < MAX_NEST) return
       const outer = path[0]!
-      cx.refuse({
-        code: 'schedule/too-deep',
+      cx.refuse('schedule/too-deep', [outer], {
         message: `${outer.nest} would have ${path.length + 1} loops within each other`,
-        loops: [outer],
         expected: `at most ${MAX_NEST}`,
         hint: 'split fewer loops, or unroll the finely split loops',
       })
@@ -155,10 +150,8 @@ function checkAxes(cx: Context, next: Kernel2): void {
     const { to } = s.mode
     const outer = path.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
     if (outer)
-      cx.refuse({
-        code: 'schedule/axis-taken',
+      cx.refuse('schedule/axis-taken', [outer, s], {
         message: `${s.name} and the enclosing loop ${outer.name} are both bound to ${to}`,
-        loops: [outer, s],
         hint: `bind ${s.name} or ${outer.name} to another axis`,
       })
   })
@@ -182,12 +175,10 @@ function checkBlocks(cx: Context, next: Kernel2): void {
       (l, k) => !boundIndex(l, 'block') || l.body.length > 1 || l.body[0] !== (path[k + 1] ?? s),
     )
     if (beside)
-      cx.refuse({
-        code: 'schedule/block-not-outermost',
+      cx.refuse('schedule/block-not-outermost', [beside, s], {
         message: boundIndex(beside, 'block')
           ? `${beside.name} has other statements next to the block-bound loop ${s.name}`
           : `${s.name} is bound to a block axis inside of ${beside.name}, which is not`,
-        loops: [beside, s],
         expected: 'block-bound loops outermost, directly inside of each other',
         hint: `reorder ${s.name} outwards, or bind ${s.name} to a thread axis`,
       })
@@ -205,10 +196,8 @@ function checkThreadCount(cx: Context, next: Kernel2): void {
     extents.set('thread.x', Math.max(extents.get('thread.x') ?? 1, lanesIn([top]).count))
     const threads = [...extents.values()].reduce((x, y) => x * y, 1)
     if (threads > THREAD_LIMIT)
-      cx.refuse({
-        code: 'schedule/too-many-threads',
+      cx.refuse('schedule/too-many-threads', bound, {
         message: `a block would have ${threads} threads`,
-        loops: bound,
         expected: `at most ${THREAD_LIMIT}`,
         hint: 'split a loop and bind the smaller loop',
       })
@@ -218,10 +207,8 @@ function checkThreadCount(cx: Context, next: Kernel2): void {
 function checkVectors(cx: Context, next: Kernel2): void {
   for (const l of loopsOf(next.body))
     if (l.mode.kind === 'vectorize' && loopsOf(l.body).length > 0)
-      cx.refuse({
-        code: 'schedule/not-innermost',
+      cx.refuse('schedule/not-innermost', [l], {
         message: `the vector loop ${l.name} has to stay innermost`,
-        loops: [l],
         hint: 'take this step before vectorize',
       })
 }
@@ -245,10 +232,8 @@ function checkInstructions(cx: Context, next: Kernel2): void {
         (l.extent.kind !== 'const' || l.extent.value > count || count % l.extent.value !== 0),
     )
     if (other)
-      cx.refuse({
-        code: 'schedule/not-idle',
+      cx.refuse('schedule/not-idle', [other], {
         message: `thread.x is ${count} threads that do instructions together, and ${other.name} needs different threads`,
-        loops: [other],
         hint: `bind ${other.name} to thread.y, or split ${other.name} by ${count}`,
       })
   }
@@ -269,18 +254,14 @@ function checkShares(cx: Context, next: Kernel2): void {
     const scattered = changing.find((l) => l.reduce)
     if (scattered && reduce.atomic) continue
     if (scattered)
-      cx.refuse({
-        code: 'schedule/scattered',
+      cx.refuse('schedule/scattered', [scattered, ...threads], {
         message: `the element of ${reduce.targets[0]!.buffer} that threads would combine changes with the reduction loop ${scattered.name}`,
-        loops: [scattered, ...threads],
         hint: 'make the updates atomic first',
       })
     const open = changing.find((l) => !l.reduce && !boundIndex(l, 'thread') && l.extent.kind !== 'const')
     if (open)
-      cx.refuse({
-        code: 'schedule/extent-not-constant',
+      cx.refuse('schedule/extent-not-constant', [inside[0]!, open], {
         message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so no thread can keep a part in registers`,
-        loops: [inside[0]!, open],
         hint: `reorder ${open.name} outwards, or split ${open.name} and put the outer loop outside`,
       })
   }

@@ -3,7 +3,7 @@
  * would make the time of a schedule quadratic.
  */
 
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
 import { isName } from '../../ast/parse/parse.ts'
 import { unusedNumber } from '../../ir/expressions/bound-names.ts'
@@ -11,6 +11,7 @@ import { differing } from '../../ir/lists.ts'
 import { definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import type { Body } from '../../ir/statements/tree.ts'
+import { refuseAt } from '../refusals.ts'
 
 /** A loop that a step replaced. */
 interface Gone {
@@ -98,18 +99,12 @@ function changed<T>(
 
 /** Checks the new names of a step. @throws SptError `schedule/bad-name` */
 export function checkNewNames(step: unknown): void {
-  const { kind, into, span } = (step ?? {}) as {
-    readonly kind?: unknown
-    readonly into?: unknown
-    readonly span?: Span
-  }
-  for (const name of [into].flat()) {
+  const at = (step ?? {}) as { readonly kind?: unknown; readonly into?: unknown; readonly span?: Span }
+  for (const name of [at.into].flat()) {
     // Values that are not strings are rejected by the check of the step.
     if (typeof name !== 'string' || isName(name)) continue
-    fail({
-      code: 'schedule/bad-name',
-      message: `${show(name)} is not a valid name for a result of ${String(kind)}`,
-      ...(span ? { span } : {}),
+    refuseAt('schedule/bad-name', at, {
+      message: `${show(name)} is not a valid name for a result of ${String(at.kind)}`,
       expected: 'a name: a letter or _, then letters, digits and _',
       ...(/^[a-z]+$/.test(name) ? { hint: 'this word is reserved; choose another name' } : {}),
     })

@@ -4,12 +4,13 @@
  */
 
 import { type LoopRole, rolesIn } from '../../analysis/loops/segmented-loops.ts'
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
+import { refuseAt } from '../refusals.ts'
 import type { Names } from './part-names.ts'
 
 /** The roles that may follow `p.`; loops are ordered from the outside in. */
@@ -24,16 +25,15 @@ const ROLES: Readonly<Record<string, readonly LoopRole[]>> = {
 /** Returns the names of the loop nests that write a buffer, in order. @throws SptError `schedule/no-nest` */
 export function nestsWriting(
   { body }: Kernel2,
-  { name, span }: { readonly name: string; readonly span?: Span | undefined },
+  buffer: { readonly name: string; readonly span?: Span | undefined },
 ): readonly string[] {
+  const { name } = buffer
   const tops = body.filter((s): s is For => s.kind === 'for')
   const found = tops.filter((s) => writesOf([s]).has(name))
   if (found.length > 0) return [...new Set(found.map((s) => s.nest))]
   const candidates = [...writesOf(tops)]
-  return fail({
-    code: 'schedule/no-nest',
+  return refuseAt('schedule/no-nest', buffer, {
     message: `no loop nest writes ${name}`,
-    ...(span ? { span } : {}),
     expected: candidates.length > 0 ? orList(candidates) : 'a kernel with loops',
     lookup: { name, candidates },
   })
@@ -70,13 +70,11 @@ export class NestNames implements Names {
     const all = this.loops(r)
     if (all.length === 1) return all[0]!
     const role = `${this.#as}.${r.name.name}`
-    return fail({
-      code: all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops',
+    return refuseAt(all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops', r, {
       message:
         all.length === 0
           ? `loop nest ${this.#nest} has no loop that is ${role}`
           : `${role} are ${all.length} loops of loop nest ${this.#nest}: ${all.join(', ')}`,
-      span: r.span,
       expected: 'one loop',
       hint: all.length === 0 ? 'spt show --stage 2 has the loops' : `fuse (${role}) -> one`,
     })

@@ -1,6 +1,5 @@
 /** Resolution of names in a schedule: as written, or, inside of `each part of A as p`, to the names of one part. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printLoop } from '../../ast/print/print.ts'
@@ -10,6 +9,7 @@ import { labelled } from '../../ir/formats/format-tables.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
+import { refuseAt } from '../refusals.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from './parts.ts'
 
 /** A kernel before a step. */
@@ -40,10 +40,8 @@ export const plainNames: Names = {
   buffer: (name) => name.name,
   fresh: (name) => name.name,
   constant: (e) =>
-    fail({
-      code: 'schedule/argument',
+    refuseAt('schedule/argument', e, {
       message: `${e.object.name} is not a part`,
-      span: e.span,
       expected: 'a constant of a part, inside of each part of … as …',
     }),
 }
@@ -128,10 +126,8 @@ export class PartNames implements Names {
     if (this.#made.has(name)) return this.#own(name)
     const known = this.#loops.has(name) || this.#loopName(name) === undefined
     if (known) return this.#outer.loop(r)
-    return fail({
-      code: 'schedule/unknown-loop',
+    return refuseAt('schedule/unknown-loop', r.name, {
       message: `there is no loop ${name} outside of part ${this.#part.buffer} (${this.#part.formats[0]!.text})`,
-      span: r.name.span,
       expected: `${this.#as}.${name}, the loop of each part`,
       hint: `write ${this.#as}.${name} in this block`,
     })
@@ -149,16 +145,12 @@ export class PartNames implements Names {
     const others = iterationsOver(this.#part, this.#kernel).flatMap((it) => it.iters.map((x) => x.name))
     const candidates = [...new Set([...format, ...this.#made, ...others.filter((x) => !this.#isAxis(x))])]
     if (several.length > 0)
-      return fail({
-        code: 'schedule/ambiguous-loop',
+      return refuseAt('schedule/ambiguous-loop', r.name, {
         message: `${several.length} iterations of ${what} have a loop ${name}: ${several.join(', ')}`,
-        span: r.name.span,
         expected: `the name of the iteration in front: ITERATION.${name}`,
       })
-    return fail({
-      code: 'schedule/unknown-loop',
+    return refuseAt('schedule/unknown-loop', r.name, {
       message: `${what} has no loop ${name}`,
-      span: r.name.span,
       expected: orList(candidates),
       lookup: { name, candidates },
       hint: `each step is for every part; outside, loops of a part are called ${this.#own(candidates[0]!)} and so on`,
@@ -196,10 +188,8 @@ export class PartNames implements Names {
     const known = formats.find((f) => f.constants.has(e.field.name))
     if (known) return known.constants.get(e.field.name)!
     const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
-    return fail({
-      code: 'schedule/no-constant',
+    return refuseAt('schedule/no-constant', e.field, {
       message: `${formats[0]!.text} has no constant ${e.field.name}`,
-      span: e.field.span,
       ...(candidates.length > 0 ? { expected: orList(candidates) } : {}),
       lookup: { name: e.field.name, candidates },
     })

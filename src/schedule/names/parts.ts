@@ -1,11 +1,12 @@
 /** The parts that a tensor is stored in, after all steps that stored it or its parts in formats. */
 
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { isFused } from '../../ir/coordinates/axis.ts'
 import type { Iteration, Kernel1, Reformat, RuntimePart } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
+import { refuseAt } from '../refusals.ts'
 
 /** The effect of one step on a buffer. */
 interface Level {
@@ -55,10 +56,8 @@ export function partsOf(
   const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
   const live = kernel.runtimeLists?.findLast((f) => f.tensor === buffer.name)
   if (live) return live.parts.map((p) => foundPart(p, live.tensor))
-  return fail({
-    code: 'schedule/no-parts',
+  return refuseAt('schedule/no-parts', buffer, {
     message: `no step before stores ${buffer.name} in a format`,
-    ...(buffer.span && { span: buffer.span }),
     expected: stored.length > 0 ? orList(stored) : `${buffer.name} as … before`,
     ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),
     hint: `write \`${buffer.name} as …\` first`,

@@ -2,7 +2,8 @@
  * The context of a primitive: the kernel, resolution of names as the user writes them, fresh names, and errors that
  * print the loops.
  */
-import { fail, type Refusal, type Span } from '../../ast/diagnostics/diagnostic.ts'
+
+import type { Problem, Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { type FreshNames, unusedName } from '../../ir/expressions/bound-names.ts'
 import { print2 } from '../../ir/print/print-stage2.ts'
@@ -16,6 +17,7 @@ import {
 } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { KernelNames, type LoopRef, loopNames } from '../names/kernel-names.ts'
+import { refuseAt } from '../refusals.ts'
 
 /** A loop that a step replaced. */
 export interface Consumed {
@@ -115,12 +117,9 @@ export class Context implements FreshNames {
   }
 
   /** Throws an error that prints the current loops, with `loops` marked. */
-  refuse({ loops = [], ...refusal }: Refusal & { readonly loops?: readonly For[] }): never {
-    fail({
-      ...refusal,
-      ...(this.span ? { span: this.span } : {}),
-      notes: [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })],
-    })
+  refuse(code: string, loops: readonly For[], problem: Problem): never {
+    const notes = [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })]
+    refuseAt(code, this, { ...problem, notes })
   }
 
   /**
@@ -151,10 +150,8 @@ export class Context implements FreshNames {
     }
     if (matches.length > 1) {
       const candidates = [...new Set(matches.map((l) => `${l.nest}.${l.name}`))]
-      this.refuse({
-        code: 'schedule/ambiguous-loop',
+      this.refuse('schedule/ambiguous-loop', matches, {
         message: `${matches.length} loops are called ${name}`,
-        loops: matches,
         ...(nest === undefined && candidates.length > 1
           ? { hint: `write ${orList(candidates.map((c) => `\`${c}\``))}` }
           : { expected: orList(candidates) }),
@@ -178,23 +175,24 @@ export class Context implements FreshNames {
   }
 
   #refuseConsumed(gone: Consumed): never {
-    this.refuse({
-      code: 'schedule/consumed-loop',
-      message: `${gone.name} was ${gone.how} into ${gone.into.join(', ')} by step ${gone.step}`,
-      loops: loopsOf(this.kernel.body).filter(
+    this.refuse(
+      'schedule/consumed-loop',
+      loopsOf(this.kernel.body).filter(
         (l) =>
           (l.nest === gone.nest && gone.into.includes(l.name)) || gone.into.includes(`${l.nest}.${l.name}`),
       ),
-      expected: orList(gone.into),
-    })
+      {
+        message: `${gone.name} was ${gone.how} into ${gone.into.join(', ')} by step ${gone.step}`,
+        expected: orList(gone.into),
+      },
+    )
   }
 
   #refuseUnknown(name: string): never {
     const loops = loopsOf(this.kernel.body)
     const nest = name.includes('.') ? name.slice(0, name.indexOf('.')) : undefined
     const candidates = [...new Set(loopNames(this.kernel.body).values())]
-    this.refuse({
-      code: 'schedule/unknown-loop',
+    this.refuse('schedule/unknown-loop', [], {
       message: `there is no loop ${name}`,
       expected: candidates.length > 0 ? orList(candidates) : 'a kernel with loops',
       ...(nest !== undefined && loops.every((l) => l.nest !== nest)
@@ -213,8 +211,7 @@ export class Context implements FreshNames {
     const all = [...buffers, ...allocations(body).values()]
     const candidates = all.filter((b) => b.role !== 'index').map((b) => b.name)
     const parts = candidates.filter((c) => c.startsWith(`${name}_`))
-    return this.refuse({
-      code: 'schedule/unknown-buffer',
+    return this.refuse('schedule/unknown-buffer', [], {
       message: `there is no buffer ${name}`,
       expected: orList(parts.length > 0 ? parts : candidates),
       ...(parts.length > 0 ? { hint: `inside of each part of … as p, ${name} is that of the part` } : {}),
@@ -234,8 +231,7 @@ export class Context implements FreshNames {
   /** Claims and returns the name that a user chose for a buffer. Throws `schedule/name-taken`. */
   claim(name: string): string {
     if (this.#isTaken(name))
-      this.refuse({
-        code: 'schedule/name-taken',
+      this.refuse('schedule/name-taken', [], {
         message: `the name ${name} is taken`,
         hint: 'choose another name',
       })
@@ -257,10 +253,8 @@ export class Context implements FreshNames {
     for (const [k, name] of names.entries()) {
       const clash = this.#named(`${nest}.${name}`).find((l) => !gone.has(l.var))
       if (clash || names.indexOf(name) !== k)
-        this.refuse({
-          code: 'schedule/name-taken',
+        this.refuse('schedule/name-taken', clash ? [clash] : replaced, {
           message: `${nest} already has a loop ${name}`,
-          loops: clash ? [clash] : replaced,
           hint: 'choose another name',
         })
     }

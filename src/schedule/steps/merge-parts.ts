@@ -1,9 +1,10 @@
 /** Expansion of `merge parts of A` into steps on loops. */
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
 import type { Program } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
+import { refuseAt } from '../refusals.ts'
 import type { LoopStep } from './step-data.ts'
 
 interface MergeParts {
@@ -35,10 +36,8 @@ export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
     return nests.length > 1 ? [{ stage: 2, step: { kind: 'merge', nests, span: step.span } }] : []
   })
   if (steps.length > 0) return steps
-  return fail({
-    code: 'schedule/nothing-to-merge',
+  return refuseAt('schedule/nothing-to-merge', step, {
     message: `${step.buffer.name} has no two parts with separate loop nests`,
-    ...(step.span && { span: step.span }),
     expected: 'a buffer in several parts, and iterations over each',
   })
 }

@@ -3,7 +3,7 @@
  * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
  */
 
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printStep } from '../../ast/print/print.ts'
 import type { Schedule } from '../../elaborate/index.ts'
@@ -15,6 +15,7 @@ import { NestNames, nestsWriting } from '../names/nest-names.ts'
 import { PartNames, type Program, plainNames } from '../names/part-names.ts'
 import { partsOf } from '../names/parts.ts'
 import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
+import { refuseAt } from '../refusals.ts'
 import { type CalledStep, callEnv, valuesOf, withoutCalls } from './function-calls.ts'
 import { mergeParts } from './merge-parts.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
@@ -127,7 +128,7 @@ function eachPart(step: Ast.EachStep, env: Env, { onLoops, newNames }: Progress,
     if (parts.length * count > MAX_STEPS)
       tooManySteps(
         `${countText(count)} steps for each of ${countText(parts.length)} parts of ${step.buffer.name} are ${countText(parts.length * count)}`,
-        step.span,
+        step,
         'make fewer parts',
       )
     const names = parts.map((part) => new PartNames(step.as.name, part, at, env.names, made))
@@ -151,7 +152,7 @@ function eachNest(step: Ast.EachStep, env: Env, { newNames }: Progress, { loops 
   if (count > MAX_STEPS)
     tooManySteps(
       `${countText(step.steps.length)} steps for each of ${countText(nests.length)} nests are ${countText(count)}`,
-      step.span,
+      step,
       'make fewer parts',
     )
   return nests.flatMap((nest) => {
@@ -182,10 +183,8 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
   const ofPart = (b: Ast.Ident): Ast.Ident => ({ ...b, name: names.buffer(b) })
   const early = (what: string): void => {
     if (progress.onLoops)
-      fail({
-        code: 'schedule/too-late',
+      refuseAt('schedule/too-late', step, {
         message: `${what} acts on coordinates and comes after a step on loops`,
-        span,
         expected: `${what} before the first step on loops`,
         hint: `move ${what} to the top of the schedule`,
       })

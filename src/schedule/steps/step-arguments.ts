@@ -1,6 +1,6 @@
 /** Arguments of steps: arithmetic over the parameters of the schedule and the constants of parts. */
 
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
@@ -17,6 +17,7 @@ import {
   variable,
 } from '../../ir/expressions/expr.ts'
 import { foldInt } from '../../ir/values/constant-folding.ts'
+import { refuseAt } from '../refusals.ts'
 
 /** The values of the names that arguments of steps may use. */
 export interface Known {
@@ -120,10 +121,8 @@ function isFraction(e: Ast.Expr): boolean {
 }
 
 function bad(e: { readonly span: Span }, why: string): never {
-  return fail({
-    code: 'schedule/argument',
+  return refuseAt('schedule/argument', e, {
     message: `an argument of a step is not an integer: ${why}`,
-    span: e.span,
     expected: 'integers, parameters of the schedule, + - * / %, min, max, ceildiv',
     hint: 'write a number',
   })

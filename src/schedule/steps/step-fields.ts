@@ -1,5 +1,5 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
-import { fail, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { namesIn } from '../../ast/nodes/walk.ts'
 import { printStep } from '../../ast/print/print.ts'
@@ -7,6 +7,7 @@ import type { Argument, Family, Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { Names } from '../names/part-names.ts'
+import { refuseAt } from '../refusals.ts'
 import { integer, type Known } from './step-arguments.ts'
 
 /** The environment of a step. */
@@ -102,10 +103,8 @@ function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
     const given = e.kind === 'name' ? typeNamed(e.name, env) : ''
     const type = types.find((t) => t === given)
     if (type) return type
-    return fail({
-      code: 'schedule/argument',
+    return refuseAt('schedule/argument', e, {
       message: `${name} of ${family.name} is a type, and cannot be ${given}`,
-      span: e.span,
       expected: types.join(' or '),
     })
   })
@@ -141,20 +140,17 @@ export function checkCount(schedule: Schedule): void {
   const [most] = [...uses].sort((a, b) => countOf(usedBy(b, schedule)) - countOf(usedBy(a, schedule)))
   tooManySteps(
     `schedule ${schedule.name} makes ${countText(count)} steps${most ? `, ${countText(countOf(usedBy(most, schedule)))} of them by \`${printStep(most)}\`` : ''}`,
-    most?.span ?? schedule.span,
+    most ?? schedule,
     'use a schedule once',
   )
 }
 
-export function tooManySteps(message: string, span: Span, hint: string): never {
-  fail({
-    code: 'schedule/too-many-steps',
+export const tooManySteps = (message: string, at: { readonly span: Span }, hint: string): never =>
+  refuseAt('schedule/too-many-steps', at, {
     message,
-    span,
     expected: `at most ${countText(MAX_STEPS)} steps`,
     hint,
   })
-}
 
 // Parameters in the errors of steps: callers who set the parameters of a schedule may not know its text.
 

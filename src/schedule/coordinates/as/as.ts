@@ -26,14 +26,15 @@ import type { Const } from '../../../ir/expressions/expr.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import type { AnyFormat, FormatInstance, Table } from '../../../ir/formats/format.ts'
 import { segmentsOf } from '../../../ir/formats/format-tables.ts'
+import { blocked } from '../../examples.ts'
+import { coordPrimitive } from '../../primitive.ts'
+import { refuseAt } from '../../refusals.ts'
 import * as arg from '../../steps/arguments.ts'
 import { fillFactor } from '../legality/fill-factors.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from '../legality/masked-statements.ts'
 import { checkPadding, padsWithFill } from '../legality/padding.ts'
 import type { Room } from '../live/checks.ts'
 import { applyLive } from '../live/live.ts'
-import { coordPrimitive } from '../primitive.ts'
-import { blocks } from './as-examples.ts'
 import { Views, withAttached } from './attached-axes.ts'
 import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
@@ -137,13 +138,11 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
 function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
   const parts = kernel.reformats.flatMap((r) => r.buffers.find((b) => b.name === step.buffer)?.parts ?? [])
   const candidates = kernel.buffers.filter((b) => !b.table).map((b) => b.name)
-  return fail({
-    code: 'schedule/unknown-buffer',
+  return refuseAt('schedule/unknown-buffer', at, {
     message:
       parts.length > 0
         ? `${step.buffer} is stored in parts: ${parts.join(', ')}`
         : `there is no buffer ${step.buffer}`,
-    ...at,
     ...(parts.length > 0 ? {} : { lookup: { name: step.buffer, candidates } }),
     expected: parts.length > 0 ? 'the buffer of a part' : orList(candidates),
   })
@@ -269,10 +268,8 @@ const isRoom = (x: unknown): boolean =>
 /** Throws `schedule/bad-step` if a step without `live` has a capacity or `for`. */
 function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
   if (live || !(capacity || total || carried)) return
-  fail({
-    code: 'schedule/bad-step',
+  refuseAt('schedule/bad-step', at, {
     message: `as has ${carried ? 'for' : 'a capacity'} and no live`,
-    ...at,
     expected: "live: 'live', or 'live in place'",
   })
 }
@@ -301,5 +298,5 @@ export const as = coordPrimitive({
     args,
   }),
   apply: applyAs,
-  example: blocks,
+  example: { ...blocked, steps: 'A as blocks(2)' },
 })

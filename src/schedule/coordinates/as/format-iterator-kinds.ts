@@ -7,10 +7,10 @@
 import { accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
 import { determined, distinctIn } from '../../../analysis/dependence/coordinate-injectivity.ts'
 import { checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Axis, repeatsCoordinates } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, rewriteStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { refuseAt } from '../../refusals.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /**
@@ -23,13 +23,11 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
   const [problem] = checkKinds(next)
   if (!problem) return next
   const repeated = fresh.filter(repeatsCoordinates).map((a) => a.name)
-  return fail({
-    code: 'schedule/format-repeats',
+  return refuseAt('schedule/format-repeats', at, {
     message:
       repeated.length > 0
         ? `${text} may hold a coordinate of ${repeated.join(', ')} several times: ${problem.message}`
         : `iterations of ${text} may write the same elements of ${kernel.name}: ${problem.message}`,
-    ...at,
     expected: 'sums over the repeated coordinates without earlier consumers',
     hint: 'choose a format in which each coordinate occurs once, such as csr',
   })

@@ -5,6 +5,7 @@ import type { Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import { listAndSetDiagnostic } from '../../../ir/formats/format-tables.ts'
+import { refuseAt } from '../../refusals.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Returns all used names, including those of earlier formats, through which data are bound. */
@@ -57,10 +58,8 @@ export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepS
       })
     const what = boundAs(kernel, name, kind)
     if (what !== null)
-      fail({
-        code: 'format/argument-name',
+      refuseAt('format/argument-name', at, {
         message: `${text} takes the ${kind} ${name}, and ${name} is ${what}`,
-        ...at,
         expected: `a ${kind} under a distinct name`,
         hint: `pass another name, and bind the ${kind} under that name`,
       })

@@ -1,5 +1,5 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
-import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
+import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   isAttached,
@@ -12,6 +12,7 @@ import { partName } from '../../../ir/coordinates/derived-names.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { AnyFormat, Instance } from '../../../ir/formats/format.ts'
+import { refuseAt } from '../../refusals.ts'
 import type { Views } from './attached-axes.ts'
 
 /** The source span of the step, for errors. */
@@ -72,10 +73,8 @@ export function chosenAxes(
   const n = format.kind === 'family' ? chainLength(stored, leaf) : format.over.length
   const end = leaf >= 0 && leaf + 1 >= n ? leaf + 1 : stored.length
   if (end < n)
-    fail({
-      code: 'schedule/format-rank',
+    refuseAt('schedule/format-rank', at, {
       message: `format ${format.name} replaces ${n} axes; ${b.name} is over [${b.axes.join(', ')}]`,
-      ...at,
       expected: `a buffer with at least ${n} axes`,
       hint: 'choose a format with that number of dimensions',
     })
@@ -84,10 +83,8 @@ export function chosenAxes(
   for (const a of over) {
     const p = parentOf(a)
     if (p !== null && !names.has(p))
-      fail({
-        code: 'schedule/format-rank',
+      refuseAt('schedule/format-rank', at, {
         message: `format ${format.name} would replace ${a.name} but not the parent ${p}`,
-        ...at,
         expected: 'a format over the whole chain of axes',
         hint: `choose a format over ${p} and ${a.name}`,
       })
@@ -120,10 +117,8 @@ export function checkChildren(
         : null
       : ('members' in a ? a.members : [a.base]).find((x) => leaving.has(x))
     if (uses)
-      fail({
-        code: 'schedule/format-children',
+      refuseAt('schedule/format-children', at, {
         message: `axis ${a.name} ${isStored(a) ? 'is stored under' : `is ${a.kind}:`} ${uses}, which ${text} replaces`,
-        ...at,
         ...(isStored(a)
           ? {
               expected: 'a format over the whole chain of axes',
@@ -155,10 +150,8 @@ export function splitBuffers(
     if (!b.axes.some((a) => leaving.has(a))) continue
     const start = b.axes.indexOf(names[0]!)
     if (start < 0 || names.some((n, k) => b.axes[start + k] !== n))
-      fail({
-        code: 'schedule/format-shared',
+      refuseAt('schedule/format-shared', at, {
         message: `${b.name} has common axes with the reformatted tensor, but is over [${b.axes.join(', ')}]`,
-        ...at,
         expected: `[…, ${names.join(', ')}, …]`,
         hint: `declare ${b.name} over the same axes in the same order`,
       })

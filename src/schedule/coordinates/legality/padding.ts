@@ -6,12 +6,12 @@
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { KnownValues } from '../../../analysis/sparsity/known-values.ts'
 import { sparseInputsOf } from '../../../analysis/sparsity/writes.ts'
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { isAttached, isDense, isPadded, storesGaps } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsIn, readsOf1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
 import type { FormatInstance, Instance } from '../../../ir/formats/format.ts'
+import { refuseAt } from '../../refusals.ts'
 import type { Split } from '../as/tensor-split.ts'
 import { fillOf, isElement, type Masked } from './masked-statements.ts'
 import { type Visits, visits } from './visited-coordinates.ts'
@@ -219,10 +219,8 @@ function waysIn(split: Split, iters: Iters): readonly Way[] {
 }
 
 function refuseOutput(kernel: Kernel1, split: Split, b: Buffer1): never {
-  fail({
-    code: 'schedule/format-output',
+  refuseAt('schedule/format-output', split.at, {
     message: `${b.name} of ${kernel.name} is written at every coordinate of the dense axes, and ${split.instance.text} would omit some`,
-    ...split.at,
     expected: 'a format of dense axes for a dense tensor that is written',
     hint: `declare ${b.name} over sparse axes, or leave out this step`,
   })
@@ -238,10 +236,8 @@ function refuse(
   const names = [...split.buffers.keys()].join(', ')
   const { text } = split.instance
   if (out)
-    fail({
-      code: 'schedule/format-padding',
+    refuseAt('schedule/format-padding', split.at, {
       message: `${text} skips coordinates of ${names} with the fill value, which would change ${target} of ${kernel.name}`,
-      ...split.at,
       expected:
         'a reduction that padding (the fill value of the tensor) does not change, such as `+=` of products',
       hint: `leave out this step, declare ${names} over sparse axes, or mask the computation of ${target} first`,
@@ -250,10 +246,8 @@ function refuse(
   const padding = first?.axes.filter(isPadded) ?? []
   const dense = first?.axes.filter((a) => isDense(a) || storesGaps(a)) ?? []
   const which = first && first.text !== text ? `${first.text} in ${text}` : text
-  fail({
-    code: 'schedule/format-padding',
+  refuseAt('schedule/format-padding', split.at, {
     message: `${which} stores coordinates that are absent from ${names}, and visits to these coordinates would change ${target} of ${kernel.name}`,
-    ...split.at,
     expected: 'a reduction that combines the identity at fill values of the tensor',
     hint:
       padding.length > 0

@@ -3,11 +3,12 @@
  * such an iteration changes nothing that is needed (`mask.ts`). Running there makes no difference, so all listed
  * positions are visited without a check.
  */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+
 import { isDenseRoot, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
+import { refuseAt } from '../../refusals.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { replaceIteration } from '../iterator-names.ts'
 import { underMask } from '../mask.ts'
@@ -35,10 +36,8 @@ export function carriedTo(
   const isRoot = (name: string): boolean => under.axes.some((a) => a.name === name && isDenseRoot(a))
   const own = it.iters.filter((x) => over.has(x.name) && isRoot(x.axis))
   if (own.length < chosen.length)
-    fail({
-      code: 'schedule/live-tensor',
+    refuseAt('schedule/live-tensor', at, {
       message: `${nest} does not iterate over each dimension of ${tensor.name} that the format covers`,
-      ...at,
       ...(it.span ? { labels: [{ span: it.span, text: 'here' }] } : {}),
       expected: 'an iteration that accesses a tensor by iterators of the same extents',
       hint: `leave out ${nest}, or mask ${nest} by ${tensor.name}`,

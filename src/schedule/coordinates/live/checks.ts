@@ -1,6 +1,5 @@
 /** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../../ast/parse/checks.ts'
 import { isDense, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../../ir/coordinates/stage1.ts'
@@ -9,25 +8,22 @@ import type { Expr } from '../../../ir/expressions/expr.ts'
 import { buffersRead, freeVars } from '../../../ir/expressions/expr-tree.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
+import { refuseAt } from '../../refusals.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 
 /** Throws `schedule/live-tensor` unless the tensor is dense: only a dense tensor can be scanned at every run. */
 export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
   const along = foundOver(kernel, b)
   if (along)
-    fail({
-      code: 'schedule/live-tensor',
+    refuseAt('schedule/live-tensor', at, {
       message: `${b.name} of ${kernel.name} is stored over positions that are built at run time from ${along.tensor}, and is not dense any more`,
-      ...at,
       expected: 'a dense tensor, over axes that the kernel declares',
       hint: `move the step of ${b.name} before the step of ${along.tensor}`,
     })
   const sparse = over.find((a) => !isDense(a))
   if (sparse)
-    fail({
-      code: 'schedule/live-tensor',
+    refuseAt('schedule/live-tensor', at, {
       message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}, so the structure is known before the run`,
-      ...at,
       expected: 'a dense tensor',
       hint: 'leave out `live`',
     })
@@ -58,7 +54,11 @@ export function checkedRooms(
 ): readonly Expr[] | undefined {
   const given = capacity ?? total
   const refuse = (message: string, expected: string, hint?: string): never =>
-    fail({ code: 'schedule/live-capacity', message, ...at, expected, ...(hint && { hint }) })
+    refuseAt('schedule/live-capacity', at, {
+      message,
+      expected,
+      ...(hint && { hint }),
+    })
   if (capacity && total)
     refuse(
       'both capacity and total are given',
@@ -78,11 +78,9 @@ export function checkedRooms(
     const used = [...freeVars(room)]
     const unknown = used.find((v) => !sizes.includes(v))
     if (unknown !== undefined)
-      fail({
-        code: 'schedule/live-capacity',
+      refuseAt('schedule/live-capacity', at, {
         message: `the capacity depends on ${unknown}, which is not a size of ${name}`,
         lookup: { name: unknown, candidates: sizes },
-        ...at,
         expected: 'an expression over sizes of the kernel',
       })
     const value = used.length > 0 ? 0 : Number(evaluate(room, new Map()))
@@ -102,10 +100,8 @@ export function checkedRooms(
  */
 export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
   const refuse = (message: string, hint: string): never =>
-    fail({
-      code: 'schedule/live-tensor',
+    refuseAt('schedule/live-tensor', at, {
       message: `${b.name} of ${kernel.name} is ${message}`,
-      ...at,
       expected: 'a dense tensor that is complete before the first read',
       hint,
     })
@@ -141,10 +137,8 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
   const last = body.findLastIndex((s) => [...writtenBuffers1([s])].some((name) => masks.has(name)))
   const early = body.slice(0, last + 1).find((s) => readsIn([s]).some((l) => l.buffer === b.name))
   if (early && !masks.has(b.name))
-    fail({
-      code: 'schedule/live-tensor',
+    refuseAt('schedule/live-tensor', at, {
       message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes the mask of the parts`,
-      ...at,
       expected: 'masks that are computed before the first read of the tensor',
       hint: `compute the mask in an iteration before ${nameOf(early)}`,
     })
@@ -165,12 +159,10 @@ export function checkVisited(
   const goes = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
   if (!reader || someStmt1(body, goes)) return
   const isAgain = found.some((f) => f.tensor === b.name)
-  fail({
-    code: 'schedule/live-tensor',
+  refuseAt('schedule/live-tensor', at, {
     message: isAgain
       ? `an earlier step already builds the structure of ${b.name} for every consumer`
       : `no iteration uses the structure of ${b.name}: the loops of ${nameOf(reader)} run over other axes as well`,
-    ...at,
     expected: `an iteration that reads ${b.name} with a loop for each axis`,
     hint: isAgain
       ? 'remove a step'

@@ -6,7 +6,6 @@
  */
 import { linear } from '../../../analysis/integers/linear.ts'
 import { tileReach } from '../../../analysis/integers/tiles.ts'
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   hasIndices,
   hasWidth,
@@ -26,6 +25,7 @@ import { rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { printExpr1 } from '../../../ir/print/print-stage1.ts'
+import { refuseAt } from '../../refusals.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 
@@ -70,10 +70,8 @@ export const refuseLive = (
   at: StepSpan,
   wanted?: { readonly expected: string; readonly hint?: string },
 ): never =>
-  fail({
-    code: 'schedule/live-format',
+  refuseAt('schedule/live-format', at, {
     message: `${text} cannot be built at run time: ${why}`,
-    ...at,
     expected:
       wanted?.expected ??
       'a single list of coordinates under dense axes, with an affine inverse map such as io * 16 + ih * 4 + ii',

@@ -6,7 +6,6 @@
  */
 
 import { comesToNothing, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
@@ -30,6 +29,7 @@ import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { Instance, PartInstance } from '../../../ir/formats/format.ts'
 import type { PartTree } from '../../../ir/formats/part-tree.ts'
 import type { Query } from '../../../ir/formats/queries.ts'
+import { refuseAt } from '../../refusals.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { refuseLive } from './format.ts'
@@ -107,10 +107,8 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   const mask = kernel.buffers.find((b) => b.name === q.set && !b.table && !b.filledAtRunTime)
   const names = kernel.buffers.flatMap((b) => (b.table || b.filledAtRunTime ? [] : [b.name]))
   if (!mask)
-    return fail({
-      code: 'schedule/live-format',
+    return refuseAt('schedule/live-format', at, {
       message: `held(${q.set}) of ${instance.text} names a set that is bound with the data, and a format built at run time needs a tensor of the kernel`,
-      ...at,
       lookup: { name: q.set, candidates: names },
       expected: orList(names),
     })
@@ -119,10 +117,8 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
     axes.length === over.length &&
     axes.every((a, k) => isDense(a) && isDenseRoot(a) && sameExpr(a.extent, over[k]!.extent))
   if (!isAlike)
-    return fail({
-      code: 'schedule/live-format',
+    return refuseAt('schedule/live-format', at, {
       message: `held(${q.set}) of ${instance.text} is evaluated at the coordinates of ${over.map(sourceName).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
-      ...at,
       expected: 'a mask over dense axes of the same extents',
       hint: `compute a mask of the shape of the tensor from ${q.set} first`,
     })
@@ -207,10 +203,8 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
     }
     for (const cases of open)
       if (!cases.some((c) => conjuncts(c).every(isIdle)))
-        fail({
-          code: 'schedule/live-format',
+        refuseAt('schedule/live-format', at, {
           message: `${r.text} does not cover every coordinate, and ${s.targets[0]!.buffer} of ${r.kernel.name} may depend on the missing coordinates`,
-          ...at,
           ...(s.span ? { labels: [{ span: s.span, text: 'here' }] } : {}),
           expected: 'statements without effect on elements outside the parts',
           hint: 'add a last part without a condition, or put the condition around the statement',

@@ -10,7 +10,7 @@ import type { Buffer, For } from '../../../ir/statements/loops.ts'
 import { initsOf } from '../../../ir/statements/reductions.ts'
 import { alloc } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples/samples.ts'
+import { featureMajor } from '../../examples.ts'
 import { replaceLoads, usesOf } from '../../legality/buffer-uses.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import { checkStable, type Footprint, footprint } from '../../legality/footprint.ts'
@@ -69,54 +69,42 @@ export const cacheRead = primitive({
     checkOneNest(cx, loop, 'cache_read')
     const buffer = cx.buffer(step.buffer)
     if (buffer.scope === 'register')
-      cx.refuse({
-        code: 'schedule/in-registers',
+      cx.refuse('schedule/in-registers', [loop], {
         message: `${buffer.name} is in registers already`,
-        loops: [loop],
         expected: 'a buffer in global or shared memory',
       })
     const written = usesOf(loop.body, buffer.name)
     const bounded = step.bounding ? boundingOf(cx, at, buffer) : unbounded
     const uses = written.map((u) => bounded(u).access)
     if (uses.length === 0 || allocatedNames(loop.body).has(buffer.name))
-      cx.refuse({
-        code: 'schedule/not-read',
+      cx.refuse('schedule/not-read', [loop], {
         message: `${loop.name} does not read ${buffer.name} from outside`,
-        loops: [loop],
         hint: 'cache at a loop around the reads',
       })
     if (uses.some((u) => u.mode === 'write'))
-      cx.refuse({
-        code: 'schedule/written-too',
+      cx.refuse('schedule/written-too', [loop], {
         message: `${loop.name} also writes ${buffer.name}, so a copy would become stale`,
-        loops: [loop],
         hint: `cache_write ${buffer.name}, or cache further inside`,
       })
     // A padded copy in registers evaluates the conditions of the read for each element.
     const asks = step.padded !== undefined && step.scope === 'register'
     if (uses.some((u) => u.conditional && !(asks && u.under)))
-      cx.refuse({
-        code: 'schedule/conditional-read',
+      cx.refuse('schedule/conditional-read', [loop], {
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read ${buffer.name}`,
-        loops: [loop],
         hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
       })
     checkStarts(cx, loop, buffer)
     if (step.bounding && written.every((u) => bounded(u).held.size === 0))
-      cx.refuse({
-        code: 'schedule/not-bounded',
+      cx.refuse('schedule/not-bounded', [loop], {
         message: `${loop.name} does not read ${buffer.name} through an index array with a constant bound`,
-        loops: [loop],
         expected: 'a sum with the coordinates of an axis whose extent is a number: g * 4 + jo_indices[…]',
         hint: 'leave out bounding',
       })
     const plain = footprint(cx, at, buffer, uses, step)
     const recursive = plain.loops.find((l) => usesOf([{ ...l, body: [] }], buffer.name).length > 0)
     if (recursive)
-      cx.refuse({
-        code: 'schedule/decides-itself',
+      cx.refuse('schedule/decides-itself', [recursive], {
         message: `the extent of ${recursive.name} depends on ${buffer.name}`,
-        loops: [recursive],
         hint: `cache at ${recursive.name}, or further inside`,
       })
     const told = asks ? uses : uses.map((u) => ({ ...u, under: null }))
@@ -162,17 +150,7 @@ export const cacheRead = primitive({
     )
     return { body: step.padded === undefined ? next : eliminateRedundantGuards(next) }
   },
-  example: {
-    before: featureMajor,
-    step: { kind: 'cache_read', buffer: 'A', at: 'j', scope: 'register', into: 'Ar' },
-    after: `\
-for i in 0..m
-  for f in 0..32
-    for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-      alloc Ar: f32[1] register
-      Ar[0] = A[j_indptr[i] + j]
-      C[i, f] += Ar[0] * B[j_indices[j_indptr[i] + j], f]  init`,
-  },
+  example: { ...featureMajor, steps: 'cache_read A at j in register -> Ar' },
 })
 
 /**
@@ -204,10 +182,8 @@ function checkStarts(cx: Context, loop: For, buffer: Buffer): void {
     const outermost = path.slice(0, path.indexOf(loop) + 1).find((l) => l.reduce)
     const target = reduce.targets.find((t) => t.index.some((e) => buffersRead(e).has(buffer.name)))
     if (outermost && target)
-      cx.refuse({
-        code: 'schedule/start-outside',
+      cx.refuse('schedule/start-outside', [outermost], {
         message: `${buffer.name} addresses elements of ${target.buffer}, which are initialised before ${outermost.name}, where no copy exists`,
-        loops: [outermost],
         hint: `cache at a loop around ${outermost.name}`,
       })
   }

@@ -32,10 +32,8 @@ export function checkWriters(
   const found = uses.flatMap((u) => (u.mode === 'write' ? [u.stmt] : []))
   const [writer, ...others] = found
   if (allocatedNames(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
-    return cx.refuse({
-      code: 'schedule/not-written',
+    return cx.refuse('schedule/not-written', [loop], {
       message: `${loop.name} does not write ${buffer.name} from outside`,
-      loops: [loop],
       hint: 'cache at a loop around the writes',
     })
   const targets = (s: Reduce): string => s.targets.map((t) => t.buffer).join()
@@ -59,10 +57,8 @@ export function checkWriters(
 
 /** Throws `schedule/several-writers`. @param how the reason why the writers cannot share a local buffer */
 function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: number, how: string): never {
-  return cx.refuse({
-    code: 'schedule/several-writers',
+  return cx.refuse('schedule/several-writers', [loop], {
     message: `${count} statements inside of ${loop.name} write ${buffer.name}, ${how}`,
-    loops: [loop],
     hint: 'cache at an inner loop that contains a single write',
   })
 }
@@ -103,12 +99,10 @@ export function checkTogether(
 export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, buffer: Buffer): void {
   const extra = hiddenLoop(use, print)
   if (!use.conditional && !extra) return
-  cx.refuse({
-    code: 'schedule/not-every-element',
+  cx.refuse('schedule/not-every-element', extra ? [loop, extra] : [loop], {
     message: extra
       ? `${buffer.name} is written inside ${extra.name}, which may not run, and the copy would always be written back`
       : `${loop.name} writes ${buffer.name} under a condition, and the copy would always be written back`,
-    loops: extra ? [loop, extra] : [loop],
     hint: extra
       ? `cache further inside, at ${extra.name}`
       : `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
@@ -124,19 +118,15 @@ export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, b
   const around = conditionsAround(loop.body, use.path.find((l) => l.reduce) ?? use.stmt)
   const changed = around.find((c) => readsSome(c.cond, written))
   if (!changed) return
-  cx.refuse({
-    code: 'schedule/not-every-element',
+  cx.refuse('schedule/not-every-element', [loop], {
     message: `whether ${loop.name} writes ${buffer.name} depends on ${printExpr(changed.cond)}, which changes before the write-back`,
-    loops: [loop],
     hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
   })
 }
 
 function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): never {
-  return cx.refuse({
-    code: 'schedule/scattered',
+  return cx.refuse('schedule/scattered', [loop, by], {
     message: `the element of ${buffer.name} changes with the reduction loop ${by.name}`,
-    loops: [loop, by],
     hint: `cache at ${by.name} instead`,
   })
 }
@@ -155,12 +145,10 @@ export function checkReads(
 ): void {
   const early = uses.find((u) => u.mode === 'read' && (!whole || u.child <= writerChild))
   if (!early) return
-  cx.refuse({
-    code: 'schedule/read-too',
+  cx.refuse('schedule/read-too', [loop], {
     message: whole
       ? `${loop.name} reads ${buffer.name} before the value is complete`
       : `${loop.name} reads ${buffer.name}, which iterations of other loops still write`,
-    loops: [loop],
     hint: 'cache at the loop around only the write',
   })
 }
@@ -216,10 +204,8 @@ export function checkOthersApart(cx: Context, loops: readonly For[], body: Body,
   for (const l of loops) {
     const shared = writtenIn(cx.kernel, findLoop(body, l.var)!.loop).find((w) => !w.disjoint)
     if (shared)
-      cx.refuse({
-        code: 'schedule/not-one-reduction',
+      cx.refuse('schedule/not-one-reduction', [l], {
         message: `iterations of ${l.name} also share elements of ${shared.buffer}`,
-        loops: [l],
         hint,
       })
   }

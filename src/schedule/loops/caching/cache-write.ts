@@ -15,7 +15,7 @@ import type { Buffer, For, Reduce, Stmt, Store } from '../../../ir/statements/lo
 import { retarget } from '../../../ir/statements/reductions.ts'
 import { alloc, store, when } from '../../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples/samples.ts'
+import { featureMajor } from '../../examples.ts'
 import { replaceLoads, type Use, usesOf } from '../../legality/buffer-uses.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import {
@@ -167,17 +167,7 @@ export const cacheWrite = primitive({
       unused,
     }
   },
-  example: {
-    before: featureMajor,
-    step: { kind: 'cache_write', buffer: 'C', at: 'f', scope: 'register', into: 'Cr' },
-    after: `\
-for i in 0..m
-  for f in 0..32
-    alloc Cr: f32[1] register
-    for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-      Cr[0] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init
-    C[i, f] = Cr[0]`,
-  },
+  example: { ...featureMajor, steps: 'cache_write C at f in register -> Cr' },
 })
 
 /**

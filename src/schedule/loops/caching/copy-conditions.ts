@@ -52,10 +52,8 @@ export function readConditions(
   const keys = lists.map((l) => new Set(l.map(keyOf)))
   const weakest = keys.findIndex((own) => keys.every((other) => [...own].every((c) => other.has(c))))
   if (weakest < 0)
-    cx.refuse({
-      code: 'schedule/guard-not-decidable',
+    cx.refuse('schedule/guard-not-decidable', [at.loop], {
       message: `the reads inside of ${at.loop.name} happen under different conditions`,
-      loops: [at.loop],
       hint: 'cache further inside, where a single condition is left',
     })
   return lists[weakest]!
@@ -73,10 +71,8 @@ function conditionsOf(cx: Context, at: LoopLocation, use: Use, scope: CacheScope
   const free = new Set([...names, ...anyThread.map((l) => l.var)])
   const out: Expr[] = []
   const refuse = (l: For, e: Expr): never =>
-    cx.refuse({
-      code: 'schedule/guard-not-decidable',
+    cx.refuse('schedule/guard-not-decidable', [at.loop, l], {
       message: `${printExpr(e)} decides whether the element is read, and the copy is outside of ${l.name}`,
-      loops: [at.loop, l],
       hint: `cache at ${l.name} instead`,
     })
   const positive = (l: For, e: Expr): void => {

@@ -62,12 +62,10 @@ export function own(
   const inShared = step.scope === 'shared'
   const asked = (inShared ? ([...LAYOUT, 'padded'] as const) : LAYOUT).find((x) => step[x] !== undefined)
   if (asked)
-    cx.refuse({
-      code: 'schedule/no-box',
+    cx.refuse('schedule/no-box', [at.loop], {
       message: inShared
         ? `${asked}: each thread copies different elements of ${buffer.name}`
         : `${asked}: a copy in registers has no layout`,
-      loops: [at.loop],
       expected: 'a copy in shared memory whose elements are the same for every thread',
     })
   const unneeded = tailGuards(cx, at, buffer, print, print.loops)
@@ -107,17 +105,13 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
   const vector = step.by ?? 1
   const last = tile.dims.at(-1)?.extent ?? 1
   if (step.by !== undefined && (!VECTORS.includes(vector) || last % vector !== 0 || !isContiguous(tile)))
-    cx.refuse({
-      code: 'schedule/bad-vector',
+    cx.refuse('schedule/bad-vector', [loop], {
       message: `threads cannot copy ${vector} contiguous elements of ${buffer.name} at once`,
-      loops: [loop],
       expected: `2, 4 or 8, a divisor of the ${last} contiguous elements`,
     })
   if (step.transposed && tile.dims.length < 2)
-    cx.refuse({
-      code: 'schedule/no-rows',
+    cx.refuse('schedule/no-rows', [loop], {
       message: `a copy of ${tile.dims.length} dimension of ${buffer.name} cannot be transposed`,
-      loops: [loop],
       expected: 'two dimensions or more',
       hint: 'leave out transposed',
     })
@@ -131,10 +125,8 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
     step.stride !== undefined &&
     (!Number.isInteger(step.stride) || step.stride < row || step.stride > 2 * row + 64)
   )
-    cx.refuse({
-      code: 'schedule/bad-stride',
+    cx.refuse('schedule/bad-stride', [loop], {
       message: `rows of ${row} elements cannot have a stride of ${step.stride}`,
-      loops: [loop],
       expected: `a stride from ${row} to ${2 * row + 64}`,
     })
   if (step.stride !== undefined) shape[shape.length - 1] = step.stride
@@ -170,8 +162,7 @@ function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): 
     (padded >= low && padded <= high && (isFloat(dtype) || Number.isInteger(padded)))
   )
     return
-  cx.refuse({
-    code: 'schedule/bad-padding',
+  cx.refuse('schedule/bad-padding', [], {
     message: `${name} is ${dtype}, and the padding ${padded}`,
     expected: `a value of ${dtype}`,
   })

@@ -111,17 +111,13 @@ export function inMemory(
   if (!memory) return {}
   const tile = memory.shape
   if (copy.dtype !== memory.dtype)
-    cx.refuse({
-      code: 'schedule/wrong-type',
+    cx.refuse('schedule/wrong-type', [loop], {
       message: `${copy.name} holds ${copy.dtype}, and ${memory.name} ${memory.dtype}`,
-      loops: [loop],
       expected: `a memory of ${copy.dtype}`,
     })
   if (!isOfTiles(shape, memory))
-    cx.refuse({
-      code: 'schedule/wrong-tile',
+    cx.refuse('schedule/wrong-tile', [loop], {
       message: `a copy of ${shape.join(' × ')} elements is made of no tiles of ${memory.name}`,
-      loops: [loop],
       expected: `last dimensions that are multiples of ${tile.join(' × ')}`,
       hint: 'split the loops, and reorder those of the tile inside',
     })

@@ -28,28 +28,22 @@ export function checkProducts(cx: Context, producer: For, at: LoopLocation): Rea
   for (const name of produced) {
     const { role } = cx.buffer(name)
     if (role !== 'local')
-      cx.refuse({
-        code: 'schedule/output-needed',
+      cx.refuse('schedule/output-needed', [producer], {
         message: `${producer.nest} writes ${name}, an output of the kernel`,
-        loops: [producer],
         expected: 'a loop nest that writes local buffers',
       })
     const elsewhere = accessesOf(cx.kernel.body).find(
       (a) => a.buffer === name && !inside.has(a.stmt) && a.stmt.kind !== 'fill',
     )
     if (elsewhere)
-      cx.refuse({
-        code: 'schedule/used-elsewhere',
+      cx.refuse('schedule/used-elsewhere', [producer, loop, ...elsewhere.path.slice(0, 1)], {
         message: `${name} is also used outside of ${loop.name}`,
-        loops: [producer, loop, ...elsewhere.path.slice(0, 1)],
         hint: aroundUses(cx, producer, at, elsewhere),
       })
   }
   if (!accessesOf(loop.body).some((a) => produced.has(a.buffer)))
-    cx.refuse({
-      code: 'schedule/not-read',
+    cx.refuse('schedule/not-read', [producer, loop], {
       message: `${loop.name} reads nothing that ${producer.nest} writes`,
-      loops: [producer, loop],
       hint: 'choose a loop around the reads',
     })
   return produced
@@ -61,10 +55,8 @@ export function checkBetween(cx: Context, list: Body, producer: For, consumer: S
   const between = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer) + 1)
   const written = accessesOf(between).find((a) => a.mode === 'write' && reads.has(a.buffer))
   if (!written) return
-  cx.refuse({
-    code: 'schedule/order-matters',
+  cx.refuse('schedule/order-matters', [producer, loop], {
     message: `${producer.nest} uses ${written.buffer}, which is written before ${loop.name} is reached`,
-    loops: [producer, loop],
     hint: `leave ${producer.nest} a separate loop nest`,
   })
 }
@@ -104,10 +96,8 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: LoopL
   const names = loopNames(cx.kernel.body)
   const [loop, outer] = [at.loop, [...at.path, at.loop].find((_, k, all) => all[k + 1] === reducing)]
   const own = `compute_at ${producer.nest} at ${names.get(loop.var)} recompute: each iteration has memory of its own`
-  return cx.refuse({
-    code: 'schedule/starts-in-reduction',
+  return cx.refuse('schedule/starts-in-reduction', [producer, reducing], {
     message: `${producer.nest} would reset the sums in each iteration of the reduction loop ${reducing.name}`,
-    loops: [producer, reducing],
     hint: outer ? `compute_at ${producer.nest} at ${names.get(outer.var)}, or ${own}` : own,
   })
 }
@@ -121,18 +111,14 @@ export function checkUnseen(cx: Context, producer: For, loop: For, produced: Rea
   const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]
   const counted = counts.find((b) => produced.has(b))
   if (counted !== undefined)
-    cx.refuse({
-      code: 'schedule/used-elsewhere',
+    cx.refuse('schedule/used-elsewhere', [producer, loop], {
       message: `${counted} is read after the kernel has run`,
-      loops: [producer, loop],
       hint: `leave ${producer.nest} a separate loop nest`,
     })
   walkStmts([producer], (s) => {
     if (s.kind !== 'if' || s.absent === undefined || !produced.has(s.absent)) return
-    cx.refuse({
-      code: 'schedule/lost-writes',
+    cx.refuse('schedule/lost-writes', [producer, loop], {
       message: `${producer.nest} may write elements that ${s.absent} does not store, which is a run-time error`,
-      loops: [producer, loop],
       expected: 'writes of stored elements only',
       hint: `iterate ${producer.nest} … where (${printExpr(s.cond)})`,
     })

@@ -8,7 +8,7 @@ import { writesOf } from '../../../ir/statements/accesses.ts'
 import { findLoop, type LoopLocation, loopsOf } from '../../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../../ir/statements/tree.ts'
-import { twoNests } from '../../examples/samples.ts'
+import { twoNests } from '../../examples.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Gone, gone, primitive } from '../../primitive.ts'
@@ -93,16 +93,7 @@ export const computeAt = primitive({
       gone,
     }
   },
-  example: {
-    before: twoNests,
-    step: { kind: 'compute_at', nest: 'produce', at: 'consume.i' },
-    after: `\
-for i2 (consume.i) in 0..m
-  for k in 0..d
-    T[i2, k] = X[i2, k] * X[i2, k]
-  for k2 (consume.k) in 0..d  reduce
-    y[i2] += T[i2, k2]  init`,
-  },
+  example: { ...twoNests, steps: 'compute_at produce at consume.i' },
 })
 
 function asked(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
@@ -141,12 +132,10 @@ function findProducer(
   if (out) return out
   const nests = [...new Set(loopsOf(cx.kernel.body).map((l) => l.nest))]
   const known = nests.includes(nest)
-  return cx.refuse({
-    code: known ? 'schedule/not-before' : 'schedule/unknown-nest',
+  return cx.refuse(known ? 'schedule/not-before' : 'schedule/unknown-nest', [at.loop], {
     message: known
       ? `${nest} is not in the same body as the loop nest around ${at.loop.name}`
       : `there is no loop nest ${nest}`,
-    loops: [at.loop],
     expected:
       known && beside.size === 0
         ? `an iteration next to that of ${at.loop.name}; there is none`
@@ -163,10 +152,8 @@ function checkNotAsked(
   nest: For,
 ): void {
   if (!step.recompute && !step.scope) return
-  cx.refuse({
-    code: 'schedule/not-a-producer',
+  cx.refuse('schedule/not-a-producer', [loop, nest], {
     message: `${nest.nest} comes after ${loop.name} and consumes the output`,
-    loops: [loop, nest],
     hint: `compute_at ${nest.nest} at ${loop.name}`,
   })
 }
@@ -206,22 +193,18 @@ function checkAgain(
 ): void {
   const { name, body } = at.loop
   if (writesOf(body).has(buffer))
-    cx.refuse({
-      code: 'schedule/order-matters',
+    cx.refuse('schedule/order-matters', [loop, at.loop], {
       message: `iterations of ${loop.name} also write ${buffer}, which other iterations read`,
-      loops: [loop, at.loop],
       hint: 'choose a loop further out',
     })
   if (recompute) return
   const arranged = loopsOf([producer]).filter((l) => !l.reduce && !windows.has(l.var) && isArranged(cx, l))
   const names = arranged.map((l) => l.name).join(', ')
-  cx.refuse({
-    code: 'schedule/computed-again',
+  cx.refuse('schedule/computed-again', [loop, at.loop, ...arranged], {
     message:
       arranged.length > 0
         ? `every iteration of ${loop.name} would compute the elements of ${buffer} that ${names} cover`
         : `each iteration of ${loop.name} would compute its elements of ${buffer}, and several may read the same elements`,
-    loops: [loop, at.loop, ...arranged],
     expected:
       arranged.length > 0
         ? `unscheduled loops of ${producer.nest} (before split, fuse and bind)`

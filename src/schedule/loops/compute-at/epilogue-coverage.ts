@@ -44,10 +44,8 @@ export function covers(
   const plain = digits && reach(cx, of, { digits, tails: [] })
   const cover = plain?.exact ? plain : digits && (reach(cx, of, ended(digits, around)) ?? plain)
   if (!cover)
-    cx.refuse({
-      code: 'schedule/not-every-element',
+    cx.refuse('schedule/not-every-element', [of], {
       message: `the loops around the producer of ${name} may not cover every iteration of ${of.name}`,
-      loops: [of],
       hint: earlier
         ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a separate loop nest`
         : `choose a format that iterates over every ${of.name}; split tiles by divisors; or leave ${of.nest} a separate loop nest`,
@@ -212,10 +210,8 @@ export function onlyWrite(cx: Context, at: LoopLocation, producer: Stmt, buffer:
   const [write] = mine
   const element = write && (write.stmt.kind === 'store' || write.stmt.kind === 'reduce')
   if (writes.length !== 1 || !element)
-    return cx.refuse({
-      code: 'schedule/not-complete',
+    return cx.refuse('schedule/not-complete', [at.loop], {
       message: `not every element of ${buffer} is written by one statement inside of ${at.loop.name}`,
-      loops: [at.loop],
       hint: 'choose a loop around every producer',
     })
   return { index: write.index, path: write.path, stmt: write.stmt as Store | Reduce }

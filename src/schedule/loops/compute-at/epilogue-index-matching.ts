@@ -165,10 +165,8 @@ export function checkDiagonal(
     if (isSingleIteration(loop)) continue
     const by = chain.filter((l) => places.has(l.var) && mentions(places.get(l.var)!, loop.var))
     if (by.length > 1)
-      cx.refuse({
-        code: 'schedule/not-every-element',
+      cx.refuse('schedule/not-every-element', [loop, ...by], {
         message: `${loop.name} matches ${by.map((l) => l.name).join(' and ')}, which run over more iterations`,
-        loops: [loop, ...by],
         hint: `leave ${chain[0]!.nest} a separate loop nest`,
       })
   }
@@ -224,20 +222,16 @@ export function checkGuards(
       else if (tails.includes(g) || asked.has(text)) continue
       else if (ranges.some((r) => impliedBelow(cx, own, places.get(r.var)!, r.extent))) continue
       else if (mentionsSome(g, used) || mentions(g, l.var))
-        cx.refuse({
-          code: 'schedule/not-every-element',
+        cx.refuse('schedule/not-every-element', [l], {
           message: `not every iteration of ${l.name} produces an element`,
-          loops: [l],
           hint: `leave ${chain[0]!.nest} a separate loop nest`,
         })
     }
   }
   for (const l of chain) {
     if (!places.has(l.var) || said.has(bound(l)) || exact.get(l.var)) continue
-    cx.refuse({
-      code: 'schedule/not-every-element',
+    cx.refuse('schedule/not-every-element', [l], {
       message: `the outer loops cover more iterations than ${l.name}`,
-      loops: [l],
       hint: `require that the tiles divide the sizes, or leave ${l.nest} a separate loop nest`,
     })
   }

@@ -49,10 +49,8 @@ export function checkCombines(cx: Context, consumer: For, loops: readonly For[])
   const plain = bound && updatesOf(consumer).find((u) => !u?.atomic)
   if (!bound || !plain) return
   const target = plain.targets[0]!.buffer
-  cx.refuse({
-    code: 'schedule/blocks-combine',
+  cx.refuse('schedule/blocks-combine', [bound, consumer], {
     message: `iterations of ${bound.name} would concurrently combine into the same elements of ${target}`,
-    loops: [bound, consumer],
     hint: `atomic ${target} first`,
   })
 }
@@ -73,10 +71,8 @@ export function checkOwnStarts(
   const by = combining.find((l) => asked.some((e) => mentions(e, l.var)))
   if (!by && conditions.length === 0) return
   const { buffer } = starts.targets[0]!
-  cx.refuse({
-    code: 'schedule/starts-in-reduction',
+  cx.refuse('schedule/starts-in-reduction', [by ?? combining[0]!, consumer], {
     message: `${consumer.nest} initialises ${buffer}, and a condition within ${(by ?? combining[0]!).name} selects the elements`,
-    loops: [by ?? combining[0]!, consumer],
     hint: `leave ${consumer.nest} a separate loop nest, or atomic ${buffer} first`,
   })
 }
@@ -100,10 +96,8 @@ export function checkStartsInside(cx: Context, producer: Stmt, consumer: For, lo
     const by = loops.find((l) => path.includes(l))
     if (!by) continue
     const { buffer } = reduce.targets[0]!
-    cx.refuse({
-      code: 'schedule/starts-in-reduction',
+    cx.refuse('schedule/starts-in-reduction', [by, consumer], {
       message: `${buffer} would be reset within ${by.name}, which becomes a reduction loop of ${consumer.nest}`,
-      loops: [by, consumer],
       hint: `cache_write ${buffer} at the loop first`,
     })
   }

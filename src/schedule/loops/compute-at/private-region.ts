@@ -176,10 +176,8 @@ function refuseSize(
   const scope = scopeAt(at, place)
   const lists = listLoops(cx, at.loop, of.name, nest)
   const alone = `leave ${nest} a separate loop nest`
-  return cx.refuse({
-    code: 'schedule/too-large',
+  return cx.refuse('schedule/too-large', [at.loop], {
     message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,
-    loops: [at.loop],
     expected: `a constant number, at most ${SIZE_LIMIT[scope]} in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
     hint:
       lists.length > 1

@@ -264,10 +264,8 @@ function atValue(
 ): Body {
   if (conditions.length === 0) return inner
   if (reducing)
-    cx.refuse({
-      code: 'schedule/condition-in-reduction',
+    cx.refuse('schedule/condition-in-reduction', [producer, l], {
       message: `whether ${printExpr(value)} is in the range of ${l.name} is only known inside of a reduction`,
-      loops: [producer, l],
       hint: `reorder ${l.name} outside of the reduction loops first`,
     })
   return conditions.reduceRight<Body>((then, cond) => [when(cond, then)], inner)

@@ -22,7 +22,7 @@ import { isReadOnly } from '../../../ir/statements/accesses.ts'
 import { type LoopLocation, loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Reduce } from '../../../ir/statements/loops.ts'
 import { type Body, stmt } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples/samples.ts'
+import { rowSums } from '../../examples.ts'
 import { checkConstantExtent, checkOrderFree, checkSerial, overParams } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -53,14 +53,7 @@ export const bind = primitive({
     }
     return { body: here.kernel.body }
   },
-  example: {
-    before: rowSums,
-    step: { kind: 'bind', bindings: [{ loop: 'i', to: 'block.x' }] },
-    after: `\
-for i in 0..m  @block.x
-  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-    y[i] += A[j_indptr[i] + j]  init`,
-  },
+  example: { ...rowSums, steps: 'bind i to block.x' },
 })
 
 function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
@@ -131,20 +124,16 @@ function capacityOf(cx: Context, name: string): Expr | undefined {
 function checkAxisFree(cx: Context, loop: For, path: readonly For[], to: ThreadAxis): void {
   const other = [...path, ...loopsOf(loop.body)].find((l) => l.mode.kind === 'bind' && l.mode.to === to)
   if (!other) return
-  cx.refuse({
-    code: 'schedule/axis-taken',
+  cx.refuse('schedule/axis-taken', [other, loop], {
     message: `${other.name} is already bound to ${to}`,
-    loops: [other, loop],
     hint: `bind ${loop.name} to another axis`,
   })
 }
 
 function checkBlockExtent(cx: Context, loop: For, to: ThreadAxis): void {
   if (overParams(cx, loop.extent)) return
-  cx.refuse({
-    code: 'schedule/extent-not-known',
+  cx.refuse('schedule/extent-not-known', [loop], {
     message: `${to} needs an extent that is known before the launch, and that of ${loop.name} is ${printExpr(loop.extent)}`,
-    loops: [loop],
     expected: 'an extent over sizes',
     hint: `bind a loop around ${loop.name}, or fuse the axes so that a single loop runs over the positions`,
   })
@@ -157,10 +146,8 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Red
   const [first] = plain
   if (!first) return
   const target = first.targets[0]!.buffer
-  cx.refuse({
-    code: 'schedule/blocks-combine',
+  cx.refuse('schedule/blocks-combine', [loop], {
     message: `iterations of ${loop.name} combine into the same elements of ${target}, and ${to} would run the iterations on different blocks`,
-    loops: [loop],
     hint: `atomic ${target} or combine ${target} first`,
   })
 }

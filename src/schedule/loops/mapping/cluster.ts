@@ -4,7 +4,7 @@ import { Facts } from '../../../analysis/integers/facts.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowBlocks } from '../../examples/samples.ts'
+import { rowBlocks } from '../../examples.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
@@ -27,37 +27,25 @@ export const cluster = primitive({
     const { loop } = cx.loop(step.loop)
     const { mode } = loop
     if (mode.kind !== 'bind' || mode.to !== 'block.x')
-      return cx.refuse({
-        code: 'schedule/not-blocks',
+      return cx.refuse('schedule/not-blocks', [loop], {
         message: `${loop.name} is not bound to block.x, the axis of clusters`,
-        loops: [loop],
         hint: `bind ${loop.name} to block.x first`,
       })
     if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_BLOCKS)
-      cx.refuse({
-        code: 'schedule/bad-factor',
+      cx.refuse('schedule/bad-factor', [loop], {
         message: `the number of blocks in a cluster is ${step.by}`,
-        loops: [loop],
         expected: `a whole number from 1 to ${MOST_BLOCKS}`,
       })
     // A cluster of one block is the same as a block without clusters.
     if (step.by === 1) return { body: cx.kernel.body }
     if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))
-      cx.refuse({
-        code: 'schedule/not-whole',
+      cx.refuse('schedule/not-whole', [loop], {
         message: `${printExpr(loop.extent)} iterations of ${loop.name} are not a known multiple of the cluster size ${step.by}`,
-        loops: [loop],
         hint: 'require that a multiple of the tiles in a cluster divides the size',
       })
     return {
       body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode: { ...mode, cluster: step.by } })),
     }
   },
-  example: {
-    before: rowBlocks,
-    step: { kind: 'cluster', loop: 'i', by: 2 },
-    after: `\
-for i in 0..8  @block.x, clusters of 2
-  y[i] = x[i]`,
-  },
+  example: { ...rowBlocks, steps: 'cluster i by 2' },
 })

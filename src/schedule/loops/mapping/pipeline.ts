@@ -4,7 +4,7 @@ import { copiesIn, pipelineSequence } from '../../../analysis/loops/pipeline-seq
 import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { stagedRows } from '../../examples/samples.ts'
+import { stagedRows } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -34,10 +34,8 @@ export const pipeline = primitive({
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'pipeline')
     if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_STAGES)
-      cx.refuse({
-        code: 'schedule/bad-factor',
+      cx.refuse('schedule/bad-factor', [loop], {
         message: `the number of stages is ${step.by}`,
-        loops: [loop],
         expected: `a whole number from 1 to ${MOST_STAGES}`,
       })
     checkCopies(cx, loop)
@@ -47,18 +45,7 @@ export const pipeline = primitive({
     const mode = { kind: 'pipeline', stages: step.by, ...continued } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
-  example: {
-    before: stagedRows,
-    step: { kind: 'pipeline', loop: 'ko', by: 2 },
-    after: `\
-for i in 0..m
-  for ko in 0..n  reduce  @pipeline(2)
-    alloc Xs: f32[8] shared
-    for k2 (Xs.k) in 0..8
-      Xs[k2] = X[ko * 8 + k2]
-    for k in 0..8  reduce
-      y[i] += Xs[k]`,
-  },
+  example: { ...stagedRows, steps: 'pipeline ko by 2' },
 })
 
 function checkCopies(cx: Context, loop: For): void {
@@ -66,16 +53,12 @@ function checkCopies(cx: Context, loop: For): void {
   if (statements.length > 0) return
   const [first] = late
   if (first)
-    cx.refuse({
-      code: 'schedule/order-matters',
+    cx.refuse('schedule/order-matters', [loop, ...loopsOf([first.stmt]).slice(0, 1)], {
       message: `${first.fills} is filled from ${first.reads}, which ${loop.name} writes`,
-      loops: [loop, ...loopsOf([first.stmt]).slice(0, 1)],
       expected: 'copies of buffers that the loop does not write',
     })
-  cx.refuse({
-    code: 'schedule/no-copies',
+  cx.refuse('schedule/no-copies', [loop], {
     message: `${loop.name} contains no copy to shared memory`,
-    loops: [loop],
     hint: `cache_read … at ${loop.name} in shared first`,
   })
 }
@@ -85,12 +68,10 @@ function checkCopies(cx: Context, loop: For): void {
  */
 function checkSequence(cx: Context, loop: For, over: For): void {
   const found = pipelineSequence(cx.kernel.body, loop.var)
-  if (!('over' in found)) cx.refuse({ code: 'schedule/not-one-sequence', ...found })
+  if (!('over' in found)) cx.refuse('schedule/not-one-sequence', found.loops, found)
   else if (found.over.var !== over.var)
-    cx.refuse({
-      code: 'schedule/not-one-sequence',
+    cx.refuse('schedule/not-one-sequence', [over, found.over, loop], {
       message: `${found.over.name} is the innermost serial loop around ${loop.name}, not ${over.name}`,
-      loops: [over, found.over, loop],
       expected: 'the next outer serial loop, with only thread-bound loops in between',
       hint: `bind ${found.over.name} first, or pipeline over ${found.over.name}`,
     })

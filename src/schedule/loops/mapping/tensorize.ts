@@ -3,7 +3,6 @@
 import { matchInstr } from '../../../analysis/instructions/match.ts'
 import { protectedRead } from '../../../analysis/instructions/zero-fill.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
-import { add, load, variable } from '../../../ir/expressions/expr.ts'
 import type { Instr } from '../../../ir/instructions/instr.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import {
@@ -14,21 +13,14 @@ import {
   replaceLoop,
 } from '../../../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../../ir/statements/loops.ts'
-import { store } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { fourWide } from '../../examples/samples.ts'
+import { doubling } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import { eliminateRedundantGuards, withoutUnreadGuards } from '../../legality/redundant-guards.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
-
-/** Returns `Y[i] = X[i] + X[i]`, the body of the example's instruction. */
-function doubled(): Instr['body'] {
-  const x = load('X', [variable('i')], 'f32')
-  return store('Y', [variable('i')], add(x, x))
-}
 
 /**
  * `tensorize i with multiply`: a declared instruction executes the loop and its body. The loops have the extents of the
@@ -52,29 +44,7 @@ export const tensorize = primitive({
     const mode = { kind: 'instr', instr: step.instr } as const
     return { body: replaceLoop(body, found.loop.var, (l) => stmt({ ...l, mode })) }
   },
-  example: {
-    before: fourWide,
-    step: {
-      kind: 'tensorize',
-      loop: 'f',
-      instr: {
-        name: 'double4',
-        operands: [
-          { name: 'Y', dtype: 'f32', shape: [4], scope: 'global', align: 16, mode: 'write' },
-          { name: 'X', dtype: 'f32', shape: [4], scope: 'global', align: 16, mode: 'read' },
-        ],
-        threads: 1,
-        atomic: false,
-        iters: [{ name: 'i', extent: 4, reduce: false }],
-        body: doubled(),
-        texts: [{ target: 'cuda', from: 0, pieces: ['twice();'] }],
-      },
-    },
-    after: `\
-for i in 0..m
-  for f in 0..4  @double4
-    Y[i, f] = X[i, f] + X[i, f]`,
-  },
+  example: { ...doubling, steps: 'tensorize f with double4' },
 })
 
 /**
@@ -85,19 +55,15 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: LoopLoc
   const local = allocations(kernel.body)
   const buffer = (name: string) => local.get(name) ?? kernel.buffers.find((b) => b.name === name)
   const match = matchInstr(instr, loop, { buffer, facts: new Facts({ sizes: kernel.facts }) })
-  if (match.kind === 'mismatch')
-    cx.refuse({
-      ...match.refusal,
-      message: `${instr.name}: ${match.refusal.message}`,
-      loops: [loop],
-    })
+  if (match.kind === 'mismatch') {
+    const { code, ...reason } = match.refusal
+    cx.refuse(code, [loop], { ...reason, message: `${instr.name}: ${reason.message}` })
+  }
   for (const l of match.where.length > 0 && !instr.filled ? match.operands.values() : []) {
     const read = protectedRead(l.index, match.where)
     if (read)
-      cx.refuse({
-        code: 'schedule/guarded',
+      cx.refuse('schedule/guarded', [loop], {
         message: `${instr.name}: the origin of ${l.buffer} depends on ${printExpr(read)}, which is read only if ${match.where.map((g) => printExpr(g)).join(' and ')}`,
-        loops: [loop],
         expected: 'an address that does not depend on a condition',
         hint: 'require that the tiles divide the sizes',
       })
@@ -105,10 +71,8 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: LoopLoc
   const onLanes = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
   const taken = instr.threads > 1 ? path.find(onLanes) : undefined
   if (taken)
-    cx.refuse({
-      code: 'schedule/not-idle',
+    cx.refuse('schedule/not-idle', [taken, loop], {
       message: `${instr.name} is executed by ${instr.threads} threads of thread.x, and the enclosing loop ${taken.name} is bound to thread.x`,
-      loops: [taken, loop],
       hint: `bind ${taken.name} to thread.y`,
     })
 }

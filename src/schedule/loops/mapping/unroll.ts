@@ -3,7 +3,7 @@
 import { expectFlag } from '../../../ast/diagnostics/expect-argument.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples/samples.ts'
+import { featureMajor } from '../../examples.ts'
 import { checkConstantExtent, checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -34,32 +34,20 @@ export const unroll = primitive({
     checkSerial(cx, loop, 'unroll')
     if (step.by !== undefined) checkFactor(cx, step.by, 1, 'the factor of an unroll', loop)
     else if (checkConstantExtent(cx, loop, 'unrolling whole needs a constant extent') > WHOLE_LIMIT)
-      cx.refuse({
-        code: 'schedule/too-many-copies',
+      cx.refuse('schedule/too-many-copies', [loop], {
         message: `full unrolling of ${loop.name} would make more than ${WHOLE_LIMIT} copies`,
-        loops: [loop],
         hint: `unroll ${loop.name} by a factor`,
       })
     if (step.predicated && step.by === undefined)
-      cx.refuse({
-        code: 'schedule/no-factor',
+      cx.refuse('schedule/no-factor', [loop], {
         message: `${loop.name} is fully unrolled and has no remainder to predicate`,
-        loops: [loop],
         expected: `unroll ${loop.name} by 4 predicated`,
       })
     const predicated = step.predicated ? { predicated: true } : {}
     const mode = { kind: 'unroll', factor: step.by ?? null, ...predicated } as const
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })), unrolls: true }
   },
-  example: {
-    before: featureMajor,
-    step: { kind: 'unroll', loop: 'j', by: 4 },
-    after: `\
-for i in 0..m
-  for f in 0..32
-    for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce  @unroll(4)
-      C[i, f] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init`,
-  },
+  example: { ...featureMajor, steps: 'unroll j by 4' },
 })
 
 function isPredicated(more: { readonly predicated?: boolean } | undefined): true | undefined {

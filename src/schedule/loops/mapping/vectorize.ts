@@ -2,7 +2,7 @@
 
 import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { fourWide } from '../../examples/samples.ts'
+import { fourWide } from '../../examples.ts'
 import { checkConstantExtent, checkNoReduction, checkOrderFree, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -26,19 +26,15 @@ export const vectorize = primitive({
     checkSerial(cx, loop, 'vectorize')
     const lanes = checkConstantExtent(cx, loop, 'a vector has 2, 4 or 8 lanes')
     if (lanes !== 1 && !LANES.includes(lanes))
-      cx.refuse({
-        code: 'schedule/bad-lanes',
+      cx.refuse('schedule/bad-lanes', [loop], {
         message: `${loop.name} has ${lanes} iterations`,
-        loops: [loop],
         expected: 'an extent of 2, 4 or 8',
         hint: `split ${loop.name} by 4 and vectorize the inner loop`,
       })
     const inner = loopsOf(loop.body)
     if (inner.length > 0)
-      cx.refuse({
-        code: 'schedule/not-innermost',
+      cx.refuse('schedule/not-innermost', [loop, ...inner], {
         message: `${loop.name} is not innermost`,
-        loops: [loop, ...inner],
         hint: `reorder ${loop.name} to the innermost position`,
       })
     checkNoReduction(
@@ -52,12 +48,5 @@ export const vectorize = primitive({
     const mode = lanes === 1 ? ({ kind: 'unroll', factor: null } as const) : ({ kind: 'vectorize' } as const)
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
-  example: {
-    before: fourWide,
-    step: { kind: 'vectorize', loop: 'f' },
-    after: `\
-for i in 0..m
-  for f in 0..4  @vectorize
-    Y[i, f] = X[i, f] + X[i, f]`,
-  },
+  example: { ...fourWide, steps: 'vectorize f' },
 })

@@ -10,7 +10,7 @@ import { findLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { initsOf, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { twoNests } from '../../examples/samples.ts'
+import { twoNests } from '../../examples.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import { iterationsOf } from '../../legality/loop-dependence.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
@@ -38,10 +38,8 @@ export const join = primitive({
     const at = cx.loop(step.at)
     const top = at.path[0] ?? at.loop
     if (found.every((m) => m.top !== top))
-      cx.refuse({
-        code: 'schedule/not-joined',
+      cx.refuse('schedule/not-joined', [at.loop], {
         message: `${at.loop.name} is a loop of ${top.nest}, which is not joined`,
-        loops: [at.loop],
         expected: `a loop of ${step.nests.join(' or ')}`,
       })
     const members = found.map((m) => ({ ...m, chain: chainOf(cx, m, at.path.length + 1) }))
@@ -64,16 +62,7 @@ export const join = primitive({
     const into = first.chain.map((l) => `${name}.${l.name}`)
     return { body, gone: members.flatMap((m) => m.chain.map((l, k) => gone(l, 'merged', [into[k]!]))) }
   },
-  example: {
-    before: twoNests,
-    step: { kind: 'join', nests: ['produce', 'consume'], at: 'produce.i' },
-    after: `\
-for i in 0..m
-  for k in 0..d
-    T[i, k] = X[i, k] * X[i, k]
-  for k2 (consume.k) in 0..d  reduce
-    y[i] += T[i, k2]  init`,
-  },
+  example: { ...twoNests, steps: 'join (produce, consume) at produce.i' },
 })
 
 interface Member extends TopNest {
@@ -89,10 +78,8 @@ function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly F
   for (let s: Stmt | undefined = top; chain.length < depth; s = (s as For).body[0]) {
     const outer = chain.at(-1)
     if (s?.kind !== 'for' || (outer && outer.body.length > 1))
-      return cx.refuse({
-        code: 'schedule/not-perfect',
+      return cx.refuse('schedule/not-perfect', chain, {
         message: `${name} has no ${depth} perfectly nested loops`,
-        loops: chain,
         hint: 'choose an outer loop, or reorder',
       })
     checkOneNest(cx, s, 'join')
@@ -111,10 +98,8 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
   for (const [k, l] of chain.entries()) {
     const own = first.chain[k]!
     const other = (what: string, hint?: string): never =>
-      cx.refuse({
-        code: 'schedule/not-alike',
+      cx.refuse('schedule/not-alike', [own, l], {
         message: `${own.name} of ${first.name} and ${l.name} of ${name} ${what}`,
-        loops: [own, l],
         expected: 'loops of the same extent, conditions and kind (serial, or bound to the same axis)',
         ...(hint ? { hint } : {}),
       })
@@ -154,10 +139,8 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
         .slice(0, k)
         .find((o) => reduce.targets.some((t) => writesOf([o.top]).has(t.buffer)))
       if (again && earlier)
-        cx.refuse({
-          code: 'schedule/order-matters',
+        cx.refuse('schedule/order-matters', [earlier.top, m.top], {
           message: `${m.name} would reset elements of ${reduce.targets[0]!.buffer} that ${earlier.name} wrote`,
-          loops: [earlier.top, m.top],
           hint: 'keep separate loop nests',
         })
     }
@@ -174,10 +157,8 @@ function checkReductions(cx: Context, members: readonly Member[]): void {
       const k = m.chain.findIndex((l, n) => !l.reduce && reduces(n) && path.includes(l))
       if (k < 0) continue
       const { buffer } = reduce.targets[0]!
-      cx.refuse({
-        code: 'schedule/starts-in-reduction',
+      cx.refuse('schedule/starts-in-reduction', [m.chain[k]!, reduces(k)!.chain[k]!], {
         message: `${m.name} would reset ${buffer} within ${m.chain[k]!.name}, which is a reduction loop of ${reduces(k)!.name}`,
-        loops: [m.chain[k]!, reduces(k)!.chain[k]!],
         hint: `cache_write ${buffer} at the loop first`,
       })
     }
@@ -196,13 +177,15 @@ function checkIterations(cx: Context, joined: Kernel2, first: Member, members: r
     const unsafe = own.mode.kind === 'serial' ? !own.reduce : shared.some((r) => !r.atomic)
     const where = shared.length > 0 && unsafe ? shared[0]!.targets[0]!.buffer : undefined
     if (dependence || where !== undefined)
-      cx.refuse({
-        code: 'schedule/order-matters',
-        message: dependence
-          ? `join would change the order of ${own.name}: ${dependence.reason}`
-          : `different iterations of ${own.name} would use the same elements of ${where}`,
-        loops: members.map((m) => m.chain[first.chain.indexOf(own)]!),
-        expected: 'loop nests that access the same elements in the same iterations, by the same index',
-      })
+      cx.refuse(
+        'schedule/order-matters',
+        members.map((m) => m.chain[first.chain.indexOf(own)]!),
+        {
+          message: dependence
+            ? `join would change the order of ${own.name}: ${dependence.reason}`
+            : `different iterations of ${own.name} would use the same elements of ${where}`,
+          expected: 'loop nests that access the same elements in the same iterations, by the same index',
+        },
+      )
   }
 }

@@ -5,7 +5,7 @@ import { writesOf } from '../../../ir/statements/accesses.ts'
 import type { Fill, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { fill } from '../../../ir/statements/statement-builders.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { boundNests } from '../../examples/samples.ts'
+import { boundNests } from '../../examples.ts'
 import { atOnce } from '../../legality/nest-dependence.ts'
 import { gone, primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
@@ -43,19 +43,7 @@ export const merge = primitive({
       gone: members.flatMap((m) => m.loops.map((l) => gone(l, 'merged', [`${name}.block`]))),
     }
   },
-  example: {
-    before: boundNests,
-    step: { kind: 'merge', nests: ['double', 'sum'] },
-    after: `\
-for merged_block (merged.block) in 0..m + ceildiv(n, 8)  @block.x
-  if merged_block < m
-    for k in 0..32  @thread.x
-      X2[merged_block, k] = X[merged_block, k] + X[merged_block, k]
-  else
-    for b in 0..8  @thread.x  where (merged_block - m) * 8 + b < n
-      for j in 0..d  reduce
-        y[(merged_block - m) * 8 + b] += V[(merged_block - m) * 8 + b, j]  init`,
-  },
+  example: { ...boundNests, steps: 'merge (double, sum)' },
 })
 
 interface Member extends TopNest {
@@ -67,18 +55,14 @@ function memberOf(cx: Context, name: string): Member {
   const only = topNest(cx, name)
   const loops = blockLoops(only.top)
   if (loops.length === 0)
-    return cx.refuse({
-      code: 'schedule/not-on-blocks',
+    return cx.refuse('schedule/not-on-blocks', [only.top], {
       message: `no loop of ${name} is bound to a block axis`,
-      loops: [only.top],
       hint: `bind ${only.top.name} to block.x first`,
     })
   const clustered = loops.find((l) => l.mode.kind === 'bind' && l.mode.cluster)
   if (clustered)
-    return cx.refuse({
-      code: 'schedule/in-clusters',
+    return cx.refuse('schedule/in-clusters', [clustered], {
       message: `${clustered.name} is bound to blocks of a cluster, and merge does not support clusters`,
-      loops: [clustered],
       hint: `leave ${name} a separate launch, or out the cluster`,
     })
   return { ...only, loops }
@@ -117,21 +101,16 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
       const conflict = atOnce(cx.kernel, a.top, b.top, settled)
       if (!conflict) continue
       const { buffer } = conflict
-      const why: Record<typeof conflict.kind, { message: string; hint: string }> = {
-        reads: {
-          message: `${a.name} and ${b.name} would run concurrently, and one reads ${buffer}, which the other writes`,
-          hint: 'keep separate launches, or use compute_at',
-        },
-        writes: {
-          message: `${a.name} and ${b.name} would run concurrently, and both write ${buffer} without a common reducer`,
-          hint: 'keep separate launches',
-        },
-        combines: {
-          message: `${a.name} and ${b.name} would run concurrently, and both combine into ${buffer}`,
-          hint: `atomic ${buffer} or combine ${buffer} first, or keep separate launches`,
-        },
-      }
-      cx.refuse({ code: 'schedule/nests-meet', ...why[conflict.kind], loops: [a.top, b.top] })
+      const [what, hint] = {
+        reads: [`one reads ${buffer}, which the other writes`, 'keep separate launches, or use compute_at'],
+        writes: [`both write ${buffer} without a common reducer`, 'keep separate launches'],
+        combines: [
+          `both combine into ${buffer}`,
+          `atomic ${buffer} or combine ${buffer} first, or keep separate launches`,
+        ],
+      }[conflict.kind] as [string, string]
+      const message = `${a.name} and ${b.name} would run concurrently, and ${what}`
+      cx.refuse('schedule/nests-meet', [a.top, b.top], { message, hint })
     }
 }
 
@@ -175,10 +154,8 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
     .slice(0, at)
     .find((s) => !(s.kind === 'for' && inside.has(s.nest)) && writesOf([s]).has(buffer))
   if (before)
-    cx.refuse({
-      code: 'schedule/order-matters',
+    cx.refuse('schedule/order-matters', before.kind === 'for' ? [before] : [], {
       message: `${buffer} would be initialised again, after a write by an earlier statement`,
-      loops: before.kind === 'for' ? [before] : [],
       hint: 'leave them separate launches',
     })
 }

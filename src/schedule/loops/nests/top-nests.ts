@@ -27,8 +27,7 @@ export interface TopNest {
  */
 export function checkSeveral(cx: Context, word: 'merge' | 'join', nests: readonly string[]): void {
   if (nests.length >= 2 && new Set(nests).size === nests.length) return
-  cx.refuse({
-    code: `schedule/nothing-to-${word}`,
+  cx.refuse(`schedule/nothing-to-${word}`, [], {
     message:
       nests.length < 2
         ? `${word} is given ${nests.length === 0 ? 'no' : 'one'} loop nest`
@@ -45,19 +44,20 @@ export function topNest(cx: Context, name: string): TopNest {
   const candidates = [...new Set(cx.kernel.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
   const [only, other] = tops
   if (!only)
-    return cx.refuse({
-      code: 'schedule/unknown-nest',
+    return cx.refuse('schedule/unknown-nest', [], {
       message: `there is no top-level loop nest ${name}`,
       ...(candidates.length > 0 ? { expected: orList(candidates) } : {}),
       lookup: { name, candidates },
     })
   if (other)
-    return cx.refuse({
-      code: 'schedule/ambiguous-nest',
-      message: `${name} has ${tops.length} top-level loops`,
-      loops: tops.map((t) => t.top),
-      expected: 'an iteration with a single top-level loop',
-    })
+    return cx.refuse(
+      'schedule/ambiguous-nest',
+      tops.map((t) => t.top),
+      {
+        message: `${name} has ${tops.length} top-level loops`,
+        expected: 'an iteration with a single top-level loop',
+      },
+    )
   return { name, ...only }
 }
 
@@ -83,12 +83,14 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
     if (inTheWay.length === 0) return place
     between ??= inTheWay[0]
   }
-  return cx.refuse({
-    code: 'schedule/order-matters',
-    message: `${between!.member.name} cannot be moved to the other loop nests: a statement in between also uses ${between!.buffer}`,
-    loops: [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
-    expected: 'adjacent loop nests, or independent statements in between',
-  })
+  return cx.refuse(
+    'schedule/order-matters',
+    [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
+    {
+      message: `${between!.member.name} cannot be moved to the other loop nests: a statement in between also uses ${between!.buffer}`,
+      expected: 'adjacent loop nests, or independent statements in between',
+    },
+  )
 }
 
 /** Returns an unused name: the common prefix of the names, up to a `_`, or `otherwise`. */

@@ -1,6 +1,6 @@
 /** The schedule that leaves loops unchanged (`as_written`). */
 
-import { rowSums } from '../../examples/samples.ts'
+import { rowSums } from '../../examples.ts'
 import { primitive } from '../../primitive.ts'
 
 /**
@@ -13,12 +13,5 @@ export const asWritten = primitive({
   takes: [],
   given: () => ({}),
   apply: (cx) => ({ body: cx.kernel.body }),
-  example: {
-    before: rowSums,
-    step: { kind: 'as_written' },
-    after: `\
-for i in 0..m
-  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-    y[i] += A[j_indptr[i] + j]  init`,
-  },
+  example: { ...rowSums, steps: 'as_written' },
 })

@@ -10,7 +10,7 @@ import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { allocations, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, stmt } from '../../../ir/statements/tree.ts'
-import { twoPhases } from '../../examples/samples.ts'
+import { twoPhases } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -46,17 +46,7 @@ export const fission = primitive({
       ]),
     }
   },
-  example: {
-    before: twoPhases,
-    step: { kind: 'fission', loop: 'i', after: 'produce' },
-    after: `\
-for i in 0..m
-  for k in 0..d
-    T[i, k] = X[i, k] * X[i, k]
-for i_2 (consume.i) in 0..m
-  for k2 (consume.k) in 0..d  reduce
-    y[i_2] += T[i_2, k2]  init`,
-  },
+  example: { ...twoPhases, steps: 'fission i after produce' },
 })
 
 const nestOf = (body: Body): string | undefined => body.find((s): s is For => s.kind === 'for')?.nest
@@ -71,18 +61,14 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
   const belongs = (s: Stmt): boolean => s.kind === 'for' && s.nest === after
   const count = typeof after === 'number' ? after : loop.body.findLastIndex(belongs) + 1
   if (typeof after === 'string' && count === 0)
-    cx.refuse({
-      code: 'schedule/unknown-nest',
+    cx.refuse('schedule/unknown-nest', [loop], {
       message: `${loop.name} contains no loop nest ${after}`,
-      loops: [loop],
       ...(nests.length > 0 ? { expected: orList(nests) } : {}),
       lookup: { name: after, candidates: nests },
     })
   if (!Number.isInteger(count) || count < 1 || count >= n)
-    cx.refuse({
-      code: 'schedule/nothing-to-separate',
+    cx.refuse('schedule/nothing-to-separate', [loop], {
       message: `${loop.name} has ${quantity(n, 'statement')}, and ${after} leaves a part empty`,
-      loops: [loop],
       expected: n > 1 ? `a place after one of the first ${n - 1} statements` : 'a loop of several statements',
     })
   return count
@@ -92,10 +78,8 @@ function checkNoCommonAllocation(cx: Context, loop: For, first: Body, second: Bo
   const local = allocations(first.filter((s) => s.kind === 'alloc'))
   const used = accessesOf(second).find((a) => local.has(a.buffer))
   if (!used) return
-  cx.refuse({
-    code: 'schedule/local-between-parts',
+  cx.refuse('schedule/local-between-parts', [loop], {
     message: `both parts of ${loop.name} use ${used.buffer}, which is private to each iteration`,
-    loops: [loop],
     hint: `move fission before the step that caches ${used.buffer}`,
   })
 }
@@ -114,10 +98,8 @@ function checkIndependentParts(cx: Context, loop: For, first: Body, second: Body
     const restarts = !loop.reduce && all.some((x) => x.stmt.kind === 'reduce' && x.stmt.init)
     const single = all.every((x) => x.stmt.kind === 'reduce' && x.stmt.targets.length === 1)
     if (kinds.size === 1 && !kinds.has('') && single && !starts && !restarts) continue
-    cx.refuse({
-      code: 'schedule/order-matters',
+    cx.refuse('schedule/order-matters', [loop], {
       message: `the parts of ${loop.name} use elements of ${w.buffer} that different iterations share`,
-      loops: [loop],
       expected: `${w.buffer} indexed by ${loop.name} in the same way on both sides`,
     })
   }

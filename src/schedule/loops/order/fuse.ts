@@ -8,7 +8,7 @@ import type { For } from '../../../ir/statements/loops.ts'
 import { initLoops, initsOf } from '../../../ir/statements/reductions.ts'
 import { unflatten } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { featureMajor } from '../../examples/samples.ts'
+import { featureMajor } from '../../examples.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../../legality/checks.ts'
 import { mixedReduction } from '../../legality/loop-dependence.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
@@ -31,19 +31,19 @@ export const fuse = primitive({
     const found = step.loops.map((r) => cx.loop(r))
     if (found.length === 1 && step.into !== undefined) return renamed(cx, found[0]!.loop, step.into)
     if (found.length < 2)
-      cx.refuse({
-        code: 'schedule/too-few-loops',
-        message: 'fuse needs at least two loops',
-        loops: found.map((f) => f.loop),
-        hint: 'name the loops from the outermost: fuse (i, j) -> k',
-      })
+      cx.refuse(
+        'schedule/too-few-loops',
+        found.map((f) => f.loop),
+        {
+          message: 'fuse needs at least two loops',
+          hint: 'name the loops from the outermost: fuse (i, j) -> k',
+        },
+      )
     const chain = checkPerfectChain(cx, found, 'fuse')
     const loops = found.map((f) => f.loop)
     if (chain.length !== loops.length || chain.some((l, k) => l !== loops[k]))
-      cx.refuse({
-        code: 'schedule/not-adjacent',
+      cx.refuse('schedule/not-adjacent', chain, {
         message: 'fuse takes directly nested loops, from the outermost',
-        loops: chain,
         expected: `fuse (${chain.map((l) => l.name).join(', ')})`,
       })
     for (const [k, l] of chain.entries()) {
@@ -51,7 +51,7 @@ export const fuse = primitive({
       checkRectangular(cx, chain.slice(0, k), l, 'fuse')
     }
     const mixed = chain.find((l) => l.reduce !== chain[0]!.reduce)
-    if (mixed) cx.refuse({ ...mixedReduction(chain), loops: chain })
+    if (mixed) cx.refuse('schedule/mixed-reduction', chain, mixedReduction(chain))
     const name = step.into ?? chain.map((l) => l.name).join('_')
     cx.claimLoops(chain[0]!.nest, [name], chain)
     const fused = cx.fresh(name)
@@ -63,14 +63,7 @@ export const fuse = primitive({
       gone: chain.map((l) => gone(l, 'fused', [name])),
     }
   },
-  example: {
-    before: featureMajor,
-    step: { kind: 'fuse', loops: ['i', 'f'], into: 'g' },
-    after: `\
-for g in 0..m * 32
-  for j in 0..j_indptr[g / 32 + 1] - j_indptr[g / 32]  reduce
-    C[g / 32, g % 32] += A[j_indptr[g / 32] + j] * B[j_indices[j_indptr[g / 32] + j], g % 32]  init`,
-  },
+  example: { ...featureMajor, steps: 'fuse (i, f) -> g' },
 })
 
 /** Renames the only loop of a `fuse`: a role of a schedule may have a single loop. */
@@ -90,10 +83,8 @@ function checkGuardsDependOn(cx: Context, chain: readonly For[], fused: For): vo
   const guards = chain.flatMap((l) => l.guards.filter((g) => chain.some((x) => mentions(g, x.var))))
   const lost = fused.guards.filter((g) => mentions(g, fused.var)).length < guards.length
   if (lost || repeated(fused) > repeated(chain[0]!))
-    cx.refuse({
-      code: 'schedule/nothing-to-fuse',
+    cx.refuse('schedule/nothing-to-fuse', chain, {
       message: 'a guard inside would not depend on the fused loop',
-      loops: chain,
       hint: 'omit loops of a single iteration',
     })
 }

@@ -9,7 +9,7 @@ import { allocations, loopsOf, replaceLoop } from '../../../ir/statements/defini
 import type { For } from '../../../ir/statements/loops.ts'
 import { initsOf } from '../../../ir/statements/reductions.ts'
 import { type Body, rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples/samples.ts'
+import { rowSums } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -35,16 +35,7 @@ export const peel = primitive({
     checkNoShares(cx, loop)
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => [firstOf(l), restOf(cx, l)]) }
   },
-  example: {
-    before: rowSums,
-    step: { kind: 'peel', loop: 'j' },
-    after: `\
-for i in 0..m
-  for j in 0..min(j_indptr[i + 1] - j_indptr[i], 1)  reduce
-    y[i] += A[j_indptr[i] + j]  init
-  for j_2 (main_rest.j) in 0..max(j_indptr[i + 1] - j_indptr[i] - 1, 0)  reduce
-    y[i] += A[j_indptr[i] + j_2 + 1]`,
-  },
+  example: { ...rowSums, steps: 'peel j' },
 })
 
 const firstOf = (loop: For): For => stmt({ ...loop, extent: min(loop.extent, int(1)) })
@@ -93,10 +84,8 @@ function ownNests(cx: Context, loop: For, copy: For): For {
 
 function checkSeveral(cx: Context, loop: For): void {
   if (loop.extent.kind !== 'const' || loop.extent.value > 1) return
-  cx.refuse({
-    code: 'schedule/nothing-to-separate',
+  cx.refuse('schedule/nothing-to-separate', [loop], {
     message: `${loop.name} has ${printExpr(loop.extent)} iterations, so a part would be empty`,
-    loops: [loop],
     expected: 'a loop of several iterations',
   })
 }
@@ -106,10 +95,8 @@ function checkNoShares(cx: Context, loop: For): void {
     ({ mode }) => mode.kind === 'accumulate' && (mode.within !== undefined || mode.carry !== undefined),
   )
   if (!shares) return
-  cx.refuse({
-    code: 'schedule/no-shares',
+  cx.refuse('schedule/no-shares', [loop, shares], {
     message: `peel: ${shares.name} inside of ${loop.name} accumulates over chunks, which needs a single loop`,
-    loops: [loop, shares],
     hint: 'peel first, then accumulate',
   })
 }

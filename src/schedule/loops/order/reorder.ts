@@ -4,7 +4,7 @@ import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowProduct } from '../../examples/samples.ts'
+import { rowProduct } from '../../examples.ts'
 import { checkOrderFree, checkPerfectChain, checkRectangular, checkSerial } from '../../legality/checks.ts'
 import { dependentAfterReorder } from '../../legality/loop-dependence.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
@@ -37,15 +37,7 @@ export const reorder = primitive({
       ),
     }
   },
-  example: {
-    before: rowProduct,
-    step: { kind: 'reorder', loops: ['f', 'j'] },
-    after: `\
-for i in 0..m
-  for f in 0..32
-    for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-      C[i, f] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], f]  init`,
-  },
+  example: { ...rowProduct, steps: 'reorder (f, j)' },
 })
 
 function reorderChain(cx: Context, chain: readonly For[], wanted: readonly For[]): readonly Stmt[] {

@@ -8,7 +8,7 @@ import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import { mapSame, reuseIfSame } from '../../../ir/lists.ts'
 import type { Buffer, Fact, For, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, bodiesOf, mapExprs, rewriteStmts, stmt, withBodies } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples/samples.ts'
+import { rowSums } from '../../examples.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
 
@@ -113,15 +113,13 @@ export const require = primitive({
   apply(cx, step) {
     const sizes = cx.kernel.params.filter((p) => p.kind === 'size').map((p) => p.name)
     if (!sizes.includes(step.size))
-      cx.refuse({
-        code: 'schedule/unknown-size',
+      cx.refuse('schedule/unknown-size', [], {
         message: `${cx.kernel.name} has no size ${step.size}`,
         expected: orList(sizes),
         lookup: { name: step.size, candidates: sizes },
       })
     if (!Number.isInteger(step.by) || step.by < (step.relation === 'equal' ? 0 : 1) || step.by >= 2 ** 31)
-      cx.refuse({
-        code: 'schedule/bad-requirement',
+      cx.refuse('schedule/bad-requirement', [], {
         message: `${step.size} cannot be required to be ${step.relation === 'equal' ? '' : 'a multiple of '}${step.by}`,
         expected: step.relation === 'equal' ? 'an integer from 0 on' : 'an integer from 1 on',
       })
@@ -133,14 +131,7 @@ export const require = primitive({
       facts: [fact],
     }
   },
-  example: {
-    before: rowSums,
-    step: { kind: 'require', size: 'm', relation: 'equal', by: 64 },
-    after: `\
-for i in 0..64
-  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-    y[i] += A[j_indptr[i] + j]  init`,
-  },
+  example: { ...rowSums, steps: 'require m == 64' },
 })
 
 /** Returns the body with a constant in place of a size. */

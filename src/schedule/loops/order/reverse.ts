@@ -1,7 +1,7 @@
 /** Loop reversal: the last iteration first (`reverse`; Wolfe, High Performance Compilers for Parallel Computing, 1996). */
 
 import { int, sub } from '../../../ir/expressions/expr.ts'
-import { rowBlocks } from '../../examples/samples.ts'
+import { rowBlocks } from '../../examples.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
@@ -23,11 +23,5 @@ export const reverse = primitive({
     const { loop } = cx.loop(step.loop)
     return permuteIterations(cx, loop, 'reverse', (at) => sub(sub(loop.extent, int(1)), at))
   },
-  example: {
-    before: rowBlocks,
-    step: { kind: 'reverse', loop: 'i' },
-    after: `\
-for i in 0..8  @block.x
-  y[7 - i] = x[7 - i]`,
-  },
+  example: { ...rowBlocks, steps: 'reverse i' },
 })

@@ -17,7 +17,7 @@ import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowProduct } from '../../examples/samples.ts'
+import { rowProduct } from '../../examples.ts'
 import { checkFactor, checkOrderFree, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Outcome, primitive } from '../../primitive.ts'
@@ -74,13 +74,5 @@ export const serpentine = primitive({
       return select(eq(mod(lot, int(2)), int(0)), at, back)
     })
   },
-  example: {
-    before: rowProduct,
-    step: { kind: 'serpentine', loop: 'f', by: 8 },
-    after: `\
-for i in 0..m
-  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-    for f in 0..32
-      C[i, select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)] += A[j_indptr[i] + j] * B[j_indices[j_indptr[i] + j], select(f / 8 % 2 == 0, f, f / 8 * 8 + min(f / 8 * 8 + 8, 32) - 1 - f)]  init`,
-  },
+  example: { ...rowProduct, steps: 'serpentine f by 8' },
 })

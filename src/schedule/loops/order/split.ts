@@ -6,7 +6,7 @@ import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowSums } from '../../examples/samples.ts'
+import { rowSums } from '../../examples.ts'
 import { checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { gone, primitive } from '../../primitive.ts'
@@ -38,15 +38,7 @@ export const split = primitive({
       gone: [gone(loop, 'split', names)],
     }
   },
-  example: {
-    before: rowSums,
-    step: { kind: 'split', loop: 'i', by: 8 },
-    after: `\
-for io in 0..ceildiv(m, 8)
-  for ii in 0..8  where io * 8 + ii < m
-    for j in 0..j_indptr[io * 8 + ii + 1] - j_indptr[io * 8 + ii]  reduce
-      y[io * 8 + ii] += A[j_indptr[io * 8 + ii] + j]  init`,
-  },
+  example: { ...rowSums, steps: 'split i by 8' },
 })
 
 function splitLoop(

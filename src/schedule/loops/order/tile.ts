@@ -1,6 +1,6 @@
 /** Loop tiling (blocking): loops are split, and the inner loops move inside (`tile`). */
 
-import { elementwise } from '../../examples/samples.ts'
+import { elementwise } from '../../examples.ts'
 import { checkPerfectChain } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Gone, primitive } from '../../primitive.ts'
@@ -30,19 +30,19 @@ export const tile = primitive({
     const n = step.loops.length
     const found = step.loops.map((r) => cx.loop(r))
     if (n < 1 || step.by.length !== n || (step.into && step.into.length !== 2 * n))
-      cx.refuse({
-        code: 'schedule/bad-arguments',
-        message: `tile has ${n} loops, ${step.by.length} factors and ${step.into?.length ?? 2 * n} names`,
-        loops: found.map((f) => f.loop),
-        expected: 'one factor and two names for each loop',
-      })
+      cx.refuse(
+        'schedule/bad-arguments',
+        found.map((f) => f.loop),
+        {
+          message: `tile has ${n} loops, ${step.by.length} factors and ${step.into?.length ?? 2 * n} names`,
+          expected: 'one factor and two names for each loop',
+        },
+      )
     const chain = checkPerfectChain(cx, found, 'tile')
     const loops = found.map((f) => f.loop)
     if (chain.filter((l) => loops.includes(l)).some((l, k) => l !== loops[k]))
-      cx.refuse({
-        code: 'schedule/not-adjacent',
+      cx.refuse('schedule/not-adjacent', chain, {
         message: 'tile takes loops from the outermost',
-        loops: chain,
         expected: `the order ${chain.map((l) => l.name).join(', ')}`,
       })
     let here = cx
@@ -61,14 +61,5 @@ export const tile = primitive({
     const { body } = reorder.apply(here, { kind: 'reorder', loops: [...outers, ...inners] })
     return { body, gone: replaced }
   },
-  example: {
-    before: elementwise,
-    step: { kind: 'tile', loops: ['i', 'f'], by: [8, 32] },
-    after: `\
-for io in 0..ceildiv(m, 8)
-  for fo in 0..ceildiv(d, 32)
-    for ii in 0..8  where io * 8 + ii < m
-      for fi in 0..32  where fo * 32 + fi < d
-        Y[io * 8 + ii, fo * 32 + fi] = X[io * 8 + ii, fo * 32 + fi] + X[io * 8 + ii, fo * 32 + fi]`,
-  },
+  example: { ...elementwise, steps: 'tile (i, f) by (8, 32)' },
 })

@@ -7,7 +7,7 @@ import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { findLoop, type LoopLocation, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, LoopMode, WorkPartition } from '../../../ir/statements/loops.ts'
 import { type Body, rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { listedRows } from '../../examples/samples.ts'
+import { listedRows } from '../../examples.ts'
 import { checkConstantExtent, checkFactor, checkSerial, checkUsedAlone } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
@@ -60,10 +60,8 @@ export const accumulate = primitive({
     const segments = segmentsFor(cx, over, target.name)
     const sums = segments.inner.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : 1), 1)
     if (sums > MOST_SUMS)
-      cx.refuse({
-        code: 'schedule/too-many-registers',
+      cx.refuse('schedule/too-many-registers', [over, ...segments.inner], {
         message: `${sums} elements of ${target.name} would need ${sums} registers`,
-        loops: [over, ...segments.inner],
         expected: `at most ${MOST_SUMS}`,
         hint: `split ${segments.inner[0]!.name} and reorder the outer loop around ${over.name}`,
       })
@@ -98,14 +96,7 @@ export const accumulate = primitive({
     })
     return { body, buffers: [buffer] }
   },
-  example: {
-    before: listedRows,
-    step: { kind: 'accumulate', buffer: 'C', loop: 'p' },
-    after: `\
-for p in 0..p_count  reduce  @accumulate
-  for f in 0..4
-    C[rows[p], f] += A[p, f]`,
-  },
+  example: { ...listedRows, steps: 'accumulate C over p' },
 })
 
 /** Throws `schedule/no-batches` unless `by` divides the extent of the loop and the loop contains only the reduction. */
@@ -113,12 +104,10 @@ function checkBatches(cx: Context, over: For, segments: Segments, by: number): v
   const extent = checkConstantExtent(cx, over, 'values at a time need a constant extent')
   const perfect = isPerfect(over, segments)
   if (extent % by === 0 && by <= MOST_SUMS && perfect) return
-  cx.refuse({
-    code: 'schedule/no-batches',
+  cx.refuse('schedule/no-batches', [over, ...segments.inner], {
     message: perfect
       ? `${by} values at a time do not divide the ${extent} iterations of ${over.name}`
       : `${over.name} contains other statements than the reduction`,
-    loops: [over, ...segments.inner],
     expected: `a loop whose extent is a multiple of the number of values, at most ${MOST_SUMS}`,
   })
 }
@@ -134,20 +123,16 @@ function groupsIn(
   // positions has no carry-out.
   const asking = [...path, loop, ...inner].find((l) => l.guards.some(readsMemory))
   if (asking)
-    cx.refuse({
-      code: 'schedule/no-shares',
+    cx.refuse('schedule/no-shares', [asking], {
       message: `a condition on data (${printExpr(asking.guards.find(readsMemory)!)}) skips positions of chunks`,
-      loops: [asking],
       expected: 'chunks of which every position is combined',
       hint: 'put the condition into the value, with `select`, or leave out `within`',
     })
   const group = cx.loop(within).loop
   const groups = groupsOf(shares, group.var, path, loop)
   if (typeof groups !== 'string') return groups
-  return cx.refuse({
-    code: 'schedule/no-groups',
+  return cx.refuse('schedule/no-groups', [...path, loop], {
     message: `accumulate over ${loop.name} within ${group.name}: ${groups}`,
-    loops: [...path, loop],
     expected: 'the loop over the chunks of a block, bound to threads together with the inner loops',
     hint: 'bind first',
   })
@@ -164,19 +149,15 @@ function checkUnused(cx: Context, { loop }: LoopLocation, { reduce }: Segments):
 function segmentsFor(cx: Context, over: For, target: string): Segments {
   const segments = segmentsOf(over)
   if (typeof segments === 'string')
-    return cx.refuse({
-      code: 'schedule/no-segments',
+    return cx.refuse('schedule/no-segments', [over], {
       message: `accumulate over ${over.name}: ${segments}`,
-      loops: [over],
       expected: `one reduction into ${target} whose element changes with ${over.name}`,
       hint: 'reorder first: bound loops and other reductions must be outside',
     })
   const targets = segments.reduce.targets.map((t) => t.buffer)
   if (!targets.includes(target))
-    cx.refuse({
-      code: 'schedule/no-segments',
+    cx.refuse('schedule/no-segments', [over], {
       message: `${over.name} combines into ${targets.join(' and ')}, not into ${target}`,
-      loops: [over],
       expected: `accumulate ${targets[0]}`,
     })
   return segments

@@ -2,7 +2,7 @@
 
 import { rewriteStmts, stmt, walkStmts } from '../../../ir/statements/tree.ts'
 import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
-import { rowSums } from '../../examples/samples.ts'
+import { rowSums } from '../../examples.ts'
 import { refuseNoReduction } from '../../legality/checks.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
@@ -20,8 +20,7 @@ export const atomic = primitive({
   apply(cx, step) {
     const buffer = cx.buffer(step.buffer)
     if (buffer.scope === 'register')
-      cx.refuse({
-        code: 'schedule/not-shared',
+      cx.refuse('schedule/not-shared', [], {
         message: `${buffer.name} is in registers, which no other thread can access`,
         expected: 'a buffer in global or shared memory',
       })
@@ -30,8 +29,7 @@ export const atomic = primitive({
       if (s.kind !== 'reduce' || !s.targets.some((t) => t.buffer === buffer.name)) return
       reductions++
       if (s.targets.length > 1 || !isBuiltinReducer(s.reducer.name))
-        cx.refuse({
-          code: 'schedule/no-atomics',
+        cx.refuse('schedule/no-atomics', [], {
           message: `${s.reducer.name} combines ${s.targets.length > 1 ? 'several elements' : 'by a declared monoid'}, which no atomic does`,
           expected: 'a reduction by + * min max and or',
           hint: 'rfactor the loop: a second loop nest combines the partial results',
@@ -47,12 +45,5 @@ export const atomic = primitive({
       }),
     }
   },
-  example: {
-    before: rowSums,
-    step: { kind: 'atomic', buffer: 'y' },
-    after: `\
-for i in 0..m
-  for j in 0..j_indptr[i + 1] - j_indptr[i]  reduce
-    y[i] += A[j_indptr[i] + j]  init  atomic`,
-  },
+  example: { ...rowSums, steps: 'atomic y' },
 })

@@ -60,8 +60,7 @@ export function carryOut(
   const [dims] = rest
   const [identity] = reduce.reducer.identity
   if (reduce.targets.length > 1 || !isBuiltinReducer(reduce.reducer.name) || identity?.kind !== 'const')
-    return cx.refuse({
-      code: 'schedule/no-carry',
+    return cx.refuse('schedule/no-carry', [], {
       message: `${reduce.reducer.name} combines several elements, or by a declared monoid`,
       expected: 'a reduction by + * min max and or',
     })
@@ -221,10 +220,8 @@ export function refuseShares(
   { loop, path }: Omit<LoopLocation, 'siblings' | 'index'>,
   why: string,
 ): never {
-  return cx.refuse({
-    code: 'schedule/no-shares',
+  return cx.refuse('schedule/no-shares', [...path, loop], {
     message: `the chunks of ${loop.name} have no known common part: ${why}`,
-    loops: [...path, loop],
     expected: 'a loop over equal chunks of the positions of compressed rows',
     hint: 'fuse the row with the positions, then split by the size of a chunk',
   })

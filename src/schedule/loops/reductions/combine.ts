@@ -6,7 +6,7 @@ import { printExpr } from '../../../ir/print/print-stage2.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { elementChanges, initLoops, reductionsOf, retarget } from '../../../ir/statements/reductions.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
-import { rowList } from '../../examples/samples.ts'
+import { rowList } from '../../examples.ts'
 import {
   checkNamedOutside,
   checkUsedAlone,
@@ -37,8 +37,7 @@ export const combine = primitive({
   apply(cx, step) {
     const { name, scope } = cx.buffer(step.buffer)
     if (scope !== 'global')
-      cx.refuse({
-        code: 'schedule/local-target',
+      cx.refuse('schedule/local-target', [], {
         message: `${name} is in ${scope === 'shared' ? 'shared memory' : 'registers'}`,
         expected: 'a buffer in global memory',
       })
@@ -50,8 +49,7 @@ export const combine = primitive({
     )
     if (tops.length === 0) refuseNoReduction(cx, name, step.nest)
     if (tops.some(({ reduce }) => reduce.atomic))
-      cx.refuse({
-        code: 'schedule/atomic-already',
+      cx.refuse('schedule/atomic-already', [], {
         message: `${name} is updated atomically`,
         expected: 'atomic or combine',
       })
@@ -78,18 +76,7 @@ export const combine = primitive({
     }
     return { body: here.kernel.body, buffers }
   },
-  example: {
-    before: rowList,
-    step: { kind: 'combine', buffer: 'y' },
-    after: `\
-fill y = 0
-for i in 0..i_count
-  for j in 0..4  reduce
-    y_partial[i] += A[i * 4 + j]  init
-for row in 0..m
-  for i_2 (y_partial.i) in 0..search_lower(i_indices, 0, i_count, row + 1) - search_lower(i_indices, 0, i_count, row)  reduce
-    y[row] += y_partial[search_lower(i_indices, 0, i_count, row) + i_2]`,
-  },
+  example: { ...rowList, steps: 'combine y' },
 })
 
 /** Returns the loop nest with a temporary as its target, followed by the loop nest that adds up the temporary. */
@@ -142,10 +129,8 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
 function checkAlone(cx: Context, { top, reduce, path }: Update): void {
   const bound = path.find((l) => l.reduce && l.mode.kind !== 'serial' && elementChanges(reduce, l))
   if (bound)
-    cx.refuse({
-      code: 'schedule/not-serial',
+    cx.refuse('schedule/not-serial', [bound], {
       message: `${bound.name} is already bound`,
-      loops: [bound],
       hint: 'combine first, then bind',
     })
   checkNamedOutside(cx, top, reduce, 'combine')
@@ -154,10 +139,8 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
 
 function checkExtent(cx: Context, l: For): void {
   if (overParams(cx, l.extent)) return
-  cx.refuse({
-    code: 'schedule/extent-not-known',
+  cx.refuse('schedule/extent-not-known', [l], {
     message: `partial results need a dimension for ${l.name}, and the extent is ${printExpr(l.extent)}`,
-    loops: [l],
     expected: 'an extent over sizes',
     hint: `use atomic; or fuse ${l.name} on coordinates with the loop that determines its extent`,
   })
@@ -174,10 +157,8 @@ function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
   const hidden = inside.filter((l) => l.reduce)
   const on = initLoops(own, inside).find((l) => hidden.some((h) => freeVars(l.extent).has(h.var)))
   if (on)
-    cx.refuse({
-      code: 'schedule/not-rectangular',
+    cx.refuse('schedule/not-rectangular', [on], {
       message: `the extent of ${on.name}, ${printExpr(on.extent)}, depends on an enclosing reduction loop`,
-      loops: [on],
       hint: 'use atomic instead',
     })
 }

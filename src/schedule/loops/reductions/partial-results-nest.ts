@@ -126,12 +126,14 @@ function checkRestated(
   const moving = conditions.find((c) => [...buffersRead(c)].some((b) => !kept.has(b)))
   const problem = lost ?? moving
   if (problem)
-    cx.refuse({
-      code: 'schedule/condition-inside',
-      message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not store`,
-      loops: hidden.filter((l) => mentions(problem, l.var)),
-      hint: 'use atomic',
-    })
+    cx.refuse(
+      'schedule/condition-inside',
+      hidden.filter((l) => mentions(problem, l.var)),
+      {
+        message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not store`,
+        hint: 'use atomic',
+      },
+    )
 }
 
 /**

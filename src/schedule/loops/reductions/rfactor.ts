@@ -13,7 +13,7 @@ import {
   retarget,
 } from '../../../ir/statements/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../../ir/statements/tree.ts'
-import { columnSplit } from '../../examples/samples.ts'
+import { columnSplit } from '../../examples.ts'
 import {
   checkNamedOutside,
   checkNoReduction,
@@ -42,17 +42,13 @@ export const rfactor = primitive({
     const { loop } = at
     checkSerial(cx, loop, 'rfactor')
     if (!loop.reduce)
-      cx.refuse({
-        code: 'schedule/no-reduction',
+      cx.refuse('schedule/no-reduction', [loop], {
         message: `iterations of ${loop.name} combine nothing`,
-        loops: [loop],
         expected: 'a reduction loop',
       })
     if (!overParams(cx, loop.extent))
-      cx.refuse({
-        code: 'schedule/extent-not-known',
+      cx.refuse('schedule/extent-not-known', [loop], {
         message: `partial results need a dimension, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
-        loops: [loop],
         hint: `split ${loop.name} by a constant and rfactor the inner loop`,
       })
     const { reduce, path } = onlyReduction(cx, at)
@@ -90,17 +86,7 @@ export const rfactor = primitive({
     const body = replaceStmt(spatial, findLoop(spatial, root.var)!.loop, (l) => [l, second])
     return { body, buffers: partials }
   },
-  example: {
-    before: columnSplit,
-    step: { kind: 'rfactor', loop: 'ji', into: 'yp' },
-    after: `\
-for i in 0..m
-  for jo in 0..ceildiv(j_indptr[i + 1] - j_indptr[i], 32)  reduce
-    for ji in 0..32  where jo * 32 + ji < j_indptr[i + 1] - j_indptr[i]
-      yp[i, ji] += A[j_indptr[i] + (jo * 32 + ji)]  init
-  for ji_2 (yp.ji) in 0..32  reduce
-    y[i] += yp[i, ji_2]  init`,
-  },
+  example: { ...columnSplit, steps: 'rfactor ji -> yp' },
 })
 
 /**
@@ -114,19 +100,15 @@ function onlyReduction(cx: Context, at: LoopLocation): ReductionPath {
     if (s.kind !== 'for') others++
   })
   if (!found || others !== 1)
-    return cx.refuse({
-      code: 'schedule/not-one-reduction',
+    return cx.refuse('schedule/not-one-reduction', [at.loop], {
       message: `${at.loop.name} holds ${others} statements`,
-      loops: [at.loop],
       expected: 'a loop that contains only one reduction',
       hint: SEPARATE,
     })
   const local = found.reduce.targets.find((t) => cx.buffer(t.buffer).scope !== 'global')
   if (local)
-    cx.refuse({
-      code: 'schedule/local-target',
+    cx.refuse('schedule/local-target', [at.loop], {
       message: `${local.buffer} is already cached`,
-      loops: [at.loop],
       hint: 'rfactor first, then cache',
     })
   return found
@@ -140,10 +122,8 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
   const root = inside[0]!
   const bound = inside.find((l) => l.mode.kind === 'bind')
   if (bound)
-    cx.refuse({
-      code: 'schedule/not-serial',
+    cx.refuse('schedule/not-serial', [bound, loop], {
       message: `${bound.name} is already bound, and the second loop nest would come later`,
-      loops: [bound, loop],
       hint: 'rfactor first, then bind',
     })
   checkUsedAlone(cx, [root], reduce, [root], root.name)
@@ -161,10 +141,8 @@ function checkRepeatable(cx: Context, inside: readonly For[], again: readonly Fo
   for (const l of again) {
     const on = lacking.find((x) => freeVars(l.extent).has(x.var))
     if (on)
-      cx.refuse({
-        code: 'schedule/not-rectangular',
+      cx.refuse('schedule/not-rectangular', [on, l], {
         message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
-        loops: [on, l],
         hint: 'use atomic instead',
       })
   }

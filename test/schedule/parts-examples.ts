@@ -1,5 +1,4 @@
-/** Examples of `as`, also for formats with several parts. A test executes them. */
-import type { CoordExample } from '../primitive.ts'
+/** Examples of `as` for formats with several parts: programs, steps, and the printed results. */
 
 const FORMATS = `format rows(w) over (i, j) {
   axis io = sparse_variable(i) nonunique
@@ -19,8 +18,8 @@ format plain over (i, j) {
  * A format with several parts gives one iteration for each part. The iterator over rows becomes a reduction if a part
  * may store a row several times.
  */
-export const parts: CoordExample = {
-  before: `${FORMATS}
+export const parts = {
+  program: `${FORMATS}
 format by_length(k) over (i, j) {
   bucket i by length into 1, k as width split { part rows(width) }
 }
@@ -59,8 +58,8 @@ kernel k(m: size, n: size, d: size) {
 }
 
 /** A nest of iterations is distributed over the parts. Outputs with the structure of A are split in the same way. */
-export const nest: CoordExample = {
-  before: `${FORMATS}
+export const nest = {
+  program: `${FORMATS}
 kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -99,44 +98,6 @@ kernel k(m: size, n: size) {
   }
   iterate scale_plain [io_plain, jo_plain] as SS {
     P_plain[io_plain, jo_plain] = A_plain[io_plain, jo_plain] / M[io_plain]
-  }
-}`,
-}
-
-/** A format of one part replaces the axes, and the old coordinates are computed from the new iterators. */
-export const blocks: CoordExample = {
-  before: `format blocks(b) over (i, j) {
-  axis io = dense_fixed(ceildiv(i, b))
-  axis jo = sparse_variable(io, ceildiv(j, b))
-  axis ii = dense_fixed(b)
-  axis ji = dense_fixed(b)
-  map (i, j) -> (i / b, j / b, i % b, j % b)
-  inverse (io, jo, ii, ji) -> (io * b + ii, jo * b + ji)
-}
-kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis j = sparse_variable(i, n)
-  axis jd = dense_fixed(n)
-  buffer A: f32[i, j] in
-  buffer x: f32[jd] in
-  buffer y: f32[i] out
-  iterate sum [i, j] as SR {
-    y[i] += A[i, j] * x[j]
-  }
-}`,
-  steps: 'A as blocks(2)',
-  after: `kernel k(m: size, n: size) {
-  axis i = dense_fixed(m)
-  axis jd = dense_fixed(n)
-  axis io = dense_fixed(ceildiv(m, 2))
-  axis jo = sparse_variable(io, ceildiv(n, 2))
-  axis ii = dense_fixed(2)
-  axis ji = dense_fixed(2)
-  buffer A: f32[io, jo, ii, ji] in
-  buffer x: f32[jd] in
-  buffer y: f32[i] out
-  iterate sum [io, jo, ii, ji] as SRSR where (io * 2 + ii < m and jo * 2 + ji < n) {
-    y[io * 2 + ii] += A[io, jo, ii, ji] * x[jo * 2 + ji]
   }
 }`,
 }

@@ -1,11 +1,11 @@
 /** Short constructors of Stage II trees for documentation examples, tests and rewrites. */
 
-import { constant, type Expr, int, type Load, load, variable } from '../../ir/expressions/expr.ts'
-import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../../ir/statements/loops.ts'
-import { forLoop, reduction, store as storeAt } from '../../ir/statements/statement-builders.ts'
-import type { Body } from '../../ir/statements/tree.ts'
-import type { ExprType } from '../../ir/values/dtype.ts'
-import { type BuiltinReducer, builtinMonoid } from '../../ir/values/monoid.ts'
+import { constant, type Expr, int, type Load, load, variable } from '../../src/ir/expressions/expr.ts'
+import type { Buffer, For, Kernel2, Reduce, Stmt, Store } from '../../src/ir/statements/loops.ts'
+import { forLoop, reduction, store as storeAt } from '../../src/ir/statements/statement-builders.ts'
+import type { Body } from '../../src/ir/statements/tree.ts'
+import type { ExprType } from '../../src/ir/values/dtype.ts'
+import { type BuiltinReducer, builtinMonoid } from '../../src/ir/values/monoid.ts'
 
 export type Operand = Expr | number | string
 

@@ -1,9 +1,9 @@
 /** Small kernels for the documentation examples of the primitives. */
 
-import { add, ceildiv, constant, lt, mul, sub } from '../../ir/expressions/expr.ts'
-import type { Kernel2 } from '../../ir/statements/loops.ts'
-import { alloc, fill } from '../../ir/statements/statement-builders.ts'
-import { at, buffer, expr, kernel2, loop, reduce, store } from './build.ts'
+import { add, ceildiv, constant, lt, mul, sub } from '../../src/ir/expressions/expr.ts'
+import type { Kernel2 } from '../../src/ir/statements/loops.ts'
+import { alloc, fill } from '../../src/ir/statements/statement-builders.ts'
+import { at, buffer, expr, kernel2, loop, reduce, store } from './stage2-builders.ts'
 
 const position = add(at('j_indptr', ['i'], 'index'), expr('j'))
 const length = sub(at('j_indptr', [add(expr('i'), expr(1))], 'index'), at('j_indptr', ['i'], 'index'))
