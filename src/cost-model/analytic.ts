@@ -102,16 +102,20 @@ export type Parts = Readonly<Record<PartName, number>>
 /** Milliseconds of an amount of work at a rate; 0 if the device has no such rate. */
 const timeAt = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
 
-/** Milliseconds that one thread waits: sum of counts times latencies. */
-const waitingTime = (w: Waits, c: Coefficients): number =>
-  w.rounds * c.latency +
-  w.hops * (c.hop ?? 0) +
-  w.probes * (c.probe ?? 0) +
-  w.exchanges * (c.exchange ?? 0) +
-  w.barriers * (c.barrier ?? 0) +
-  w.misses * (c.miss ?? 0)
+/** Waits of a thread, as terms, with their latencies. */
+const WAITS = [
+  ['Rounds', 'latency'],
+  ['Hops', 'hop'],
+  ['Probes', 'probe'],
+  ['Exchanges', 'exchange'],
+  ['Barriers', 'barrier'],
+  ['Misses', 'miss'],
+] as const
 
-/** Milliseconds of each limit alone. */
+/** Milliseconds that one thread waits: the longest of each block in all waves, or the longest of all. */
+const waitingTime = (of: 'wave' | 'longest', t: Terms, c: Coefficients): number =>
+  WAITS.reduce((sum, [wait, latency]) => sum + t[`${of}${wait}`] * (c[latency] ?? 0), 0)
+
 export function partsOf(t: Terms, c: Coefficients): Parts {
   // The share of gathered data that the last-level cache does not hold is loaded from memory at every first use.
   const missShare = Math.max(0, 1 - c.cacheBytes / Math.max(1, t.gatherSweep))
@@ -122,22 +126,6 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
       ? t.gatherBytes / Math.max(1, t.blockReuse) + t.loadBytes - t.gatherBytes
       : t.freshBytes
   const farShare = Math.max(0, 1 - (NEAR_HALF * c.cacheBytes) / Math.max(1, t.footprint))
-  const waveWaits: Waits = {
-    rounds: t.waveRounds,
-    hops: t.waveHops,
-    probes: t.waveProbes,
-    exchanges: t.waveExchanges,
-    barriers: t.waveBarriers,
-    misses: t.waveMisses,
-  }
-  const longestWaits: Waits = {
-    rounds: t.longestRounds,
-    hops: t.longestHops,
-    probes: t.longestProbes,
-    exchanges: t.longestExchanges,
-    barriers: t.longestBarriers,
-    misses: t.longestMisses,
-  }
   return {
     launches: (c.begin ?? 0) + t.launches * c.launch + t.clears * c.clear + t.clearedBytes / c.cache,
     memory: memoryBytes / (t.footprint > c.cacheBytes ? c.memory : c.cache),
@@ -150,9 +138,9 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
       timeAt(t.conflicts, c.conflicts) +
       timeAt(t.contention, c.contended) +
       timeAt(t.retries, c.retries),
-    latency: t.waves * (c.wave ?? 0) + waitingTime(waveWaits, c),
+    latency: t.waves * (c.wave ?? 0) + waitingTime('wave', t, c),
     'longest thread':
-      waitingTime(longestWaits, c) +
+      waitingTime('longest', t, c) +
       t.longestWaits * ((c.wait ?? 0) + farShare * (c.farWait ?? 0)) +
       t.longestSteps * c.step,
     exchanges: t.exchanges / c.exchanges + timeAt(t.passed, c.passed),
@@ -163,15 +151,6 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
     branches:
       timeAt(t.branches, c.branches) + timeAt(t.entries, c.entries) + timeAt(t.surprises, c.surprises),
   }
-}
-
-interface Waits {
-  readonly rounds: number
-  readonly hops: number
-  readonly probes: number
-  readonly exchanges: number
-  readonly barriers: number
-  readonly misses: number
 }
 
 /** The last-level cache consists of two halves; the half attached to other SMs is slower. */

@@ -3,6 +3,7 @@
  * analytic bound computed from terms of its loops, times a learned correction.
  */
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../ir/memoize.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
 import { allAxesOf, isStructured } from '../run/bind/sources/caller-tensors.ts'
 import type { Compilation } from '../run/compile/compile.ts'
@@ -62,8 +63,7 @@ export function termsOfCompilation(compilation: Compilation, { structures, ...da
   const { kernel, loops } = compilation
   const key = formatKey(compilation)
   // Computed from the loops before any schedule step, so the structure depends on the format alone.
-  const formatStructure = structures.get(key) ?? structureOf(kernel, compilation.positions, data)
-  structures.set(key, formatStructure)
+  const formatStructure = getOrAdd(structures, key, () => structureOf(kernel, compilation.positions, data))
   const structure = {
     ...formatStructure,
     params: new Map([...formatStructure.params, ...Object.entries(data.params)]),

@@ -11,76 +11,7 @@ import type { Structure } from './matrix/structure.ts'
 import type { Serial, Steps } from './threads/thread-steps.ts'
 import { SECTOR, WARP } from './work/coalescing.ts'
 import { elementsOf } from './work/estimates.ts'
-import type { AccessKind, KernelWork, LaunchWork, Traffic } from './work/work.ts'
-
-/** Values by name; all finite and not negative. */
-export type Terms = Readonly<Record<TermName, number>>
-
-export const TERM_NAMES = [
-  'launches',
-  'clears',
-  'clearedBytes',
-  'operations',
-  'matrixOperations',
-  'functions',
-  'statements',
-  'entries',
-  'branches',
-  'surprises',
-  'spills',
-  'elements',
-  'loadRequests',
-  'loadBytes',
-  'gatherBytes',
-  'gatherSweep',
-  'gatherAgain',
-  'freshBytes',
-  'gatherRun',
-  'gatherElements',
-  'lines',
-  'storeRequests',
-  'storeBytes',
-  'atomicRequests',
-  'atomicBytes',
-  'conflicts',
-  'contention',
-  'retries',
-  'searches',
-  'exchanges',
-  'passed',
-  'sharedBytes',
-  'footprint',
-  'gatherFootprint',
-  'writtenFootprint',
-  'blocks',
-  'blockThreads',
-  'warps',
-  'steps',
-  'longestSteps',
-  'rounds',
-  // Waves of concurrent blocks, and the serial work of the longest thread of a block, summed over the waves; units are
-  // given at `Steps`.
-  'waves',
-  'waveRounds',
-  'waveHops',
-  'waveProbes',
-  'waveExchanges',
-  'waveBarriers',
-  'waveMisses',
-  // Serial work of the longest thread of all; `longestWaits` counts its rounds as if nothing were unrolled.
-  'longestRounds',
-  'longestHops',
-  'longestProbes',
-  'longestExchanges',
-  'longestBarriers',
-  'longestMisses',
-  'longestWaits',
-  'imbalance',
-  'blockReuse',
-  'chipReuse',
-  'padding',
-] as const
-export type TermName = (typeof TERM_NAMES)[number]
+import type { AccessKind, KernelWork, LaunchWork, Traffic } from './work/launch-sums.ts'
 
 /** Threads that run concurrently on a chip (one wave); only the magnitude matters. */
 const CONCURRENT_THREADS = 132 * 2048
@@ -91,6 +22,148 @@ const sum = <T>(xs: Iterable<T>, measure: (x: T) => number): number => {
   return n
 }
 
+const waveCount = (l: LaunchWork): number => Math.max(1, (l.blocks * l.threads) / CONCURRENT_THREADS)
+
+/** A kernel's work, as terms are computed from it. */
+class TermSource {
+  readonly work: KernelWork
+  readonly launches: readonly LaunchWork[]
+  /** Slots in which the sparse operand is stored, divided by its elements. */
+  readonly padding: number
+  readonly #bytes: ReadonlyMap<string, number>
+
+  constructor(kernel: Kernel2, work: KernelWork, structure: Structure, statistics: MatrixStatistics | null) {
+    this.work = work
+    // Launches without statements do not run.
+    this.launches = work.launches.filter((l) => l.statements > 0)
+    this.#bytes = new Map(
+      kernel.buffers.map((b) => [b.name, DTYPE_BYTES[b.dtype] * elementsOf(b, structure)]),
+    )
+    const nonzeros = statistics?.nonzeros ?? 0
+    this.padding = nonzeros > 0 ? slotsOf(kernel, structure) / nonzeros : 1
+  }
+
+  sum(measure: (l: LaunchWork) => number): number {
+    return sum(this.launches, measure)
+  }
+
+  total(kind: AccessKind, field: (t: Traffic) => number): number {
+    return this.sum((l) => sum(l.traffic[kind].values(), field))
+  }
+
+  /** Bytes of the arrays that are accessed in these ways. */
+  touched(kinds: readonly AccessKind[], isIncluded: (t: Traffic) => boolean = () => true): number {
+    const names = this.launches.flatMap((l) =>
+      kinds.flatMap((kind) => [...l.traffic[kind]].filter(([, t]) => isIncluded(t)).map(([name]) => name)),
+    )
+    return sum(new Set(names), (name) => this.#bytes.get(name) ?? 0)
+  }
+
+  /** Mean over the launches, weighted by threads. */
+  mean(measure: (l: LaunchWork) => number): number {
+    const threads = this.sum((l) => l.blocks * l.threads)
+    return threads === 0 ? 0 : this.sum((l) => l.blocks * l.threads * measure(l)) / threads
+  }
+
+  perWave(counter: (s: Steps) => Serial): number {
+    return this.sum((l) => waveCount(l) * counter(l.serial).block)
+  }
+
+  longest(counter: (s: Steps) => Serial): number {
+    return this.sum((l) => counter(l.serial).max)
+  }
+
+  get gathered(): number {
+    return this.total('loads', (t) => t.gathered)
+  }
+
+  reuse(field: (t: Traffic) => number): number {
+    return this.gathered === 0 ? 1 : this.gathered / this.total('loads', field)
+  }
+}
+
+const TERMS = {
+  launches: (k) => k.launches.length,
+  clears: (k) => k.work.clears.length,
+  clearedBytes: (k) => sum(k.work.clears, (c) => c.bytes),
+  operations: (k) => k.sum((l) => l.operations),
+  matrixOperations: (k) => k.sum((l) => l.matrixOperations),
+  functions: (k) => k.sum((l) => l.functions),
+  statements: (k) => k.sum((l) => l.statements),
+  entries: (k) => k.sum((l) => l.entries),
+  branches: (k) => k.sum((l) => l.branches),
+  surprises: (k) => k.sum((l) => l.surprises),
+  spills: (k) => k.sum((l) => l.spills),
+  elements: (k) =>
+    k.total('loads', (t) => t.elements) +
+    k.total('stores', (t) => t.elements) +
+    k.total('atomics', (t) => 2 * t.elements),
+  loadRequests: (k) => k.total('loads', (t) => t.requests),
+  loadBytes: (k) => SECTOR * k.total('loads', (t) => t.sectors),
+  gatherBytes: (k) => SECTOR * k.total('loads', (t) => (t.gathered > 0 ? t.sectors : 0)),
+  gatherSweep: (k) =>
+    Math.max(0, ...k.launches.flatMap((l) => [...l.traffic.loads.values()].map((t) => t.sweep))),
+  gatherAgain: (k) =>
+    SECTOR * k.total('loads', (t) => (t.gathered > 0 ? (t.sectors * t.firstOfChip) / t.gathered : 0)),
+  freshBytes: (k) => SECTOR * k.total('loads', (t) => t.fresh),
+  gatherRun: (k) => (k.gathered === 0 ? 0 : k.total('loads', (t) => t.runs) / k.gathered),
+  gatherElements: (k) => k.gathered,
+  lines: (k) =>
+    k.total('loads', (t) => t.lines) + k.total('stores', (t) => t.lines) + k.total('atomics', (t) => t.lines),
+  storeRequests: (k) => k.total('stores', (t) => t.requests),
+  storeBytes: (k) => SECTOR * k.total('stores', (t) => t.sectors),
+  atomicRequests: (k) => k.total('atomics', (t) => t.requests),
+  atomicBytes: (k) => SECTOR * k.total('atomics', (t) => t.sectors),
+  conflicts: (k) => k.sum((l) => l.conflicts),
+  contention: (k) => k.sum((l) => l.contention),
+  retries: (k) => k.sum((l) => l.retries),
+  searches: (k) => k.sum((l) => l.searches),
+  exchanges: (k) => k.sum((l) => l.exchanges),
+  passed: (k) => k.sum((l) => l.passed),
+  sharedBytes: (k) => k.sum((l) => l.shared),
+  footprint: (k) => k.touched(['loads', 'stores', 'atomics']),
+  gatherFootprint: (k) => k.touched(['loads'], (t) => t.gathered > 0),
+  writtenFootprint: (k) => k.touched(['stores', 'atomics']),
+  blocks: (k) => k.sum((l) => l.blocks),
+  blockThreads: (k) => k.mean((l) => l.threads),
+  warps: (k) => k.sum((l) => l.blocks * Math.ceil(l.threads / WARP)),
+  steps: (k) => k.sum((l) => l.serial.steps.mean),
+  longestSteps: (k) => k.longest((s) => s.steps),
+  rounds: (k) => k.sum((l) => l.serial.rounds.mean),
+  // Waves of concurrent blocks, and the serial work of the longest thread of a block, summed over the waves; units are
+  // given at `Steps`.
+  waves: (k) => k.sum(waveCount),
+  waveRounds: (k) => k.perWave((s) => s.rounds),
+  waveHops: (k) => k.perWave((s) => s.hops),
+  waveProbes: (k) => k.perWave((s) => s.probes),
+  waveExchanges: (k) => k.perWave((s) => s.exchanges),
+  waveBarriers: (k) => k.perWave((s) => s.barriers),
+  waveMisses: (k) => k.perWave((s) => s.misses),
+  // Serial work of the longest thread of all; `longestWaits` counts its rounds as if nothing were unrolled.
+  longestRounds: (k) => k.longest((s) => s.rounds),
+  longestHops: (k) => k.longest((s) => s.hops),
+  longestProbes: (k) => k.longest((s) => s.probes),
+  longestExchanges: (k) => k.longest((s) => s.exchanges),
+  longestBarriers: (k) => k.longest((s) => s.barriers),
+  longestMisses: (k) => k.longest((s) => s.misses),
+  // Compilers keep few loads in flight, for as many threads as an SM has registers for. With blocks of one warp, half as
+  // many threads are resident, and the rounds are those of the source.
+  longestWaits: (k) => k.sum((l) => (l.threads <= WARP ? l.serial.rounds : l.serial.waits).max),
+  imbalance: (k) => {
+    const mean = k.sum((l) => l.serial.steps.mean)
+    return mean === 0 ? 1 : k.longest((s) => s.steps) / mean
+  },
+  blockReuse: (k) => k.reuse((t) => t.first),
+  chipReuse: (k) => k.reuse((t) => t.firstOfChip),
+  padding: (k) => k.padding,
+} as const satisfies Record<string, (k: TermSource) => number>
+
+type TermName = keyof typeof TERMS
+export const TERM_NAMES = Object.keys(TERMS) as readonly TermName[]
+
+/** Values by name; all finite and not negative. */
+export type Terms = Readonly<Record<TermName, number>>
+
 /** Terms of a kernel; `statistics` describes the sparse operand if there is one. */
 export function termsOf(
   kernel: Kernel2,
@@ -98,106 +171,8 @@ export function termsOf(
   structure: Structure,
   statistics: MatrixStatistics | null,
 ): Terms {
-  // Launches without statements do not run.
-  const launches = work.launches.filter((l) => l.statements > 0)
-  const { clears } = work
-  const total = (kind: AccessKind, field: (t: Traffic) => number): number =>
-    sum(launches, (l) => sum(l.traffic[kind].values(), field))
-  const bytesOf = new Map(
-    kernel.buffers.map((b) => [b.name, DTYPE_BYTES[b.dtype] * elementsOf(b, structure)]),
-  )
-  const touched = (
-    kinds: readonly AccessKind[],
-    isIncluded: (t: Traffic) => boolean = () => true,
-  ): number => {
-    const names = new Set(
-      launches.flatMap((l) =>
-        kinds.flatMap((w) => [...l.traffic[w]].filter(([, t]) => isIncluded(t)).map(([n]) => n)),
-      ),
-    )
-    return sum(names, (n) => bytesOf.get(n) ?? 0)
-  }
-  const gathered = total('loads', (t) => t.gathered)
-  const runs = total('loads', (t) => t.runs)
-  const threads = sum(launches, (l) => l.blocks * l.threads)
-  const weighted = (measure: (l: LaunchWork) => number): number =>
-    threads === 0 ? 0 : sum(launches, (l) => l.blocks * l.threads * measure(l)) / threads
-  const longestSteps = sum(launches, (l) => l.serial.steps.max)
-  const meanSteps = sum(launches, (l) => l.serial.steps.mean)
-  const waveCount = (l: LaunchWork): number => Math.max(1, (l.blocks * l.threads) / CONCURRENT_THREADS)
-  const perWave = (counter: (s: Steps) => Serial): number =>
-    sum(launches, (l) => waveCount(l) * counter(l.serial).block)
-  const longestThread = (counter: (s: Steps) => Serial): number => sum(launches, (l) => counter(l.serial).max)
-  const reuse = (field: (t: Traffic) => number): number =>
-    gathered === 0 ? 1 : gathered / total('loads', field)
-  return {
-    launches: launches.length,
-    clears: clears.length,
-    clearedBytes: sum(clears, (c) => c.bytes),
-    operations: sum(launches, (l) => l.operations),
-    matrixOperations: sum(launches, (l) => l.matrixOperations),
-    functions: sum(launches, (l) => l.functions),
-    statements: sum(launches, (l) => l.statements),
-    entries: sum(launches, (l) => l.entries),
-    branches: sum(launches, (l) => l.branches),
-    surprises: sum(launches, (l) => l.surprises),
-    spills: sum(launches, (l) => l.spills),
-    elements:
-      total('loads', (t) => t.elements) +
-      total('stores', (t) => t.elements) +
-      total('atomics', (t) => 2 * t.elements),
-    loadRequests: total('loads', (t) => t.requests),
-    loadBytes: SECTOR * total('loads', (t) => t.sectors),
-    gatherBytes: SECTOR * total('loads', (t) => (t.gathered > 0 ? t.sectors : 0)),
-    gatherSweep: Math.max(0, ...launches.flatMap((l) => [...l.traffic.loads.values()].map((t) => t.sweep))),
-    gatherAgain:
-      SECTOR * total('loads', (t) => (t.gathered > 0 ? (t.sectors * t.firstOfChip) / t.gathered : 0)),
-    freshBytes: SECTOR * total('loads', (t) => t.fresh),
-    gatherRun: gathered === 0 ? 0 : runs / gathered,
-    gatherElements: gathered,
-    lines:
-      total('loads', (t) => t.lines) + total('stores', (t) => t.lines) + total('atomics', (t) => t.lines),
-    storeRequests: total('stores', (t) => t.requests),
-    storeBytes: SECTOR * total('stores', (t) => t.sectors),
-    atomicRequests: total('atomics', (t) => t.requests),
-    atomicBytes: SECTOR * total('atomics', (t) => t.sectors),
-    conflicts: sum(launches, (l) => l.conflicts),
-    contention: sum(launches, (l) => l.contention),
-    retries: sum(launches, (l) => l.retries),
-    searches: sum(launches, (l) => l.searches),
-    exchanges: sum(launches, (l) => l.exchanges),
-    passed: sum(launches, (l) => l.passed),
-    sharedBytes: sum(launches, (l) => l.shared),
-    footprint: touched(['loads', 'stores', 'atomics']),
-    gatherFootprint: touched(['loads'], (t) => t.gathered > 0),
-    writtenFootprint: touched(['stores', 'atomics']),
-    blocks: sum(launches, (l) => l.blocks),
-    blockThreads: weighted((l) => l.threads),
-    warps: sum(launches, (l) => l.blocks * Math.ceil(l.threads / WARP)),
-    steps: meanSteps,
-    longestSteps: longestSteps,
-    rounds: sum(launches, (l) => l.serial.rounds.mean),
-    waves: sum(launches, waveCount),
-    waveRounds: perWave((s) => s.rounds),
-    waveHops: perWave((s) => s.hops),
-    waveProbes: perWave((s) => s.probes),
-    waveExchanges: perWave((s) => s.exchanges),
-    waveBarriers: perWave((s) => s.barriers),
-    waveMisses: perWave((s) => s.misses),
-    longestRounds: longestThread((s) => s.rounds),
-    longestHops: longestThread((s) => s.hops),
-    longestProbes: longestThread((s) => s.probes),
-    longestExchanges: longestThread((s) => s.exchanges),
-    longestBarriers: longestThread((s) => s.barriers),
-    longestMisses: longestThread((s) => s.misses),
-    // Compilers keep few loads in flight, for as many threads as an SM has registers for. With blocks of one warp, half
-    // as many threads are resident, and the rounds are those of the source.
-    longestWaits: sum(launches, (l) => (l.threads <= WARP ? l.serial.rounds : l.serial.waits).max),
-    imbalance: meanSteps === 0 ? 1 : longestSteps / meanSteps,
-    blockReuse: reuse((t) => t.first),
-    chipReuse: reuse((t) => t.firstOfChip),
-    padding: statistics && statistics.nonzeros > 0 ? slotsOf(kernel, structure) / statistics.nonzeros : 1,
-  }
+  const source = new TermSource(kernel, work, structure, statistics)
+  return Object.fromEntries(TERM_NAMES.map((name) => [name, TERMS[name](source)])) as Terms
 }
 
 /** Number of slots in which the sparse operand is stored: elements of arrays whose length is a count. */

@@ -48,3 +48,23 @@ export function memoize<K extends object, V extends NonNullable<unknown>>(f: (ke
     return result
   }
 }
+
+/** The value of a key; made and added on first use. */
+export function getOrAdd<K, V extends NonNullable<unknown>>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+/** Items by key, in the order of their first occurrence. */
+export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>()
+  for (const item of items) getOrAdd(groups, keyOf(item), () => []).push(item)
+  return groups
+}

@@ -83,19 +83,10 @@ export function planDenseTiles(
       splitSquare(draft, l.var, k === 0 ? rows : cols, squares === 4),
     )
     const [slices, step] = draft.split(sum.var, depth)
-    draft.reorder([
-      lead?.var,
-      i!.block,
-      j!.block,
-      i!.thread,
-      j!.thread,
-      slices,
-      step,
-      ...i!.elements,
-      ...j!.elements,
-    ])
+    const elements = [...i!.elements, ...j!.elements]
+    draft.reorder([lead?.var, i!.block, j!.block, i!.thread, j!.thread, slices, step, ...elements])
     draft.bind([
-      ...(lead ? [[lead.var, 'block.z'] as const] : []),
+      [lead?.var, 'block.z'],
       [i!.block, 'block.y'],
       [j!.block, 'block.x'],
       [i!.thread, 'thread.y'],
@@ -114,7 +105,7 @@ export function planDenseTiles(
               late.step({ kind: 'cache_read', buffer: tile, at: { var: step }, scope: 'register' }),
             )
         if (stages > 1) late.step({ kind: 'pipeline', loop: { var: slices }, by: stages })
-        for (const l of [step, ...i!.elements, ...j!.elements]) late.unroll(l, 0)
+        for (const l of [step, ...elements]) late.unroll(l, 0)
       },
     }
   }
@@ -151,16 +142,8 @@ function cacheShared<K extends Schedulable<K>>(
 ): string {
   const name = draft.freshBuffer(`${buffer}s`)
   const layout = rows === null ? {} : { transposed: true, stride: rows + RUN }
-  const copy = (options: object): void =>
-    draft.step({
-      kind: 'cache_read',
-      buffer,
-      at: { var: loop },
-      scope: 'shared',
-      into: name,
-      ...layout,
-      ...options,
-    })
+  const cacheRead = { kind: 'cache_read', buffer, at: { var: loop }, scope: 'shared', into: name } as const
+  const copy = (options: object): void => draft.step({ ...cacheRead, ...layout, ...options })
   // Incomplete tiles are padded with zeros if that does not change the result.
   if (divisible ? !draft.attempt(() => copy({ by: RUN })) : !draft.attempt(() => copy({ padded: 0 })))
     copy({})

@@ -75,8 +75,15 @@ export class Draft<K extends Schedulable<K>> {
     this.step({ kind: 'reorder', loops: variables.map((v) => ({ var: v })) })
   }
 
-  bind(bindings: readonly (readonly [variable: string, to: ThreadAxis])[]): void {
-    this.step({ kind: 'bind', bindings: bindings.map(([v, to]) => ({ loop: { var: v }, to })) })
+  /** Splits a loop unless `by` is 1: then it is the outer loop. */
+  splitUnlessOne(variable: string, by: number): readonly [outer: string, inner: string | undefined] {
+    return by > 1 ? this.split(variable, by) : [variable, undefined]
+  }
+
+  /** Binds loops; `undefined` entries are skipped. */
+  bind(bindings: readonly (readonly [variable: string | undefined, to: ThreadAxis])[]): void {
+    const given = bindings.flatMap(([v, to]) => (v === undefined ? [] : [{ loop: { var: v }, to }]))
+    this.step({ kind: 'bind', bindings: given })
   }
 
   /** Unrolls a loop by a factor: 1 leaves the loop unchanged, 0 unrolls it completely. */
@@ -104,11 +111,8 @@ export type Plan = <K extends Schedulable<K>>(draft: Draft<K>) => Arrangement
 
 /** Loops after reordering and binding. */
 export interface Arrangement {
-  /**
-   * The innermost loop outside of all reductions: results are complete at its end; `undefined` if there is no such
-   * loop.
-   */
-  readonly completeAt: string | undefined
+  /** The innermost loop outside of all reductions, if there is one: results are complete at its end. */
+  readonly completeAt?: string | undefined
   /** Applies copies and loop modes, after which nothing can be moved into the loops. */
   finish<K extends Schedulable<K>>(draft: Draft<K>): void
 }

@@ -37,7 +37,11 @@ function planLine(
   return (draft) => {
     const [blocks, thread] = draft.split(outer.var, threads)
     draft.reorder([lead?.var, blocks, thread, ...[...middle, ...sums].map((l) => l.var)])
-    draft.bind([...(lead ? [[lead.var, 'block.z'] as const] : []), [blocks, 'block.x'], [thread, 'thread.x']])
+    draft.bind([
+      [lead?.var, 'block.z'],
+      [blocks, 'block.x'],
+      [thread, 'thread.x'],
+    ])
     return {
       completeAt: thread,
       finish(late) {
@@ -119,8 +123,7 @@ function planGrid(
   const together = fits && !isDependent && d.choose(`${name}.results`, orders) === 'together'
   return (draft) => {
     requireMultiple(draft, inner, vectorLength, context)
-    const [block, share] =
-      rows * rowsPerThread > 1 ? draft.split(outer.var, rows * rowsPerThread) : [outer.var, undefined]
+    const [block, share] = draft.splitUnlessOne(outer.var, rows * rowsPerThread)
     const [turn, row] =
       share === undefined || rowsPerThread === 1
         ? [undefined, share]
@@ -130,29 +133,19 @@ function planGrid(
     // Elements of a segment are distributed within the block that has the segment.
     const tiles = inner.needs.size > 0 ? undefined : draft.split(inner.var, lanes * vectorLength)
     const [tile, strip] = tiles ?? draft.split(inner.var, lanes)
-    const [lane, vector] = vectorLength > 1 ? draft.split(strip, vectorLength) : ([strip, undefined] as const)
+    const [lane, vector] = draft.splitUnlessOne(strip, vectorLength)
     const serial = together ? [...sums, ...middle] : [...middle, ...sums]
     const [outerSerial, innerSerial] = [true, false].map((needed) =>
       serial.filter((l) => inner.needs.has(l.var) === needed).map((l) => l.var),
     )
     const [before, after] = tiles ? [tile, undefined] : [undefined, tile]
-    draft.reorder([
-      lead?.var,
-      block,
-      before,
-      row,
-      ...outerSerial!,
-      after,
-      lane,
-      turn,
-      ...innerSerial!,
-      vector,
-    ])
+    const around = [lead?.var, block, before, row, ...outerSerial!]
+    draft.reorder([...around, after, lane, turn, ...innerSerial!, vector])
     draft.bind([
-      ...(lead ? [[lead.var, 'block.z'] as const] : []),
+      [lead?.var, 'block.z'],
       [block, 'block.x'],
-      ...(tiles ? [[tile, 'block.y'] as const] : []),
-      ...(row === undefined ? [] : [[row, 'thread.y'] as const]),
+      [before, 'block.y'],
+      [row, 'thread.y'],
       [lane, 'thread.x'],
     ])
     return {

@@ -8,6 +8,7 @@ import { targetsOf } from '../ir/statements/accesses.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { exprsOf } from '../ir/statements/tree.ts'
 import type { Decisions } from './decisions.ts'
+import type { Arrangement, Draft, Schedulable } from './draft.ts'
 import type { NestShape } from './strands.ts'
 
 /** The only earlier nest that produces the input of a nest, if there is exactly one. */
@@ -46,6 +47,20 @@ export function chooseEpilogues(
       destinations.set(nest.name, producer.name)
   }
   return destinations
+}
+
+/** Moves epilogues to where an element of their producer is complete. */
+export function placeEpilogues<K extends Schedulable<K>>(
+  draft: Draft<K>,
+  destinations: ReadonlyMap<string, string>,
+  arranged: readonly { readonly nest: NestShape; readonly strands: readonly Arrangement[] }[],
+): void {
+  for (const { nest, strands } of arranged)
+    for (const [epilogue, destination] of destinations) {
+      if (destination !== nest.name) continue
+      const at = strands[0]!.completeAt
+      draft.step({ kind: 'compute_at', nest: epilogue, at: at === undefined ? nest.top : { var: at } })
+    }
 }
 
 /** True if the only strand of `producer` reduces into elements that `consumer` reads elementwise. */

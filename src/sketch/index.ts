@@ -6,7 +6,7 @@
 
 import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
-import { memoize } from '../ir/memoize.ts'
+import { getOrAdd, memoize } from '../ir/memoize.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { Decisions, type PartialPoint } from './decisions.ts'
 import { Draft, type Schedulable } from './draft.ts'
@@ -68,28 +68,19 @@ export function sketch<K extends Schedulable<K>>(
   const { kernel: coordinates } = base.compilation
   const groups = chooseFusions(coordinates, nestNaming(coordinates), d)
   const kernel = fuseAxes(base, groups)
-  const context = {
-    decisions: d,
-    threads: MAX_THREADS[device],
-    canDiverge: device === 'cuda',
-    sizes,
-  }
+  const context = { decisions: d, threads: MAX_THREADS[device], canDiverge: device === 'cuda', sizes }
   return { kernel, steps: planParallel(shapes(kernel), kernel.compilation.loops, context) }
 }
 
 function fuseAxes<K extends Schedulable<K>>(base: K, groups: readonly (readonly string[])[]): K {
   if (groups.length === 0) return base
-  const cache = fusedKernels.get(base) ?? new Map<string, unknown>()
-  fusedKernels.set(base, cache)
-  const key = groups.map((x) => x.join()).join(' ')
-  const cached = cache.get(key)
-  if (cached !== undefined) return cached as K
-  const result = groups.reduce((k, loops) => {
-    const name = fusedName(k.compilation.kernel, loops)
-    return k.apply([{ stage: 1, step: { kind: 'fuse', loops, into: name } }])
-  }, base)
-  cache.set(key, result)
-  return result
+  const cache = getOrAdd(fusedKernels, base, () => new Map()) as Map<string, K>
+  return getOrAdd(cache, groups.map((x) => x.join()).join(' '), () =>
+    groups.reduce((k, loops) => {
+      const name = fusedName(k.compilation.kernel, loops)
+      return k.apply([{ stage: 1, step: { kind: 'fuse', loops, into: name } }])
+    }, base),
+  )
 }
 
 /** The kernel under a sketch. @throws SptError if a step is rejected */

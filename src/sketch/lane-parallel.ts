@@ -2,7 +2,6 @@
  * Several threads for each element of the result: a reduction is distributed over them, and their partial sums are
  * combined at the end.
  */
-import type { ThreadAxis } from '../ir/expressions/expr.ts'
 import { someExpr } from '../ir/expressions/expr-tree.ts'
 import { exprsOf } from '../ir/statements/tree.ts'
 import type { Plan } from './draft.ts'
@@ -67,37 +66,23 @@ function planSegments(
   const unroll = chooseUnroll(name, d)
   return (draft) => {
     if (inner) requireMultiple(draft, inner, vectorLength, context)
-    const row = rows > 1 ? draft.split(outer.var, rows) : ([outer.var, undefined] as const)
+    const row = draft.splitUnlessOne(outer.var, rows)
     const strip = inner ? draft.split(inner.var, lanes * vectorLength) : undefined
-    const [lane, vector] =
-      strip && vectorLength > 1 ? draft.split(strip[1], vectorLength) : [strip?.[1], undefined]
+    const [lane, vector] = strip ? draft.splitUnlessOne(strip[1], vectorLength) : []
     const [turns, group] = draft.split(sum.var, groups)
     const innermost = sums.at(-1) === sum ? turns : sums.at(-1)!.var
     const [outerLoops, innerLoops] = [middle, otherSums].map((loops) => loops.map((l) => l.var))
-    draft.reorder([
-      lead?.var,
-      row[0],
-      strip?.[0],
-      row[1],
-      ...outerLoops!,
-      group,
-      lane,
-      turns,
-      ...innerLoops!,
-      vector,
-    ])
-    const bindIf = (loop: string | undefined, to: ThreadAxis) =>
-      loop === undefined ? [] : [[loop, to] as const]
+    const around = [lead?.var, row[0], strip?.[0], row[1], ...outerLoops!]
+    draft.reorder([...around, group, lane, turns, ...innerLoops!, vector])
     draft.bind([
-      ...bindIf(lead?.var, 'block.z'),
+      [lead?.var, 'block.z'],
       [row[0], 'block.x'],
-      ...bindIf(strip?.[0], 'block.y'),
-      ...bindIf(row[1], inner ? 'thread.z' : 'thread.y'),
+      [strip?.[0], 'block.y'],
+      [row[1], inner ? 'thread.z' : 'thread.y'],
       [group, order === 'groups' ? 'thread.x' : 'thread.y'],
-      ...bindIf(lane, order === 'groups' ? 'thread.y' : 'thread.x'),
+      [lane, order === 'groups' ? 'thread.y' : 'thread.x'],
     ])
     return {
-      completeAt: undefined,
       finish(late) {
         if (vector !== undefined) late.unroll(vector, 0)
         late.unroll(innermost, unroll.by, unroll.predicated)
@@ -125,15 +110,14 @@ function planDotProduct(
   const { name } = strand
   const lanes = d.choose(`${block}.lanes`, [2, 4, 8, 16, 32], isSearched(strand) ? 4 : 8)
   const counts = valuesUpTo([1, 2, 4, 8, 16, 32], context.threads / lanes)
-  const ragged = isRagged([...middle, ...(inner ? [inner] : [])])
+  const elements = [...middle, ...(inner ? [inner] : [])]
+  const ragged = isRagged(elements)
   const isSingleRow = ragged && !context.canDiverge
   const rows = isSingleRow ? 1 : d.choose(`${block}.rows`, counts, largestUpTo(counts, 16))
   const perThread = d.choose(`${name}.per`, [1, 2, 4])
   const vectorLength = d.choose(`${name}.each`, [1, 2, 4], 4)
-  const spatial = [...middle, ...(inner ? [inner] : [])].filter((l) => l.constant !== 1)
-  const otherLoops = [...middle, ...(inner ? [inner] : []), ...sums].filter(
-    (l) => l !== sum && !spatial.includes(l),
-  )
+  const spatial = elements.filter((l) => l.constant !== 1)
+  const otherLoops = [...elements, ...sums].filter((l) => l !== sum && !spatial.includes(l))
   const size = sum.size === null ? undefined : context.sizes.get(sum.size)
   const isConstant =
     size !== undefined && size > 0 && d.choose(`${name}.${sum.size}`, ['constant', 'any']) === 'constant'
@@ -143,20 +127,18 @@ function planDotProduct(
     // Elements of a segment share one operand; otherwise a thread takes neighbouring iterations of the outer loop.
     const segment = ragged ? spatial.at(-1)?.var : undefined
     const [blocks, chunk] = draft.split(outer.var, segment === undefined ? rows * perThread : rows)
-    const isChunkSplit = perThread > 1 && segment === undefined
-    const [row, turn] = isChunkSplit ? draft.split(chunk, perThread) : ([chunk, undefined] as const)
+    const [row, turn] = draft.splitUnlessOne(chunk, segment === undefined ? perThread : 1)
     const [turns, strip] = draft.split(sum.var, lanes * vectorLength)
-    const [lane, vector] = vectorLength > 1 ? draft.split(strip, vectorLength) : ([strip, undefined] as const)
+    const [lane, vector] = draft.splitUnlessOne(strip, vectorLength)
     const [outerLoops, innerLoops] = [spatial, otherLoops].map((loops) => loops.map((l) => l.var))
     draft.reorder([lead?.var, blocks, row, ...outerLoops!, turn, lane, ...innerLoops!, turns, vector])
     draft.bind([
-      ...(lead ? [[lead.var, 'block.z'] as const] : []),
+      [lead?.var, 'block.z'],
       [blocks, 'block.x'],
       [row, 'thread.y'],
       [lane, 'thread.x'],
     ])
     return {
-      completeAt: undefined,
       finish(late) {
         if (vector !== undefined) late.unroll(vector, 0)
         if (isConstant && size / (lanes * vectorLength) <= 16) late.unroll(turns, 0)

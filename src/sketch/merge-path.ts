@@ -30,14 +30,13 @@ export function planChunks(strand: Strand, { outer, inner }: Partition, context:
     const [chunk, element] = draft.split(outer.var, chunkSize)
     const [blocks, group] = draft.split(chunk, chunks)
     const strip = inner ? draft.split(inner.var, lanes * vectorLength) : undefined
-    const [lane, vector] =
-      strip && vectorLength > 1 ? draft.split(strip[1], vectorLength) : [strip?.[1], undefined]
+    const [lane, vector] = strip ? draft.splitUnlessOne(strip[1], vectorLength) : []
     draft.reorder([blocks, strip?.[0], group, lane, element, vector])
     draft.bind([
       [blocks, 'block.x'],
-      ...(strip ? [[strip[0], 'block.y'] as const] : []),
+      [strip?.[0], 'block.y'],
       [group, strip ? 'thread.y' : 'thread.x'],
-      ...(lane === undefined ? [] : [[lane, 'thread.x'] as const]),
+      [lane, 'thread.x'],
     ])
     draft.step({
       kind: 'accumulate',
@@ -47,10 +46,7 @@ export function planChunks(strand: Strand, { outer, inner }: Partition, context:
       ...(carryOut === 'atomic' ? {} : { within: { var: group } }),
       ...(carryOut === 'in order' ? { into: draft.freshBuffer(`${buffer}_carried`) } : {}),
     })
-    return {
-      completeAt: undefined,
-      finish: (late) => (vector === undefined ? undefined : late.unroll(vector, 0)),
-    }
+    return { finish: (late) => (vector === undefined ? undefined : late.unroll(vector, 0)) }
   }
 }
 

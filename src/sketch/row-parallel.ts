@@ -64,15 +64,13 @@ export function planRowPerGroup(
   const lanes = d.choose(`${shape}.lanes`, widths, largestUpTo(widths, isWide ? 64 : 16))
   const strandPlans = strands.map((s) => planStrand(s, lanes, usesBlock ? rows : 1, d))
   return (draft) => {
-    const [blocks, group] =
-      rows > 1 && !usesBlock ? draft.split(row.var, rows) : ([row.var, undefined] as const)
-    draft.bind([[blocks, 'block.x'], ...(group === undefined ? [] : [[group, 'thread.y'] as const])])
-    const arranged = strandPlans.map((plan): readonly [Strand, Arrangement] => [
-      plan.strand,
-      plan.plan(draft),
+    const [blocks, group] = draft.splitUnlessOne(row.var, usesBlock ? 1 : rows)
+    draft.bind([
+      [blocks, 'block.x'],
+      [group, 'thread.y'],
     ])
+    const arranged = strandPlans.map((plan, k): readonly [Strand, Arrangement] => [strands[k]!, plan(draft)])
     return {
-      completeAt: undefined,
       finish(late) {
         for (const [s, a] of arranged) {
           late.cacheInRegisters(s.buffers, group ?? blocks)
@@ -88,34 +86,28 @@ const contiguousLoop = (strand: Strand): StrandLoop | undefined =>
   ownLoops(strand).findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
 
 /** Plans one strand of a row. @param groups - Number of groups of `lanes` threads that share a row */
-function planStrand(
-  strand: Strand,
-  lanes: number,
-  groups: number,
-  d: Decisions,
-): { readonly strand: Strand; readonly plan: Plan } {
+function planStrand(strand: Strand, lanes: number, groups: number, d: Decisions): Plan {
   const loops = ownLoops(strand)
   const distributed = contiguousLoop(strand) ?? loops[0]
-  if (!distributed) return { strand, plan: () => ({ completeAt: undefined, finish: () => undefined }) }
+  if (!distributed) return () => ({ finish: () => undefined })
   const others = loops.filter((l) => l !== distributed)
   const reduces = distributed.reduce || others.some((l) => l.reduce)
   const factor = d.choose(`${strand.name}.ahead`, [1, 2, 4], 2)
   const predicated = reduces && factor > 1
-  return {
-    strand,
-    plan(draft) {
-      const [turns, thread] = draft.split(distributed.var, groups * lanes)
-      const [group, lane] = groups > 1 ? draft.split(thread, lanes) : [undefined, thread]
-      draft.reorder([turns, group, lane, ...others.map((l) => l.var)])
-      draft.bind([...(group === undefined ? [] : [[group, 'thread.y'] as const]), [lane, 'thread.x']])
-      return {
-        completeAt: undefined,
-        finish(late) {
-          if (!distributed.reduce && others.some((l) => l.reduce)) late.cacheInRegisters(strand.buffers, lane)
-          const loop = others.findLast((l) => l.reduce)?.var ?? turns
-          late.unroll(loop, factor, predicated)
-        },
-      }
-    },
+  return (draft) => {
+    const [turns, thread] = draft.split(distributed.var, groups * lanes)
+    const [group, lane] = groups > 1 ? draft.split(thread, lanes) : [undefined, thread]
+    draft.reorder([turns, group, lane, ...others.map((l) => l.var)])
+    draft.bind([
+      [group, 'thread.y'],
+      [lane, 'thread.x'],
+    ])
+    return {
+      finish(late) {
+        if (!distributed.reduce && others.some((l) => l.reduce)) late.cacheInRegisters(strand.buffers, lane)
+        const loop = others.findLast((l) => l.reduce)?.var ?? turns
+        late.unroll(loop, factor, predicated)
+      },
+    }
   }
 }

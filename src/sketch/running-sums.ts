@@ -5,8 +5,8 @@
 
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import type { Decisions } from './decisions.ts'
-import type { Arrangement, Draft, Plan, Schedulable } from './draft.ts'
-import { chooseEpilogues } from './epilogues.ts'
+import type { Draft, Plan, Schedulable } from './draft.ts'
+import { chooseEpilogues, placeEpilogues } from './epilogues.ts'
 import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
 import { largestUpTo } from './threads.ts'
 
@@ -110,8 +110,7 @@ function planTiles(
   return (draft) => {
     const [outer, inner] = draft.split(contiguous.var, tile)
     const row = headVars.at(-1)
-    const [rows, rowInTile] =
-      row !== undefined && tileRows > 1 ? draft.split(row, tileRows) : [row, undefined]
+    const [rows, rowInTile] = row === undefined ? [] : draft.splitUnlessOne(row, tileRows)
     const outerHeads = rows === undefined ? [] : [...headVars.slice(0, -1), rows]
     const order = panels ? [outer, ...outerHeads] : [...outerHeads, outer]
     draft.reorder([...order, ...sumVars, rowInTile, inner])
@@ -143,9 +142,9 @@ const haveSameSums = (row: StrandLoop, sums: readonly StrandLoop[]): boolean =>
 
 function planElementwise(strand: Strand, d: Decisions): Plan {
   const last = ownLoops(strand).at(-1)
-  if (!last || last.constant !== null) return () => ({ completeAt: undefined, finish: () => undefined })
+  if (!last || last.constant !== null) return () => ({ finish: () => undefined })
   const unroll = d.choose(`${strand.name}.unroll`, [1, 4])
-  return () => ({ completeAt: undefined, finish: (draft) => draft.unroll(last.var, unroll) })
+  return () => ({ finish: (draft) => draft.unroll(last.var, unroll) })
 }
 
 /** Sketches for one thread: running sums per strand, and epilogues moved to where their input is produced. */
@@ -158,19 +157,10 @@ export function planSequential(
   const destinations = chooseEpilogues(nests, kernel, d, (nest) => completesElements(nest.strands[0]!))
   const plans = nests
     .filter((n) => !destinations.has(n.name))
-    .map((n): readonly [NestShape, readonly Plan[]] => [
-      n,
-      n.strands.map((s) => planRunningSums(s, d, sizes)),
-    ])
+    .map((nest) => ({ nest, plans: nest.strands.map((s) => planRunningSums(s, d, sizes)) }))
   return (draft) => {
-    const arrangements = plans.map(([nest, strands]): readonly [NestShape, readonly Arrangement[]] => [
-      nest,
-      strands.map((plan) => plan(draft)),
-    ])
-    for (const [nest, strands] of arrangements)
-      for (const [epilogue, destination] of destinations)
-        if (destination === nest.name)
-          draft.step({ kind: 'compute_at', nest: epilogue, at: { var: strands[0]!.completeAt! } })
-    for (const [, strands] of arrangements) for (const s of strands) s.finish(draft)
+    const arranged = plans.map(({ nest, plans }) => ({ nest, strands: plans.map((plan) => plan(draft)) }))
+    placeEpilogues(draft, destinations, arranged)
+    for (const { strands } of arranged) for (const s of strands) s.finish(draft)
   }
 }

@@ -48,7 +48,7 @@ export function partitionLoops({ loops }: Strand): Partition | undefined {
     (l) => l.role === 'contiguous' && l.needs.size === 0 && l.constant !== 1,
   )
   const rows = spatial.filter((l) => l !== contiguous)
-  const first = rows[0]
+  const [first] = rows
   // Rows that are stored in segments of a reduction axis can only be reached through it.
   if (first && first.needs.size > 0) return undefined
   const hasConflicts = first?.reduce ?? false
@@ -66,14 +66,7 @@ export function partitionLoops({ loops }: Strand): Partition | undefined {
       : remaining.findLast(
           (l) => l.constant !== 1 && !l.reduce && ![...l.needs].some((v) => sums.some((x) => x.var === v)),
         )
-  return {
-    lead,
-    outer,
-    inner,
-    middle: remaining.filter((l) => l !== inner),
-    sums,
-    hasConflicts: hasConflicts,
-  }
+  return { lead, outer, inner, middle: remaining.filter((l) => l !== inner), sums, hasConflicts }
 }
 
 /** True if the trip counts of loops around a reduction depend on the data. */

@@ -9,48 +9,61 @@ const SHARES = PART_NAMES.filter((p) => !SERIAL_PARTS.has(p))
 
 const STATISTICS = ['rowGini', 'columnGini', 'emptyRows', 'bandwidth', 'gap', 'adjacent'] as const
 
-/** One name for each feature, in their order: part of a trained model. */
-export const FEATURE_NAMES: readonly string[] = [
-  'log time',
-  ...SHARES.map((p) => `share of ${p}`),
-  'blocks at one time',
-  'log block threads',
-  'log gather run',
-  'log bytes of a load',
-  'log lines of a load',
-  'log loads of a store',
-  'log operations of a byte',
-  'log statements of a gather',
-  'log imbalance',
-  'log waits',
-  'log longest waits',
-  'log longest rounds apart',
-  'log waves',
-  'log rounds of a wave',
-  'log hops of a round',
-  'log misses of a round',
-  'log barriers',
-  'log contention',
-  'log kept bytes',
-  'log gathers of a sweep in the cache',
-  'log steps of a wait',
-  'log gathers in the cache',
-  'log reuse of a block',
-  'log reuse of the chip',
-  'log padding',
-  'log elements',
-  'log mean row',
-  'log longest row',
-  'log rows of a column',
-  ...STATISTICS,
-  ...BLOCKS.map((b) => `density of ${b}`),
-  ...WINDOWS.map((w) => `log reuse of ${w}`),
-  'atomics',
-  'launches',
-]
-
 const log = (x: number): number => Math.log2(Math.max(x, 1e-9))
 const ratio = (a: number, b: number): number => log((a + 1) / (b + 1))
+
+interface Facts {
+  readonly t: Terms
+  readonly parts: Parts
+  readonly c: Coefficients
+  readonly s: MatrixStatistics | null
+  /** Analytic milliseconds. */
+  readonly time: number
+}
+
+type Feature = readonly [name: string, value: (facts: Facts) => number]
+
+const FEATURES: readonly Feature[] = [
+  ['log time', ({ time }) => log(time)],
+  ...SHARES.map((p): Feature => [`share of ${p}`, ({ parts, time }) => parts[p] / Math.max(time, 1e-12)]),
+  ['blocks at one time', ({ t, c }) => log((t.blocks * t.blockThreads) / c.threads)],
+  ['log block threads', ({ t }) => log(t.blockThreads)],
+  ['log gather run', ({ t }) => log(t.gatherRun)],
+  ['log bytes of a load', ({ t }) => ratio(t.loadBytes, t.loadRequests)],
+  ['log lines of a load', ({ t }) => ratio(32 * t.lines, t.loadRequests)],
+  ['log loads of a store', ({ t }) => ratio(t.loadRequests, t.storeRequests + t.atomicRequests)],
+  ['log operations of a byte', ({ t }) => ratio(t.operations + t.matrixOperations, t.footprint)],
+  ['log statements of a gather', ({ t }) => ratio(t.statements, t.gatherElements)],
+  ['log imbalance', ({ t }) => log(t.imbalance)],
+  ['log waits', ({ t }) => log(t.rounds)],
+  ['log longest waits', ({ t }) => log(t.longestRounds)],
+  ['log longest rounds apart', ({ t }) => log(t.longestWaits)],
+  ['log waves', ({ t }) => log(t.waves)],
+  ['log rounds of a wave', ({ t }) => ratio(t.waveRounds, t.waves)],
+  ['log hops of a round', ({ t }) => ratio(t.waveHops, t.waveRounds)],
+  ['log misses of a round', ({ t }) => ratio(t.waveMisses, t.waveRounds)],
+  ['log barriers', ({ t }) => log(t.longestBarriers + 1)],
+  ['log contention', ({ t }) => log(t.contention + 1)],
+  ['log kept bytes', ({ t }) => ratio(t.loadBytes, t.freshBytes)],
+  ['log gathers of a sweep in the cache', ({ t, c }) => log(t.gatherSweep / c.cacheBytes)],
+  ['log steps of a wait', ({ t }) => ratio(t.steps, t.rounds)],
+  ['log gathers in the cache', ({ t, c }) => log(t.gatherFootprint / c.cacheBytes)],
+  ['log reuse of a block', ({ t }) => log(t.blockReuse)],
+  ['log reuse of the chip', ({ t }) => log(t.chipReuse)],
+  ['log padding', ({ t }) => log(t.padding)],
+  ['log elements', ({ s }) => log(s?.nonzeros ?? 0)],
+  ['log mean row', ({ s }) => log(s && s.rows > 0 ? s.nonzeros / s.rows : 0)],
+  ['log longest row', ({ s }) => log(s?.rowLengths.longest ?? 0)],
+  ['log rows of a column', ({ s }) => ratio(s?.rows ?? 0, s?.columns ?? 0)],
+  ...STATISTICS.map((name): Feature => [name, ({ s }) => s?.[name] ?? 0]),
+  ...BLOCKS.map((b): Feature => [`density of ${b}`, ({ s }) => s?.blockDensity.get(b) ?? 0]),
+  ...WINDOWS.map((w): Feature => [`log reuse of ${w}`, ({ s }) => log(s?.reuse.get(w) ?? 1)]),
+  ['atomics', ({ t }) => (t.atomicRequests > 0 ? 1 : 0)],
+  ['launches', ({ t }) => t.launches],
+]
+
+/** Names of the features in their order: part of a trained model. */
+export const FEATURE_NAMES: readonly string[] = FEATURES.map(([name]) => name)
 
 /** Feature vector of the learned correction, in the order of `FEATURE_NAMES`. */
 export function featuresOf(
@@ -59,44 +72,6 @@ export function featuresOf(
   c: Coefficients,
   s: MatrixStatistics | null,
 ): Float64Array {
-  const time = analyticTime(parts, c)
-  const perRow = s && s.rows > 0 ? s.nonzeros / s.rows : 0
-  return Float64Array.from([
-    log(time),
-    ...SHARES.map((p) => parts[p] / Math.max(time, 1e-12)),
-    log((t.blocks * t.blockThreads) / c.threads),
-    log(t.blockThreads),
-    log(t.gatherRun),
-    ratio(t.loadBytes, t.loadRequests),
-    ratio(32 * t.lines, t.loadRequests),
-    ratio(t.loadRequests, t.storeRequests + t.atomicRequests),
-    ratio(t.operations + t.matrixOperations, t.footprint),
-    ratio(t.statements, t.gatherElements),
-    log(t.imbalance),
-    log(t.rounds),
-    log(t.longestRounds),
-    log(t.longestWaits),
-    log(t.waves),
-    ratio(t.waveRounds, t.waves),
-    ratio(t.waveHops, t.waveRounds),
-    ratio(t.waveMisses, t.waveRounds),
-    log(t.longestBarriers + 1),
-    log(t.contention + 1),
-    ratio(t.loadBytes, t.freshBytes),
-    log(t.gatherSweep / c.cacheBytes),
-    ratio(t.steps, t.rounds),
-    log(t.gatherFootprint / c.cacheBytes),
-    log(t.blockReuse),
-    log(t.chipReuse),
-    log(t.padding),
-    log(s?.nonzeros ?? 0),
-    log(perRow),
-    log(s?.rowLengths.longest ?? 0),
-    ratio(s?.rows ?? 0, s?.columns ?? 0),
-    ...STATISTICS.map((name) => s?.[name] ?? 0),
-    ...BLOCKS.map((b) => s?.blockDensity.get(b) ?? 0),
-    ...WINDOWS.map((w) => log(s?.reuse.get(w) ?? 1)),
-    t.atomicRequests > 0 ? 1 : 0,
-    t.launches,
-  ])
+  const facts = { t, parts, c, s, time: analyticTime(parts, c) }
+  return Float64Array.from(FEATURES, ([, value]) => value(facts))
 }

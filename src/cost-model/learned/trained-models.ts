@@ -96,12 +96,8 @@ export function costModel(kind: DeviceKind, device?: ModelledDevice): CostModel 
   const packaged = packagedModel(kind)
   if (packaged && device && packaged.chip === device.name) return packaged
   const key = JSON.stringify([kind, device?.name, device?.driver])
-  let calibrated = calibratedModels.get(key)
-  if (calibrated === undefined) {
-    calibrated = readCalibrated(kind, device)
-    calibratedModels.set(key, calibrated)
-  }
-  return calibrated ?? packaged
+  if (!calibratedModels.has(key)) calibratedModels.set(key, readCalibrated(kind, device))
+  return calibratedModels.get(key) ?? packaged
 }
 
 /**
@@ -117,13 +113,11 @@ export function selectionModel(kind: DeviceKind, device?: ModelledDevice): CostM
 
 /** The package's model; `null` if there is none. */
 export function packagedModel(kind: DeviceKind): CostModel | null {
-  let model = packagedModels.get(kind)
-  if (model === undefined) {
+  if (!packagedModels.has(kind)) {
     const stored = readPackaged(kind)
-    model = isCostModel(stored) && stored.kind === kind ? stored : null
-    packagedModels.set(kind, model)
+    packagedModels.set(kind, isCostModel(stored) && stored.kind === kind ? stored : null)
   }
-  return model
+  return packagedModels.get(kind)!
 }
 
 /**

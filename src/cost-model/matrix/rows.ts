@@ -1,6 +1,7 @@
 /** A sparse matrix by rows, and samples of its rows, or of its columns as the rows of its transpose. */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import type { Dimension } from './outer-dimension.ts'
 import { isSortable, type RowOrder } from './sorted-rows.ts'
@@ -98,12 +99,8 @@ export class Samples {
 
   /** As `rowsOf`. */
   rowsOf(t: Tensor): Rows | null {
-    let rows = this.#rows.get(t)
-    if (rows === undefined) {
-      rows = rowsOf(t)
-      this.#rows.set(t, rows)
-    }
-    return rows
+    if (!this.#rows.has(t)) this.#rows.set(t, rowsOf(t))
+    return this.#rows.get(t)!
   }
 
   /** Sets the rows of a tensor that this thread has without its elements. */
@@ -129,7 +126,7 @@ export class Samples {
     order: RowOrder | null = null,
   ): Sample | null {
     const key = `${along} ${elements} ${maxRows} ${order?.key ?? ''}`
-    const samples = this.#samples.get(t) ?? new Map<string, Sample>()
+    const samples = getOrAdd(this.#samples, t, () => new Map<string, Sample>())
     const cached = samples.get(key)
     if (cached) return cached
     const rows = along === 0 ? this.rowsOf(t) : this.#columnsOf(t)
@@ -141,26 +138,20 @@ export class Samples {
       isWhole,
       rows: rows.rows,
     }
-    this.#samples.set(t, samples.set(key, sample))
+    samples.set(key, sample)
     return sample
   }
 
   /** Computes the order once, for all sizes of samples. */
   #order(t: Tensor, along: Dimension, rows: Rows, order: RowOrder): Int32Array | undefined {
     if (!isSortable(rows)) return undefined
-    const orders = this.#orders.get(t) ?? new Map<string, Int32Array>()
-    const key = `${along} ${order.key}`
-    const permutation = orders.get(key) ?? order.permute(rows)
-    this.#orders.set(t, orders.set(key, permutation))
-    return permutation
+    const orders = getOrAdd(this.#orders, t, () => new Map<string, Int32Array>())
+    return getOrAdd(orders, `${along} ${order.key}`, () => order.permute(rows))
   }
 
   #columnsOf(t: Tensor): Rows | null {
     const rows = this.rowsOf(t)
-    if (!rows) return null
-    const columns = this.#columns.get(t) ?? transpose(rows)
-    this.#columns.set(t, columns)
-    return columns
+    return rows && getOrAdd(this.#columns, t, () => transpose(rows))
   }
 }
 

@@ -15,7 +15,7 @@ import { collectSegments, elementsOf } from '../work/estimates.ts'
 import { generatedTrips, isThread, loopCount } from '../work/frames.ts'
 import type { LaunchSums } from '../work/launch-sums.ts'
 import type { Place } from '../work/place.ts'
-import { readsOf } from '../work/work.ts'
+import { readsOf } from '../work/statements.ts'
 
 /**
  * Number of different values of `vars` in a warp and in a block. Threads are numbered along x, then y, then z; a warp

@@ -2,14 +2,15 @@
 
 import type { Load, Search } from '../../ir/expressions/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expressions/expr-tree.ts'
+import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { Buffer, Store } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { reuseWithin } from '../matrix/recurrence.ts'
 import type { Structure } from '../matrix/structure.ts'
 import { countSpills, distinctValues } from '../threads/thread-groups.ts'
-import { addressOf, type Lane, type Transactions, transactionsOf } from './coalescing.ts'
-import { accessKey, elementsOf, expectedValue } from './estimates.ts'
+import { addressOf, type Lane, SECTOR, type Transactions, transactionsOf } from './coalescing.ts'
+import { elementsOf, expectedValue } from './estimates.ts'
 import { innermostSerial, isBlock, isThread } from './frames.ts'
 import type { Gather, LaunchSums } from './launch-sums.ts'
 import { hoistedShare, type Place, timesOf } from './place.ts'
@@ -32,12 +33,11 @@ export interface Reads {
   readonly misses: number
 }
 
-/** Threads, blocks and cache bytes of an SM, the number of SMs, and the bytes of a sector; only magnitudes matter. */
+/** Threads, blocks and cache bytes of an SM, and the number of SMs; only magnitudes matter. */
 const RESIDENT_THREADS = 2048
 const RESIDENT_BLOCKS = 32
 const NEAR_CACHE_BYTES = 200e3
 const SM_COUNT = 132
-const SECTOR = 32
 
 /** Adds the memory traffic of loads, stores and atomic updates to the sums of a launch. */
 export class Accesses {
@@ -71,7 +71,9 @@ export class Accesses {
     const latencies = { rounds: 0, hops: 0, probes: 0, hoistedProbes: 0, misses: 0 }
     for (const x of accesses) {
       const depth = frameIndexOf(x, p)
-      if (p.frames[depth]?.markLoaded(accessKey(x))) continue
+      const loaded = p.frames[depth]?.loaded
+      if (loaded?.has(keyOf(x))) continue
+      loaded?.add(keyOf(x))
       if (x.kind === 'search') this.#search(x, p, depth, latencies)
       else this.#load(x, p, depth, lanes, latencies)
     }

@@ -6,7 +6,6 @@
 import { linear } from '../../analysis/integers/linear.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
-import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { isWord } from '../../ir/values/dtype.ts'
@@ -124,8 +123,6 @@ export function expectedValue(e: Expr, k: KnownValues): number {
           ? expectedValue(e.else, k)
           : Number.NaN
     }
-    case 'call':
-      return Number.NaN
     default:
       return Number.NaN
   }
@@ -272,9 +269,6 @@ function filledShare(e: Expr, k: KnownValues): number | undefined {
   })
   return share
 }
-
-/** Key that distinguishes accesses. */
-export const accessKey = (e: Expr): string => keyOf(e)
 
 // Number of elements of a buffer.
 

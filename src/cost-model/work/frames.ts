@@ -6,29 +6,22 @@ import { walkStmts } from '../../ir/statements/tree.ts'
 import { isExpanded, type Lane } from './coalescing.ts'
 
 /** A loop around a statement, or a condition (`loop`: null). */
-export class Frame {
+export interface Frame {
   readonly loop: For | null
   /** Expected iterations per entry. */
   readonly extent: number
   /** Executions of the body in the launch. */
   readonly times: number
   /** Keys of accesses already loaded in this frame. */
-  #loaded: Set<string> | undefined
-
-  constructor(loop: For | null, extent: number, times: number) {
-    this.loop = loop
-    this.extent = extent
-    this.times = times
-  }
-
-  /** Marks the access as loaded; returns true if it already was. */
-  markLoaded(key: string): boolean {
-    this.#loaded ??= new Set()
-    if (this.#loaded.has(key)) return true
-    this.#loaded.add(key)
-    return false
-  }
+  readonly loaded: Set<string>
 }
+
+export const frameOf = (loop: For | null, extent: number, times: number): Frame => ({
+  loop,
+  extent,
+  times,
+  loaded: new Set(),
+})
 
 export const isThread = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'thread'
 export const isBlock = (l: For | null): boolean => l?.mode.kind === 'bind' && levelOf(l.mode.to) === 'block'

@@ -1,25 +1,37 @@
-/** Sums of work over the statements of a launch. */
+/** Expected work of a launch, summed over its statements and threads. */
 
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
+import type { Steps } from '../threads/thread-steps.ts'
 import type { Transactions } from './coalescing.ts'
-import type { AccessKind, LaunchWork, Operations, Traffic } from './work.ts'
 
-const NO_TRAFFIC: Traffic = {
+const NO_TRAFFIC = {
   elements: 0,
+  /** Vector instructions of single threads. */
   requests: 0,
+  /** 32-byte sectors; neighbouring threads of a warp share them. */
   sectors: 0,
+  /** Cache lines touched by requests of warps, served one after the other. */
   lines: 0,
+  /** Elements whose address is itself loaded, and the sum over them of the bytes that are contiguous (`runs`). */
   gathered: 0,
   runs: 0,
+  /** Sectors that miss the near cache (L1 of an SM). */
   fresh: 0,
+  /** Gathered elements that a block (`first`), or all concurrent blocks (`firstOfChip`), gather for the first time. */
   first: 0,
   firstOfChip: 0,
+  /** Bytes from which consecutive blocks gather: the array's part in one tile of the dense dimension. */
   sweep: 0,
 }
 
+/** Traffic of one array in global memory. */
+export type Traffic = Readonly<typeof NO_TRAFFIC>
+
+export type AccessKind = 'loads' | 'stores' | 'atomics'
+
 /** Cache reuse of accesses whose address is loaded. */
-export interface Gather {
+export interface Gather extends Pick<Traffic, 'sweep'> {
   /**
    * Number of uses of a loaded value by a block before it is evicted from the near cache (`reuse`), and by all
    * concurrent blocks (`chipReuse`).
@@ -28,39 +40,43 @@ export interface Gather {
   readonly chipReuse: number
   /** Threads of a warp whose gathered values share one sector. */
   readonly threadsPerSector: number
-  /** As in `Traffic`. */
-  readonly sweep: number
 }
 
 export class LaunchSums {
-  readonly #traffic: Record<AccessKind, Map<string, Traffic>> = {
+  readonly traffic: Readonly<Record<AccessKind, Map<string, typeof NO_TRAFFIC>>> = {
     loads: new Map(),
     stores: new Map(),
     atomics: new Map(),
   }
-  #operations = 0
-  #matrix = 0
-  #statements = 0
-  #functions = 0
+  operations = 0
+  matrixOperations = 0
+  /** Operations that are calls of functions such as `exp`. */
+  functions = 0
+  /** Executions of innermost statements. */
+  statements = 0
+  /** Entries of generated loops, and their iterations with evaluated conditions. */
   entries = 0
   branches = 0
+  /** Loop exits after another number of iterations than the previous one. */
   surprises = 0
+  /** Accesses to register arrays that exceed a processor's registers, or are indexed by a loop variable. */
   spills = 0
+  /** Bytes of shared memory that are loaded and stored. */
   shared = 0
+  /** Steps of binary searches. */
   searches = 0
+  /** Values exchanged by threads of a warp to combine them, times the number of shuffle steps. */
   exchanges = 0
+  /** Exchanged values that go through shared memory. */
   passed = 0
+  /**
+   * Contention of atomic updates. `conflicts`: waits of threads of a warp that update one element in the same
+   * instruction. `contention`: updates of the most frequent element. `retries`: these, times the warps that update it
+   * concurrently.
+   */
   conflicts = 0
   contention = 0
   retries = 0
-
-  statement(times: number, { n, functions }: Operations, matrix: boolean): void {
-    this.#statements += times
-    this.#functions += functions * times
-    const operations = n * times
-    if (matrix) this.#matrix += operations
-    else this.#operations += operations
-  }
 
   access(
     kind: AccessKind,
@@ -70,40 +86,31 @@ export class LaunchSums {
     gather: Gather | null = null,
   ): void {
     if (!(times > 0)) return
-    const previous = this.#traffic[kind].get(buffer.name) ?? NO_TRAFFIC
+    const sum = this.traffic[kind].get(buffer.name) ?? { ...NO_TRAFFIC }
+    this.traffic[kind].set(buffer.name, sum)
     const requests = times / vector
-    this.#traffic[kind].set(buffer.name, {
-      elements: previous.elements + times,
-      requests: previous.requests + requests,
-      sectors: previous.sectors + requests * sectors,
-      lines: previous.lines + (requests * lines) / (gather?.threadsPerSector ?? 1),
-      gathered: previous.gathered + (gather ? times : 0),
-      runs: previous.runs + (gather ? times * run * DTYPE_BYTES[buffer.dtype] : 0),
-      fresh: previous.fresh + requests * (gather ? sectors / gather.reuse : fresh),
-      first: previous.first + (gather ? times / gather.reuse : 0),
-      firstOfChip: previous.firstOfChip + (gather ? times / gather.chipReuse : 0),
-      sweep: Math.max(previous.sweep, gather?.sweep ?? 0),
-    })
+    sum.elements += times
+    sum.requests += requests
+    sum.sectors += requests * sectors
+    sum.lines += (requests * lines) / (gather?.threadsPerSector ?? 1)
+    sum.fresh += requests * (gather ? sectors / gather.reuse : fresh)
+    if (!gather) return
+    sum.gathered += times
+    sum.runs += times * run * DTYPE_BYTES[buffer.dtype]
+    sum.first += times / gather.reuse
+    sum.firstOfChip += times / gather.chipReuse
+    sum.sweep = Math.max(sum.sweep, gather.sweep)
   }
+}
 
-  result(): Omit<LaunchWork, 'blocks' | 'threads' | 'serial'> {
-    return {
-      traffic: this.#traffic,
-      operations: this.#operations,
-      matrixOperations: this.#matrix,
-      statements: this.#statements,
-      functions: this.#functions,
-      entries: this.entries,
-      branches: this.branches,
-      surprises: this.surprises,
-      spills: this.spills,
-      shared: this.shared,
-      searches: this.searches,
-      exchanges: this.exchanges,
-      contention: this.contention,
-      retries: this.retries,
-      conflicts: this.conflicts,
-      passed: this.passed,
-    }
-  }
+export interface LaunchWork extends Readonly<Omit<LaunchSums, 'access'>> {
+  readonly blocks: number
+  readonly threads: number
+  readonly serial: Steps
+}
+
+export interface KernelWork {
+  readonly launches: readonly LaunchWork[]
+  /** Whole buffers set to one value before anything runs. */
+  readonly clears: readonly { readonly bytes: number }[]
 }

@@ -7,9 +7,7 @@ import { expectedValue, type KnownValues, probabilityOf, type Range } from './es
 import { extendLanes, type Frame } from './frames.ts'
 
 /** Position of the walk. The walk owns and updates the ranges of variables and the lengths of segments. */
-export class Place implements KnownValues {
-  readonly params: KnownValues['params']
-  readonly filled: KnownValues['filled']
+export interface Place extends KnownValues {
   readonly ranges: Map<string, Range>
   readonly lengths: Map<string, number>
   readonly times: number
@@ -22,51 +20,34 @@ export class Place implements KnownValues {
   readonly lanes: readonly Lane[]
   /** Guards that hold at this position, with their probabilities. */
   readonly guards: readonly Guard[]
-
-  private constructor(
-    { params, filled, ranges, lengths }: Pick<Place, 'params' | 'filled' | 'ranges' | 'lengths'>,
-    times: number,
-    starts: number,
-    useful: number,
-    frames: readonly Frame[],
-    lanes: readonly Lane[],
-    guards: readonly Guard[],
-  ) {
-    this.params = params
-    this.filled = filled
-    this.ranges = ranges
-    this.lengths = lengths
-    this.times = times
-    this.starts = starts
-    this.useful = useful
-    this.frames = frames
-    this.lanes = lanes
-    this.guards = guards
-  }
-
-  /** The position outside of all loops. */
-  static root({ params, filled }: Pick<KnownValues, 'params' | 'filled'>): Place {
-    return new Place({ params, filled, ranges: new Map(), lengths: new Map() }, 1, 1, 1, [], [], [])
-  }
-
-  /** The position inside a branch taken with probability `share`. */
-  inBranch(share: number): Place {
-    const { times, starts, useful, frames, lanes, guards } = this
-    return new Place(this, times * share, starts * share, useful, frames, lanes, guards)
-  }
-
-  /** The position inside the body of an `if`, as a frame. */
-  inCondition(frame: Frame): Place {
-    const { starts, useful, frames, lanes, guards } = this
-    return new Place(this, frame.times, starts * frame.extent, useful, [...frames, frame], lanes, guards)
-  }
-
-  /** The position inside a loop. */
-  inLoop(frame: Frame, starts: number, useful: number, guards: readonly Guard[]): Place {
-    const lanes = extendLanes(this.lanes, frame)
-    return new Place(this, frame.times, starts, useful, [...this.frames, frame], lanes, guards)
-  }
 }
+
+/** The position outside of all loops. */
+export const rootPlace = ({ params, filled }: Pick<KnownValues, 'params' | 'filled'>): Place => ({
+  params,
+  filled,
+  ranges: new Map(),
+  lengths: new Map(),
+  times: 1,
+  starts: 1,
+  useful: 1,
+  frames: [],
+  lanes: [],
+  guards: [],
+})
+
+/** The position inside a loop, or inside a condition as a frame. */
+export const inFrame = (
+  p: Place,
+  frame: Frame,
+  inner: Pick<Place, 'starts'> & Partial<Pick<Place, 'useful' | 'guards'>>,
+): Place => ({
+  ...p,
+  ...inner,
+  times: frame.times,
+  frames: [...p.frames, frame],
+  lanes: extendLanes(p.lanes, frame),
+})
 
 export interface Guard {
   readonly vars: ReadonlySet<string>

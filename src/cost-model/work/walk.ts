@@ -36,10 +36,10 @@ import {
 } from '../threads/thread-steps.ts'
 import { Accesses } from './accesses.ts'
 import { elementsOf, expectedValue, probabilityOf, type Segment } from './estimates.ts'
-import { blockCount, Frame, threadCount } from './frames.ts'
-import { LaunchSums } from './launch-sums.ts'
-import { applyGuards, type Narrowing, narrow, Place } from './place.ts'
-import { type KernelWork, type LaunchWork, operationsOf, readsOf, segmentsOf } from './work.ts'
+import { blockCount, frameOf, threadCount } from './frames.ts'
+import { type KernelWork, LaunchSums, type LaunchWork } from './launch-sums.ts'
+import { applyGuards, inFrame, type Narrowing, narrow, type Place, rootPlace } from './place.ts'
+import { operationsOf, readsOf, segmentsOf } from './statements.ts'
 
 export function workOf(kernel: Kernel2, structure: Structure): KernelWork {
   const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
@@ -76,8 +76,8 @@ class Walk {
   launch(top: For): LaunchWork {
     forgetRows()
     this.#cooperating = cooperatingThreads(top)
-    const serial = stepsOf(this.#stmt(top, Place.root(this.#structure)))
-    return { blocks: this.#blocks, threads: this.#threadsOfBlock(), serial, ...this.#sums.result() }
+    const serial = stepsOf(this.#stmt(top, rootPlace(this.#structure)))
+    return { ...this.#sums, blocks: this.#blocks, threads: this.#threadsOfBlock(), serial }
   }
 
   #threadsOfBlock(): number {
@@ -124,7 +124,7 @@ class Walk {
     const sum = zeroRow()
     for (const { length, share } of cases) {
       p.lengths.set(segment.key, length)
-      const row = this.#split(segments, p.inBranch(share), visit)
+      const row = this.#split(segments, { ...p, times: p.times * share, starts: p.starts * share }, visit)
       // The longest segment of the last bin exceeds the bin's mean: waits and steps grow with it.
       const longest = longestLength === length && length > 0 ? lengths!.longest / length : 1
       addCase(sum, row, { share, inWarp, inBlock, longest })
@@ -155,10 +155,10 @@ class Walk {
     const times = (p.times * extent * share) / sharers
     const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
     countBranches(this.#sums, this.#structure, s, p, extent, share / sharers)
-    const frame = new Frame(s, (extent * share) / sharers, times)
+    const frame = frameOf(s, (extent * share) / sharers, times)
     const outerProbes = this.#hoistedProbes
     this.#hoistedProbes = 0
-    const inner = this.#body(s.body, p.inLoop(frame, starts, useful, held))
+    const inner = this.#body(s.body, inFrame(p, frame, { starts, useful, guards: held }))
     const body = mode.kind === 'instr' ? toOneStep(inner) : inner
     p.ranges.delete(s.var)
     const loopProbes = this.#hoistedProbes
@@ -183,7 +183,10 @@ class Walk {
     const branch = (body: Body, part: number, narrowing: Narrowing | null): Row => {
       if (body.length === 0 || part === 0) return IDLE
       if (narrowing) p.ranges.set(narrowing.name, narrowing.part)
-      const row = this.#body(body, p.inCondition(new Frame(null, part, p.times * part)))
+      const row = this.#body(
+        body,
+        inFrame(p, frameOf(null, part, p.times * part), { starts: p.starts * part }),
+      )
       if (narrowing) p.ranges.set(narrowing.name, narrowing.whole)
       return row
     }
@@ -199,7 +202,10 @@ class Walk {
     const reads = this.#accesses.reads(readsOf(s), p, lanes)
     this.#hoistedProbes = Math.max(this.#hoistedProbes, reads.hoistedProbes)
     const isMatrix = p.frames.some((f) => f.loop?.mode.kind === 'instr')
-    this.#sums.statement(p.times, operationsOf(s), isMatrix)
+    const { n, functions } = operationsOf(s)
+    this.#sums.statements += p.times
+    this.#sums.functions += functions * p.times
+    this.#sums[isMatrix ? 'matrixOperations' : 'operations'] += n * p.times
     if (s.kind === 'store') this.#accesses.write('stores', s, p, lanes, p.times)
     const sync = s.kind === 'store' ? undefined : this.#reductions.reduce(s, p, lanes)
     return uniformRow({
