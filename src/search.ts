@@ -13,12 +13,7 @@ export {
   libraryRoutines,
 } from './search/evaluate/library-routines.ts'
 export { type SearchResult, type StopReason, search } from './search/loop/search.ts'
-export type {
-  EvaluationContext,
-  EvaluationRequest,
-  SearchOptions,
-  SearchProgress,
-} from './search/loop/search-options.ts'
+export type { SearchOptions, SearchProgress } from './search/loop/search-options.ts'
 export { deviceKey, type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'
 export { prepareReference } from './search/measuring/drift.ts'

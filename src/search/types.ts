@@ -99,6 +99,20 @@ export interface Trial {
   readonly share?: number | undefined
 }
 
+/** A point to be tried, and with how much of a usual measurement's effort. */
+export interface EvaluationRequest {
+  readonly point: Point
+  /** In (0, 1]; less than 1 only if the strategy supports it (`Strategy.share`). */
+  readonly share: number
+}
+
+export interface EvaluationContext {
+  /** Aborts when the search is to end. */
+  readonly signal: AbortSignal
+  /** Reports the outcome of a point, by its index, as soon as it is known, so that it survives the end of the search. */
+  readonly report?: ((at: number, outcome: Outcome) => void) | undefined
+}
+
 /** Ask-and-tell search strategy: proposals depend only on the seed and the reported trials. */
 export interface Strategy {
   readonly name: string

@@ -7,16 +7,16 @@ import type { CompiledSchedule, PreparedKernel } from '../../api/compiled/compil
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import { formatKey } from '../../run/compile/compiled-program.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import { lanesOf } from '../../run/execution/execute.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { EvaluationContext, EvaluationRequest } from '../loop/search-options.ts'
 import { EventTurns } from '../measuring/event-turns.ts'
+import { isLost, Outcomes, outcomeOf } from '../outcomes.ts'
 import { pointKey } from '../spaces/points.ts'
-import type { KernelSpace, Outcome, Point } from '../types.ts'
+import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
 import { EvaluationThreads, type ThreadOptions } from './evaluation-threads.ts'
-import { isLost, Outcomes, outcomeOf } from './outcomes.ts'
 import { type ComparisonFacts, type MeasuringOptions, TestBench } from './test-bench.ts'
 
 export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
@@ -135,7 +135,7 @@ export class Evaluator implements PointEvaluator {
         )
         // Candidates that ran when the device was lost have an outcome; the others are retried once.
         if (survivors.length === 0 || !this.#options.reopen || this.#reopened) {
-          outcomes.reportAll(survivors.map((c) => c.index))
+          for (const { index } of survivors) outcomes.report(index, outcomes.list[index]!)
           return outcomes.list
         }
         this.#reopened = true
@@ -205,12 +205,12 @@ export class Evaluator implements PointEvaluator {
     outcomes: Outcomes,
     signal?: AbortSignal,
   ): Promise<readonly Candidate[]> {
-    const groups = groupByFormat(candidates)
+    const groups = [...groupBy(candidates, (c) => formatKey(c.kernel.compilation)).values()]
     for (const [k, group] of groups.entries()) {
       const loss = await this.#group(group, outcomes, signal)
       if (!loss) continue
       const survivors = [...loss.survivors, ...groups.slice(k + 1).flat()]
-      for (const { index: at } of survivors) outcomes.store(at, outcomeOf(loss.cause))
+      for (const { index } of survivors) outcomes.list[index] = outcomeOf(loss.cause)
       return survivors
     }
     return []
@@ -285,7 +285,7 @@ export class Evaluator implements PointEvaluator {
     // The first of the lost candidates may have caused the loss, so it is not retried.
     const [suspect, ...survivors] = group.filter((_, k) => lossErrorOf(results[k]!))
     for (const [k, c] of group.entries())
-      if (survivors.includes(c)) outcomes.store(c.index, results[k]!)
+      if (survivors.includes(c)) outcomes.list[c.index] = results[k]!
       else outcomes.report(c.index, results[k]!)
     return suspect ? { survivors, cause: lossErrorOf(results[group.indexOf(suspect)]!) } : null
   }
@@ -307,16 +307,4 @@ function free(c: Candidate): void {
   c.prepared = undefined
   c.compiled?.release()
   c.compiled = undefined
-}
-
-/** Groups candidates by tensor storage, in the order of their first members. */
-function groupByFormat(candidates: readonly Candidate[]): Candidate[][] {
-  const groups = new Map<string, Candidate[]>()
-  for (const c of candidates) {
-    const key = formatKey(c.kernel.compilation)
-    const group = groups.get(key)
-    if (group) group.push(c)
-    else groups.set(key, [c])
-  }
-  return [...groups.values()]
 }

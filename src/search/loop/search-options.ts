@@ -1,10 +1,20 @@
 /** Options of a search, and the progress that it reports. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { expectArgument, expectOptions, show } from '../../ast/diagnostics/expect-argument.ts'
-import { expectValues, FUNCTION, LIST } from '../../ast/diagnostics/value-kinds.ts'
+import { expectOptions, isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
+import {
+  either,
+  expectValue,
+  expectValues,
+  FUNCTION,
+  LIST,
+  SIGNAL,
+  TEXT,
+  type ValueKind,
+} from '../../ast/diagnostics/value-kinds.ts'
 import type {
+  EvaluationContext,
+  EvaluationRequest,
   Outcome,
-  Point,
   PointSpace,
   Strategy,
   StrategyFactory,
@@ -12,20 +22,6 @@ import type {
   Trial,
 } from '../types.ts'
 import type { SearchTally, WrongResult } from './tally.ts'
-
-/** A point to be tried, and with how much of a usual measurement's effort. */
-export interface EvaluationRequest {
-  readonly point: Point
-  /** In (0, 1]; less than 1 only if the strategy supports it (`Strategy.share`). */
-  readonly share: number
-}
-
-export interface EvaluationContext {
-  /** Aborts when the search is to end. */
-  readonly signal: AbortSignal
-  /** Reports the outcome of a point, by its index, as soon as it is known, so that it survives the end of the search. */
-  readonly report?: ((at: number, outcome: Outcome) => void) | undefined
-}
 
 export interface SearchOptions {
   readonly space: PointSpace
@@ -85,47 +81,44 @@ export interface SearchProgress extends SearchTally {
 /** A budget that is not given. */
 export const NONE = Number.POSITIVE_INFINITY
 
+type Kinds = Partial<Record<keyof SearchOptions, ValueKind>>
+
+const isStrategy = (x: unknown): boolean => isRecord(x) && typeof x.ask === 'function'
+
+const REQUIRED = {
+  space: {
+    holds: (x) => typeof (x as PointSpace | undefined)?.next === 'function',
+    expected: 'a space of points',
+  },
+  strategy: either(
+    { ...TEXT, expected: 'the name of a strategy' },
+    { holds: (x) => FUNCTION.holds(x) || isStrategy(x), expected: 'one' },
+  ),
+  evaluate: { ...FUNCTION, expected: 'a function of points' },
+} as const satisfies Kinds
+
+const OPTIONAL = {
+  prior: { ...FUNCTION, expected: 'a function of points that gives a number for each' },
+  signal: SIGNAL,
+  externalTrials: FUNCTION,
+  knownTrials: LIST,
+  onProgress: FUNCTION,
+  now: FUNCTION,
+} as const satisfies Kinds
+
+const BUDGETS = ['trials', 'seconds', 'patience', 'batch', 'seed', 'graceSeconds'] as const
+const NAMES = [...Object.keys(REQUIRED), ...BUDGETS, ...Object.keys(OPTIONAL)] as (keyof SearchOptions)[]
+
 /** @throws SptError `api/argument`, `api/unknown-option`, `search/budget` */
 export function checkOptions(options: SearchOptions): void {
-  expectOptions('search', options, [
-    'space',
-    'strategy',
-    'evaluate',
-    'trials',
-    'seconds',
-    'patience',
-    'batch',
-    'seed',
-    'prior',
-    'knownTrials',
-    'externalTrials',
-    'signal',
-    'onProgress',
-    'now',
-    'graceSeconds',
-  ])
-  const { space, strategy, evaluate, trials, seconds, patience, batch, prior, signal, graceSeconds } = options
-  expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
-  expectArgument(typeof evaluate === 'function', 'evaluate', evaluate, 'a function of points')
-  const isStrategy = typeof strategy === 'object' && strategy !== null && typeof strategy.ask === 'function'
-  expectArgument(
-    ['string', 'function'].includes(typeof strategy) || isStrategy,
-    'strategy',
-    strategy,
-    'the name of a strategy, or one',
-  )
+  expectOptions('search', options, NAMES)
+  for (const [name, kind] of Object.entries(REQUIRED))
+    expectValue(name, options[name as keyof typeof REQUIRED], kind)
+  const { trials, seconds, patience, batch, graceSeconds = 0 } = options
   checkBudgets({ trials, seconds, patience, batch })
-  expectArgument(prior === undefined || typeof prior === 'function', 'prior', prior, PRIOR)
-  const isSignal = signal === undefined || typeof signal?.addEventListener === 'function'
-  expectArgument(isSignal, 'signal', signal, 'the signal of an AbortController')
-  if (graceSeconds !== undefined && !(typeof graceSeconds === 'number' && graceSeconds >= 0))
+  if (!(typeof graceSeconds === 'number' && graceSeconds >= 0))
     failBudget('grace', graceSeconds, 'seconds, from 0 on')
-  expectValues(options, {
-    externalTrials: FUNCTION,
-    onProgress: FUNCTION,
-    now: FUNCTION,
-    knownTrials: LIST,
-  })
+  expectValues(options, OPTIONAL)
 }
 
 /** @throws SptError `search/budget` */
@@ -139,8 +132,6 @@ export function checkBudgets({
   if (seconds !== undefined && !(typeof seconds === 'number' && seconds > 0))
     failBudget('seconds', seconds, 'more than 0')
 }
-
-const PRIOR = 'a function of points that gives a number for each'
 
 const failBudget = (name: string, budget: unknown, expected: string): never =>
   fail({ code: 'search/budget', message: `${name} cannot be ${show(budget)}`, expected })

@@ -7,10 +7,10 @@ import { counting } from '../spaces/point-walks.ts'
 import { LIST_LIMIT } from '../spaces/points.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
 import { strategyNamed } from '../strategies/index.ts'
-import type { Outcome, Strategy, Trial } from '../types.ts'
+import type { EvaluationRequest, Outcome, Strategy, Trial } from '../types.ts'
 import { Ending } from './ending.ts'
-import { checkOptions, type EvaluationRequest, NONE, type SearchOptions } from './search-options.ts'
-import { AskedPoints, properOutcomes, properStrategy } from './strategy-checks.ts'
+import { checkOptions, NONE, type SearchOptions } from './search-options.ts'
+import { ProposedPoints, properOutcomes, properStrategy } from './strategy-checks.ts'
 import { type SearchTally, Tally, type WrongResult } from './tally.ts'
 
 export type StopReason =
@@ -56,7 +56,7 @@ class Run {
   readonly #now: () => number
   readonly #start: number
   readonly #ending: Ending
-  readonly #proposals: AskedPoints
+  readonly #proposals: ProposedPoints
   #tally: Tally
   #trialCount = 0
   #spent = 0
@@ -66,7 +66,7 @@ class Run {
     this.#now = options.now ?? (() => performance.now())
     this.#start = this.#now()
     this.#ending = new Ending(options)
-    this.#proposals = new AskedPoints(options.space)
+    this.#proposals = new ProposedPoints(options.space)
     this.#tally = new Tally(options.space, undefined)
   }
 

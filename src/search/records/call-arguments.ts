@@ -1,11 +1,11 @@
 /** Validates arguments of records' methods: the native code crashes on values other than text and numbers. */
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import {
   COUNT,
   either,
   expectValue,
   expectValues,
-  FLAG,
   INTEGER,
   LIST,
   listOf,
@@ -18,57 +18,58 @@ import {
   type ValueKind,
 } from '../../ast/diagnostics/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
+import { outcomeFault } from '../outcomes.ts'
+import { DURATION, STUDY_FIELDS, TRACE, TRIAL_FIELDS } from './rows.ts'
 import { type PruneOptions, type RecordFilter, STATUSES, type Study, type TrialRecord } from './types.ts'
 
-const STATUS = oneOf(STATUSES)
-function isJson(x: unknown): boolean {
-  try {
-    JSON.stringify(x)
-    return true
-  } catch {
-    return false
-  }
-}
+type Kinds = Readonly<Record<string, ValueKind>>
 
-/** Trace in the form of `toJSON`. */
-const TRACE: ValueKind = {
-  holds: (x) => Array.isArray(x) && isJson(x),
-  expected: 'steps: a result of kernel.toJSON()',
-}
-const FILTER: Readonly<Record<keyof RecordFilter, ValueKind>> = {
+const kindsOf = (fields: Readonly<Record<string, { readonly kind: ValueKind }>>): Kinds =>
+  Object.fromEntries(Object.entries(fields).map(([name, { kind }]) => [name, kind]))
+
+/** Files have whole ones. */
+const TIME: ValueKind = { ...INTEGER, expected: 'milliseconds since 1970: Date.now()' }
+const STATUS = oneOf(STATUSES)
+
+const STUDY_FILTER = { studies: TEXTS, kernel: TEXT, device: TEXT, compiler: TEXT, fingerprint: TEXT }
+const BEST_FILTER = {
+  ...STUDY_FILTER,
   id: TEXT,
-  studies: TEXTS,
-  kernel: TEXT,
-  device: TEXT,
-  compiler: TEXT,
-  fingerprint: TEXT,
   trace: TRACE,
-  since: { ...NUMBER, expected: 'milliseconds since 1970: Date.now()' },
-  status: either(STATUS, listOf(STATUS, 'a list of these')),
+  since: { ...NUMBER, expected: TIME.expected },
   limit: COUNT,
 }
-
-/** Filter fields of each method: all, or those that do not apply to single trials. */
-const FIELDS: Readonly<Record<'query' | 'best' | 'studies', readonly (keyof RecordFilter)[]>> = {
-  query: Object.keys(FILTER) as (keyof RecordFilter)[],
-  best: (Object.keys(FILTER) as (keyof RecordFilter)[]).filter((f) => f !== 'status'),
-  studies: ['studies', 'kernel', 'device', 'compiler', 'fingerprint'],
-}
-
-/** @throws SptError `api/argument`, `api/unknown-option` */
-export function checkFilter(what: keyof typeof FIELDS, filter: RecordFilter): void {
-  expectOptions(what, filter, FIELDS[what])
-  expectValues(filter, FILTER)
-}
+/** Fields of each method's filter. */
+const FILTERS = {
+  query: { ...BEST_FILTER, status: either(STATUS, listOf(STATUS, 'a list of these')) },
+  best: BEST_FILTER,
+  studies: STUDY_FILTER,
+} as const satisfies Record<string, Partial<Record<keyof RecordFilter, ValueKind>>>
 
 /** @throws SptError `api/argument`, `api/unknown-option` */
+export function checkFilter(what: keyof typeof FILTERS, filter: RecordFilter): void {
+  expectOptions(what, filter, Object.keys(FILTERS[what]) as (keyof RecordFilter)[])
+  expectValues(filter, FILTERS[what])
+}
+
+const PRUNE: Readonly<Record<keyof PruneOptions, ValueKind>> = {
+  olderThan: { ...NUMBER, expected: 'milliseconds since 1970: Date.now() - 86_400_000' },
+  keepBest: COUNT,
+  studies: TEXTS,
+}
+
+/** @throws SptError `api/argument`, `api/unknown-option`; `records/prune` if no option selects trials */
 export function checkPrune(options: PruneOptions): void {
-  expectOptions('prune', options, ['olderThan', 'keepBest', 'studies'])
-  expectValues(options, {
-    olderThan: { ...NUMBER, expected: 'milliseconds since 1970: Date.now() - 86_400_000' },
-    keepBest: COUNT,
-    studies: TEXTS,
-  })
+  const names = Object.keys(PRUNE) as (keyof PruneOptions)[]
+  expectOptions('prune', options, names)
+  expectValues(options, PRUNE)
+  if (names.every((name) => options[name] === undefined))
+    fail({
+      code: 'records/prune',
+      message: 'everything would be forgotten',
+      expected: 'olderThan, keepBest or studies',
+      hint: 'remove the file to forget everything',
+    })
 }
 
 /** @throws SptError `api/argument` */
@@ -86,65 +87,42 @@ export function checkPoints(points: unknown): void {
   for (const point of points as readonly unknown[]) expectValue('a point', point, POINT)
 }
 
+const STUDY: Kinds = {
+  id: TEXT,
+  kernel: TEXT,
+  kernelName: TEXT,
+  space: TEXT,
+  compiler: TEXT,
+  fingerprint: TEXT,
+  device: { ...RECORD, expected: 'a result of deviceIdentity' },
+  sizes: recordOf(NUMBER, 'numbers by name'),
+  created: TIME,
+}
+const DEVICE: Kinds = { kind: oneOf(DEVICE_KINDS), name: TEXT, driver: TEXT }
+
+function expectFields(subject: string, values: object, kinds: Kinds): void {
+  for (const [name, kind] of Object.entries(kinds))
+    expectValue(`${name} of ${subject}`, (values as Readonly<Record<string, unknown>>)[name], kind)
+}
+
 /** @throws SptError `api/argument` */
 export function checkStudy(study: Study): void {
   expectValue('a study', study, { ...RECORD, expected: 'a result of createStudy' })
-  const texts = ['id', 'kernel', 'kernelName', 'space', 'compiler', 'fingerprint'] as const
-  for (const field of texts) expectValue(`${field} of a study`, study[field], TEXT)
-  expectValue('the device of a study', study.device, { ...RECORD, expected: 'a result of deviceIdentity' })
-  expectValue('the kind of a device', study.device.kind, oneOf(DEVICE_KINDS))
-  for (const field of ['name', 'driver'] as const)
-    expectValue(`the ${field} of a device`, study.device[field], TEXT)
-  expectValue('sizes of a study', study.sizes, recordOf(NUMBER, 'numbers by name'))
-  expectValue('created of a study', study.created, TIME)
-  expectValues(study, { strategy: TEXT, seed: INTEGER, data: DATA })
+  expectFields('a study', study, STUDY)
+  expectFields('a device', study.device, DEVICE)
+  expectValues(study, kindsOf(STUDY_FIELDS))
 }
-
-/** Files have whole ones. */
-const TIME: ValueKind = { ...INTEGER, expected: 'milliseconds since 1970: Date.now()' }
-const DATA: ValueKind = {
-  holds: (x) => RECORD.holds(x) && Array.isArray((x as { tensors?: unknown }).tensors) && isJson(x),
-  expected: '{ name, tensors }: from a result of studyOf',
-}
-
-const isMs = (x: unknown): boolean => typeof x === 'number' && Number.isFinite(x) && x >= 0
-const MS: ValueKind = { holds: isMs, expected: 'a number of 0 or more' }
 
 /** @throws SptError `api/argument` for values that a file would not preserve */
 export function checkTrial(t: TrialRecord): void {
   expectValue('a trial', t, { ...RECORD, expected: '{ study, point, outcome }' })
   checkId('the study of a trial', t.study)
   expectValue('the point of a trial', t.point, POINT)
-  const o = t.outcome
-  expectValue('the outcome of a trial', o, { ...RECORD, expected: '{ status, … }' })
-  expectValue('the status', o.status, STATUS)
-  expectValues(t, {
-    share: MS,
-    predicted: MS,
-    duration: MS,
-    bytes: MS,
-    relativeError: MS,
-    sampled: FLAG,
-    time: TIME,
-    steps: TEXTS,
-    trace: TRACE,
-    worker: TEXT,
-    terms: recordOf(NUMBER, 'numbers by term'),
-  })
-  if (o.status === 'bounded') {
-    expectValue('the bound of an outcome', o.atMost, MS)
-    return
-  }
-  if (o.status !== 'measured') {
-    expectValue('the message of an outcome', o.message, TEXT)
-    if (o.status !== 'wrong') expectValue('the code of an outcome', o.code, TEXT)
-    return
-  }
-  expectValue('the timing of an outcome', o.timing, { ...RECORD, expected: '{ median, interval, samples }' })
-  const { median, interval, samples } = o.timing
-  const isInterval =
-    interval === null || (Array.isArray(interval) && interval.length === 2 && interval.every(isMs))
-  expectArgument(isMs(median) && isInterval, 'the median and its interval', o.timing, 'milliseconds')
-  const isSamples = Array.isArray(samples) && samples.length > 0 && samples.every(isMs)
-  expectArgument(isSamples, 'the samples', samples, 'milliseconds')
+  expectValues(t, { ...kindsOf(TRIAL_FIELDS), time: TIME })
+  const fault = outcomeFault(t.outcome)
+  if (fault) fail({ code: 'api/argument', message: fault.what, expected: fault.expected })
+  if (t.outcome.status === 'bounded') expectValue('the bound of an outcome', t.outcome.atMost, DURATION)
+  if (t.outcome.status !== 'measured') return
+  const { samples } = t.outcome.timing
+  expectArgument(samples.length > 0, 'the samples', samples, 'milliseconds')
 }

@@ -1,9 +1,8 @@
 /** A connection to a SQLite file through `libsql`, which is optional, and diagnostics for its errors. */
 import type Libsql from 'libsql'
-import { type Diagnostic, fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 
 export type Connection = Libsql.Database
-export type Statement = Libsql.Statement
 
 /** Milliseconds that a writer waits for others. Each holds the file for a few. */
 const PATIENCE_MS = 20_000
@@ -88,67 +87,29 @@ function codeOf(error: unknown): number | undefined {
   return code === undefined ? undefined : code & 0xff
 }
 
-type Meaning = (path: string) => Pick<Diagnostic, 'code' | 'message' | 'hint'> & { readonly hint: string }
+const OTHER_FILE = 'name another file'
+const PERMISSIONS = 'change the permissions of the file and the folder, or name another file'
 
-/** By SQLite's primary result code (`SQLITE_BUSY` …). */
-const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
-  [
-    BUSY,
-    (path) => ({
-      code: 'records/busy',
-      message: `another process has held '${path}' for ${PATIENCE_MS / 1000} s`,
-      hint: 'end it, or name another file',
-    }),
+/** Diagnostics about a file, by SQLite's primary result code: code, message, hint. */
+const MEANINGS: Readonly<
+  Record<number, readonly [code: string, about: (file: string) => string, hint: string]>
+> = {
+  [BUSY]: [
+    'busy',
+    (f) => `another process has held ${f} for ${PATIENCE_MS / 1000} s`,
+    `end it, or ${OTHER_FILE}`,
   ],
-  [
-    8,
-    (path) => ({
-      code: 'records/read-only',
-      message: `'${path}' cannot be written`,
-      hint: 'change the permissions of the file and the folder, or name another file',
-    }),
+  8: ['read-only', (f) => `${f} cannot be written`, PERMISSIONS],
+  10: ['io', (f) => `${f} cannot be read or written`, 'look at the disk, the quota and the limits of files'],
+  11: ['corrupt', (f) => `${f} is damaged`, `restore a copy, or ${OTHER_FILE}`],
+  13: [
+    'full',
+    (f) => `the disk is full: cannot write ${f}`,
+    'free disk space; earlier records are unchanged',
   ],
-  [
-    10,
-    (path) => ({
-      code: 'records/io',
-      message: `'${path}' cannot be read or written`,
-      hint: 'look at the disk, the quota and the limits of files',
-    }),
-  ],
-  [
-    11,
-    (path) => ({
-      code: 'records/corrupt',
-      message: `'${path}' is damaged`,
-      hint: 'restore a copy, or name another file',
-    }),
-  ],
-  [
-    13,
-    (path) => ({
-      code: 'records/full',
-      message: `the disk is full: cannot write '${path}'`,
-      hint: 'free disk space; earlier records are unchanged',
-    }),
-  ],
-  [
-    14,
-    (path) => ({
-      code: 'records/unreadable',
-      message: `'${path}' cannot be opened`,
-      hint: 'change the permissions of the file and the folder, or name another file',
-    }),
-  ],
-  [
-    26,
-    (path) => ({
-      code: 'records/not-a-database',
-      message: `'${path}' is not a database`,
-      hint: 'name another file: this file stays unchanged',
-    }),
-  ],
-])
+  14: ['unreadable', (f) => `${f} cannot be opened`, PERMISSIONS],
+  26: ['not-a-database', (f) => `${f} is not a database`, `${OTHER_FILE}: this file stays unchanged`],
+}
 
 /**
  * Runs `work`, and translates SQLite's errors to diagnostics about its file; bugs are rethrown.
@@ -158,8 +119,10 @@ export function explained<T>(path: string, work: () => T): T {
   try {
     return work()
   } catch (e) {
-    const meaning = MEANINGS.get(codeOf(e) ?? -1)?.(path)
+    const meaning = MEANINGS[codeOf(e) ?? -1]
     if (!meaning || e instanceof SptError) throw e
-    throw new SptError({ ...meaning, message: `${meaning.message}: ${(e as Error).message}` })
+    const [code, about, hint] = meaning
+    const message = `${about(`'${path}'`)}: ${(e as Error).message}`
+    throw new SptError({ code: `records/${code}`, message, hint })
   }
 }

@@ -1,5 +1,6 @@
 /** Records as text for other tools. */
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import type { DecisionValue, Point } from '../types.ts'
 import type { StoredTrial, StudySummary } from './types.ts'
 
@@ -106,11 +107,8 @@ interface Distribution {
 
 /** Distributions of the values that were tried: integers at equal steps, or a list. */
 function distributionsOf(points: readonly Point[]): ReadonlyMap<string, Distribution> {
-  const values = new Map<string, Set<DecisionValue>>()
-  for (const point of points)
-    for (const [name, value] of Object.entries(point))
-      values.set(name, (values.get(name) ?? new Set()).add(value))
-  return new Map([...values].map(([name, all]) => [name, distribution([...all])]))
+  const values = groupBy(points.flatMap(Object.entries<DecisionValue>), ([name]) => name)
+  return new Map([...values].map(([name, all]) => [name, distribution([...new Set(all.map(([, v]) => v))])]))
 }
 
 function distribution(values: readonly DecisionValue[]): Distribution {
@@ -149,16 +147,16 @@ function optunaTrial(t: StoredTrial, distributions: ReadonlyMap<string, Distribu
       id: t.id,
       status: o.status,
       ...(measured ? { interval: o.timing.interval, samples: o.timing.samples } : {}),
-      ...('message' in o ? { message: o.message } : {}),
-      ...(o.status === 'bounded' ? { at_most: o.atMost } : {}),
-      ...('code' in o ? { code: o.code } : {}),
-      ...(t.trace ? { trace: t.trace } : {}),
-      ...(t.share === undefined ? {} : { share: t.share }),
-      ...(t.bytes === undefined ? {} : { bytes: t.bytes }),
-      ...(t.relativeError === undefined ? {} : { relative_error: t.relativeError }),
-      ...(t.predicted === undefined ? {} : { predicted: t.predicted }),
-      ...(t.terms ? { terms: t.terms } : {}),
-      ...(t.worker === undefined ? {} : { worker: t.worker }),
+      message: 'message' in o ? o.message : undefined,
+      at_most: o.status === 'bounded' ? o.atMost : undefined,
+      code: 'code' in o ? o.code : undefined,
+      trace: t.trace,
+      share: t.share,
+      bytes: t.bytes,
+      relative_error: t.relativeError,
+      predicted: t.predicted,
+      terms: t.terms,
+      worker: t.worker,
     },
     system_attrs: {},
     intermediate_values: {},

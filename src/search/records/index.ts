@@ -9,18 +9,8 @@ import { type Connection, disconnect, explained, transaction } from './connectio
 import { type ExportFormat, exported } from './export.ts'
 import { trialId } from './identity.ts'
 import { openFile } from './open.ts'
-import { checkPicks, forgotten, KEPT, NOT_DISQUALIFIED, placeholders, where } from './queries.ts'
-import {
-  bindable,
-  type Cell,
-  type Row,
-  STUDY_COLUMNS,
-  studyFrom,
-  studyRow,
-  TRIAL_COLUMNS,
-  trialFrom,
-  trialRow,
-} from './rows.ts'
+import { deleteTrials, insertRow, KEPT, NOT_DISQUALIFIED, where } from './queries.ts'
+import { type Cell, type Row, studyCells, studyFrom, trialCells, trialFrom } from './rows.ts'
 import {
   type PruneOptions,
   type RecordFilter,
@@ -67,12 +57,10 @@ export async function openRecords(path?: string, options: RecordsOptions = {}): 
   return new Records(opened.db, opened.path, opened.close)
 }
 
-const ADD_STUDY = `INSERT INTO studies (${STUDY_COLUMNS.join(', ')}) VALUES (${placeholders(STUDY_COLUMNS)})
-  ON CONFLICT (id) DO NOTHING`
-const ADD_TRIAL = `INSERT INTO trials (${TRIAL_COLUMNS.join(', ')}) VALUES (${placeholders(TRIAL_COLUMNS)})
-  ON CONFLICT (id) DO UPDATE SET ${TRIAL_COLUMNS.slice(1)
-    .map((c) => `${c} = excluded.${c}`)
-    .join(', ')} WHERE ${KEPT}`
+/** The better known trial of a point stays. */
+const replaceIfBetter = (columns: readonly string[]): string =>
+  `UPDATE SET ${columns.map((c) => `${c} = excluded.${c}`).join(', ')} WHERE ${KEPT}`
+
 /** Milliseconds after which a search that did not add a trial counts as gone. */
 const CLAIM_MS = 600_000
 const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
@@ -93,7 +81,7 @@ export class Records {
   /** A study that trials can be added to; one that is there already stays as it is. @throws SptError `records/full` */
   addStudy(study: Study): void {
     checkStudy(study)
-    this.#run((db) => transaction(db, () => db.prepare(ADD_STUDY).run(...bindable(studyRow(study)))))
+    this.#run((db) => transaction(db, () => insertRow(db, 'studies', studyCells(study), () => 'NOTHING')))
   }
 
   /**
@@ -107,14 +95,12 @@ export class Records {
     return this.#run((db) =>
       transaction(db, () => {
         const findStudy = db.prepare('SELECT 1 FROM studies WHERE id = ?')
-        const insert = db.prepare(ADD_TRIAL)
         let keptCount = 0
         const unclaim = db.prepare('DELETE FROM claims WHERE trial = ?')
         for (const t of trials) {
           if (!findStudy.get(t.study)) unknownStudy(t.study, this.path)
-          const row = trialRow(t)
-          keptCount += insert.run(...bindable(row)).changes
-          unclaim.run(row[0])
+          keptCount += insertRow(db, 'trials', trialCells(t), replaceIfBetter).changes
+          unclaim.run(trialId(t.study, t.point))
         }
         return keptCount
       }),
@@ -239,11 +225,10 @@ export class Records {
    */
   prune(options: PruneOptions): number {
     checkPrune(options)
-    checkPicks(options)
     const removed = this.#run((db) =>
       transaction(db, () => {
         for (const id of options.studies ?? []) if (!this.study(id)) unknownStudy(id, this.path)
-        return forgotten(db, options)
+        return deleteTrials(db, options)
       }),
     )
     this.#shrink()

@@ -1,26 +1,24 @@
 /** Filters as conditions of SQL. Values are bound, never written into its text. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Connection } from './connection.ts'
 import { traceHash } from './identity.ts'
-import type { Cell } from './rows.ts'
+import { bindable, type Cell } from './rows.ts'
 import type { PruneOptions, RecordFilter } from './types.ts'
 
-interface Where {
-  /** With `WHERE`, or empty. */
-  readonly sql: string
-  readonly values: readonly Cell[]
-}
-
-export const placeholders = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
+const placeholders = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 
 const inList = (column: string, values: readonly Cell[]): [string, ...Cell[]] => [
   `${column} IN (${placeholders(values)})`,
   ...values,
 ]
 
-/** Over the table `studies` as `s`, and with `trials` over that as `t`. */
-export function where(f: RecordFilter, trials: boolean): Where {
+/**
+ * The clause `WHERE` over the table `studies` as `s`, and with `trials` over that as `t`; empty without conditions.
+ */
+export function where(
+  f: RecordFilter,
+  trials: boolean,
+): { readonly sql: string; readonly values: readonly Cell[] } {
   const conditions: [string, ...Cell[]][] = []
   if (f.studies) conditions.push(inList('s.id', f.studies))
   if (f.kernel !== undefined) conditions.push(['? IN (s.kernel, s.kernel_name)', f.kernel])
@@ -33,10 +31,28 @@ export function where(f: RecordFilter, trials: boolean): Where {
   if (trials && f.trace) conditions.push(['t.trace_hash = ?', traceHash(f.trace)])
   if (trials && f.status !== undefined)
     conditions.push(inList('t.status', typeof f.status === 'string' ? [f.status] : f.status))
-  return {
-    sql: conditions.length === 0 ? '' : `WHERE ${conditions.map(([c]) => c).join(' AND ')}`,
-    values: conditions.flatMap(([, ...values]) => values),
-  }
+  return clause(conditions)
+}
+
+const clause = (conditions: readonly (readonly [string, ...Cell[]])[]): ReturnType<typeof where> => ({
+  sql: conditions.length === 0 ? '' : `WHERE ${conditions.map(([c]) => c).join(' AND ')}`,
+  values: conditions.flatMap(([, ...values]) => values),
+})
+
+/** Inserts a row. @param conflict - Action if there is a row of this id, given the columns */
+export function insertRow(
+  db: Connection,
+  table: 'studies' | 'trials',
+  row: Readonly<Record<string, Cell>>,
+  conflict: (columns: readonly string[]) => string,
+): { readonly changes: number } {
+  const columns = Object.keys(row)
+  return db
+    .prepare(
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns)})
+        ON CONFLICT (id) DO ${conflict(columns)}`,
+    )
+    .run(...bindable(Object.values(row)))
 }
 
 /**
@@ -66,36 +82,23 @@ export const KEPT = `${OTHER_STEPS} OR ${rank('excluded')} > ${rank('trials')}`
 
 // Deletes trials, and studies without any trial left.
 
-/** @throws SptError `records/prune` if no option selects trials */
-export function checkPicks({ olderThan, keepBest, studies }: PruneOptions): void {
-  if (olderThan === undefined && keepBest === undefined && studies === undefined)
-    fail({
-      code: 'records/prune',
-      message: 'everything would be forgotten',
-      expected: 'olderThan, keepBest or studies',
-      hint: 'remove the file to forget everything',
-    })
-}
-
-/** Within a transaction; gives how many trials. */
-export function forgotten(db: Connection, { olderThan, keepBest, studies }: PruneOptions): number {
-  const conditions = [studies ? `study IN (${placeholders(studies)})` : '1']
-  const values: Cell[] = [...(studies ?? [])]
-  if (olderThan !== undefined) {
-    conditions.push('time < ?')
-    values.push(olderThan)
-  }
-  if (keepBest !== undefined) {
-    conditions.push(`id NOT IN (SELECT id FROM (
+/** Deletes trials within a transaction; returns their number. */
+export function deleteTrials(db: Connection, { olderThan, keepBest, studies }: PruneOptions): number {
+  const conditions: [string, ...Cell[]][] = studies ? [inList('study', studies)] : []
+  const isWholeStudy = olderThan === undefined && keepBest === undefined
+  if (olderThan !== undefined) conditions.push(['time < ?', olderThan])
+  if (keepBest !== undefined)
+    conditions.push([
+      `id NOT IN (SELECT id FROM (
       SELECT id, row_number() OVER (PARTITION BY study ORDER BY median, rowid) AS place
-      FROM trials WHERE status = 'measured') WHERE place <= ?)`)
-    values.push(keepBest)
-  }
-  const isWholeStudy = conditions.length === 1
-  if (!isWholeStudy) conditions.push("status <> 'wrong'")
-  const deleted = db
-    .prepare(`DELETE FROM trials WHERE ${conditions.join(' AND ')} RETURNING study`)
-    .all(...values) as { readonly study: string }[]
+      FROM trials WHERE status = 'measured') WHERE place <= ?)`,
+      keepBest,
+    ])
+  if (!isWholeStudy) conditions.push(["status <> 'wrong'"])
+  const { sql, values } = clause(conditions)
+  const deleted = db.prepare(`DELETE FROM trials ${sql} RETURNING study`).all(...values) as {
+    readonly study: string
+  }[]
   // Not those that somebody has just begun.
   const deleteEmpty = db.prepare('DELETE FROM studies WHERE id = ? AND id NOT IN (SELECT study FROM trials)')
   for (const id of new Set([...deleted.map((t) => t.study), ...(isWholeStudy ? studies! : [])]))

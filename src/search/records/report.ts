@@ -106,13 +106,15 @@ function timesOf({ outcome, predicted }: StoredTrial): [string, string, string] 
 /** @param subject - The kernel and the device */
 export function trialReport(t: StoredTrial, subject: string): string {
   const o = t.outcome
+  const optional = <T>(name: string, value: T | undefined, text: (value: T) => string): string[][] =>
+    value === undefined ? [] : [[name, text(value)]]
   return table([
     ['trial', t.id],
     ['study', `${t.study} (${subject})`],
     ['point', pairs(t.point)],
     ['status', o.status],
-    ...('code' in o ? [['code', o.code]] : []),
-    ...('message' in o ? [['message', o.message]] : []),
+    ...optional('code', 'code' in o ? o.code : undefined, String),
+    ...optional('message', 'message' in o ? o.message : undefined, String),
     ...(o.status === 'measured'
       ? [
           ['median', `${milliseconds(o.timing.median)} ms`],
@@ -121,13 +123,13 @@ export function trialReport(t: StoredTrial, subject: string): string {
         ]
       : []),
     ...(o.status === 'bounded' ? [['at most', `${milliseconds(o.atMost)} ms: stopped during warm-up`]] : []),
-    ...(t.bytes === undefined ? [] : [['bytes', String(t.bytes)]]),
-    ...(t.relativeError === undefined ? [] : [['error', `${t.relativeError}, relative to the reference`]]),
-    ...(t.share === undefined ? [] : [['share', `${t.share} of a measurement`]]),
-    ...(t.predicted === undefined ? [] : [['predicted', `${milliseconds(t.predicted)} ms`]]),
-    ...(t.terms ? [['terms', pairs(t.terms)]] : []),
-    ...(t.duration === undefined ? [] : [['took', `${milliseconds(t.duration)} ms`]]),
-    ...(t.worker === undefined ? [] : [['worker', t.worker]]),
+    ...optional('bytes', t.bytes, String),
+    ...optional('error', t.relativeError, (error) => `${error}, relative to the reference`),
+    ...optional('share', t.share, (share) => `${share} of a measurement`),
+    ...optional('predicted', t.predicted, (ms) => `${milliseconds(ms)} ms`),
+    ...optional('terms', t.terms, pairs),
+    ...optional('took', t.duration, (ms) => `${milliseconds(ms)} ms`),
+    ...optional('worker', t.worker, String),
     ['ended', `${utcText(t.time)} UTC`],
     ...(t.trace ?? []).map((step, k) => [k === 0 ? 'steps' : '', JSON.stringify(step)]),
   ])

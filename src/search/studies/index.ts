@@ -3,9 +3,9 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
-import { DEVICE_LOST } from '../evaluate/outcomes.ts'
+import { hasLostDevice } from '../outcomes.ts'
 import { pointKey } from '../spaces/points.ts'
-import type { KernelSpace, Outcome } from '../types.ts'
+import type { KernelSpace } from '../types.ts'
 import { type RebuildOptions, rebuildStudy } from './rebuild.ts'
 import type { SharedResult, SharedStudy, SharedTrial } from './types.ts'
 import type { Evaluate } from './worker.ts'
@@ -75,7 +75,7 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
       const start = performance.now()
       const trials = await trialsOf(shared)
       const result = await trials.done(trial)
-      if (isLoss(result.outcome)) {
+      if (hasLostDevice(result.outcome)) {
         // This trial is responsible, because nothing else ran.
         for (const id of [...studies.keys()]) drop(id)
         current = null
@@ -93,8 +93,6 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
     },
   }
 }
-
-const isLoss = (o: Outcome): boolean => o.status === 'failed' && DEVICE_LOST.has(o.code)
 
 /** One study on a device; its points are those of its trials, which contain their steps. */
 class StudyTrials {

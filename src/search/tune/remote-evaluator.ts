@@ -8,13 +8,12 @@ import type { Terms } from '../../cost-model/terms.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { applyPoint, type PointEvaluator, type PointFacts } from '../evaluate/evaluator.ts'
-import type { EvaluationContext, EvaluationRequest } from '../loop/search-options.ts'
 import { modelInputs } from '../ranking/cost-model.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { Collected } from '../studies/queue.ts'
 import type { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedTrial } from '../studies/types.ts'
-import type { KernelSpace, Outcome, Point } from '../types.ts'
+import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
 
 /** Throws if workers failed on every trial, because later ones would fail as well. @throws SptError `studies/worker` */
 function checkDone(results: readonly Collected[]): void {
