@@ -33,25 +33,32 @@ export {
   predictor,
 } from './search/ranking/cost-model.ts'
 export * from './search/records/index.ts'
-export { count, type PointCount } from './search/spaces/count.ts'
 export { type Decisions, type KernelTransform, space } from './search/spaces/function-space.ts'
 export {
   type Outline,
   type OutlinedDecision,
   type OutlineOptions,
   outline,
-} from './search/spaces/outline/index.ts'
+} from './search/spaces/outline/sampling.ts'
 export * from './search/spaces/points.ts'
 export { type SketchOptions, type SketchSpace, sketches } from './search/spaces/sketches.ts'
-export { rejectionCode, type Survey, type SurveyOptions, survey } from './search/spaces/survey.ts'
+export {
+  count,
+  type PointCount,
+  rejectionCode,
+  type Survey,
+  type SurveyOptions,
+  survey,
+} from './search/spaces/survey.ts'
 export { decisionImportance, type Importance } from './search/statistics/importance.ts'
 export { STRATEGIES } from './search/strategies/index.ts'
 export * from './search/studies/index.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
+export type { LibraryTrial, LibraryTrials } from './search/tune/alternatives.ts'
 export type { TuneCase } from './search/tune/cases/case-study.ts'
 export { type TuneAllOptions, type TuneAllProgress, tuneAll } from './search/tune/cases/tune-all.ts'
 export type { TuneAllResult, TunedCandidate, TunedCase } from './search/tune/cases/tune-all-result.ts'
-export type { Confirmation } from './search/tune/finals/confirmation.ts'
+export type { Confirmation } from './search/tune/finals/finals.ts'
 export {
   type Finalist,
   type TunedTrial,
@@ -60,6 +67,5 @@ export {
   type TuneResult,
   tune,
 } from './search/tune/index.ts'
-export type { LibraryTrial, LibraryTrials } from './search/tune/libraries.ts'
 export type { TuneSubject } from './search/tune/tune-options.ts'
 export type * from './search/types.ts'

@@ -37,15 +37,12 @@ export function outcomeOf(e: unknown): Extract<Outcome, { code: string }> {
 /** Outcomes by index. Reported outcomes are final; stored ones may be replaced after a retry. */
 export class Outcomes {
   readonly list: Outcome[] = []
-  readonly #onReport: EvaluationContext['report']
 
-  constructor(onReport: EvaluationContext['report']) {
-    this.#onReport = onReport
-  }
+  constructor(private readonly onReport: EvaluationContext['report']) {}
 
   report(index: number, outcome: Outcome): void {
     this.list[index] = outcome
-    this.#onReport?.(index, outcome)
+    this.onReport?.(index, outcome)
   }
 }
 

@@ -2,7 +2,6 @@
  * Work that takes long, as steps: it pauses wherever others may have their turn, so that one text of it runs at once, or
  * lets timers and signals be heard.
  */
-import { EventTurns } from './measuring/event-turns.ts'
 
 /** Each `yield` is a pause; the work between two pauses is at most that of a single point. */
 export type Stepwise<T> = Generator<undefined, T, undefined>
@@ -36,4 +35,29 @@ export function* eachOf<T, R>(list: Iterable<T>, work: (item: T) => Stepwise<R>)
   const out: R[] = []
   for (const x of list) out.push(yield* work(x))
   return out
+}
+
+// Yields to the event loop between runs that occupy the host, so that timers and signals are handled.
+
+/** Milliseconds between two yields. */
+const INTERVAL_MS = 20
+
+export class EventTurns {
+  #last = performance.now()
+
+  constructor(private readonly signal: AbortSignal | undefined) {}
+
+  /** True if other events have not been handled for some time. */
+  get isDue(): boolean {
+    return performance.now() - this.#last > INTERVAL_MS
+  }
+
+  /** Yields to the event loop; awaited before each run. @throws the abort reason of the signal */
+  async next(): Promise<void> {
+    if (this.isDue) {
+      await new Promise((resolve) => setImmediate(resolve))
+      this.#last = performance.now()
+    }
+    this.signal?.throwIfAborted()
+  }
 }

@@ -67,23 +67,21 @@ export class Thread<Task, Answer = never> {
 }
 
 export class Threads<Task, Answer = never> {
-  readonly #script: string
-  readonly #idle: number
   readonly #threads: Thread<Task, Answer>[] = []
   #ends: NodeJS.Timeout | undefined
 
   /** @param idle milliseconds that they wait for more once they rest */
-  constructor(script: string, idle: number) {
-    this.#script = script
-    this.#idle = idle
-  }
+  constructor(
+    private readonly script: string,
+    private readonly idle: number,
+  ) {}
 
   /** The first `count` threads, the same ones as long as they run. */
   first(count: number): readonly Thread<Task, Answer>[] {
     clearTimeout(this.#ends)
     while (this.#threads.length < count)
       this.#threads.push(
-        new Thread(this.#script, (thread) => {
+        new Thread(this.script, (thread) => {
           const at = this.#threads.indexOf(thread)
           if (at >= 0) this.#threads.splice(at, 1)
         }),
@@ -94,7 +92,7 @@ export class Threads<Task, Answer = never> {
   /** Nobody waits for them any more. */
   rest(): void {
     clearTimeout(this.#ends)
-    this.#ends = setTimeout(() => this.end(), this.#idle).unref()
+    this.#ends = setTimeout(() => this.end(), this.idle).unref()
   }
 
   end(): void {

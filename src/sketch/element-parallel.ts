@@ -1,7 +1,5 @@
 /** A thread for each element of the result, or for several contiguous ones, with all reductions inside the thread. */
-import type { Decisions } from './decisions.ts'
-import type { Plan } from './draft.ts'
-import type { Strand, StrandLoop } from './strands.ts'
+import type { Decisions, Plan } from './draft.ts'
 import {
   type BlockShape,
   chooseUnroll,
@@ -10,8 +8,10 @@ import {
   type Partition,
   type RuleContext,
   requireMultiple,
+  type Strand,
+  type StrandLoop,
   valuesUpTo,
-} from './threads.ts'
+} from './strands.ts'
 
 export function planElements(
   strand: Strand,

@@ -7,8 +7,7 @@ import { someExpr, walkExpr } from '../ir/expressions/expr-tree.ts'
 import { targetsOf } from '../ir/statements/accesses.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import { exprsOf } from '../ir/statements/tree.ts'
-import type { Decisions } from './decisions.ts'
-import type { Arrangement, Draft, Schedulable } from './draft.ts'
+import type { Arrangement, Decisions, Draft, Schedulable } from './draft.ts'
 import type { NestShape } from './strands.ts'
 
 /** The only earlier nest that produces the input of a nest, if there is exactly one. */

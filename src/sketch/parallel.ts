@@ -2,16 +2,20 @@
 import { groupBy } from '../ir/memoize.ts'
 import type { DisjointWrites, Kernel2 } from '../ir/statements/loops.ts'
 import { isBuiltinReducer } from '../ir/values/monoid.ts'
-import type { Decisions } from './decisions.ts'
 import { planDenseTiles, reusedOperands } from './dense-tiles.ts'
-import type { Draft, Plan, Schedulable } from './draft.ts'
+import type { Decisions, Draft, Plan, Schedulable } from './draft.ts'
 import { planElements } from './element-parallel.ts'
 import { chooseEpilogues, placeEpilogues, producerOf } from './epilogues.ts'
-import { planLanes } from './lane-parallel.ts'
-import { isChunkable, planChunks } from './merge-path.ts'
+import { isChunkable, planChunks, planLanes } from './lane-parallel.ts'
 import { hasVectors, planRowPerGroup, planRowPerThread, rowLoopOf } from './row-parallel.ts'
-import type { NestShape, Strand } from './strands.ts'
-import { type BlockShape, type Partition, partitionLoops, type RuleContext } from './threads.ts'
+import {
+  type BlockShape,
+  type NestShape,
+  type Partition,
+  partitionLoops,
+  type RuleContext,
+  type Strand,
+} from './strands.ts'
 
 /** A rule with its context, ready to choose values. */
 interface Rule {

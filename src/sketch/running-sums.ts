@@ -4,11 +4,9 @@
  */
 
 import type { Kernel2 } from '../ir/statements/loops.ts'
-import type { Decisions } from './decisions.ts'
-import type { Draft, Plan, Schedulable } from './draft.ts'
+import type { Decisions, Draft, Plan, Schedulable } from './draft.ts'
 import { chooseEpilogues, placeEpilogues } from './epilogues.ts'
-import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
-import { largestUpTo } from './threads.ts'
+import { largestUpTo, type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
 
 /** Sizes for which the schedule is specialised, as far as they are given. */
 type Sizes = ReadonlyMap<string, number>

@@ -16,9 +16,8 @@ import {
   whole,
 } from '../../src/search/choice/conditions.ts'
 import { type Generalisation, generalise, type Loss } from '../../src/search/choice/generalise.ts'
-import { type Choosable, choiceText, decided } from '../../src/search/choice/rules.ts'
+import { between, type Choosable, choiceText, decided, grow } from '../../src/search/choice/rules.ts'
 import { dispatchTableText } from '../../src/search/choice/table-text.ts'
-import { between, grow } from '../../src/search/choice/tree.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { PRODUCT } from '../support/product.ts'

@@ -1,8 +1,12 @@
 /** Lists and sets of formats in searches: candidates get those of their own, and so do predictions and records. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { fromTransferable, toTransferable } from '../../src/cost-model/matrix/data-transfer.ts'
-import { modelDataOf, termsOfCompilation } from '../../src/cost-model/prediction.ts'
+import {
+  fromTransferable,
+  modelDataOf,
+  termsOfCompilation,
+  toTransferable,
+} from '../../src/cost-model/prediction.ts'
 import { coords, load } from '../../src/node.ts'
 import { dataFingerprint } from '../../src/search/records/identity.ts'
 import { predictor, space, tune, tuneAll } from '../../src/search.ts'

@@ -3,9 +3,12 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { search } from '../../src/search/loop/search.ts'
 import { pointKey } from '../../src/search/spaces/points.ts'
-import { model, rivals, varied } from '../../src/search/strategies/model.ts'
+import { STRATEGIES } from '../../src/search/strategies/index.ts'
+import { rivals, varied } from '../../src/search/strategies/model.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
+
+const model = STRATEGIES.model!
 
 const order = fc
   .array(fc.record({ kind: fc.constantFrom('a', 'b', 'c', 'd'), cost: fc.integer({ min: 1, max: 100 }) }), {

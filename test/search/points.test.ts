@@ -1,8 +1,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../src/run/bind/sources/random-tensors.ts'
-import { count } from '../../src/search/spaces/count.ts'
-import { outline } from '../../src/search/spaces/outline/index.ts'
+import { outline } from '../../src/search/spaces/outline/sampling.ts'
 import {
   checkPoint,
   crossover,
@@ -13,6 +12,7 @@ import {
   repairPoint,
   samplePoint,
 } from '../../src/search/spaces/points.ts'
+import { count } from '../../src/search/spaces/survey.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'

@@ -2,8 +2,10 @@
 import { expect, test, vi } from 'vitest'
 import { Expected, RankingTime } from '../../src/search/ranking/expected.ts'
 import { atOnce } from '../../src/search/stepwise.ts'
-import { model } from '../../src/search/strategies/model.ts'
+import { STRATEGIES } from '../../src/search/strategies/index.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'
+
+const model = STRATEGIES.model!
 
 const points = Array.from({ length: 400 }, (_, a): Point => ({ a }))
 

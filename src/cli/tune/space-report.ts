@@ -1,6 +1,6 @@
 /** Report of `spt show --space`: decisions of a space, number of points, and reasons for rejection. */
 import { Random } from '../../run/bind/sources/random-tensors.ts'
-import { type Outline, type OutlinedDecision, outline } from '../../search/spaces/outline/index.ts'
+import { type Outline, type OutlinedDecision, outline } from '../../search/spaces/outline/sampling.ts'
 import { rejectionCode, survey } from '../../search/spaces/survey.ts'
 import { atOnce } from '../../search/stepwise.ts'
 import { anyPoint } from '../../search/strategies/untaken-points.ts'

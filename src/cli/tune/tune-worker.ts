@@ -1,7 +1,7 @@
 /** `spt tune --worker`: runs trials of published studies on this device, one at a time. */
 import type { DeviceKind } from '../../backends/target.ts'
 import { devices } from '../../node.ts'
-import type { SharedReport } from '../../search/studies/types.ts'
+import type { SharedReport } from '../../search/studies/rebuild.ts'
 import type { Point } from '../../search/types.ts'
 import type { Call } from '../arguments/command.ts'
 import { EXIT } from '../output/failure.ts'

@@ -19,9 +19,10 @@ import {
   type IndexFacts,
   mixture,
   type Ratio,
+  type Recurrence,
   type Structure,
+  weightedRecurrence,
 } from './index-facts.ts'
-import { type Recurrence, weightedRecurrence } from './recurrence.ts'
 
 export const shareOf = ({ total: all, count: filled }: Ratio): number => (all === 0 ? 1 : filled / all)
 

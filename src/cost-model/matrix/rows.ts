@@ -3,8 +3,7 @@ import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
-import type { Dimension } from './outer-dimension.ts'
-import { isSortable, type RowOrder } from './sorted-rows.ts'
+import { type Dimension, isSortable, type RowOrder } from './outer-dimension.ts'
 import type { Rows } from './statistics.ts'
 
 /** Maximum of rows plus columns: beyond it, their counters take gigabytes. */

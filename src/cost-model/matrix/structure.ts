@@ -25,12 +25,11 @@ import {
   GROUP_SIZES,
   type IndexFacts,
   type Ratio,
+  recurrenceOf,
   type Structure,
 } from './index-facts.ts'
-import { ordinalAxes, outerDimension, sizeNameOf } from './outer-dimension.ts'
-import { recurrenceOf } from './recurrence.ts'
+import { ordinalAxes, outerDimension, rowOrderOf, sizeNameOf } from './outer-dimension.ts'
 import { Samples } from './rows.ts'
-import { rowOrderOf } from './sorted-rows.ts'
 
 // Limits the elements built for predictions: formats pad, and their parameters multiply the stored elements.
 

@@ -2,13 +2,12 @@
 import type { Expr, Load, Search } from '../../ir/expressions/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import type { Reduce } from '../../ir/statements/loops.ts'
-import { type Recurrence, reuseWithin } from '../matrix/recurrence.ts'
+import { type Recurrence, reuseWithin } from '../matrix/index-facts.ts'
 import type { Structure } from '../matrix/structure.ts'
 import type { Accesses } from '../work/accesses.ts'
 import { type Lane, WARP } from '../work/coalescing.ts'
-import { type Frame, isBlock, isThread, threadCount } from '../work/frames.ts'
 import type { LaunchSums } from '../work/launch-sums.ts'
-import type { Place } from '../work/place.ts'
+import { type Frame, isBlock, isThread, type Place, threadCount } from '../work/place.ts'
 import { countSpills, distinctValues } from './thread-groups.ts'
 
 /** Serial exchanges of a thread: within a warp, and within a block, with barriers. */
@@ -19,15 +18,15 @@ interface Synchronisation {
 
 /** Adds the writes and exchanges of reductions to the sums of a launch. */
 export class Reductions {
-  readonly #accesses: Accesses
   readonly #structure: Structure
-  readonly #sums: LaunchSums
   readonly #updates: AtomicUpdates
 
-  constructor(accesses: Accesses, structure: Structure, sums: LaunchSums) {
-    this.#accesses = accesses
+  constructor(
+    private readonly accesses: Accesses,
+    structure: Structure,
+    private readonly sums: LaunchSums,
+  ) {
     this.#structure = structure
-    this.#sums = sums
     this.#updates = new AtomicUpdates(structure)
   }
 
@@ -36,30 +35,30 @@ export class Reductions {
     const threadLoops = p.frames.filter((f) => f.loop?.reduce && isThread(f.loop))
     let [exchanges, barriers] = [0, 0]
     for (const t of s.targets) {
-      const buffer = this.#accesses.buffer(t.buffer)
+      const buffer = this.accesses.buffer(t.buffer)
       if (accumulate) barriers += this.#segmented(s, t, accumulate, p, lanes)
       else if (s.atomic) this.#atomic(t, p, lanes)
       else if (threadLoops.length > 0) {
         const sync = this.#crossThread(t, threadLoops, p, lanes)
         exchanges += sync.exchanges
         barriers += sync.barriers
-      } else if (buffer?.scope === 'register') countSpills(this.#sums, buffer, t, p, 2 * p.times)
-      else if (buffer) this.#accesses.update(t, p, lanes, p.times + (s.init ? p.starts : 0))
+      } else if (buffer?.scope === 'register') countSpills(this.sums, buffer, t, p, 2 * p.times)
+      else if (buffer) this.accesses.update(t, p, lanes, p.times + (s.init ? p.starts : 0))
     }
     return { exchanges, barriers }
   }
 
   /** Atomic updates of one element by threads of a warp are serialised. */
   #atomic(t: Load, p: Place, lanes: readonly Lane[]): void {
-    this.#accesses.write('atomics', t, p, lanes, p.times)
+    this.accesses.write('atomics', t, p, lanes, p.times)
     this.#contend(this.#updates.estimate(t, p, lanes), p.times)
   }
 
   #contend({ maxPerElement, warps, threadsPerElement }: Updates, times: number): void {
     // Update i of n concurrent updates waits for i - 1 updates: (n - 1) / 2 on average.
-    this.#sums.conflicts += (times * (Math.max(1, threadsPerElement) - 1)) / 2
-    this.#sums.contention = Math.max(this.#sums.contention, maxPerElement)
-    this.#sums.retries = Math.max(this.#sums.retries, maxPerElement * warps)
+    this.sums.conflicts += (times * (Math.max(1, threadsPerElement) - 1)) / 2
+    this.sums.contention = Math.max(this.sums.contention, maxPerElement)
+    this.sums.retries = Math.max(this.sums.retries, maxPerElement * warps)
   }
 
   /**
@@ -71,15 +70,15 @@ export class Reductions {
     for (const { loop, extent } of threadLoops) {
       const steps = Math.log2(Math.max(1, extent))
       if (loop?.mode.kind === 'bind' && loop.mode.to === 'thread.x') {
-        this.#sums.exchanges += p.starts * extent * steps
+        this.sums.exchanges += p.starts * extent * steps
         exchanges += steps
       } else {
-        this.#sums.passed += p.starts * extent
+        this.sums.passed += p.starts * extent
         barriers += steps
       }
     }
     const writers = lanes.filter((l) => !threadLoops.some((f) => f.loop?.var === l.variable))
-    this.#accesses.write('stores', t, p, writers, p.starts)
+    this.accesses.write('stores', t, p, writers, p.starts)
     return { exchanges, barriers }
   }
 
@@ -102,11 +101,11 @@ export class Reductions {
       ? Math.max(1, p.frames.find((x) => isThread(x.loop) && x.loop?.reduce)?.extent ?? 1)
       : 1
     const atomics = s.atomic ? Math.min(updates, (2 * chunks * elements) / groups) : 0
-    this.#accesses.write('atomics', t, p, lanes, atomics)
-    this.#accesses.write('stores', t, p, lanes, updates - atomics)
+    this.accesses.write('atomics', t, p, lanes, atomics)
+    this.accesses.write('stores', t, p, lanes, updates - atomics)
     if (s.atomic) this.#contend(this.#updates.estimate(t, p, lanes, Math.max(1, extent * groups)), 0)
     if (!isWithinBlock) return 0
-    this.#sums.passed += chunks * elements
+    this.sums.passed += chunks * elements
     return Math.log2(groups + 1)
   }
 
@@ -140,13 +139,10 @@ const CONCURRENT_WARPS = (132 * 2048) / WARP
  * have.
  */
 class AtomicUpdates {
-  readonly #structure: Structure
   /** Mean number of updates per position, accumulated over the lengths so far. */
   readonly #mean = new Map<Load, number>()
 
-  constructor(structure: Structure) {
-    this.#structure = structure
-  }
+  constructor(private readonly structure: Structure) {}
 
   /**
    * Contention of the updates of `t`. @param per - Updates of a thread at consecutive positions that are combined into
@@ -155,7 +151,7 @@ class AtomicUpdates {
   estimate(t: Load, p: Place, lanes: readonly Lane[], per = 1): Updates {
     const vars = freeVars(t)
     const level = t.index
-      .map((e) => levelsOf(e, this.#structure))
+      .map((e) => levelsOf(e, this.structure))
       .filter((l) => l.from !== null)
       // If several dimensions are loaded indices, the one with the least contention bounds the updates of an element.
       .reduce<IndexLevels | null>((a, b) => (a && a.max <= b.max ? a : b), null)

@@ -12,9 +12,8 @@ import { walkStmts } from '../../ir/statements/tree.ts'
 import type { Structure } from '../matrix/structure.ts'
 import { type Lane, WARP } from '../work/coalescing.ts'
 import { collectSegments, elementsOf } from '../work/estimates.ts'
-import { generatedTrips, isThread, loopCount } from '../work/frames.ts'
 import type { LaunchSums } from '../work/launch-sums.ts'
-import type { Place } from '../work/place.ts'
+import { generatedTrips, isThread, loopCount, type Place } from '../work/place.ts'
 import { readsOf } from '../work/statements.ts'
 
 /**

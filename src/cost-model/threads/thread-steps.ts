@@ -1,7 +1,7 @@
 /** Serial work of threads: on average, in the longest thread of a warp and of a block, and at most. */
 import type { For } from '../../ir/statements/loops.ts'
 import { isExpanded } from '../work/coalescing.ts'
-import { serialTrips } from '../work/frames.ts'
+import { serialTrips } from '../work/place.ts'
 
 /** A count of serial work, in threads. */
 export interface Serial {

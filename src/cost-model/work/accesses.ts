@@ -6,14 +6,13 @@ import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { Buffer, Store } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
-import { reuseWithin } from '../matrix/recurrence.ts'
+import { reuseWithin } from '../matrix/index-facts.ts'
 import type { Structure } from '../matrix/structure.ts'
 import { countSpills, distinctValues } from '../threads/thread-groups.ts'
 import { addressOf, type Lane, SECTOR, type Transactions, transactionsOf } from './coalescing.ts'
 import { elementsOf, expectedValue } from './estimates.ts'
-import { innermostSerial, isBlock, isThread } from './frames.ts'
 import type { Gather, LaunchSums } from './launch-sums.ts'
-import { hoistedShare, type Place, timesOf } from './place.ts'
+import { hoistedShare, innermostSerial, isBlock, isThread, type Place, timesOf } from './place.ts'
 
 /** Latencies of the reads of a statement, per execution. */
 export interface Reads {
@@ -42,21 +41,15 @@ const SM_COUNT = 132
 /** Adds the memory traffic of loads, stores and atomic updates to the sums of a launch. */
 export class Accesses {
   readonly #buffers: Map<string, Buffer>
-  readonly #structure: Structure
-  readonly #sums: LaunchSums
-  readonly #threads: () => number
 
   /** @param threads - Number of threads of a block, as far as the walk has determined it */
   constructor(
     buffers: ReadonlyMap<string, Buffer>,
-    structure: Structure,
-    sums: LaunchSums,
-    threads: () => number,
+    private readonly structure: Structure,
+    private readonly sums: LaunchSums,
+    private readonly threads: () => number,
   ) {
     this.#buffers = new Map(buffers)
-    this.#structure = structure
-    this.#sums = sums
-    this.#threads = threads
   }
 
   define(buffer: Buffer): void {
@@ -85,7 +78,7 @@ export class Accesses {
     const probes = Math.log2(Math.max(2, Number.isNaN(range) ? 2 : range))
     // A merge-path loop searches once per chunk, before the loop, and then advances.
     const share = p.frames.find((f) => f.loop?.mode.kind === 'accumulate')
-    this.#sums.searches += (timesOf(p, x, depth) / Math.max(1, share?.extent ?? 1)) * probes
+    this.sums.searches += (timesOf(p, x, depth) / Math.max(1, share?.extent ?? 1)) * probes
     if (share) latencies.hoistedProbes = Math.max(latencies.hoistedProbes, probes)
     else if (depth >= innermostSerial(p.frames)) latencies.probes += probes
   }
@@ -99,15 +92,15 @@ export class Accesses {
   ): void {
     const buffer = this.#buffers.get(x.buffer)
     const times = timesOf(p, x, depth)
-    if (buffer?.scope === 'register') countSpills(this.#sums, buffer, x, p, times)
+    if (buffer?.scope === 'register') countSpills(this.sums, buffer, x, p, times)
     if (!buffer || buffer.scope === 'register') return
     if (buffer.scope === 'shared') {
-      this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
+      this.sums.shared += times * DTYPE_BYTES[buffer.dtype]
       return
     }
     const spread = transactionsOf(addressOf(x.index, p), buffer, lanes, p.frames.slice(0, depth + 1))
     const gather = this.#gather(x, buffer, spread, p, lanes)
-    this.#sums.access('loads', buffer, times, { ...spread, fresh: spread.fresh * p.useful }, gather)
+    this.sums.access('loads', buffer, times, { ...spread, fresh: spread.fresh * p.useful }, gather)
     const missing = gather ? 1 / gather.reuse : spread.fresh / spread.sectors
     latencies.misses += ((Math.min(1, missing) * p.useful) / spread.vector) * hoistedShare(p, x, depth)
     if (depth < 0 || depth < innermostSerial(p.frames)) return
@@ -117,18 +110,17 @@ export class Accesses {
 
   write(kind: 'stores' | 'atomics', t: Load | Store, p: Place, lanes: readonly Lane[], times: number): void {
     const buffer = this.#buffers.get(t.buffer)
-    if (buffer?.scope === 'register') countSpills(this.#sums, buffer, t, p, times)
+    if (buffer?.scope === 'register') countSpills(this.sums, buffer, t, p, times)
     if (!buffer || buffer.scope === 'register') return
-    if (buffer.scope === 'shared') this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
-    else
-      this.#sums.access(kind, buffer, times, transactionsOf(addressOf(t.index, p), buffer, lanes, p.frames))
+    if (buffer.scope === 'shared') this.sums.shared += times * DTYPE_BYTES[buffer.dtype]
+    else this.sums.access(kind, buffer, times, transactionsOf(addressOf(t.index, p), buffer, lanes, p.frames))
   }
 
   /** Counts the load and the store of a non-atomic update of `t`, the latter `times` times. */
   update(t: Load, p: Place, lanes: readonly Lane[], times: number): void {
     const buffer = this.#buffers.get(t.buffer)
     if (buffer?.scope === 'global')
-      this.#sums.access(
+      this.sums.access(
         'loads',
         buffer,
         p.times,
@@ -138,7 +130,7 @@ export class Accesses {
   }
 
   #coordinatesOf(x: Load): Load | undefined {
-    return indexLoads(x).findLast((y) => this.#structure.recurrence.has(y.buffer))
+    return indexLoads(x).findLast((y) => this.structure.recurrence.has(y.buffer))
   }
 
   /**
@@ -149,7 +141,7 @@ export class Accesses {
   #gather(x: Load, buffer: Buffer, { run }: Transactions, p: Place, lanes: readonly Lane[]): Gather | null {
     const coordinateLoad = this.#coordinatesOf(x)
     if (!coordinateLoad) return null
-    const coordinates = this.#structure.recurrence.get(coordinateLoad.buffer)!
+    const coordinates = this.structure.recurrence.get(coordinateLoad.buffer)!
     const vars = freeVars(coordinateLoad)
     const depth = frameIndexOf(coordinateLoad, p)
     // Blocks in total, blocks that read at the same positions (`tiles`), and threads of a block that do (`sharers`).
@@ -170,7 +162,7 @@ export class Accesses {
     const recurrence = bytes < SECTOR ? coordinates.sectors : coordinates.each
     const residentBlocks = Math.max(
       1,
-      Math.min(RESIDENT_BLOCKS, RESIDENT_THREADS / Math.max(1, this.#threads()), blocks / SM_COUNT),
+      Math.min(RESIDENT_BLOCKS, RESIDENT_THREADS / Math.max(1, this.threads()), blocks / SM_COUNT),
     )
     const capacity = Math.max(1, NEAR_CACHE_BYTES / residentBlocks / Math.max(SECTOR, bytes))
     const window = Math.min(positions, capacity)
@@ -178,7 +170,7 @@ export class Accesses {
       reuse: reuseWithin(recurrence, window) / p.useful,
       chipReuse: reuseWithin(recurrence, window * Math.max(1, Math.min(residentBlocks * SM_COUNT, blocks))),
       threadsPerSector: bytes < SECTOR ? reuseWithin(recurrence, distinctValues(lanes, vars).warp) : 1,
-      sweep: (DTYPE_BYTES[buffer.dtype] * elementsOf(buffer, this.#structure)) / tiles,
+      sweep: (DTYPE_BYTES[buffer.dtype] * elementsOf(buffer, this.structure)) / tiles,
     }
   }
 }

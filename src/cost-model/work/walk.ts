@@ -36,9 +36,18 @@ import {
 } from '../threads/thread-steps.ts'
 import { Accesses } from './accesses.ts'
 import { elementsOf, expectedValue, probabilityOf, type Segment } from './estimates.ts'
-import { blockCount, frameOf, threadCount } from './frames.ts'
 import { type KernelWork, LaunchSums, type LaunchWork } from './launch-sums.ts'
-import { applyGuards, inFrame, type Narrowing, narrow, type Place, rootPlace } from './place.ts'
+import {
+  applyGuards,
+  blockCount,
+  frameOf,
+  inFrame,
+  type Narrowing,
+  narrow,
+  type Place,
+  rootPlace,
+  threadCount,
+} from './place.ts'
 import { operationsOf, readsOf, segmentsOf } from './statements.ts'
 
 export function workOf(kernel: Kernel2, structure: Structure): KernelWork {

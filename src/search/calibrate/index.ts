@@ -15,6 +15,7 @@ import {
 import { type Calibration, initialModel } from '../../cost-model/learned/trained-models.ts'
 import { modelDataOf, termsOfCompilation } from '../../cost-model/prediction.ts'
 import { chipOf } from '../../io/package/calibrations.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -113,11 +114,8 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
   const program = microKernels()
   const cases = microCases(device.kind)
   const known = new Map<Tensor | undefined, ReturnType<typeof modelDataOf>>()
-  const dataOf = ({ tensors: { A } }: MicroCase): ReturnType<typeof modelDataOf> => {
-    const data = known.get(A) ?? modelDataOf(A ? { A } : {})
-    known.set(A, data)
-    return data
-  }
+  const dataOf = ({ tensors: { A } }: MicroCase): ReturnType<typeof modelDataOf> =>
+    getOrAdd(known, A, () => modelDataOf(A ? { A } : {}))
   const random = new Random(9)
   for (let drawn = 0; drawn <= RANDOM_SCHEDULES; drawn++)
     for (const of of cases) {

@@ -1,7 +1,6 @@
 /** Derives one dispatch from measurements on several data sets, validated on unseen data. */
 import { CANNOT_RUN, type Evidence, lossesOf, type Part, whole, without } from './conditions.ts'
-import { decided, leavesOf, type Rule, rulesOf } from './rules.ts'
-import { type GrowOptions, grow, type Tree } from './tree.ts'
+import { decided, type GrowOptions, grow, leavesOf, type Rule, rulesOf, type Tree } from './rules.ts'
 
 /** `gain`: 0.01. `leaves`: 8. `groups`: 2. */
 export type GeneraliseOptions = Partial<GrowOptions>

@@ -2,15 +2,15 @@
  * Dispatch tables as text: a JSON file with one rule per line, so that differences between versions are readable. Rules
  * for one kind of device are merged into the table, and tables of another version of their kernel are reported.
  */
-
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { type Diagnostic, fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { parseTable, TABLE_VERSION } from '../../ast/parse/parse-table.ts'
+import { printStep } from '../../ast/print/print.ts'
+import type { Schedule } from '../../elaborate/index.ts'
 import { kernelWord } from '../../ir/coordinates/derived-names.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { kernelHash } from '../records/identity.ts'
-import { tableHash } from './table-hash.ts'
+import { hashOf, kernelHash } from '../records/identity.ts'
 
 /** A rule of a dispatch table, in the syntax of the language. */
 export interface StoredRule {
@@ -170,3 +170,28 @@ interface TableJson {
 }
 
 const grouped = (condition: string): string => (/\bor\b/.test(condition) ? `(${condition})` : condition)
+
+// Identity of what a dispatch table was found for.
+
+/**
+ * Hash of a kernel before any step and of the schedules that a table calls, with the schedules that these use; of the
+ * kernel alone if a search found schedules that are not declared yet.
+ */
+export function tableHash(kernel: Kernel, called: readonly string[]): string {
+  const names = [...new Set(called)].sort()
+  const declared = names.flatMap((name) => kernel.declaredSchedules.get(name) ?? [])
+  const unknown = names.length - declared.length
+  const dispatches = names.filter((name) => kernel.declaredDispatches.has(name)).length
+  if (unknown > dispatches) return kernelHash(kernel)
+  const used = new Set<Schedule>()
+  const visit = (s: Schedule): void => {
+    if (used.has(s)) return
+    used.add(s)
+    s.uses.forEach(visit)
+  }
+  declared.forEach(visit)
+  return hashOf(kernelHash(kernel), ...[...used].map(scheduleIdentity))
+}
+
+const scheduleIdentity = ({ name, params, steps }: Schedule): string =>
+  JSON.stringify([name, params, steps.map(printStep)], (key, x: unknown) => (key === 'span' ? undefined : x))

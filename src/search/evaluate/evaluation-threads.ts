@@ -15,22 +15,15 @@ import {
 } from './evaluation-worker.ts'
 
 export interface ThreadOptions {
-  /** Number of threads; default 1. */
-  readonly threads?: number | undefined
   /** Milliseconds after which lowering one kernel is aborted; default 30,000. */
   readonly timeout?: number | undefined
 }
 
 interface Job {
-  readonly task: Task
   /** Description for error messages. */
   readonly description: string
   /** Timeout in milliseconds; absent for bounded work. */
-  readonly timeout?: number | undefined
-  resolve(result: TaskResult<WorkName>): void
-  reject(reason: Error): void
-  /** Ends the thread that executes the job. */
-  cancel?: (reason: Error) => void
+  readonly timeout?: number
 }
 
 type EvaluationThread = Thread<Task, Answer>
@@ -39,122 +32,102 @@ type EvaluationThread = Thread<Task, Answer>
 const IDLE_MS = 20_000
 
 /** Threads of the process, shared by consecutive searches, because starting a thread loads the compiler. */
-class Pool {
-  readonly #busy = new Set<EvaluationThread>()
-  #threads: Threads<Task, Answer> | undefined
+const busy = new Set<EvaluationThread>()
+let threads: Threads<Task, Answer> | undefined
 
-  acquire(script: string): EvaluationThread {
-    this.#threads ??= new Threads(script, IDLE_MS)
-    const thread = this.#threads.first(this.#busy.size + 1).find((t) => !this.#busy.has(t))!
-    this.#busy.add(thread)
-    return thread
-  }
-
-  /** Returns a thread, even if it has ended. */
-  release(thread: EvaluationThread): void {
-    this.#busy.delete(thread)
-    if (this.#busy.size === 0) this.#threads!.rest()
-  }
+function acquire(script: string): EvaluationThread {
+  threads ??= new Threads(script, IDLE_MS)
+  const thread = threads.first(busy.size + 1).find((t) => !busy.has(t))!
+  busy.add(thread)
+  return thread
 }
 
-const pool = new Pool()
+/** Returns a thread, even if it has ended. */
+function release(thread: EvaluationThread): void {
+  busy.delete(thread)
+  if (busy.size === 0) threads!.rest()
+}
 
-/** Sends kernels and tensors to a thread as data, and receives its results. */
+/** Sends kernels and tensors to a thread as data, one after another, and receives its results. */
 export class EvaluationThreads {
   readonly #timeout: number
-  readonly #maxThreads: number
-  readonly #script: string | null
-  readonly #waiting: Job[] = []
-  readonly #busy = new Set<EvaluationThread>()
+  readonly #script = threadScript('evaluation-worker')
+  #thread: EvaluationThread | null = null
+  /** The latest job; `null` if none is running. */
+  #last: Promise<unknown> | null = null
+  #isClosed = false
 
-  constructor({ threads = 1, timeout = 30_000 }: ThreadOptions = {}) {
-    this.#maxThreads = threads
+  constructor({ timeout = 30_000 }: ThreadOptions = {}) {
     this.#timeout = timeout
-    this.#script = threadScript('evaluation-worker')
   }
 
   /** @throws SptError `search/timeout`, and as `lowerToMemory`; the abort reason of `signal`, after which the thread ends */
   plan(input: TaskInput<'lower'>, kernel: string, signal?: AbortSignal): Promise<Plan> {
-    const options = { description: `lowering ${kernel}`, timeout: this.#timeout }
-    return this.#submit({ name: 'lower', input }, options, signal)
+    const job = { description: `lowering ${kernel}`, timeout: this.#timeout }
+    return this.#submit({ name: 'lower', input }, job, signal)
   }
 
   /** @throws SptError as `expectedWithin`; the abort reason of `signal`, after which the thread ends */
   reference(input: TaskInput<'reference'>, signal?: AbortSignal): Promise<TaskResult<'reference'>> {
-    return this.#submit(
-      { name: 'reference', input },
-      { description: `the reference of ${input.kernel.name}` },
-      signal,
-    )
+    const job = { description: `the reference of ${input.kernel.name}` }
+    return this.#submit({ name: 'reference', input }, job, signal)
   }
 
   #submit<K extends WorkName>(
     task: Task<K>,
-    options: Pick<Job, 'description' | 'timeout'>,
+    job: Job,
     signal: AbortSignal | undefined,
   ): Promise<TaskResult<K>> {
-    const script = this.#script
-    if (script === null) return Promise.resolve().then(() => execute(task))
-    if (signal?.aborted) return Promise.reject(signal.reason)
-    return new Promise<TaskResult<WorkName>>((resolve, reject) => {
-      const onAbort = (): void => {
-        const index = this.#waiting.indexOf(job)
-        if (index >= 0) this.#waiting.splice(index, 1)
-        job.reject(signal!.reason as Error)
-        job.cancel?.(signal!.reason as Error)
-      }
-      const detached =
-        <T>(settle: (x: T) => void) =>
-        (x: T): void => {
-          signal?.removeEventListener('abort', onAbort)
-          settle(x)
-        }
-      const job: Job = {
-        task: task as Task,
-        ...options,
-        resolve: detached(resolve),
-        reject: detached(reject),
-      }
-      signal?.addEventListener('abort', onAbort, { once: true })
-      this.#waiting.push(job)
-      this.#begin(script)
-    }) as Promise<TaskResult<K>>
+    const run = (): Promise<TaskResult<K>> => this.#run(task as Task, job, signal) as Promise<TaskResult<K>>
+    const result = this.#last ? this.#last.then(run) : run()
+    const end = result
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#last === end) this.#last = null
+      })
+    this.#last = end
+    return result
   }
 
-  #begin(script: string): void {
-    while (this.#waiting.length > 0 && this.#busy.size < this.#maxThreads)
-      void this.#run(script, this.#waiting.shift()!)
+  async #run(task: Task, job: Job, signal: AbortSignal | undefined): Promise<TaskResult<WorkName>> {
+    signal?.throwIfAborted()
+    if (this.#isClosed) throw new InternalError('closed')
+    if (this.#script === null) return execute(task)
+    const thread = acquire(this.#script)
+    this.#thread = thread
+    const cancel = (): void => thread.end(signal!.reason as Error)
+    signal?.addEventListener('abort', cancel, { once: true })
+    try {
+      const answer = await this.#ask(thread, task, job, signal)
+      if ('result' in answer) return answer.result
+      throw new SptError(answer.diagnostics)
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+      this.#thread = null
+      release(thread)
+    }
   }
 
-  async #run(script: string, job: Job): Promise<void> {
-    const thread = pool.acquire(script)
-    this.#busy.add(thread)
-    job.cancel = (reason) => thread.end(reason)
-    await this.#execute(thread, job).then(job.resolve, job.reject)
-    this.#busy.delete(thread)
-    pool.release(thread)
-    this.#begin(script)
-  }
-
-  async #execute(
+  #ask(
     thread: EvaluationThread,
-    { task, description, timeout }: Job,
-  ): Promise<TaskResult<WorkName>> {
-    const answer = await thread
+    task: Task,
+    { description, timeout }: Job,
+    signal: AbortSignal | undefined,
+  ): Promise<Answer> {
+    return thread
       .ask(task, timeout, () => timeoutError(description, timeout))
       .catch((e: Error): Answer => {
+        signal?.throwIfAborted()
         // Data that cannot be cloned are processed in this thread.
         if (e.name === 'DataCloneError') return { result: execute(task) }
         throw e instanceof SptError ? e : new InternalError(e.message, description)
       })
-    if ('result' in answer) return answer.result
-    throw new SptError(answer.diagnostics)
   }
 
-  /** Ends the threads that execute its jobs, which are rejected; other threads stay in the pool. */
+  /** Rejects its jobs, and ends the thread that executes one; other threads stay in the pool. */
   close(): void {
-    for (const job of this.#waiting.splice(0)) job.reject(new InternalError('closed'))
-    for (const thread of [...this.#busy]) thread.end(new Error('closed'))
+    this.#isClosed = true
+    this.#thread?.end(new Error('closed'))
   }
 }
 

@@ -10,9 +10,9 @@ import type { Device } from '../../runtime/device.ts'
 import { raiseClock } from '../../runtime/measure.ts'
 import { deviceKey, withDeviceLock } from '../measuring/device-lock.ts'
 import { prepareReference } from '../measuring/drift.ts'
-import { EventTurns } from '../measuring/event-turns.ts'
 import { measureRounds, warmRuns } from '../measuring/measure-rounds.ts'
 import { summarizeSamples } from '../measuring/median-interval.ts'
+import { EventTurns } from '../stepwise.ts'
 import type { Outcome } from '../types.ts'
 import type { EvaluationThreads } from './evaluation-threads.ts'
 import { computeReferenceExtent, type Extent } from './reference-extent.ts'
@@ -59,9 +59,7 @@ const FRESH_SAMPLING = { rounds: 9, seconds: 0.5, width: 0, all: true, warmups: 
 export class TestBench {
   readonly device: Device
   readonly data: Workspace
-  readonly #options: MeasuringOptions
   readonly #seed: number | undefined
-  readonly #threads: EvaluationThreads
   #extent: Extent | undefined
   #coverage: Coverage | null = null
   #reference: PreparedKernel | undefined
@@ -81,13 +79,11 @@ export class TestBench {
     device: Device,
     kernel: Kernel,
     inputs: RunInputs,
-    options: MeasuringOptions,
-    threads: EvaluationThreads,
+    private readonly options: MeasuringOptions,
+    private readonly threads: EvaluationThreads,
   ) {
-    this.#threads = threads
     this.device = device
     this.data = new Workspace(device, kernel, inputs, { shareOutputs: true, limitExpansion: true })
-    this.#options = options
     this.#seed = inputs.seed
   }
 
@@ -96,9 +92,9 @@ export class TestBench {
    * @throws SptError `search/reference-too-long`, errors of inputs as `bindInputs`; the abort reason of `signal`
    */
   async extent(signal?: AbortSignal): Promise<Extent> {
-    const { seed = 1 } = this.#options
+    const { seed = 1 } = this.options
     this.#extent ??= await computeReferenceExtent(this.data, seed, (request) =>
-      this.#threads.reference(request, signal),
+      this.threads.reference(request, signal),
     )
     return this.#extent
   }
@@ -245,7 +241,7 @@ export class TestBench {
     signal?: AbortSignal,
   ): Promise<readonly Outcome[]> {
     if (prepared.length === 0) return []
-    const { rounds = 30, seconds = 1, seed = 1 } = this.#options
+    const { rounds = 30, seconds = 1, seed = 1 } = this.options
     const options = {
       rounds: Math.max(MIN_ROUNDS, Math.ceil(rounds * share)),
       seconds: seconds * share * prepared.length,

@@ -13,23 +13,14 @@ export class Ending {
   readonly #controller = new AbortController()
   readonly #timer: ReturnType<typeof setTimeout> | undefined
   readonly #clear: () => void
+  readonly #grace: DelayedSignal
   /** Some time after the signal. */
   readonly #graceEnd: Promise<undefined>
-  #graceTimer: ReturnType<typeof setTimeout> | undefined
 
   constructor({ signal, seconds, graceSeconds = GRACE_SECONDS }: Limits) {
+    this.#grace = new DelayedSignal(this.signal, graceSeconds * 1000)
     this.#graceEnd = new Promise((resolve) => {
-      this.signal.addEventListener(
-        'abort',
-        () => {
-          if (Number.isFinite(graceSeconds))
-            this.#graceTimer = setTimeout(
-              () => resolve(undefined),
-              Math.min(graceSeconds * 1000, LONGEST_TIMER),
-            )
-        },
-        { once: true },
-      )
+      this.#grace.signal.addEventListener('abort', () => resolve(undefined), { once: true })
     })
     const abort = (): void => this.#controller.abort(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
@@ -53,8 +44,39 @@ export class Ending {
 
   clear(): void {
     clearTimeout(this.#timer)
-    clearTimeout(this.#graceTimer)
+    this.#grace.clear()
     this.#clear()
+  }
+}
+
+/** A signal that aborts some milliseconds after another; never if they are infinite. */
+export class DelayedSignal {
+  readonly #controller = new AbortController()
+  readonly #source: AbortSignal
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    source: AbortSignal,
+    private readonly ms: number,
+  ) {
+    this.#source = source
+    if (source.aborted) this.#begin()
+    else source.addEventListener('abort', this.#begin, { once: true })
+  }
+
+  readonly #begin = (): void => {
+    if (!Number.isFinite(this.ms)) return
+    const abort = (): void => this.#controller.abort(this.#source.reason)
+    this.#timer = setTimeout(abort, Math.min(this.ms, LONGEST_TIMER))
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#source.removeEventListener('abort', this.#begin)
   }
 }
 

@@ -9,8 +9,14 @@ import { inTurns, type Stepwise } from '../stepwise.ts'
 import { strategyNamed } from '../strategies/index.ts'
 import type { EvaluationRequest, Outcome, Strategy, Trial } from '../types.ts'
 import { Ending } from './ending.ts'
-import { checkOptions, NONE, type SearchOptions } from './search-options.ts'
-import { ProposedPoints, properOutcomes, properStrategy } from './strategy-checks.ts'
+import {
+  checkOptions,
+  NONE,
+  ProposedPoints,
+  properOutcomes,
+  properStrategy,
+  type SearchOptions,
+} from './search-options.ts'
 import { type SearchTally, Tally, type WrongResult } from './tally.ts'
 
 export type StopReason =

@@ -24,8 +24,6 @@ export interface SearchTally {
 }
 
 export class Tally {
-  readonly #space: PointSpace
-  readonly #points: number | undefined
   readonly trials: Trial[] = []
   readonly wrong: WrongResult[] = []
   readonly #disqualified = new Set<string>()
@@ -37,10 +35,10 @@ export class Tally {
   sinceBest = 0
 
   /** @param points of the space; `undefined`: too many to be counted */
-  constructor(space: PointSpace, points: number | undefined) {
-    this.#space = space
-    this.#points = points
-  }
+  constructor(
+    private readonly space: PointSpace,
+    private readonly points: number | undefined,
+  ) {}
 
   add(trials: readonly Trial[]): void {
     for (const trial of trials) {
@@ -63,7 +61,7 @@ export class Tally {
   #disqualify(key: string, { point, outcome }: Trial): void {
     if (outcome.status !== 'wrong') return
     const { message, trace, seed } = outcome
-    this.wrong.push({ space: this.#space.name, point, message, trace, seed })
+    this.wrong.push({ space: this.space.name, point, message, trace, seed })
     this.#disqualified.add(key)
     if (this.#best && pointKey(this.#best.point) === key)
       this.#best = this.trials
@@ -76,7 +74,7 @@ export class Tally {
       best: this.#best,
       rejectedByCode: Object.fromEntries(this.#rejected),
       failed: this.#failed,
-      remaining: this.#points === undefined ? undefined : Math.max(0, this.#points - this.#tried.size),
+      remaining: this.points === undefined ? undefined : Math.max(0, this.points - this.#tried.size),
     }
   }
 }

@@ -63,14 +63,12 @@ export async function withDeviceLock<T>(
 }
 
 class LockFiles {
-  readonly #folder: string
-  readonly #name: string
   readonly #self = self()
 
-  private constructor(folder: string, name: string) {
-    this.#folder = folder
-    this.#name = name
-  }
+  private constructor(
+    private readonly folder: string,
+    private readonly name: string,
+  ) {}
 
   static async open(device: string, option: string | undefined): Promise<LockFiles> {
     const folder = option ?? lockFolder()
@@ -101,7 +99,7 @@ class LockFiles {
   async release(path: string): Promise<void> {
     // Renaming replaces the file atomically for concurrent readers.
     const temporary = await this.#writeTemporary({ ...this.#self, isReleased: true })
-    await rename(temporary, path).catch((e: Error) => failLock(this.#folder, e))
+    await rename(temporary, path).catch((e: Error) => failLock(this.folder, e))
   }
 
   /** Creates the next lock file; `null` if another process created it, or a later one, first. */
@@ -112,7 +110,7 @@ class LockFiles {
       await link(temporary, path)
     } catch (e) {
       if ((e as NodeJS.ErrnoException).code === 'EEXIST') return null
-      return failLock(this.#folder, e as Error)
+      return failLock(this.folder, e as Error)
     } finally {
       await unlink(temporary).catch(() => {})
     }
@@ -126,22 +124,22 @@ class LockFiles {
   }
 
   async #writeTemporary(holder: Holder): Promise<string> {
-    const path = join(this.#folder, `.${this.#name}.${process.pid}.${randomBytes(6).toString('hex')}`)
+    const path = join(this.folder, `.${this.name}.${process.pid}.${randomBytes(6).toString('hex')}`)
     await writeFile(path, JSON.stringify(holder), { flag: 'wx' }).catch((e: Error) =>
-      failLock(this.#folder, e),
+      failLock(this.folder, e),
     )
     return path
   }
 
   #path(number: number): string {
-    return join(this.#folder, `${this.#name}.${number}`)
+    return join(this.folder, `${this.name}.${number}`)
   }
 
   async #numbers(): Promise<readonly number[]> {
-    const files = await readdir(this.#folder).catch((e: Error) => failLock(this.#folder, e))
+    const files = await readdir(this.folder).catch((e: Error) => failLock(this.folder, e))
     return files.flatMap((f) => {
       const [name, number] = f.split('.')
-      return name === this.#name && /^\d+$/.test(number ?? '') ? [Number(number)] : []
+      return name === this.name && /^\d+$/.test(number ?? '') ? [Number(number)] : []
     })
   }
 

@@ -5,6 +5,7 @@
 
 import type { PreparedKernel } from '../../api/compiled/compiled.ts'
 import { parseProgram } from '../../api/programs/program.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Device } from '../../runtime/device.ts'
 import { medianInterval } from './median-interval.ts'
 
@@ -50,11 +51,7 @@ export class References {
       if (!(Number.isFinite(ratio) && ratio > 0 && Math.abs(ratio - 1) > NOISE)) return 1
       return Math.min(MAX_DRIFT, Math.max(1 / MAX_DRIFT, ratio))
     }
-    return counts.map((index) => {
-      const f = cache.get(index) ?? factor(index)
-      cache.set(index, f)
-      return f
-    })
+    return counts.map((index) => getOrAdd(cache, index, () => factor(index)))
   }
 
   /** @param counts - For each sample, the number of references before it */

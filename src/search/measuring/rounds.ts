@@ -6,9 +6,9 @@ import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { shuffled } from '../statistics/shuffled.ts'
+import { EventTurns } from '../stepwise.ts'
 import type { Outcome } from '../types.ts'
 import { type Drift, References } from './drift.ts'
-import { EventTurns } from './event-turns.ts'
 import { CONFIDENCE, medianInterval, summarizeSamples } from './median-interval.ts'
 
 /** A candidate that can be timed. */

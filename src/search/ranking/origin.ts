@@ -1,17 +1,20 @@
 /** Serialises a space and its predictor for other threads, and rebuilds them there. */
 import type { Kernel, KernelOrigin } from '../../api/kernels/kernel.ts'
 import { Space, type SpaceOrigin } from '../../api/kernels/space.ts'
-import type { Source } from '../../ast/diagnostics/diagnostic.ts'
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Source, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
-import { fromTransferable, type TransferableData } from '../../cost-model/matrix/data-transfer.ts'
-import { type ModelData, type Prediction, predictTime } from '../../cost-model/prediction.ts'
+import {
+  fromTransferable,
+  type ModelData,
+  type Prediction,
+  predictTime,
+  type TransferableData,
+} from '../../cost-model/prediction.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../spaces/sketches.ts'
-import { carriedProgram, shareProgram } from '../studies/rebuild.ts'
-import type { SharedProgram } from '../studies/types.ts'
+import { carriedProgram, type SharedProgram, shareProgram } from '../studies/rebuild.ts'
 import type { KernelSpace, Point } from '../types.ts'
 
 /** Serialisable description of a predictor. */

@@ -19,7 +19,7 @@ import {
 } from '../../ast/diagnostics/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { outcomeFault } from '../outcomes.ts'
-import { DURATION, STUDY_FIELDS, TRACE, TRIAL_FIELDS } from './rows.ts'
+import { DURATION, STUDY_FIELDS, TRACE, TRIAL_FIELDS } from './queries.ts'
 import { type PruneOptions, type RecordFilter, STATUSES, type Study, type TrialRecord } from './types.ts'
 
 type Kinds = Readonly<Record<string, ValueKind>>

@@ -9,8 +9,19 @@ import { type Connection, disconnect, explained, transaction } from './connectio
 import { type ExportFormat, exported } from './export.ts'
 import { trialId } from './identity.ts'
 import { openFile } from './open.ts'
-import { deleteTrials, insertRow, KEPT, NOT_DISQUALIFIED, where } from './queries.ts'
-import { type Cell, type Row, studyCells, studyFrom, trialCells, trialFrom } from './rows.ts'
+import {
+  type Cell,
+  deleteTrials,
+  insertRow,
+  KEPT,
+  NOT_DISQUALIFIED,
+  type Row,
+  studyCells,
+  studyFrom,
+  trialCells,
+  trialFrom,
+  where,
+} from './queries.ts'
 import {
   type PruneOptions,
   type RecordFilter,
@@ -67,15 +78,15 @@ const OF_TRIALS = 'FROM trials t JOIN studies s ON s.id = t.study'
 
 /** Milliseconds everywhere. Every call may throw `records/busy`, `records/corrupt`, `records/io`, and `records/closed`. */
 export class Records {
-  readonly path: string
-  #db: Connection | null
   readonly #close: () => void
 
   /** From `openRecords`. */
-  constructor(db: Connection, path: string, close: () => void = () => disconnect(db)) {
-    this.#db = db
+  constructor(
+    private db: Connection | null,
+    readonly path: string,
+    close: () => void = () => disconnect(db!),
+  ) {
     this.#close = close
-    this.path = path
   }
 
   /** A study that trials can be added to; one that is there already stays as it is. @throws SptError `records/full` */
@@ -236,22 +247,22 @@ export class Records {
   }
 
   close(): void {
-    if (!this.#db) return
-    this.#db = null
+    if (!this.db) return
+    this.db = null
     this.#close()
   }
 
   /** Returns free space to the file system if no other process uses the file. */
   #shrink(): void {
     try {
-      this.#db?.exec('VACUUM')
+      this.db?.exec('VACUUM')
     } catch {
       // It stays as large, and its room is used again.
     }
   }
 
   #run<T>(work: (db: Connection) => T): T {
-    const db = this.#db
+    const db = this.db
     if (!db)
       return fail({
         code: 'records/closed',

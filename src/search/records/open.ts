@@ -6,15 +6,16 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 import {
   type Connection,
+  checkReadable,
   columnOf,
   connect,
   disconnect,
   explained,
   loadLibsql,
+  migrate,
   retried,
   transaction,
 } from './connection.ts'
-import { checkReadable, migrate } from './schema.ts'
 
 /** Files up to that many bytes are looked through for damage as they are opened: a hundred milliseconds. */
 const CHECKED_BYTES = 2 ** 26

@@ -1,9 +1,21 @@
 /** Filters as conditions of SQL. Values are bound, never written into its text. */
 
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
+import {
+  FLAG,
+  INTEGER,
+  NUMBER,
+  RECORD,
+  recordOf,
+  TEXT,
+  TEXTS,
+  type ValueKind,
+} from '../../ast/diagnostics/value-kinds.ts'
+import type { DeviceKind } from '../../backends/target.ts'
+import type { Outcome, Point } from '../types.ts'
 import type { Connection } from './connection.ts'
-import { traceHash } from './identity.ts'
-import { bindable, type Cell } from './rows.ts'
-import type { PruneOptions, RecordFilter } from './types.ts'
+import { traceHash, trialId } from './identity.ts'
+import type { PruneOptions, RecordFilter, Status, StoredTrial, Study, TrialRecord } from './types.ts'
 
 const placeholders = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 
@@ -104,4 +116,175 @@ export function deleteTrials(db: Connection, { olderThan, keepBest, studies }: P
   for (const id of new Set([...deleted.map((t) => t.study), ...(isWholeStudy ? studies! : [])]))
     deleteEmpty.run(id)
   return deleted.length
+}
+
+// Studies and trials as rows of the records file, and back.
+
+/** Values that may be bound to a statement: the native code crashes on others. */
+export type Cell = string | number | null | Buffer
+export type Row = Readonly<Record<string, Cell | ArrayBuffer>>
+type Cells = Readonly<Record<string, Cell>>
+
+/** An optional field: the values that a file preserves, and how its column stores them. */
+interface Field {
+  readonly column: string
+  readonly kind: ValueKind
+  readonly cell: (value: never) => Cell
+  readonly value: (cell: never) => unknown
+}
+
+const plain = (column: string, kind: ValueKind): Field => ({ column, kind, cell: (x) => x, value: (x) => x })
+const json = (column: string, kind: ValueKind): Field => ({
+  column,
+  kind,
+  cell: JSON.stringify,
+  value: JSON.parse,
+})
+
+function isJson(x: unknown): boolean {
+  try {
+    JSON.stringify(x)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export const DURATION: ValueKind = {
+  holds: (x) => typeof x === 'number' && Number.isFinite(x) && x >= 0,
+  expected: 'a number of 0 or more',
+}
+/** Trace in the form of `toJSON`. */
+export const TRACE: ValueKind = {
+  holds: (x) => Array.isArray(x) && isJson(x),
+  expected: 'steps: a result of kernel.toJSON()',
+}
+const DATA: ValueKind = {
+  holds: (x) => RECORD.holds(x) && Array.isArray((x as { tensors?: unknown }).tensors) && isJson(x),
+  expected: '{ name, tensors }: from a result of studyOf',
+}
+
+export const STUDY_FIELDS = {
+  strategy: plain('strategy', TEXT),
+  seed: plain('seed', INTEGER),
+  data: json('data', DATA),
+} as const satisfies Partial<Record<keyof Study, Field>>
+
+export const TRIAL_FIELDS = {
+  steps: json('steps', TEXTS),
+  trace: json('trace', TRACE),
+  share: plain('share', DURATION),
+  bytes: plain('bytes', DURATION),
+  relativeError: plain('relative_error', DURATION),
+  sampled: { column: 'sampled', kind: FLAG, cell: Number, value: (x) => x === 1 },
+  predicted: plain('predicted', DURATION),
+  terms: json('terms', recordOf(NUMBER, 'numbers by term')),
+  duration: plain('duration', DURATION),
+  worker: plain('worker', TEXT),
+} as const satisfies Partial<Record<keyof TrialRecord, Field>>
+
+const cellsOf = (values: object, fields: Readonly<Record<string, Field>>): Cells =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, { column, cell }]) => {
+      const value = (values as Readonly<Record<string, unknown>>)[name]
+      return [column, value === undefined ? null : cell(value as never)]
+    }),
+  )
+
+const valuesFrom = (row: Row, fields: Readonly<Record<string, Field>>): object =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([name, { column, value }]) =>
+      row[column] === null ? [] : [[name, value(row[column] as never)]],
+    ),
+  )
+
+/** Truncates texts at a NUL, as SQLite's readers do. */
+export const bindable = (cells: readonly Cell[]): Cell[] =>
+  cells.map((c) => {
+    const isCell = c === null || typeof c === 'string' || Number.isFinite(c) || Buffer.isBuffer(c)
+    expectArgument(isCell, 'what is kept', c, 'a text or a number')
+    return typeof c === 'string' ? c.replaceAll('\0', '\ufffd') : c
+  })
+
+export const studyCells = (s: Study): Cells => ({
+  id: s.id,
+  kernel: s.kernel,
+  kernel_name: s.kernelName,
+  space: s.space,
+  device_kind: s.device.kind,
+  device_name: s.device.name,
+  driver: s.device.driver,
+  compiler: s.compiler,
+  fingerprint: s.fingerprint,
+  sizes: JSON.stringify(s.sizes),
+  created: s.created,
+  ...cellsOf(s, STUDY_FIELDS),
+})
+
+export const studyFrom = (row: Row): Study => ({
+  id: row.id as string,
+  kernel: row.kernel as string,
+  kernelName: row.kernel_name as string,
+  space: row.space as string,
+  device: {
+    kind: row.device_kind as DeviceKind,
+    name: row.device_name as string,
+    driver: row.driver as string,
+  },
+  compiler: row.compiler as string,
+  fingerprint: row.fingerprint as string,
+  sizes: JSON.parse(row.sizes as string) as Record<string, number>,
+  ...valuesFrom(row, STUDY_FIELDS),
+  created: row.created as number,
+})
+
+export function trialCells(t: TrialRecord): Cells {
+  const o = t.outcome
+  const timing = o.status === 'measured' ? o.timing : null
+  return {
+    id: trialId(t.study, t.point),
+    study: t.study,
+    point: JSON.stringify(t.point),
+    trace_hash: t.trace === undefined ? null : traceHash(t.trace),
+    status: o.status,
+    code: 'code' in o ? o.code : null,
+    message: 'message' in o ? o.message : null,
+    samples: timing && samplesBlob(timing.samples),
+    median: timing?.median ?? null,
+    low: timing?.interval?.[0] ?? null,
+    high: o.status === 'bounded' ? o.atMost : (timing?.interval?.[1] ?? null),
+    time: t.time ?? Date.now(),
+    ...cellsOf(t, TRIAL_FIELDS),
+  }
+}
+
+export const trialFrom = (row: Row): StoredTrial => ({
+  id: row.id as string,
+  study: row.study as string,
+  point: JSON.parse(row.point as string) as Point,
+  outcome: outcomeFrom(row),
+  ...valuesFrom(row, TRIAL_FIELDS),
+  time: row.time as number,
+})
+
+function outcomeFrom(row: Row): Outcome {
+  const status = row.status as Status
+  const message = row.message as string
+  if (status === 'wrong') return { status, message }
+  if (status === 'bounded') return { status, atMost: row.high as number }
+  if (status !== 'measured') return { status, code: row.code as string, message }
+  const interval = row.low === null ? null : ([row.low as number, row.high as number] as const)
+  const samples = samplesFrom(row.samples as Buffer)
+  return { status, timing: { median: row.median as number, interval, samples } }
+}
+
+function samplesBlob(samples: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(8 * samples.length)
+  for (const [k, s] of samples.entries()) bytes.writeDoubleLE(s, 8 * k)
+  return bytes
+}
+
+function samplesFrom(blob: Buffer | ArrayBuffer): number[] {
+  const bytes = Buffer.isBuffer(blob) ? blob : Buffer.from(blob)
+  return Array.from({ length: bytes.length / 8 }, (_, k) => bytes.readDoubleLE(8 * k))
 }

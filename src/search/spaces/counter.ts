@@ -1,5 +1,4 @@
 /** Counts the points of a space by memoising subtrees with equal rests. */
-import { Effort } from '../loop/effort.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
@@ -27,7 +26,6 @@ interface Rest {
  * Counts the points below partial points. Subtrees are memoised by rest, of which a space has far fewer than partial points.
  */
 export class Counter {
-  readonly #space: PointSpace
   readonly #effort: Effort
   /**
    * Effort including conditions: finding equal remainders evaluates conditions, even if their points are counted
@@ -36,14 +34,16 @@ export class Counter {
   readonly #withEqual: Effort
   readonly #nodes = new Map<string, Rest>()
 
-  constructor(space: PointSpace, limit: number) {
-    this.#space = space
+  constructor(
+    private readonly space: PointSpace,
+    limit: number,
+  ) {
     this.#effort = new Effort(limit)
     this.#withEqual = Effort.ofPlaces(limit)
   }
 
   node(partial: Point): Rest {
-    const key = this.#space.remainderKey?.(partial)
+    const key = this.space.remainderKey?.(partial)
     const node: Rest = (key === undefined ? undefined : this.#nodes.get(key)) ?? { children: new Map() }
     if (node.open !== undefined) this.#withEqual.spend(node.open)
     if (key !== undefined) this.#nodes.set(key, node)
@@ -51,7 +51,7 @@ export class Counter {
   }
 
   open(node: Rest, partial: Point): OpenDecision | null {
-    if (node.open === undefined) node.open = this.#space.next(partial)
+    if (node.open === undefined) node.open = this.space.next(partial)
     return node.open
   }
 
@@ -60,7 +60,7 @@ export class Counter {
     const existing = node.children.get(value)
     if (existing) return existing
     const child = this.node(partial)
-    if (this.#space.remainderKey) node.children.set(value, child)
+    if (this.space.remainderKey) node.children.set(value, child)
     return child
   }
 
@@ -83,5 +83,35 @@ export class Counter {
     }
     if (total.isExact) node.count = total
     return total
+  }
+}
+
+// Units of effort for limits that are the same on every machine.
+
+/** Effort of evaluating a decision: 1, plus 1 for each value whose conditions were evaluated. */
+export const effortOf = (open: OpenDecision | null): number =>
+  1 + (open?.considered ?? open?.values.length ?? 0)
+
+/** Number of values per visited node that may be evaluated: few of them lead to new nodes. */
+const VALUES = 20
+
+/** Number of values evaluated without finding a point after which a space counts as contradictory (`failDeadEnds`). */
+export const BARREN = 1_000_000
+
+/** A budget of effort that can be used up. */
+export class Effort {
+  constructor(private left: number) {}
+
+  /** Budget for visiting this many nodes. */
+  static ofPlaces(count: number): Effort {
+    return new Effort(VALUES * count)
+  }
+
+  spend(open: OpenDecision | null): void {
+    this.left -= effortOf(open)
+  }
+
+  get isSpent(): boolean {
+    return this.left <= 0
   }
 }

@@ -7,6 +7,7 @@ import { TEXTS } from '../../ast/diagnostics/value-kinds.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { isDenseRoot } from '../../ir/coordinates/axis.ts'
 import type { AnyFormat, FormatParam } from '../../ir/formats/format.ts'
+import { getOrAdd, groupBy } from '../../ir/memoize.ts'
 import type { Decisions } from '../../sketch/index.ts'
 
 /** Storage decision of one tensor and of all that share its structure. */
@@ -91,15 +92,11 @@ interface SparseTensor {
 function sparseTensors(kernel: Kernel): readonly SparseTensor[] {
   const { axes, buffers } = kernel.compilation.kernel
   const dense = new Set(axes.filter(isDenseRoot).map((a) => a.name))
-  const byAxes = new Map<string, { name: string; role: string; order: number }[]>()
-  for (const b of buffers) {
-    if (b.axes.every((a) => dense.has(a))) continue
-    const key = b.axes.join()
-    byAxes.set(key, [...(byAxes.get(key) ?? []), { name: b.name, role: b.role, order: b.axes.length }])
-  }
-  return [...byAxes.values()].map((group) => {
+  const sparse = buffers.filter((b) => !b.axes.every((a) => dense.has(a)))
+  return [...groupBy(sparse, (b) => b.axes.join()).values()].map((group) => {
     const first = group.find((b) => b.role === 'in') ?? group[0]!
-    return { name: first.name, order: first.order, like: group.filter((b) => b !== first).map((b) => b.name) }
+    const like = group.filter((b) => b !== first).map((b) => b.name)
+    return { name: first.name, order: first.axes.length, like }
   })
 }
 
@@ -112,14 +109,12 @@ function programFormats(kernel: Kernel, buffer: string, order: number): FormatCh
   const accepted = new Map<string, boolean>()
   const accepts = (name: string, args: readonly number[]): boolean => {
     const text = appliedName(name, args)
-    const cached = accepted.get(text)
-    if (cached !== undefined) return cached
-    const parts = resultOrError(
-      () => kernel.as(buffer, text).compilation.kernel.reformats.at(-1)!.instance.parts,
-    )
-    const isAccepted = !(parts instanceof SptError) && parts.length <= MAX_PARTS
-    accepted.set(text, isAccepted)
-    return isAccepted
+    return getOrAdd(accepted, text, () => {
+      const parts = resultOrError(
+        () => kernel.as(buffer, text).compilation.kernel.reformats.at(-1)!.instance.parts,
+      )
+      return !(parts instanceof SptError) && parts.length <= MAX_PARTS
+    })
   }
   /** Values of a parameter after given arguments. Small values are marked likely if later parameters have small ones. */
   const valuesOf = (

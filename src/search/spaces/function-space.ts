@@ -133,10 +133,8 @@ type Way<K> =
 
 /** Leaves the function of a space at an open or impossible decision. */
 class Stop extends Error {
-  readonly way: Exclude<Way<unknown>, { kind: 'whole' | 'thrown' }>
-  constructor(way: Stop['way']) {
+  constructor(readonly way: Exclude<Way<unknown>, { kind: 'whole' | 'thrown' }>) {
     super('a space is walked through no further')
-    this.way = way
   }
 }
 
@@ -188,8 +186,6 @@ const endless = (name: string, what: string): never =>
   })
 
 class Walk implements Decisions {
-  readonly #space: string
-  readonly #point: Point
   readonly #decided = new Set<string>()
   #hasEnded = false
 
@@ -198,10 +194,10 @@ class Walk implements Decisions {
     return this.#decided
   }
 
-  constructor(space: string, point: Point) {
-    this.#space = space
-    this.#point = point
-  }
+  constructor(
+    private readonly space: string,
+    private readonly point: Point,
+  ) {}
 
   /** The function has returned: all that it decides is decided. */
   end(): void {
@@ -212,7 +208,7 @@ class Walk implements Decisions {
     if (!this.#hasEnded) return
     fail({
       code: LATE,
-      message: `the steps of the space ${this.#space} take ${call} after its function has returned`,
+      message: `the steps of the space ${this.space} take ${call} after its function has returned`,
       expected: 'decisions before the function returns: the steps only use their values',
       hint: "call the result of `pick` first: `const steps = p.pick('f', { … })(); return (k) => steps(k)`",
     })
@@ -225,18 +221,18 @@ class Walk implements Decisions {
     if (this.#decided.has(name))
       fail({
         code: 'space/decided-twice',
-        message: `${this.#space} decides ${name} twice`,
+        message: `${this.space} decides ${name} twice`,
         expected: 'a distinct name for each decision',
         hint: `keep the value of the first, or rename the second ${name}`,
       })
     this.#decided.add(name)
-    if (this.#decided.size > MAX_DECISIONS) endless(this.#space, `more than ${MAX_DECISIONS} decisions`)
-    if (!Object.hasOwn(this.#point, name)) throw new Stop({ kind: 'open', open: { name, values, ordered } })
-    const value = this.#point[name] as T
+    if (this.#decided.size > MAX_DECISIONS) endless(this.space, `more than ${MAX_DECISIONS} decisions`)
+    if (!Object.hasOwn(this.point, name)) throw new Stop({ kind: 'open', open: { name, values, ordered } })
+    const value = this.point[name] as T
     if (values.includes(value)) return value
     return fail({
       code: 'space/point',
-      message: `${name} cannot be ${String(value)} in ${this.#space}`,
+      message: `${name} cannot be ${String(value)} in ${this.space}`,
       expected: values.slice(0, 12).join(', '),
     })
   }
@@ -249,7 +245,7 @@ class Walk implements Decisions {
       if (list.length >= MAX_VALUES)
         fail({
           code: 'space/endless',
-          message: `${name} of ${this.#space} has more than ${MAX_VALUES} values`,
+          message: `${name} of ${this.space} has more than ${MAX_VALUES} values`,
           expected: `at most ${MAX_VALUES}`,
           hint: 'take larger steps',
         })

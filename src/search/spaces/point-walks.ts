@@ -5,11 +5,10 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import { refuseOthers } from '../../elaborate/index.ts'
-import { Effort } from '../loop/effort.ts'
 import { shuffled } from '../statistics/shuffled.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
-import { type Counted, Counter, withValue } from './counter.ts'
+import { type Counted, Counter, Effort, withValue } from './counter.ts'
 
 /** Uniform in [0, 1). */
 export type Random = () => number

@@ -8,6 +8,7 @@ import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import {
   applySketch,
   Decisions,
@@ -68,12 +69,9 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   const stored = new Map<string, Kernel>()
   const base = (d: Decisions): Kernel => {
     const chosen = formats.map((f) => f.decide(d))
-    const key = chosen.join('\n')
-    const known = stored.get(key)
-    if (known) return known
-    const made = formats.reduce((k, f, n) => (chosen[n] === '' ? k : k.as(f.buffer, chosen[n]!)), kernel)
-    stored.set(key, made)
-    return made
+    return getOrAdd(stored, chosen.join('\n'), () =>
+      formats.reduce((k, f, n) => (chosen[n] === '' ? k : k.as(f.buffer, chosen[n]!)), kernel),
+    )
   }
   const rule = (d: Decisions): void => void sketch(base(d), target, d)
   // Asked for: formats are tried for it.

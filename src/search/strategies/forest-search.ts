@@ -1,7 +1,7 @@
 /** Strategies that learn times from reported trials and propose points with the greatest expected improvement. */
 import { all, counting, neighbouring, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
-import type { Point, StrategyFactory } from '../types.ts'
+import type { Point } from '../types.ts'
 import { Columns, Forest } from './forest.ts'
 import { StrategyBase } from './strategy-base.ts'
 
@@ -160,9 +160,7 @@ function normalCdf(z: number): number {
  * Random-forest surrogate: one forest predicts log times, another the probability of rejection; proposes the greatest
  * expected improvement (as SMAC: Hutter et al., 2011). A prior is an additional feature, and ranks the first points.
  */
-export const surrogate: StrategyFactory = (space, options) => new Surrogate(space, options)
-
-class Surrogate extends ForestSearch {
+export class Surrogate extends ForestSearch {
   readonly name = 'surrogate'
   protected readonly initialPoints = 10
 

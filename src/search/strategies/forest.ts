@@ -35,11 +35,7 @@ const SMALLEST_SPLIT = 3
 const MAX_DEPTH = 24
 
 export class Forest {
-  readonly #trees: readonly Tree[]
-
-  private constructor(trees: readonly Tree[]) {
-    this.#trees = trees
-  }
+  private constructor(private readonly trees: readonly Tree[]) {}
 
   /** @param rows - As many as `targets`, at least one; missing values at the end of a row are `ABSENT` */
   static fit(
@@ -64,13 +60,13 @@ export class Forest {
   /** Prediction for a row, which may be longer than those of the fit. */
   predict(row: readonly number[]): Prediction {
     let [sum, squares, leafVariance] = [0, 0, 0]
-    for (const tree of this.#trees) {
+    for (const tree of this.trees) {
       const { mean, variance } = leafOf(tree, row)
       sum += mean
       squares += mean * mean
       leafVariance += variance
     }
-    const n = this.#trees.length
+    const n = this.trees.length
     const mean = sum / n
     // The law of total variance: between the trees, and within their leaves.
     return { mean, deviation: Math.sqrt(Math.max(0, squares / n - mean * mean + leafVariance / n)) }

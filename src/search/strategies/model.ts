@@ -1,7 +1,8 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import { all, counting, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
-import type { Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
+import type { Point, PointSpace, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
 
 /** Number of random points ranked by the prior: per planned trial, minimum, and maximum. */
@@ -21,9 +22,7 @@ const FIRST = 16
 const SLOPE_PRIOR = 1
 
 /** Proposes the prior's best points first; then by the prior, rescaled to the measurements, with a forest on its residuals. */
-export const model: StrategyFactory = (space, options) => new ModelSearch(space, options)
-
-class ModelSearch extends ForestSearch {
+export class ModelSearch extends ForestSearch {
   readonly name = 'model'
   protected initialPoints = 4
   #order: Point[] | null = null
@@ -166,13 +165,7 @@ export function rivals(order: readonly Costed[]): number {
  */
 export function varied(order: readonly Costed[], count: number): readonly Point[] {
   if (!((order[0]?.cost ?? 0) > 0)) return order.slice(0, count).map(({ point }) => point)
-  const kinds = new Map<string, Costed[]>()
-  for (const candidate of order) {
-    const kind = kindOf(candidate.point)
-    const of = kinds.get(kind)
-    if (of) of.push(candidate)
-    else kinds.set(kind, [candidate])
-  }
+  const kinds = groupBy(order, ({ point }) => kindOf(point))
   const open = [...kinds.values()].map((of) => ({ of, used: 0 }))
   const selected: Point[] = []
   while (selected.length < count) {

@@ -103,13 +103,11 @@ export abstract class StrategyBase implements Strategy {
 
   /** Distinct random points; fewer if few are found. */
   protected *drawn(count: number): Stepwise<readonly Point[]> {
-    const out = new Map<string, Point>()
-    for (let k = 0; k < count; k++) {
-      const point = yield* drawing(this.space, this.random)
-      if (!point) break
-      out.set(pointKey(point), point)
-    }
-    return [...out.values()]
+    return (yield* this.#drawn(
+      count,
+      () => drawing(this.space, this.random),
+      () => true,
+    )).points
   }
 
   /** As `drawn`, within a fraction of the ranking time. `left`: number of points for which there was no time. */
@@ -119,10 +117,19 @@ export abstract class StrategyBase implements Strategy {
   ): Stepwise<{ readonly points: readonly Point[]; readonly left: number }> {
     const time = this.#time
     const reserve = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
+    const draw = (): Stepwise<Point | null> => time.during(drawing(this.space, this.random))
+    return yield* this.#drawn(count, draw, (k) => k < MIN_DRAWN || time.left > reserve)
+  }
+
+  *#drawn(
+    count: number,
+    draw: () => Stepwise<Point | null>,
+    goesOn: (k: number) => boolean,
+  ): Stepwise<{ readonly points: readonly Point[]; readonly left: number }> {
     const out = new Map<string, Point>()
     for (let k = 0; k < count; k++) {
-      if (k >= MIN_DRAWN && time.left <= reserve) return { points: [...out.values()], left: count - k }
-      const point = yield* time.during(drawing(this.space, this.random))
+      if (!goesOn(k)) return { points: [...out.values()], left: count - k }
+      const point = yield* draw()
       if (!point) break
       out.set(pointKey(point), point)
     }
@@ -143,12 +150,11 @@ export abstract class StrategyBase implements Strategy {
 
   /** A point that was not taken: of `count` random ones, the one with the least predicted cost. */
   protected likelyOf(count: number): Stepwise<Point | null> {
-    const propose = this.#likelyOf.bind(this)
-    return this.unseen.fresh(() => propose(count))
-  }
-
-  *#likelyOf(count: number): Stepwise<Point | null> {
-    return yield* this.likeliest(yield* this.drawn(count))
+    const { unseen } = this
+    const [drawn, likeliest] = [this.drawn.bind(this), this.likeliest.bind(this)]
+    return unseen.fresh(function* () {
+      return yield* likeliest(yield* drawn(count))
+    })
   }
 
   /**
@@ -195,15 +201,12 @@ export interface Told {
 const LEAST_MS = 1e-9
 
 class ToldPoints {
-  readonly #space: PointSpace
   readonly #byKey = new Map<string, Told>()
   readonly #wrong = new Set<string>()
   /** Incremented with every change of the known trials. */
   version = 0
 
-  constructor(space: PointSpace) {
-    this.#space = space
-  }
+  constructor(private readonly space: PointSpace) {}
 
   /** Adds a trial; returns its point with ordered decisions, or `null` if it is not in the space. */
   *add({ point, outcome, share = 1 }: Trial): Stepwise<Told | null> {
@@ -223,7 +226,7 @@ class ToldPoints {
 
   *#own(point: Point): Stepwise<Point | null> {
     try {
-      return yield* checking(this.#space, point)
+      return yield* checking(this.space, point)
     } catch (e) {
       if (e instanceof SptError) return null
       throw e

@@ -3,7 +3,8 @@
  * branches are closed, so memory and time depend on the number of taken points, not on the size of the space.
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { BARREN, effortOf } from '../loop/effort.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
+import { BARREN, effortOf } from '../spaces/counter.ts'
 import { type Random, withValue } from '../spaces/points.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
@@ -25,15 +26,14 @@ interface Node {
 type Path = [node: Node, value: DecisionValue][]
 
 export class Unseen {
-  readonly #space: PointSpace
-  readonly #random: Random
   readonly #root: Node
   #isDone = false
   #effort = 0
 
-  constructor(space: PointSpace, random: Random) {
-    this.#space = space
-    this.#random = random
+  constructor(
+    private readonly space: PointSpace,
+    private readonly random: Random,
+  ) {
     this.#root = this.#node({})
   }
 
@@ -72,7 +72,7 @@ export class Unseen {
       let node = this.#root
       let point: Point = {}
       while (node.open && node.free.size > 0) {
-        const value = [...node.free][Math.floor(this.#random() * node.free.size)]!
+        const value = [...node.free][Math.floor(this.random() * node.free.size)]!
         path.push([node, value])
         point = withValue(point, node.open.name, value)
         node = this.#childOf(node, value, point)
@@ -83,7 +83,7 @@ export class Unseen {
       this.#close(path)
       this.#effort++
     }
-    return failDeadEnds(this.#space)
+    return failDeadEnds(this.space)
   }
 
   *#find(point: Point): Stepwise<{ readonly path: Path; readonly point: Point } | null> {
@@ -115,16 +115,11 @@ export class Unseen {
   }
 
   #childOf(node: Node, value: DecisionValue, partial: Point): Node {
-    let child = node.children.get(value)
-    if (!child) {
-      child = this.#node(partial)
-      node.children.set(value, child)
-    }
-    return child
+    return getOrAdd(node.children, value, () => this.#node(partial))
   }
 
   #node(partial: Point): Node {
-    const open = this.#space.next(partial)
+    const open = this.space.next(partial)
     this.#effort += effortOf(open)
     return { open, free: new Set(open?.values), children: new Map() }
   }
@@ -132,7 +127,7 @@ export class Unseen {
   #endless(): never {
     return fail({
       code: 'search/endless',
-      message: `a point of ${this.#space.name} has more than ${MAX_DEPTH} decisions`,
+      message: `a point of ${this.space.name} has more than ${MAX_DEPTH} decisions`,
       expected: 'decisions that come to an end',
     })
   }

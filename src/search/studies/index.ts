@@ -6,10 +6,16 @@ import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
 import { hasLostDevice } from '../outcomes.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { KernelSpace } from '../types.ts'
-import { type RebuildOptions, rebuildStudy } from './rebuild.ts'
-import type { SharedResult, SharedStudy, SharedTrial } from './types.ts'
+import {
+  type RebuildOptions,
+  rebuildStudy,
+  type SharedResult,
+  type SharedStudy,
+  type SharedTrial,
+} from './rebuild.ts'
 import type { Evaluate } from './worker.ts'
 
+export type * from './rebuild.ts'
 export { type RebuildOptions, type RebuiltStudy, rebuildStudy, shareProgram } from './rebuild.ts'
 export {
   type CollectOptions,
@@ -17,8 +23,6 @@ export {
   publishStudy,
   unpublishStudy,
 } from './remote-trials.ts'
-
-export type * from './types.ts'
 export { type Evaluate, runWorker, type WorkerOptions } from './worker.ts'
 
 // Evaluates trials of studies in workers: kernel and data are built once per study, then compared and
@@ -96,13 +100,10 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
 
 /** One study on a device; its points are those of its trials, which contain their steps. */
 class StudyTrials {
-  readonly #evaluator: Evaluator
-  readonly #traces: Map<string, SharedTrial['trace']>
-
-  private constructor(evaluator: Evaluator, traces: Map<string, SharedTrial['trace']>) {
-    this.#evaluator = evaluator
-    this.#traces = traces
-  }
+  private constructor(
+    private readonly evaluator: Evaluator,
+    private readonly traces: Map<string, SharedTrial['trace']>,
+  ) {}
 
   /** @throws SptError as `rebuildStudy`, `search/reference-too-long` */
   static async of(shared: SharedStudy, device: Device, options: StudyEvaluatorOptions): Promise<StudyTrials> {
@@ -129,21 +130,21 @@ class StudyTrials {
 
   async done({ point, trace, share = 1 }: SharedTrial): Promise<Pick<SharedResult, 'outcome' | 'compared'>> {
     const key = pointKey(point)
-    this.#traces.set(key, trace)
+    this.traces.set(key, trace)
     try {
-      const [outcome] = await this.#evaluator.evaluate([{ point, share }])
-      const { bytes, relativeError, sampled } = this.#evaluator.factsOf(point) ?? {}
+      const [outcome] = await this.evaluator.evaluate([{ point, share }])
+      const { bytes, relativeError, sampled } = this.evaluator.factsOf(point) ?? {}
       const compared =
         bytes !== undefined && relativeError !== undefined && sampled !== undefined
           ? { bytes, relativeError, sampled }
           : undefined
       return { outcome: outcome!, compared }
     } finally {
-      this.#traces.delete(key)
+      this.traces.delete(key)
     }
   }
 
   close(): void {
-    this.#evaluator.close()
+    this.evaluator.close()
   }
 }

@@ -8,7 +8,7 @@ import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import { trialId } from '../records/identity.ts'
 import type { DeviceIdentity, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'
-import type { SharedReport, SharedStudy, SharedTrial } from './types.ts'
+import type { SharedReport, SharedStudy, SharedTrial } from './rebuild.ts'
 
 /** Number of jobs per call. */
 const BATCH = 500

@@ -23,7 +23,7 @@ import {
   trialsKey,
   unknownStudy,
 } from './queue.ts'
-import type { SharedStudy, SharedTrial } from './types.ts'
+import type { SharedStudy, SharedTrial } from './rebuild.ts'
 import type { Served } from './worker.ts'
 
 interface RemoteOptions {

@@ -14,7 +14,7 @@ import {
   sharedStudy,
   type TrialJob,
 } from './queue.ts'
-import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './types.ts'
+import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './rebuild.ts'
 
 /** Milliseconds after which an unresponsive worker counts as dead. A trial may block its thread for long. */
 const LOCK_MS = 60_000

@@ -4,12 +4,18 @@ import { Kernel } from '../../api/kernels/kernel.ts'
 import { parseProgram } from '../../api/programs/program.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import type { Inputs } from '../../run/bind/index.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { Device } from '../../runtime/device.ts'
+import type { Evaluator } from '../evaluate/evaluator.ts'
+import { type AbsentLibrary, type LibraryRoutine, libraryRoutines } from '../evaluate/library-routines.ts'
+import { fastestOf } from '../loop/tally.ts'
 import { storedOf } from '../records/identity.ts'
-import type { ScheduleCall } from '../types.ts'
+import type { Records } from '../records/index.ts'
+import type { Outcome, ScheduleCall } from '../types.ts'
+import { measureContender } from './finals/finals.ts'
 
 // The default schedule of a kernel, which tuning is compared with.
 
@@ -142,11 +148,8 @@ ${dimensions.map((a, d) => `  axis ${axes[d]} = dense_fixed(${a})\n`).join('')} 
 
 const formats = new Map<string, AnyFormat>()
 
-function formatOf(text: string): AnyFormat {
-  const [format] = formats.has(text) ? [formats.get(text)!] : parseProgram(text, 'dense.spt').formats.values()
-  formats.set(text, format!)
-  return format!
-}
+const formatOf = (text: string): AnyFormat =>
+  getOrAdd(formats, text, () => [...parseProgram(text, 'dense.spt').formats.values()][0]!)
 
 // Kernels that run as they were measured.
 
@@ -155,3 +158,72 @@ function formatOf(text: string): AnyFormat {
  * another kernel.
  */
 export const decided = (kernel: Kernel): Kernel => (kernel.compilation.onLoops ? kernel : kernel.asWritten())
+
+// Evaluates library routines before a search, so that the fastest are part of the final comparison.
+
+/** A library routine and its outcome. */
+export interface LibraryTrial {
+  /** The routine's name, and the tensor that is stored dense for it. */
+  readonly name: string
+  readonly routine: LibraryRoutine
+  readonly outcome: Outcome
+}
+
+export interface LibraryTrials {
+  readonly trials: readonly LibraryTrial[]
+  /** Libraries that could not be opened. */
+  readonly absent: readonly AbsentLibrary[]
+}
+
+/** Decision name of points that stand for routines; distinct from all other decision names. */
+const ROUTINE_DECISION = 'library routine'
+
+/** Evaluates all routines that compute the kernel, with sparse tensors stored as declared, or dense. */
+export async function libraryTrials(
+  evaluator: Evaluator,
+  kernel: Kernel,
+  signal: AbortSignal | undefined,
+): Promise<LibraryTrials> {
+  const { device, data } = evaluator.bench
+  const variants = [
+    { name: '', kernel: () => kernel },
+    ...(device.library ? denseAlternatives(kernel, data.inputs.tensors ?? {}) : []),
+  ]
+  const matches = variants.map(({ name, kernel: makeKernel }) => ({
+    name,
+    ...libraryRoutines(makeKernel(), device),
+  }))
+  const trials: LibraryTrial[] = []
+  for (const { name, routines } of matches)
+    for (const routine of routines) {
+      if (signal?.aborted) break
+      const outcome = await measureContender(evaluator, { kernel: routine.kernel, routine }, signal).catch(
+        (e) => {
+          if (signal?.aborted) return null
+          throw e
+        },
+      )
+      if (!outcome) break
+      trials.push({ name: name === '' ? routine.name : `${routine.name}, ${name}`, routine, outcome })
+    }
+  const absent = new Map(matches.flatMap((f) => f.absent.map((a) => [a.library, a])))
+  return { trials, absent: [...absent.values()] }
+}
+
+/** The fastest routine of each library, fastest first. */
+export function fastestRoutines({ trials }: LibraryTrials): readonly LibraryTrial[] {
+  const names = [...new Set(trials.map((t) => t.routine.library))]
+  return fastestOf(names.flatMap((n) => fastestOf(trials.filter((t) => t.routine.library === n)).slice(0, 1)))
+}
+
+/** Records the trials under the names and versions of the routines. */
+export function recordTrials({ trials }: LibraryTrials, records: Records, study: string): void {
+  records.add(
+    ...trials.map(({ name, outcome }) => ({
+      study,
+      point: { [ROUTINE_DECISION]: name },
+      outcome,
+      share: 0.25,
+    })),
+  )
+}

@@ -14,16 +14,23 @@ import { Expected } from '../ranking/expected.ts'
 import type { Records } from '../records/index.ts'
 import { usualSpace } from '../spaces/sketches.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions, Trial } from '../types.ts'
-import { compareFinalists, type Finalist, type Recommendation, recommend } from './finals/last-comparison.ts'
 import {
   fastestRoutines,
   type LibraryTrial,
   type LibraryTrials,
   libraryTrials,
   recordTrials,
-} from './libraries.ts'
+} from './alternatives.ts'
+import { compareFinalists, type Finalist, type Recommendation, recommend } from './finals/last-comparison.ts'
 import { type QueueOptions, Session } from './session.ts'
-import { checkQueue, checkTuning, isSpace, subjectOf, type TuneSubject } from './tune-options.ts'
+import {
+  COMMON_OPTIONS,
+  checkQueue,
+  checkTuning,
+  isSpace,
+  subjectOf,
+  type TuneSubject,
+} from './tune-options.ts'
 
 export type { Finalist } from './finals/last-comparison.ts'
 
@@ -114,29 +121,6 @@ export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Recom
   /** Share of the results that was compared; `null` if no result was compared. */
   readonly coverage: Coverage | null
 }
-
-export const TUNE_OPTIONS = [
-  'space',
-  'inputs',
-  'device',
-  'trials',
-  'seconds',
-  'patience',
-  'strategy',
-  'seed',
-  'prior',
-  'records',
-  'data',
-  'resume',
-  'signal',
-  'onProgress',
-  'reopen',
-  'timeout',
-  'batch',
-  'explain',
-  'libraries',
-  'queue',
-] as const
 
 const NO_LIBRARIES: LibraryTrials = { trials: [], absent: [] }
 /**
@@ -234,7 +218,7 @@ const remainingSeconds = (seconds: number, start: number): number =>
   Math.max(seconds - (performance.now() - start) / 1000, seconds / 2)
 
 function check(kernel: unknown, options: TuneOptions): void {
-  expectOptions('tune', options, [...TUNE_OPTIONS])
+  expectOptions('tune', options, [...COMMON_OPTIONS, 'inputs', 'data', 'explain', 'libraries'])
   checkTuning(kernel, options)
   const { space, inputs, queue } = options
   const isOne = space === undefined || isSpace(space)

@@ -11,8 +11,8 @@ import { applyPoint, type PointEvaluator, type PointFacts } from '../evaluate/ev
 import { modelInputs } from '../ranking/cost-model.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { Collected } from '../studies/queue.ts'
+import type { SharedTrial } from '../studies/rebuild.ts'
 import type { RemoteTrials } from '../studies/remote-trials.ts'
-import type { SharedTrial } from '../studies/types.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
 
 /** Throws if workers failed on every trial, because later ones would fail as well. @throws SptError `studies/worker` */
@@ -31,14 +31,12 @@ function checkDone(results: readonly Collected[]): void {
 const MIN_BATCH = 16
 
 export class RemoteEvaluator implements PointEvaluator {
-  readonly #space: KernelSpace<Kernel>
-  readonly #trials: RemoteTrials
   readonly #facts = new Map<string, PointFacts>()
 
-  constructor(space: KernelSpace<Kernel>, trials: RemoteTrials) {
-    this.#space = space
-    this.#trials = trials
-  }
+  constructor(
+    private readonly space: KernelSpace<Kernel>,
+    private readonly trials: RemoteTrials,
+  ) {}
 
   factsOf(point: Point): PointFacts | undefined {
     return this.#facts.get(pointKey(point))
@@ -51,7 +49,7 @@ export class RemoteEvaluator implements PointEvaluator {
     const outcomes: Outcome[] = []
     const sent: { readonly index: number; readonly trial: SharedTrial; readonly facts: PointFacts }[] = []
     for (const [index, { point, share }] of requests.entries()) {
-      const application = applyPoint(this.#space, point)
+      const application = applyPoint(this.space, point)
       if ('rejection' in application) {
         outcomes[index] = application.rejection
         settle?.(index, application.rejection)
@@ -61,7 +59,7 @@ export class RemoteEvaluator implements PointEvaluator {
         sent.push({ index, facts, trial: { point, trace: facts.trace, ...(share === 1 ? {} : { share }) } })
       }
     }
-    const results = await this.#trials.run(
+    const results = await this.trials.run(
       sent.map((s) => s.trial),
       signal,
       (k, { record, report }) => {
@@ -79,11 +77,11 @@ export class RemoteEvaluator implements PointEvaluator {
 
   /** Number of points that keep the workers busy. */
   async batch(): Promise<number> {
-    return Math.max(MIN_BATCH, 2 * (await this.#trials.workers()))
+    return Math.max(MIN_BATCH, 2 * (await this.trials.workers()))
   }
 
   close(): Promise<void> {
-    return this.#trials.close()
+    return this.trials.close()
   }
 }
 

@@ -25,6 +25,26 @@ import { strategyNamed } from '../strategies/index.ts'
 import type { PointSpace, StrategyFactory } from '../types.ts'
 import type { QueueOptions } from './session.ts'
 
+/** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
+export const COMMON_OPTIONS = [
+  'space',
+  'device',
+  'trials',
+  'seconds',
+  'patience',
+  'strategy',
+  'seed',
+  'prior',
+  'records',
+  'resume',
+  'signal',
+  'onProgress',
+  'reopen',
+  'timeout',
+  'batch',
+  'queue',
+] as const
+
 const KINDS: Readonly<Record<string, ValueKind>> = {
   strategy: either({ ...TEXT, expected: 'the name of a strategy' }, FUNCTION),
   seed: INTEGER,

@@ -1,6 +1,7 @@
 /** Outline of spaces that can be enumerated: partial points with isomorphic continuations are merged. */
-import { Effort } from '../../loop/effort.ts'
+import { getOrAdd, groupBy } from '../../../ir/memoize.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../../types.ts'
+import { Effort } from '../counter.ts'
 import { pointKey, withValue } from '../points.ts'
 
 /** Partial points with identical subtrees, and their next decision. */
@@ -20,8 +21,7 @@ function exploreSpace(space: PointSpace, limit: number): Node | null {
   const effort = Effort.ofPlaces(limit)
   const nodeAt = (partial: Point): Node => {
     const key = space.remainderKey?.(partial) ?? pointKey(partial)
-    const node = nodes.get(key) ?? { open: space.next(partial), next: new Map() }
-    nodes.set(key, node)
+    const node = getOrAdd(nodes, key, () => ({ open: space.next(partial), next: new Map() }))
     effort.spend(node.open)
     return node
   }
@@ -87,25 +87,21 @@ function outlineOf(root: Node, nodes: readonly Node[]): Outline {
     // Values that lead to no point are omitted.
     if (!node.open || pointCounts.get(node) === 0) continue
     const { name, ordered, values } = node.open
-    const one = asked.get(name) ?? { ...noWays(), ordered, points: new Map() }
-    asked.set(name, one)
+    const one = getOrAdd(asked, name, () => ({ ...noWays(), ordered, points: new Map() }))
     addWays(one, here, here.always!)
     const decided = new Set([...here.always!, name])
-    const after = new Map<Node, DecisionValue[]>()
-    for (const value of values) {
-      const next = node.next.get(value)!
-      if (pointCounts.get(next) === 0) continue
-      one.points.set(value, (one.points.get(value) ?? 0) + here.count * pointCounts.get(next)!)
-      const same = after.get(next)
-      if (same) same.push(value)
-      else after.set(next, [value])
-    }
+    const after = groupBy(
+      values.filter((v) => pointCounts.get(node.next.get(v)!) !== 0),
+      (v) => node.next.get(v)!,
+    )
+    for (const [next, same] of after)
+      for (const value of same)
+        one.points.set(value, (one.points.get(value) ?? 0) + here.count * pointCounts.get(next)!)
     // Processed once per successor node, because thousands of values may lead to one node.
     for (const [next, same] of after) {
       const to = ways.get(next)!
       addWays(to, here, decided, same.length)
-      const known = to.values.get(name) ?? new Set()
-      to.values.set(name, known)
+      const known = getOrAdd(to.values, name, () => new Set())
       for (const value of same) known.add(value)
     }
   }
@@ -122,8 +118,7 @@ function outlineOf(root: Node, nodes: readonly Node[]): Outline {
  */
 function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>, times = 1): void {
   for (const [name, values] of from.values) {
-    const known = to.values.get(name) ?? new Set()
-    to.values.set(name, known)
+    const known = getOrAdd(to.values, name, () => new Set())
     for (const v of values) known.add(v)
   }
   to.always = to.always ? new Set([...to.always].filter((n) => decided.has(n))) : decided

@@ -1,10 +1,13 @@
 /** Outline of spaces that are too large to enumerate, estimated from random walks. */
+
+import { expectArgument, expectOptions } from '../../../ast/diagnostics/expect-argument.ts'
+import { getOrAdd, groupBy } from '../../../ir/memoize.ts'
 import { Random as Generator } from '../../../run/bind/sources/random-tensors.ts'
-import { Effort } from '../../loop/effort.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../../types.ts'
+import { Effort } from '../counter.ts'
 import { foundIn } from '../point-walks.ts'
 import { COUNT_LIMIT, type Random, withValue } from '../points.ts'
-import type { Outline, OutlinedDecision } from './enumeration.ts'
+import { type Outline, type OutlinedDecision, wholeOutline } from './enumeration.ts'
 
 /** One random walk: the decisions by name with their depth, and the values. */
 interface Walk {
@@ -115,24 +118,21 @@ function walk(space: PointSpace, random: Random): Walk {
 
 /** Looks for points off the walks, with bounded effort. */
 class Reach {
-  readonly #space: PointSpace
   readonly #all = Effort.ofPlaces(COUNT_LIMIT)
 
-  constructor(space: PointSpace) {
-    this.#space = space
-  }
+  constructor(private readonly space: PointSpace) {}
 
   leads({ asked, places, point }: Walk, name: string, value: DecisionValue): boolean {
     if (this.#all.isSpent) return false
     const before = asked.slice(0, places.get(name)!).map((o) => [o.name, point[o.name]!] as const)
     const own = new Effort(SEARCH_EFFORT)
     const next = (partial: Point): OpenDecision | null => {
-      const open = this.#space.next(partial)
+      const open = this.space.next(partial)
       for (const effort of [own, this.#all]) effort.spend(open)
       return open
     }
     const from = { ...Object.fromEntries(before), [name]: value }
-    for (const found of foundIn({ name: this.#space.name, next }, from)) {
+    for (const found of foundIn({ name: this.space.name, next }, from)) {
       if (found) return true
       if (own.isSpent || this.#all.isSpent) return false
     }
@@ -147,24 +147,14 @@ function visitedDecisions(
   walks: readonly Walk[],
   leads: (walk: Walk, name: string, value: DecisionValue) => boolean,
 ): readonly VisitedDecision[] {
-  const walksByName = new Map<string, Walk[]>()
-  for (const w of walks)
-    for (const { name } of w.asked) {
-      const list = walksByName.get(name)
-      if (list) list.push(w)
-      else walksByName.set(name, [w])
-    }
-  return [...walksByName]
-    .map(([name, here]): VisitedDecision => {
-      const asked = here.map((w) => w.asked[w.places.get(name)!]!)
+  const visits = walks.flatMap((walk) => walk.asked.map((open) => ({ open, walk })))
+  return [...groupBy(visits, ({ open }) => open.name)]
+    .map(([name, group]): VisitedDecision => {
+      const here = group.map(({ walk }) => walk)
       const offered = new Map<DecisionValue, Walk[]>()
-      for (const [k, { values }] of asked.entries())
-        for (const v of values) {
-          const list = offered.get(v)
-          if (list) list.push(here[k]!)
-          else offered.set(v, [here[k]!])
-        }
-      const { ordered } = asked[0]!
+      for (const { open, walk } of group)
+        for (const v of open.values) getOrAdd(offered, v, () => []).push(walk)
+      const { ordered } = group[0]!.open
       const all = [...offered.keys()]
       if (ordered) all.sort((a, b) => Number(a) - Number(b))
       const inPoints = new Set(here.flatMap((w) => (w.isWhole ? [w.point[name]!] : [])))
@@ -195,4 +185,44 @@ function restriction(before: VisitedDecision, one: VisitedDecision): OutlinedDec
   const isSure = (v: DecisionValue): boolean =>
     never ** before.walks.filter((w) => w.point[name] === v).length < SIGNIFICANCE
   return others.every(isSure) ? [{ name, values: before.values.filter((v) => seen.has(v)) }] : []
+}
+
+// Outline of a space: its decisions with their values and dependencies, and the number of points.
+
+export type { Outline, OutlinedDecision } from './enumeration.ts'
+
+export interface OutlineOptions {
+  /**
+   * Number of decisions up to which the space is enumerated, otherwise sampled; default `COUNTED_VALUES`, or 2,000 for
+   * spaces without `rest`.
+   */
+  readonly limit?: number | undefined
+  /** Generator for samples; default: a fixed seed. */
+  readonly random?: Random | undefined
+}
+
+/** Limit for spaces without `remainderKey`, which can be enumerated only if they are small. */
+const SMALL_LIMIT = 2000
+
+/**
+ * Decisions of a space. Large spaces are sampled: rare decisions and values may be missing, and the number of points is an
+ * estimate.
+ * @throws SptError as `space.next`
+ */
+export function outline(space: PointSpace, options: OutlineOptions = {}): Outline {
+  expectOptions('outline', options, ['limit', 'random'])
+  const { limit = space.remainderKey ? COUNT_LIMIT : SMALL_LIMIT, random } = options
+  expectArgument(Number.isSafeInteger(limit) && limit > 0, 'limit', limit, 'a number of decisions: 10000')
+  const result = wholeOutline(space, limit) ?? sampledOutline(space, random ?? seeded())
+  return { ...result, decisions: result.decisions.map((d) => withoutImplied(d, result.decisions)) }
+}
+
+/** Removes dependencies that follow from other dependencies of the decision. */
+function withoutImplied(d: OutlinedDecision, all: readonly OutlinedDecision[]): OutlinedDecision {
+  const dependencies = new Map(all.map((o) => [o.name, o.dependsOn]))
+  const isImplied = ({ name, values }: OutlinedDecision['dependsOn'][number]): boolean =>
+    d.dependsOn.some((a) =>
+      dependencies.get(a.name)?.some((b) => b.name === name && b.values.length <= values.length),
+    )
+  return { ...d, dependsOn: d.dependsOn.filter((a) => !isImplied(a)) }
 }

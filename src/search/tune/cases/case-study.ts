@@ -13,7 +13,7 @@ import { type SearchResult, search } from '../../loop/search.ts'
 import { fastestTrials, type WrongResult } from '../../loop/tally.ts'
 import { defaultPrior } from '../../ranking/cost-model.ts'
 import { usualSpace } from '../../spaces/sketches.ts'
-import type { SharedInput } from '../../studies/types.ts'
+import type { SharedInput } from '../../studies/rebuild.ts'
 import type { EvaluationRequest, KernelSpace, Outcome, StrategyOptions } from '../../types.ts'
 import { standardOf } from '../alternatives.ts'
 import type { TuneOptions, TuneProgress } from '../index.ts'
@@ -84,15 +84,17 @@ export class CaseStudy {
   readonly name: string
   readonly group: string
   readonly device: Device
-  readonly #kernel: Kernel
   readonly #case: TuneCase
   readonly #options: CaseOptions
 
-  constructor(kernel: Kernel, tuneCase: TuneCase, options: CaseOptions) {
+  constructor(
+    private readonly kernel: Kernel,
+    tuneCase: TuneCase,
+    options: CaseOptions,
+  ) {
     this.name = tuneCase.name
     this.group = tuneCase.group ?? tuneCase.name
     this.device = tuneCase.device ?? options.device
-    this.#kernel = kernel
     this.#case = tuneCase
     this.#options = options
   }
@@ -106,7 +108,7 @@ export class CaseStudy {
     const { records, seed = 1, resume = true, reopen, timeout, queue, signal, seconds } = this.#options
     const inputs = await inputsOf(this.#case, { signal, seconds: seconds && seconds + READING_SECONDS })
     const space = await this.#space(inputs)
-    const session = await Session.open(this.#kernel, {
+    const session = await Session.open(this.kernel, {
       space: shared?.extend(space) ?? space,
       inputs,
       device: this.device,
@@ -128,7 +130,7 @@ export class CaseStudy {
 
   async #space(inputs: RunInputs): Promise<KernelSpace<Kernel>> {
     const { space } = this.#options
-    if (space === undefined) return usualSpace(this.#kernel, this.device, inputs)
+    if (space === undefined) return usualSpace(this.kernel, this.device, inputs)
     return typeof space === 'function' ? space(inputs, this.device) : space
   }
 
@@ -143,7 +145,7 @@ export class CaseStudy {
       const { strategy: strategyOption, prior: priorOption } = this.#options
       const prior = priorOption
         ? priorOption(space, inputs, this.device)
-        : defaultPrior(space, { kernel: this.#kernel, device: this.device, inputs, strategy: strategyOption })
+        : defaultPrior(space, { kernel: this.kernel, device: this.device, inputs, strategy: strategyOption })
       const { known } = session
       const { best: _, ...result } = await search({
         space,
@@ -171,7 +173,7 @@ export class CaseStudy {
   /** Adds the default schedule; `null` if the kernel's choice rejects the data. */
   async #standard(shared: SharedCandidates, inputs: RunInputs): Promise<string | null> {
     try {
-      const { kernel, call } = await standardOf(this.#kernel, this.device, inputs)
+      const { kernel, call } = await standardOf(this.kernel, this.device, inputs)
       return shared.add(kernel, this.group, call)
     } catch (e) {
       if (!(e instanceof SptError)) throw e

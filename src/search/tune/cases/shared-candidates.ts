@@ -32,12 +32,9 @@ export const pointOf = ({ trace }: SharedCandidate): Point => ({ [CANDIDATE_DECI
 const keyOf = (kernel: Kernel): string => JSON.stringify(kernel.toJSON())
 
 export class SharedCandidates {
-  readonly #kernel: Kernel
   readonly #candidates = new Map<string, SharedCandidate>()
 
-  constructor(kernel: Kernel) {
-    this.#kernel = kernel
-  }
+  constructor(private readonly kernel: Kernel) {}
 
   /** Candidates in the order in which they were added. */
   get list(): readonly SharedCandidate[] {
@@ -65,8 +62,8 @@ export class SharedCandidates {
 
   /** True if the named schedule of the kernel has these steps. */
   #matchesCall({ name, args }: ScheduleCall, key: string): boolean {
-    if (!this.#kernel.schedules.includes(name)) return false
-    const scheduled = resultOrError(() => this.#kernel.schedule(name, ...args))
+    if (!this.kernel.schedules.includes(name)) return false
+    const scheduled = resultOrError(() => this.kernel.schedule(name, ...args))
     return !(scheduled instanceof SptError) && keyOf(scheduled) === key
   }
 

@@ -15,8 +15,8 @@ import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { expectValues, FUNCTION, POSITIVE_COUNT, RECORD, TEXT } from '../../../ast/diagnostics/value-kinds.ts'
 import { questionsOf } from '../../choice/conditions.ts'
 import type { GeneraliseOptions } from '../../choice/generalise.ts'
-import { TUNE_OPTIONS, type TuneProgress } from '../index.ts'
-import { checkQueue, checkTuning, isSpace } from '../tune-options.ts'
+import type { TuneProgress } from '../index.ts'
+import { COMMON_OPTIONS, checkQueue, checkTuning, isSpace } from '../tune-options.ts'
 import { type CaseOptions, CaseStudy, type TuneCase } from './case-study.ts'
 import { SharedCandidates } from './shared-candidates.ts'
 import { type CaseResult, isSuccess, resultOf, type TuneAllResult } from './tune-all-result.ts'
@@ -104,14 +104,8 @@ const OPTION_CODES = ['search/strategy', 'search/budget', 'search/seed', 'search
 const concernsData = ({ diagnostics: [d] }: SptError): boolean =>
   !OTHER_MODULES.includes(d!.code.split('/')[0]!) && !OPTION_CODES.includes(d!.code)
 
-/** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
-const COMMON_OPTIONS = TUNE_OPTIONS.filter(
-  (o) => o !== 'inputs' && o !== 'data' && o !== 'explain' && o !== 'libraries',
-)
-const OPTIONS = ['cases', ...COMMON_OPTIONS, 'shared', 'gain', 'leaves', 'groups'] as const
-
 function check(kernel: unknown, options: TuneAllOptions): void {
-  expectOptions('tuneAll', options, [...OPTIONS])
+  expectOptions('tuneAll', options, ['cases', ...COMMON_OPTIONS, 'shared', 'gain', 'leaves', 'groups'])
   checkTuning(kernel, options)
   const { cases, space, prior, queue } = options
   const isCase = (c: unknown): boolean =>

@@ -6,7 +6,7 @@ import type { StopReason } from '../../loop/search.ts'
 import { fastestOf } from '../../loop/tally.ts'
 import type { Timing } from '../../types.ts'
 import type { Finalist, TuneResult } from '../index.ts'
-import { areDisjoint, type Confirmation } from './confirmation.ts'
+import { areDisjoint, type Confirmation } from './finals.ts'
 
 const ALWAYS = [{ conditions: [], candidate: 0 }]
 

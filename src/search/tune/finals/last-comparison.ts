@@ -9,10 +9,8 @@ import type { SearchResult } from '../../loop/search.ts'
 import { fastestOf, finalists } from '../../loop/tally.ts'
 import { outcomeOf } from '../../outcomes.ts'
 import type { KernelSpace, Outcome, Point, Timing } from '../../types.ts'
-import { alternatives, decided } from '../alternatives.ts'
-import type { LibraryTrial } from '../libraries.ts'
-import { areDisjoint, type Confirmation, confirm } from './confirmation.ts'
-import { compareKernels } from './finals.ts'
+import { alternatives, decided, type LibraryTrial } from '../alternatives.ts'
+import { areDisjoint, type Confirmation, compareKernels, confirm } from './finals.ts'
 
 /** A kernel measured in the final comparison; with `explain`, its bytes and operations. */
 export interface Finalist extends KernelExplanation {
