@@ -96,13 +96,11 @@ export const PART_NAMES = [
 ] as const
 export type PartName = (typeof PART_NAMES)[number]
 
-/** Milliseconds of each limit alone. */
 export type Parts = Readonly<Record<PartName, number>>
 
 /** Milliseconds of an amount of work at a rate; 0 if the device has no such rate. */
 const timeAt = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
 
-/** Waits of a thread, as terms, with their latencies. */
 const WAITS = [
   ['Rounds', 'latency'],
   ['Hops', 'hop'],

@@ -28,7 +28,6 @@ export interface Prediction {
   readonly terms: Terms
 }
 
-/** Input of predictions. */
 export interface ModelData {
   /** Sparse tensors, by the name that the kernel declares. */
   readonly tensors: Readonly<Record<string, Tensor>>

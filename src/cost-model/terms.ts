@@ -24,7 +24,6 @@ const sum = <T>(xs: Iterable<T>, measure: (x: T) => number): number => {
 
 const waveCount = (l: LaunchWork): number => Math.max(1, (l.blocks * l.threads) / CONCURRENT_THREADS)
 
-/** A kernel's work, as terms are computed from it. */
 class TermSource {
   readonly work: KernelWork
   readonly launches: readonly LaunchWork[]

@@ -30,7 +30,6 @@ export async function inTurns<T>(work: Stepwise<T>, signal?: AbortSignal): Promi
   }
 }
 
-/** Maps a list, one item after another. */
 export function* eachOf<T, R>(list: Iterable<T>, work: (item: T) => Stepwise<R>): Stepwise<R[]> {
   const out: R[] = []
   for (const x of list) out.push(yield* work(x))
@@ -39,7 +38,6 @@ export function* eachOf<T, R>(list: Iterable<T>, work: (item: T) => Stepwise<R>)
 
 // Yields to the event loop between runs that occupy the host, so that timers and signals are handled.
 
-/** Milliseconds between two yields. */
 const INTERVAL_MS = 20
 
 export class EventTurns {

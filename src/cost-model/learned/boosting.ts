@@ -10,7 +10,6 @@ export interface BoostingOptions {
   readonly depth: number
   /** Learning rate: the factor of each tree's prediction. */
   readonly rate: number
-  /** Minimum number of rows in a leaf. */
   readonly minLeafRows: number
   readonly rowShare: number
   readonly featureShare: number

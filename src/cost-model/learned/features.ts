@@ -17,7 +17,6 @@ interface Facts {
   readonly parts: Parts
   readonly c: Coefficients
   readonly s: MatrixStatistics | null
-  /** Analytic milliseconds. */
   readonly time: number
 }
 

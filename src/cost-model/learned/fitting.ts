@@ -38,12 +38,9 @@ export interface Fit {
 const NEAR = 0.05
 /** Factors tried, coarse to fine: a coefficient has an effect only where it is a limit. */
 const FACTORS = [256, 64, 16, 4, 2, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002] as const
-/** Sweeps with one factor at most. */
 const SWEEPS = 40
-/** Minimum improvement of the loss that counts. */
 const LEAST_GAIN = 1e-9
 
-/** Fits coefficients to samples, starting from `initial`. */
 export function fitCoefficients(
   samples: readonly TimedTerms[],
   initial: Coefficients,

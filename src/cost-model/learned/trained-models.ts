@@ -20,7 +20,6 @@ export interface Trees {
   readonly right: readonly number[]
 }
 
-/** Sum of the trees' predictions for a feature vector. */
 export function evaluateTrees({ roots, feature, value, right }: Trees, x: ArrayLike<number>): number {
   let sum = 0
   for (const root of roots) {
@@ -31,7 +30,6 @@ export function evaluateTrees({ roots, feature, value, right }: Trees, x: ArrayL
   return sum
 }
 
-/** Version of the file format. */
 const VERSION = 1
 
 /** A trained model, as stored in `data/models/KIND.json`. */
@@ -39,7 +37,6 @@ export interface CostModel {
   readonly version: number
   /** Kind of device; other kinds have other terms. */
   readonly kind: DeviceKind
-  /** Chip on which the model was measured. */
   readonly chip: string
   /** Features used by the trees, in their order. */
   readonly features: readonly string[]
@@ -68,7 +65,6 @@ export const otherChip = (
 
 let readPackaged: (kind: DeviceKind) => unknown = () => null
 let readCalibrated: (kind: DeviceKind, device: ModelledDevice | undefined) => CostModel | null = () => null
-/** Models of the package, and of calibrated devices. */
 const packagedModels = new Map<DeviceKind, CostModel | null>()
 const calibratedModels = new Map<string, CostModel | null>()
 /** Models set by `useCostModel`; `null` disables predictions. */
@@ -111,7 +107,6 @@ export function selectionModel(kind: DeviceKind, device?: ModelledDevice): CostM
     : model
 }
 
-/** The package's model; `null` if there is none. */
 export function packagedModel(kind: DeviceKind): CostModel | null {
   if (!packagedModels.has(kind)) {
     const stored = readPackaged(kind)
@@ -172,7 +167,6 @@ function isCostModel(value: unknown): value is CostModel {
 
 /** A cost model of one device, with its calibration results. */
 export interface Calibration extends CostModel {
-  /** Driver and its version. */
   readonly driver: string
   readonly ceilings: Pick<Ceilings, 'memory' | 'cache' | 'cacheBytes' | 'f32'>
   /** Mean of |log(expected / measured)| over the measured samples. */

@@ -26,7 +26,6 @@ import {
 
 export const shareOf = ({ total: all, count: filled }: Ratio): number => (all === 0 ? 1 : filled / all)
 
-/** Scales a distribution to the given number of segments. */
 function scaleSegments(d: Distribution, count: number): Distribution {
   // Extrapolated counts are rounded, so a difference of 1 is none.
   if (!(count > 0) || d.sum === 0 || Math.abs(d.count - count) <= 1) return d

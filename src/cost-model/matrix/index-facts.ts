@@ -45,9 +45,7 @@ export interface Ratio {
 
 /** Lengths of segments as a few weighted values, so that costs depending on a length have an expectation. */
 export interface Distribution {
-  /** Number of segments. */
   readonly count: number
-  /** Sum of the lengths. */
   readonly sum: number
   readonly longest: number
   /** Ascending lengths with their shares of the segments; within a bin the mean, so that sums are exact. */
@@ -97,7 +95,6 @@ export interface Recurrence {
   readonly elements: number
   readonly counts: readonly number[]
   readonly distances: readonly number[]
-  /** Frequency of the most frequent value. */
   readonly maxFrequency: number
 }
 
@@ -150,7 +147,6 @@ export function recurrenceOf(
   return values === sequence ? histogram : scale(histogram, sequence.length / limit)
 }
 
-/** The first `length` values of an array or a typed array. */
 const prefix = (values: ArrayLike<number>, length: number): ArrayLike<number> =>
   Array.isArray(values) ? values.slice(0, length) : (values as Int32Array).subarray(0, length)
 

@@ -3,8 +3,8 @@
  * complete rows or columns.
  */
 
-import { runSync } from '../../columns/coroutines.ts'
 import { withScratchPool } from '../../columns/allocate.ts'
+import { runSync } from '../../columns/coroutines.ts'
 import type { Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { walkExpr } from '../../ir/expressions/expr-tree.ts'
@@ -106,7 +106,6 @@ function variablesOf(e: Expr, instance: FormatInstance, throughQueries: boolean)
 
 // Sampling for formats that sort rows. Sorting brings distant rows together, so samples are windows of rows that are adjacent after the sort. /
 
-/** An order of rows, computed on demand. */
 export interface RowOrder {
   /** Equal for the same order of the same rows. */
   readonly key: string
@@ -186,5 +185,4 @@ function evaluateOrder(
   )
 }
 
-/** True if sorting this many elements is affordable. */
 export const isSortable = (rows: Rows): boolean => (rows.indptr[rows.rows] ?? 0) <= MAX_SORTED

@@ -84,7 +84,6 @@ export interface Sample {
   readonly drawStrata: readonly Stratum[]
   /** True if the first stratum holds all rows. */
   readonly isWhole: boolean
-  /** Number of rows of the whole matrix. */
   readonly rows: number
 }
 
@@ -96,7 +95,6 @@ export class Samples {
   readonly #orders = new Map<Tensor, Map<string, Int32Array>>()
   readonly #withoutElements = new Set<Tensor>()
 
-  /** As `rowsOf`. */
   rowsOf(t: Tensor): Rows | null {
     if (!this.#rows.has(t)) this.#rows.set(t, rowsOf(t))
     return this.#rows.get(t)!
@@ -141,7 +139,6 @@ export class Samples {
     return sample
   }
 
-  /** Computes the order once, for all sizes of samples. */
   #order(t: Tensor, along: Dimension, rows: Rows, order: RowOrder): Int32Array | undefined {
     if (!isSortable(rows)) return undefined
     const orders = getOrAdd(this.#orders, t, () => new Map<string, Int32Array>())
@@ -280,7 +277,6 @@ function drawRows(m: Rows, rows: Int32Array, elements: number, maxRows: number, 
   }
 }
 
-/** The given rows as a matrix of their own. */
 function extractRows(m: Rows, rows: Int32Array): CoordTensor {
   const count = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
   const [i, j] = [new Int32Array(count), new Int32Array(count)]

@@ -19,7 +19,6 @@ export interface MatrixStatistics {
   readonly nonzeros: number
   readonly rowLengths: Distribution
   readonly columnLengths: Distribution
-  /** Share of rows without elements. */
   readonly emptyRows: number
   /** Gini coefficient of the lengths: 0 if all are equal, near 1 if few rows have most elements. */
   readonly rowGini: number
@@ -43,7 +42,6 @@ export const WINDOWS = [2, 8, 32, 128, 512] as const
 /** Number of elements in all windows together. */
 const SAMPLED = 1 << 16
 
-/** Gini coefficient from a histogram of lengths. */
 function gini(counts: ReadonlyMap<number, number>): number {
   const ascending = [...counts].sort(([a], [b]) => a - b)
   let [items, sum, area] = [0, 0, 0]

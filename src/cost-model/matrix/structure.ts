@@ -61,7 +61,6 @@ export const maxMeasuredElements = (tensors: readonly Tensor[]): number =>
 /** A sample whose conversion exceeded the limit. */
 interface Excess {
   readonly rows: number
-  /** Factor by which the limit was exceeded. */
   readonly factor: number
 }
 
@@ -103,11 +102,9 @@ interface StructureInputs {
   /** Lists and sets used by formats; a kernel uses those that it declares. */
   readonly formatInputs?: Readonly<Record<string, Tensor>> | undefined
   readonly params: Readonly<Record<string, number>>
-  /** Samples of these tensors, shared by all formats. */
   readonly samples?: Samples | undefined
 }
 
-/** Elements of each stratum of a sample. */
 const SAMPLE_ELEMENTS = 1 << 13
 
 /**
@@ -200,7 +197,6 @@ export function structureOf(
   return { ...facts, counts }
 }
 
-/** Floats per sector. */
 const SECTOR_FLOATS = 8
 
 /** The longest of 2^k neighbouring segments, mean over all such groups, by k. */

@@ -121,7 +121,6 @@ export class Reductions {
 
 // Atomic updates: the number per element, and their contention.
 
-/** Contention of atomic updates. */
 interface Updates {
   /** Updates of the most frequent element. */
   readonly maxPerElement: number

@@ -9,7 +9,6 @@ export interface Serial {
   /** In the longest thread of a warp, and of a block, each averaged over the warps or blocks. */
   readonly warp: number
   readonly block: number
-  /** In the longest thread of all. */
   readonly max: number
 }
 
@@ -31,7 +30,6 @@ const COUNTERS = [
 ] as const
 type Counter = (typeof COUNTERS)[number]
 
-/** Serial work of one thread, by counter. */
 export type Steps = Readonly<Record<Counter, Serial>>
 
 /**
@@ -125,7 +123,6 @@ export function zeroRow(): Row {
   return row
 }
 
-/** Adds a case to `sum`. */
 export function addCase(sum: Row, added: Row, { share, inWarp, inBlock, longest }: Case): void {
   for (let k = 0; k < SIZE; k += KINDS) {
     rows[sum + k]! += share * rows[added + k]!

@@ -175,7 +175,6 @@ export class Accesses {
   }
 }
 
-/** The loads in the indices of an access. */
 const indexLoads = memoize((x: Load): readonly Load[] => {
   const loads: Load[] = []
   for (const e of x.index)

@@ -59,7 +59,6 @@ function collectSteps(e: Expr, k: KnownValues, steps: Map<string, number>, jumps
   else for (const v of freeVars(e)) if (k.ranges.has(v)) jumps.add(v)
 }
 
-/** Memory transactions of an access. */
 export interface Transactions {
   /** Contiguous elements of one request of a thread. */
   readonly vector: number

@@ -173,7 +173,6 @@ export function affineOf(e: Expr, k: KnownValues): Affine | null {
   return Number.isNaN(sum) ? null : { constant: sum, coefficients }
 }
 
-/** Matches a variable times a size. */
 function scaledVariable(e: Expr, k: KnownValues): { readonly name: string; readonly factor: number } | null {
   if (e.kind !== 'binary' || e.op !== 'mul') return null
   const [v, size] = e.a.kind === 'var' && k.ranges.has(e.a.name) ? [e.a, e.b] : [e.b, e.a]
@@ -184,7 +183,6 @@ function scaledVariable(e: Expr, k: KnownValues): { readonly name: string; reado
 /** Assumed probability of a condition about which nothing is known. */
 const UNKNOWN_PROBABILITY = 0.5
 
-/** Probability that a condition holds. */
 export function probabilityOf(e: Expr, k: KnownValues): number {
   if (e.kind === 'const') return e.value === 0 ? 0 : 1
   if (e.kind === 'unary' && e.op === 'not') return 1 - probabilityOf(e.x, k)
@@ -249,7 +247,6 @@ function shareBelow(digits: { stride: number; extent: number }[], bound: number)
   return Math.min(1, Math.max(0, below / values))
 }
 
-/** Probability that two expressions are equal. */
 function probabilityEqual(a: Expr, b: Expr, k: KnownValues): number {
   const [left, right] = [affineOf(a, k), affineOf(b, k)]
   if (!left || !right) return UNKNOWN_PROBABILITY

@@ -52,7 +52,6 @@ export class LaunchSums {
   matrixOperations = 0
   /** Operations that are calls of functions such as `exp`. */
   functions = 0
-  /** Executions of innermost statements. */
   statements = 0
   /** Entries of generated loops, and their iterations with evaluated conditions. */
   entries = 0
@@ -63,7 +62,6 @@ export class LaunchSums {
   spills = 0
   /** Bytes of shared memory that are loaded and stored. */
   shared = 0
-  /** Steps of binary searches. */
   searches = 0
   /** Values exchanged by threads of a warp to combine them, times the number of shuffle steps. */
   exchanges = 0

@@ -36,7 +36,6 @@ export interface CalibrateOptions {
   readonly onProgress?: ((share: number) => void) | undefined
 }
 
-/** Minimum time for a useful calibration, in seconds. */
 export const MIN_SECONDS = 5
 const DEFAULT_SECONDS = 30
 /** Maximum share of the time for compiling kernels. */
@@ -44,7 +43,6 @@ const COMPILE_FRACTION = 0.5
 /** Random schedules of each case, in addition to the default of the sketches. */
 const RANDOM_SCHEDULES = 3
 const ROUNDS = 15
-/** Seconds reserved for fitting. */
 const FIT_SECONDS = 2
 
 /**
@@ -152,7 +150,6 @@ interface Sample extends TimedTerms {
   readonly of: MicroCase
 }
 
-/** Minimum number of samples of a calibration. */
 const MIN_SAMPLES = 20
 
 function conclude(device: Device, samples: readonly Sample[]): Calibration {
@@ -184,7 +181,6 @@ const roundCoefficients = (c: Coefficients): Coefficients =>
     Object.entries(c).map(([n, v]) => [n, Number(v.toPrecision(5))]),
   ) as unknown as Coefficients
 
-/** Maximum rates reached by any kernel, per second. */
 function ceilings(samples: readonly Sample[], { cacheBytes }: Coefficients): Calibration['ceilings'] {
   const best = (of: (s: Sample) => number): number =>
     samples.reduce((most, s) => Math.max(most, (1000 * of(s)) / s.milliseconds), 0)
@@ -198,7 +194,6 @@ function ceilings(samples: readonly Sample[], { cacheBytes }: Coefficients): Cal
   }
 }
 
-/** Prediction error of each kernel, over its data and schedules. */
 function kernelErrors(samples: readonly Sample[], c: Coefficients): Calibration['kernels'] {
   const kernels = [...new Set(samples.map((s) => s.of.kernel))]
   return kernels.map((name) => {

@@ -8,7 +8,6 @@ import { Random } from '../../run/bind/sources/random-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
-/** A kernel on data. */
 export interface MicroCase {
   readonly name: string
   readonly kernel: string
@@ -35,11 +34,9 @@ const ELEMENTS = 24_000
 
 interface Rows {
   readonly about: string
-  /** Number of elements of a row. */
   readonly length: (row: number, random: Random) => number
   /** Mean number of elements per row, which determines the number of rows. */
   readonly mean: number
-  /** Number of columns per row. */
   readonly columnsPerRow: number
   /** Bandwidth of the matrix as a fraction of the columns. */
   readonly reach: number

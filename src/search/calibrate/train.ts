@@ -40,9 +40,7 @@ export interface StudySample extends TimedTerms {
   readonly study: string
 }
 
-/** Minimum number of trials for training. */
 const MIN_SAMPLES = 40
-/** Number of folds of the cross-validation. */
 const FOLDS = 5
 /** A small forest, because there are few samples. */
 const TREES = { ...DEFAULT_BOOSTING, trees: 120, depth: 4, rate: 0.08, least: 6 }

@@ -15,7 +15,6 @@ import type { Fact } from '../../ir/statements/loops.ts'
 /** Quantity that a condition compares with a number: a size, a statistic, a property of the device, or a ratio of two. */
 export interface Measure {
   readonly of: string
-  /** Denominator of a ratio. */
   readonly per: string | null
   /** True for Boolean quantities, such as a kind of device. */
   readonly isTruth: boolean
@@ -34,7 +33,6 @@ export type Values = ReadonlyMap<string, number>
 export const holds = ({ measure: { of, per }, above }: Condition, values: Values): boolean =>
   values.get(of)! > above * (per === null ? 1 : values.get(per)!)
 
-/** The condition in the syntax of the language. */
 export function conditionText({ measure: { of, per, isTruth }, above }: Condition): string {
   if (isTruth) return of
   if (per === null) return `${of} > ${above}`
@@ -110,7 +108,6 @@ export function questionsOf(kernel: Kernel): Questions {
 
 // Training data of choices: measured times of candidates on several data sets.
 
-/** Data on which candidates were measured. */
 interface EvidenceCase {
   /** Cross-validation group: cases left out together, such as one matrix with several sizes. */
   readonly group: string
@@ -122,7 +119,6 @@ interface EvidenceCase {
 export interface EvidenceCandidate {
   /** Milliseconds for each case; `null` if the candidate cannot run there, or was not measured. */
   readonly times: readonly (number | null)[]
-  /** Requirements of the schedule on sizes. */
   readonly requires: readonly Fact[]
   /** Groups on which it was found; `null` for candidates that are always evaluated. */
   readonly foundOn: ReadonlySet<string> | null
@@ -154,7 +150,6 @@ export function lossesOf({ cases, candidates }: Evidence): readonly Float64Array
   )
 }
 
-/** True if the sizes satisfy the requirements of a candidate. */
 export const isMet = ({ requires }: EvidenceCandidate, values: Values): boolean =>
   brokenFact(requires, values) === undefined
 

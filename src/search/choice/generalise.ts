@@ -72,7 +72,6 @@ function standardLoss({ cases }: Evidence, losses: readonly Float64Array[]): Los
   return all.length === cases.length ? lossFrom(all) : null
 }
 
-/** Fits rules to a part of the evidence. */
 type Make = (part: Part) => readonly Rule[]
 
 function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make): JudgedRules {
@@ -96,7 +95,6 @@ function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make)
   }
 }
 
-/** Loss from log(time / best) of each case. */
 function lossFrom(losses: readonly number[]): Loss {
   const run = losses.filter((l) => l < CANNOT_RUN)
   return {

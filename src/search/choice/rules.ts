@@ -70,7 +70,6 @@ export const decided = (
 
 // Rules as a choice of the language, with the schedules that it chooses among.
 
-/** A schedule that can be chosen. */
 export interface Choosable extends Pick<EvidenceCandidate, 'requires'> {
   readonly kernel: Kernel
   /** Schedule call of the candidate in the program; `null` if it has no name there. */
@@ -141,13 +140,11 @@ export type Tree =
 export interface GrowOptions {
   /** Minimum gain of a leaf: the saving in log(time / best), averaged over all cases. */
   readonly gain: number
-  /** Maximum number of leaves. */
   readonly leaves: number
   /** Minimum number of groups with cases in a leaf. */
   readonly groups: number
 }
 
-/** A leaf that may be split. */
 interface Open {
   kind: 'open'
   readonly cases: readonly number[]

@@ -103,7 +103,6 @@ export function staleChoices(...kernels: readonly Kernel[]): readonly Diagnostic
 // Dispatch tables from searches: the rules for one kind of device, next to the rules for others that a table
 // has.
 
-/** A rule as JSON. */
 interface RuleJson extends Omit<StoredRule, 'calls'> {
   readonly use?: string
   readonly fastest?: readonly string[]

@@ -20,7 +20,6 @@ export interface ThreadOptions {
 }
 
 interface Job {
-  /** Description for error messages. */
   readonly description: string
   /** Timeout in milliseconds; absent for bounded work. */
   readonly timeout?: number
@@ -28,7 +27,6 @@ interface Job {
 
 type EvaluationThread = Thread<Task, Answer>
 
-/** Milliseconds after which idle threads end. */
 const IDLE_MS = 20_000
 
 /** Threads of the process, shared by consecutive searches, because starting a thread loads the compiler. */

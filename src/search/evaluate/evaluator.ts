@@ -87,21 +87,19 @@ interface DeviceLoss {
 const ROUND_MS = 1000
 
 export class Evaluator implements PointEvaluator {
-  readonly #options: EvaluatorOptions
   readonly #threads: EvaluationThreads
   #bench: TestBench
   #reopened = false
   readonly #facts = new Map<string, PointFacts>()
 
-  constructor(options: EvaluatorOptions) {
-    this.#options = options
+  constructor(private readonly options: EvaluatorOptions) {
     this.#threads = new EvaluationThreads(options)
     this.#bench = this.#benchOn(options.device)
   }
 
   #benchOn(device: Device): TestBench {
-    const { kernel, inputs } = this.#options
-    return new TestBench(device, kernel, inputs, this.#options, this.#threads)
+    const { kernel, inputs } = this.options
+    return new TestBench(device, kernel, inputs, this.options, this.#threads)
   }
 
   /** The device with the inputs on it; replaced after the loss of a device. */
@@ -128,19 +126,16 @@ export class Evaluator implements PointEvaluator {
       }
       for (;;) {
         await this.#compileAll(candidates, outcomes, signal)
-        const survivors = await this.#onDevice(
-          candidates.filter((c) => c.compiled),
-          outcomes,
-          signal,
-        )
+        const compiled = candidates.filter((c) => c.compiled)
+        const survivors = await new Batch(this.#bench, this.#facts, outcomes, signal).run(compiled)
         // Candidates that ran when the device was lost have an outcome; the others are retried once.
-        if (survivors.length === 0 || !this.#options.reopen || this.#reopened) {
+        if (survivors.length === 0 || !this.options.reopen || this.#reopened) {
           for (const { index } of survivors) outcomes.report(index, outcomes.list[index]!)
           return outcomes.list
         }
         this.#reopened = true
         for (const c of candidates) free(c)
-        this.#bench = this.#benchOn(await this.#options.reopen())
+        this.#bench = this.#benchOn(await this.options.reopen())
         candidates = [...survivors]
       }
     } finally {
@@ -149,7 +144,7 @@ export class Evaluator implements PointEvaluator {
   }
 
   #apply({ point, share }: EvaluationRequest, index: number, outcomes: Outcomes): Candidate[] {
-    const application = applyPoint(this.#options.space, point)
+    const application = applyPoint(this.options.space, point)
     if ('rejection' in application) {
       outcomes.report(index, application.rejection)
       return []
@@ -167,24 +162,23 @@ export class Evaluator implements PointEvaluator {
   ): Promise<void> {
     const turns = new EventTurns(signal)
     const compilations: Promise<void>[] = []
+    const compileInto = async (c: Candidate): Promise<void> => {
+      try {
+        c.compiled = await this.compile(c.kernel, signal)
+      } catch (e) {
+        outcomes.report(c.index, outcomeOf(e))
+      }
+    }
     try {
       for (const c of candidates) {
         await turns.next()
-        compilations.push(this.#compileInto(c, outcomes, signal))
+        compilations.push(compileInto(c))
       }
     } finally {
       // Errors are thrown below, after all compilations have settled.
       await Promise.allSettled(compilations)
     }
     await Promise.all(compilations)
-  }
-
-  async #compileInto(c: Candidate, outcomes: Outcomes, signal?: AbortSignal): Promise<void> {
-    try {
-      c.compiled = await this.compile(c.kernel, signal)
-    } catch (e) {
-      outcomes.report(c.index, outcomeOf(e))
-    }
   }
 
   /** @throws SptError `search/timeout`, and as `compileSchedule`; the abort reason of `signal` */
@@ -196,50 +190,54 @@ export class Evaluator implements PointEvaluator {
     return kernel.compileSchedule(device)
   }
 
-  /**
-   * Evaluates candidates on the device. Returns those not responsible for the loss of the device; empty if it was not
-   * lost.
-   */
-  async #onDevice(
-    candidates: readonly Candidate[],
-    outcomes: Outcomes,
-    signal?: AbortSignal,
-  ): Promise<readonly Candidate[]> {
+  close(): void {
+    this.#threads.close()
+    this.#bench.free()
+  }
+}
+
+/** Compiled candidates that are verified and measured on a device. */
+class Batch {
+  constructor(
+    private readonly bench: TestBench,
+    private readonly facts: Map<string, PointFacts>,
+    private readonly outcomes: Outcomes,
+    private readonly signal: AbortSignal | undefined,
+  ) {}
+
+  /** Returns the candidates that are not responsible for the loss of the device; empty if it was not lost. */
+  async run(candidates: readonly Candidate[]): Promise<readonly Candidate[]> {
     const groups = [...groupBy(candidates, (c) => formatKey(c.kernel.compilation)).values()]
     for (const [k, group] of groups.entries()) {
-      const loss = await this.#group(group, outcomes, signal)
+      const loss = await this.#group(group)
       if (!loss) continue
       const survivors = [...loss.survivors, ...groups.slice(k + 1).flat()]
-      for (const { index } of survivors) outcomes.list[index] = outcomeOf(loss.cause)
+      for (const { index } of survivors) this.outcomes.list[index] = outcomeOf(loss.cause)
       return survivors
     }
     return []
   }
 
   /** Verifies and measures candidates with identical tensor storage together. */
-  async #group(
-    group: readonly Candidate[],
-    outcomes: Outcomes,
-    signal?: AbortSignal,
-  ): Promise<DeviceLoss | null> {
+  async #group(group: readonly Candidate[]): Promise<DeviceLoss | null> {
     const correct: Candidate[] = []
-    const turns = new EventTurns(signal)
+    const turns = new EventTurns(this.signal)
     try {
       for (const [k, c] of group.entries()) {
-        signal?.throwIfAborted()
+        this.signal?.throwIfAborted()
         try {
-          const outcome = await this.#verify(c, signal)
-          if (outcome) outcomes.report(c.index, outcome)
+          const outcome = await this.#verify(c)
+          if (outcome) this.outcomes.report(c.index, outcome)
           else correct.push(c)
         } catch (e) {
-          outcomes.report(c.index, outcomeOf(e))
+          this.outcomes.report(c.index, outcomeOf(e))
           if (isLost(e)) return { survivors: [...correct, ...group.slice(k + 1)], cause: e }
         }
         await turns.next()
       }
       const races = this.#races(correct)
       for (const [k, race] of races.entries()) {
-        const loss = await this.#race(race, outcomes, signal)
+        const loss = await this.#race(race)
         if (loss) return { ...loss, survivors: [...loss.survivors, ...races.slice(k + 1).flat()] }
       }
       return null
@@ -249,13 +247,13 @@ export class Evaluator implements PointEvaluator {
   }
 
   /** Verifies a candidate; returns its outcome, or null if the results are correct and it can be measured. */
-  async #verify(c: Candidate, signal?: AbortSignal): Promise<Outcome | null> {
-    const verification = await this.#bench.verify(c.compiled!, c.key, signal)
+  async #verify(c: Candidate): Promise<Outcome | null> {
+    const verification = await this.bench.verify(c.compiled!, c.key, this.signal)
     if ('wrong' in verification) return verification.wrong
     c.prepared = verification.prepared
     const id = pointKey(c.point)
-    this.#facts.set(id, { ...this.#facts.get(id)!, ...verification.facts })
-    return this.#bench.warmUp(c.prepared, signal)
+    this.facts.set(id, { ...this.facts.get(id)!, ...verification.facts })
+    return this.bench.warmUp(c.prepared, this.signal)
   }
 
   /** Groups of candidates measured against each other: small if they are slow, so that results are saved soon. */
@@ -263,7 +261,7 @@ export class Evaluator implements PointEvaluator {
     const groups: Candidate[][] = []
     let total = Number.POSITIVE_INFINITY
     for (const c of correct) {
-      const time = this.#bench.firstTime(c.prepared!)
+      const time = this.bench.firstTime(c.prepared!)
       if (total + time > ROUND_MS) {
         groups.push([])
         total = 0
@@ -274,26 +272,16 @@ export class Evaluator implements PointEvaluator {
     return groups
   }
 
-  async #race(
-    group: readonly Candidate[],
-    outcomes: Outcomes,
-    signal?: AbortSignal,
-  ): Promise<DeviceLoss | null> {
+  async #race(group: readonly Candidate[]): Promise<DeviceLoss | null> {
     const share = Math.max(...group.map((c) => c.share))
     const prepared = group.map((c) => c.prepared!)
-    const results = await this.#bench.measure(prepared, share, signal)
+    const results = await this.bench.measure(prepared, share, this.signal)
     // The first of the lost candidates may have caused the loss, so it is not retried.
     const [suspect, ...survivors] = group.filter((_, k) => lossErrorOf(results[k]!))
     for (const [k, c] of group.entries())
-      if (survivors.includes(c)) outcomes.list[c.index] = results[k]!
-      else outcomes.report(c.index, results[k]!)
+      if (survivors.includes(c)) this.outcomes.list[c.index] = results[k]!
+      else this.outcomes.report(c.index, results[k]!)
     return suspect ? { survivors, cause: lossErrorOf(results[group.indexOf(suspect)]!) } : null
-  }
-
-  /** Ends its threads and frees its device memory. */
-  close(): void {
-    this.#threads.close()
-    this.#bench.free()
   }
 }
 

@@ -6,7 +6,6 @@ import type { Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { expectedWithin } from '../../run/bind/results/reference-inputs.ts'
 
-/** Options of the reference. */
 export type Extent = NonNullable<Parameters<Workspace['referenceResults']>[0]>
 
 /** Maximum number of coordinates that the reference visits: one or two seconds. */

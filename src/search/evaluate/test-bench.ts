@@ -65,7 +65,6 @@ export class TestBench {
   #reference: PreparedKernel | undefined
   #rounds = 0
   #fastest = Number.POSITIVE_INFINITY
-  /** Results of comparisons, by steps as JSON. */
   readonly #correct = new Map<string, ComparisonFacts>()
   readonly #wrong = new Map<string, Outcome>()
   /** Milliseconds of the verification run, on the host's clock. */

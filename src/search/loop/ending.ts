@@ -14,7 +14,6 @@ export class Ending {
   readonly #timer: ReturnType<typeof setTimeout> | undefined
   readonly #clear: () => void
   readonly #grace: DelayedSignal
-  /** Some time after the signal. */
   readonly #graceEnd: Promise<undefined>
 
   constructor({ signal, seconds, graceSeconds = GRACE_SECONDS }: Limits) {
@@ -82,13 +81,13 @@ export class DelayedSignal {
 
 /** Undefined if the work rejects after the signal. */
 export async function unlessAborted<T>(
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
   work: () => Promise<T>,
 ): Promise<Awaited<T> | undefined> {
   try {
     return await work()
   } catch (e) {
-    if (signal.aborted) return undefined
+    if (signal?.aborted) return undefined
     throw e
   }
 }

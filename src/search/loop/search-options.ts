@@ -82,7 +82,6 @@ export interface SearchProgress extends SearchTally {
   readonly latestTrials: readonly Trial[]
 }
 
-/** A budget that is not given. */
 export const NONE = Number.POSITIVE_INFINITY
 
 type Kinds = Partial<Record<keyof SearchOptions, ValueKind>>

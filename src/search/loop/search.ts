@@ -56,7 +56,6 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
   return new Run(options).result()
 }
 
-/** State of one search: options, spent budget and results. */
 class Run {
   readonly #options: SearchOptions
   readonly #now: () => number
@@ -91,7 +90,6 @@ class Run {
     }
   }
 
-  /** Creates the strategy and reports known trials to it. */
   async #begin(): Promise<Strategy> {
     const { space, knownTrials = [] } = this.#options
     const counted = await this.#unlessAborted(countPoints(this.#options))

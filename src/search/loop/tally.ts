@@ -31,7 +31,6 @@ export class Tally {
   readonly #rejected = new Map<string, number>()
   #failed = 0
   #best: Trial | null = null
-  /** Trials since there was a better one. */
   sinceBest = 0
 
   /** @param points of the space; `undefined`: too many to be counted */
@@ -89,7 +88,6 @@ function isBetter({ outcome, share = 1 }: Trial, best: Trial | null): boolean {
 
 // Ranking of measured items by time.
 
-/** Measured items, fastest first. */
 export const fastestOf = <T extends { readonly outcome: Outcome }>(of: readonly T[]): readonly T[] =>
   of
     .flatMap((t) => (t.outcome.status === 'measured' ? [{ t, median: t.outcome.timing.median }] : []))

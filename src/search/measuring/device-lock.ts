@@ -147,7 +147,6 @@ class LockFiles {
     return Math.max(0, ...(await this.#numbers()))
   }
 
-  /** Removes lock files before `number`. */
   async #tidy(number: number): Promise<void> {
     const obsolete = (await this.#numbers()).filter((n) => n < number)
     await Promise.all(obsolete.map((n) => unlink(this.#path(n)).catch(() => {})))
@@ -169,7 +168,6 @@ class LockFiles {
   }
 }
 
-/** The folder of locks of this user. */
 function lockFolder(): string {
   const cache = cacheFolder(undefined)
   return cache ? join(cache, 'locks') : join(tmpdir(), `sparsetile-locks-${userInfo().username}`)

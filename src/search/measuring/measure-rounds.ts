@@ -86,7 +86,6 @@ function lazySampler(make: () => Promise<Sampler>, beforeSample = async (): Prom
 interface SamplingOptions {
   readonly warmups: number
   readonly sampleMs: number
-  /** Maximum number of commands of a sample. */
   readonly maxCommands: number
   readonly turns: EventTurns
 }

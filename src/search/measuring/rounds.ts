@@ -11,7 +11,6 @@ import type { Outcome } from '../types.ts'
 import { type Drift, References } from './drift.ts'
 import { CONFIDENCE, medianInterval, summarizeSamples } from './median-interval.ts'
 
-/** A candidate that can be timed. */
 export interface Sampler {
   /** Milliseconds of one more run. @throws SptError for a fault of this candidate, which excludes it */
   sample(): Promise<number>
@@ -154,7 +153,6 @@ async function takeSample(
 const isLost = (e: unknown): e is SptError =>
   e instanceof SptError && e.diagnostics[0]!.code === 'device/lost'
 
-/** Marks the remaining candidates as failed with this error. */
 function markFailed(candidates: readonly Candidate[], error: SptError): void {
   for (const c of candidates) {
     if (c.exit) continue
@@ -171,7 +169,6 @@ interface JudgeOptions {
   readonly keepsSlow: boolean
 }
 
-/** Drops candidates that need no more samples. */
 function judge(
   entries: readonly Candidate[],
   references: References,

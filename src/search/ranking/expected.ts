@@ -123,7 +123,6 @@ export class Expected {
     return instances.get(prior) ?? new Expected(prior)
   }
 
-  /** Announces that many points will be evaluated soon. */
   begin(): void {
     stepwisePriors.get(this.#prior)?.begin()
   }

@@ -64,7 +64,6 @@ export class Ranking {
     return this.#origin && work(this.#script, this.#origin)
   }
 
-  /** Costs in the order of the points. */
   *costs(points: readonly Point[]): Stepwise<readonly number[]> {
     const out: number[] = []
     for (let from = 0; from < points.length; from += MAX_SLOTS)
@@ -132,7 +131,6 @@ function groupingOrder(points: readonly Point[]): readonly number[] {
 // Thread pool for ranking, shared by all searches of the process. The caller computes unfinished slots
 // itself.
 
-/** Milliseconds after which idle threads end. */
 const IDLE_MS = 20_000
 
 class Pool {
@@ -155,7 +153,6 @@ class Pool {
     }
   }
 
-  /** Marks the threads as idle. */
   rest(): void {
     this.#threads?.rest()
   }

@@ -64,7 +64,6 @@ export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): Ran
   }
 }
 
-/** Predictor of kernel times on the given data. */
 export const createPredictor =
   (model: CostModel, kind: DeviceKind, data: ModelData): Predict =>
   (scheduled) =>

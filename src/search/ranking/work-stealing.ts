@@ -26,7 +26,6 @@ export class Shares {
     this.#states = new Uint8Array(memory, valuesAt(threads) + 8 * count, count)
   }
 
-  /** @param count `MOST_PLACES` at most */
   static of(count: number, threads: number): Shares {
     const memory = new SharedArrayBuffer(valuesAt(threads) + 9 * count)
     const counts = new Int32Array(memory, 0, ENDS + threads)
@@ -41,7 +40,6 @@ export class Shares {
     return this.#values.length
   }
 
-  /** Number of slots that were settled. */
   get done(): number {
     return Atomics.load(this.#counts, DONE)
   }
@@ -100,5 +98,4 @@ export class Shares {
 
 const remaining = (seen: number): number => (seen & 0xffff) - (seen >>> 16)
 
-/** Offset of the values in bytes. */
 const valuesAt = (threads: number): number => 8 * Math.ceil((ENDS + threads) / 2)

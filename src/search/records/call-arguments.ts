@@ -72,7 +72,6 @@ export function checkPrune(options: PruneOptions): void {
     })
 }
 
-/** @throws SptError `api/argument` */
 export const checkId = (owner: string, id: unknown): void => expectValue(`the id of ${owner}`, id, TEXT)
 
 const VALUES: ValueKind = {
@@ -81,7 +80,6 @@ const VALUES: ValueKind = {
 }
 const POINT = recordOf(VALUES, VALUES.expected)
 
-/** @throws SptError `api/argument` */
 export function checkPoints(points: unknown): void {
   expectValue('points', points, LIST)
   for (const point of points as readonly unknown[]) expectValue('a point', point, POINT)
@@ -105,7 +103,6 @@ function expectFields(subject: string, values: object, kinds: Kinds): void {
     expectValue(`${name} of ${subject}`, (values as Readonly<Record<string, unknown>>)[name], kind)
 }
 
-/** @throws SptError `api/argument` */
 export function checkStudy(study: Study): void {
   expectValue('a study', study, { ...RECORD, expected: 'a result of createStudy' })
   expectFields('a study', study, STUDY)

@@ -77,7 +77,6 @@ export function retried<T>(work: () => T): T {
 
 const BUSY = 5
 
-/** SQLite's primary result code. */
 function codeOf(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined
   const { rawCode } = error as { rawCode?: unknown }

@@ -76,7 +76,6 @@ const cell = (value: unknown): string => {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Operations of Optuna's journal by their code. */
 const OPTUNA = { createStudy: 0, setStudyAttribute: 2, createTrial: 4 } as const
 const MINIMIZE = 1
 const STATES = { measured: 1, bounded: 2, rejected: 3, failed: 3, wrong: 3 } as const

@@ -110,7 +110,6 @@ const isDevice = (d: unknown): boolean =>
   ('limits' in d || typeof d.driver === 'string')
 
 export interface StudyOptions {
-  /** Text of the space. */
   readonly space?: string
   readonly strategy?: string
   readonly seed?: number

@@ -7,7 +7,6 @@ import type { StoredTrial, Study, StudySummary } from './types.ts'
 
 /** Displayed characters of an id: enough for thousands of studies. */
 const SHOWN = 10
-/** Displayed characters of a fingerprint. */
 const FINGERPRINT = 8
 
 const utcText = (time: number): string => new Date(time).toISOString().slice(0, 16).replace('T', ' ')

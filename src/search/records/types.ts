@@ -9,7 +9,6 @@ export interface DeviceIdentity {
   readonly kind: DeviceKind
   /** The adapter's, chip's or processor's name. */
   readonly name: string
-  /** Driver and its version. */
   readonly driver: string
 }
 
@@ -20,7 +19,6 @@ export interface StudyKey {
   /** Text of the space; empty where points come from none. */
   readonly space: string
   readonly device: DeviceIdentity
-  /** The compiler's version and build. */
   readonly compiler: string
   /** Fingerprint of the tensors (`fingerprintTensors`). */
   readonly fingerprint: string
@@ -34,7 +32,6 @@ export interface StudyData {
   readonly tensors: readonly TunedTensor[]
 }
 
-/** An input. */
 export interface TunedTensor {
   readonly name: string
   readonly shape: readonly number[]
@@ -57,7 +54,6 @@ export interface Study extends StudyKey {
 }
 
 export interface TrialRecord extends Trial {
-  /** Id of the study. */
   readonly study: string
   /** Schedule steps in the syntax of the language; absent if a step was rejected. */
   readonly steps?: readonly string[] | undefined
@@ -97,7 +93,6 @@ export const STATUSES = [
 export interface RecordFilter {
   /** Prefix of the trial's id. */
   readonly id?: string | undefined
-  /** Ids of studies. */
   readonly studies?: readonly string[] | undefined
   /** The kernel's name or its hash. */
   readonly kernel?: string | undefined

@@ -24,7 +24,6 @@ export interface Decisions {
   option<const T extends string>(name: string, values: readonly T[]): T
   /** One of some values, by name: functions, formats, other functions that decide. */
   pick<T>(name: string, values: Readonly<Record<string, T>>): T
-  /** Yes or no. */
   flag(name: string): boolean
   /** A point of another space, its decisions named `name.…`: the kernel under its schedule. */
   within<K>(name: string, space: KernelSpace<K>): () => K
@@ -189,7 +188,6 @@ class Walk implements Decisions {
   readonly #decided = new Set<string>()
   #hasEnded = false
 
-  /** Names of the decisions so far. */
   get decided(): ReadonlySet<string> {
     return this.#decided
   }

@@ -71,7 +71,6 @@ function* counterOf(space: PointSpace): Stepwise<Counter | null> {
   return usable
 }
 
-/** As `samplePoint`. */
 export function* drawing(space: PointSpace, random: Random): Stepwise<Point | null> {
   const counter = space.remainderKey ? yield* counterOf(space) : null
   if (!counter) return yield* completed(space, {}, (open) => likelyFirst(open, random))
@@ -162,7 +161,6 @@ interface Frame {
   readonly values: Iterator<DecisionValue, undefined>
 }
 
-/** As `repairPoint`. */
 export function* repairing(space: PointSpace, wanted: Point, random?: Random): Stepwise<Point | null> {
   return yield* completed(space, {}, ({ name, values, ordered }) => {
     const value = Object.hasOwn(wanted, name) ? wanted[name] : undefined
@@ -205,7 +203,6 @@ function* decisionsOf(
   }
 }
 
-/** As `neighbours`. */
 export function* neighbouring(space: PointSpace, point: Point): Stepwise<readonly Point[]> {
   const nearby = new Map<string, Point>()
   for (const { open, before } of yield* decisionsOf(space, point))
@@ -228,7 +225,6 @@ function* withFixed(space: PointSpace, point: Point, fixed: Point, random?: Rand
   return completion && { ...fixed, ...completion }
 }
 
-/** As `mutate`. */
 export function* mutating(space: PointSpace, point: Point, random: Random): Stepwise<Point | null> {
   const places = (yield* decisionsOf(space, point)).flatMap(({ open, before }) => {
     const others = without(open.values, point[open.name]!)
@@ -242,7 +238,6 @@ export function* mutating(space: PointSpace, point: Point, random: Random): Step
   return null
 }
 
-/** As `crossover`. */
 export function* crossing(space: PointSpace, a: Point, b: Point, random: Random): Stepwise<Point | null> {
   const names = new Set([...Object.keys(a), ...Object.keys(b)])
   const mixed = [...names].map((name): [string, DecisionValue] => {
@@ -252,7 +247,6 @@ export function* crossing(space: PointSpace, a: Point, b: Point, random: Random)
   return yield* repairing(space, Object.fromEntries(mixed), random)
 }
 
-/** As `checkPoint`. */
 export function* checking(space: PointSpace, point: Point): Stepwise<Point> {
   checkSpace(space)
   expectArgument(isRecord(point), 'a point', point, 'values by decision')

@@ -179,12 +179,10 @@ export class Columns {
   /** Indices of the texts of a column, which are names without an order. */
   readonly #names: Map<string, number>[] = []
 
-  /** Number of columns so far. */
   get size(): number {
     return this.#names.length
   }
 
-  /** True if a column encodes names. */
   isNominal(column: number): boolean {
     return this.#names[column]!.size > 0
   }

@@ -48,7 +48,6 @@ const STEP = 0.5
  */
 export class Evolutionary extends StrategyBase {
   readonly name = 'evolutionary'
-  /** Oldest first. */
   readonly #population: (Told & { readonly ms: number })[] = []
 
   protected override learn({ point, ms, share }: Told): void {

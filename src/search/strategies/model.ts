@@ -28,7 +28,6 @@ export class ModelSearch extends ForestSearch {
   #order: Point[] | null = null
   /** Points of the order that the prior has not ranked yet. */
   #unranked: readonly Point[] = []
-  /** Number of points still to be drawn. */
   #undrawn = 0
   readonly #pool: number
   readonly #leaders: number

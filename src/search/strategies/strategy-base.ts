@@ -89,12 +89,10 @@ export abstract class StrategyBase implements Strategy {
     return points.filter((p) => this.#expected && !this.#expected.has(p))
   }
 
-  /** True if there is time left to evaluate the prior. */
   protected get mayRank(): boolean {
     return this.#time.left > 0
   }
 
-  /** Points that were not taken. */
   protected *notTaken(points: readonly Point[]): Stepwise<readonly Point[]> {
     const out: Point[] = []
     for (const p of points) if (yield* this.unseen.has(p)) out.push(p)

@@ -45,7 +45,6 @@ export class Unseen {
     return found.point
   }
 
-  /** True if a point belongs to the space and was not taken. */
   *has(point: Point): Stepwise<boolean> {
     return (yield* this.#find(point)) !== null
   }

@@ -10,12 +10,10 @@ import type { DeviceIdentity, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'
 import type { SharedReport, SharedStudy, SharedTrial } from './rebuild.ts'
 
-/** Number of jobs per call. */
 const BATCH = 500
 /** Number of attempts for a trial whose worker failed. */
 const ATTEMPTS = 2
 
-/** Data of a job. */
 export interface TrialJob {
   readonly study: string
   readonly trial: SharedTrial
@@ -24,7 +22,6 @@ export interface TrialJob {
 /** Fields that identify a trial within its study. */
 export type TrialKey = Pick<SharedTrial, 'point' | 'share'>
 
-/** A trial with its result. */
 export interface Collected {
   readonly record: TrialRecord
   /** `null` if the worker never sent one. */

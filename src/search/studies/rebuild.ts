@@ -155,7 +155,6 @@ export interface SharedStudy {
   readonly seed?: number | undefined
 }
 
-/** A trial to be evaluated. */
 export interface SharedTrial {
   readonly point: Point
   /** Steps of its kernel, so workers need no space. */

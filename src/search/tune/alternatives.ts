@@ -161,7 +161,6 @@ export const decided = (kernel: Kernel): Kernel => (kernel.compilation.onLoops ?
 
 // Evaluates library routines before a search, so that the fastest are part of the final comparison.
 
-/** A library routine and its outcome. */
 export interface LibraryTrial {
   /** The routine's name, and the tensor that is stored dense for it. */
   readonly name: string

@@ -22,7 +22,8 @@ import {
   recordTrials,
 } from './alternatives.ts'
 import { compareFinalists, type Finalist, type Recommendation, recommend } from './finals/last-comparison.ts'
-import { type QueueOptions, Session } from './session.ts'
+import type { QueueOptions } from './remote-evaluator.ts'
+import { Session } from './session.ts'
 import {
   COMMON_OPTIONS,
   checkQueue,

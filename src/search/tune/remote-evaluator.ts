@@ -3,6 +3,7 @@
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { type ModelData, termsOfCompilation } from '../../cost-model/prediction.ts'
 import type { Terms } from '../../cost-model/terms.ts'
 import { runOn } from '../../run/compile/default-schedules.ts'
@@ -11,8 +12,8 @@ import { applyPoint, type PointEvaluator, type PointFacts } from '../evaluate/ev
 import { modelInputs } from '../ranking/cost-model.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { Collected } from '../studies/queue.ts'
-import type { SharedTrial } from '../studies/rebuild.ts'
-import type { RemoteTrials } from '../studies/remote-trials.ts'
+import type { SharedInput, SharedProgram, SharedStudy, SharedTrial } from '../studies/rebuild.ts'
+import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
 
 /** Throws if workers failed on every trial, because later ones would fail as well. @throws SptError `studies/worker` */
@@ -27,6 +28,20 @@ function checkDone(results: readonly Collected[]): void {
   })
 }
 
+/** Evaluates trials on workers, through a Redis server. */
+export interface QueueOptions {
+  /** `redis://HOST:PORT`. */
+  readonly url: string
+  /** The program of the kernel: `shareProgram(program)`. */
+  readonly program: SharedProgram
+  /** Sources of the bound tensors for workers. */
+  readonly tensors: Readonly<Record<string, SharedInput>>
+  /** Seconds without a worker, or without a response of the server, after which the session fails; default 60. */
+  readonly idleSeconds?: number | undefined
+  /** Called with a line of text if there is no worker, and for connection errors. */
+  readonly onNote?: ((line: string) => void) | undefined
+}
+
 /** Minimum batch size, because workers may join later. */
 const MIN_BATCH = 16
 
@@ -37,6 +52,23 @@ export class RemoteEvaluator implements PointEvaluator {
     private readonly space: KernelSpace<Kernel>,
     private readonly trials: RemoteTrials,
   ) {}
+
+  /** @param bound - Tensors for which workers need a source @throws SptError `api/argument`, `studies/…` */
+  static async open(
+    space: KernelSpace<Kernel>,
+    { url, program, tensors, ...options }: QueueOptions,
+    shared: Omit<SharedStudy, 'program' | 'tensors'>,
+    bound: readonly string[],
+  ): Promise<RemoteEvaluator> {
+    for (const name of bound)
+      expectArgument(
+        Object.hasOwn(tensors, name),
+        `where workers get ${name}`,
+        tensors[name],
+        '{ file: PATH }',
+      )
+    return new RemoteEvaluator(space, await RemoteTrials.open(url, { ...shared, program, tensors }, options))
+  }
 
   factsOf(point: Point): PointFacts | undefined {
     return this.#facts.get(pointKey(point))

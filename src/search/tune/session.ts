@@ -5,9 +5,9 @@ import { checkBound } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { Space } from '../../api/kernels/space.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'
 import { applyPoint, Evaluator, type PointEvaluator, type PointFacts } from '../evaluate/evaluator.ts'
+import { unlessAborted } from '../loop/ending.ts'
 import type { Expected } from '../ranking/expected.ts'
 import { spaceKey } from '../records/identity.ts'
 import { createStudy, type Records, type StoredTrial, studyId, traceHash, trialId } from '../records/index.ts'
@@ -15,24 +15,8 @@ import type { Study } from '../records/types.ts'
 import { checking, pointKey } from '../spaces/point-walks.ts'
 import { sketchOrigin } from '../spaces/sketches.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
-import type { SharedInput, SharedProgram } from '../studies/rebuild.ts'
-import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
-import { evaluateFirstAlone, RemoteEvaluator, trialTerms } from './remote-evaluator.ts'
-
-/** Evaluates trials on workers, through a Redis server. */
-export interface QueueOptions {
-  /** `redis://HOST:PORT`. */
-  readonly url: string
-  /** The program of the kernel: `shareProgram(program)`. */
-  readonly program: SharedProgram
-  /** Sources of the bound tensors for workers. */
-  readonly tensors: Readonly<Record<string, SharedInput>>
-  /** Seconds without a worker, or without a response of the server, after which the session fails; default 60. */
-  readonly idleSeconds?: number | undefined
-  /** Called with a line of text if there is no worker, and for connection errors. */
-  readonly onNote?: ((line: string) => void) | undefined
-}
+import { evaluateFirstAlone, type QueueOptions, RemoteEvaluator, trialTerms } from './remote-evaluator.ts'
 
 export interface SessionOptions {
   readonly space: KernelSpace<Kernel>
@@ -56,15 +40,8 @@ export interface SessionOptions {
 const RECORD_DELAY_MS = 10_000
 
 export class Session {
-  readonly kernel: Kernel
-  readonly options: SessionOptions
-  /** Evaluator in this process, for comparisons that must run in one place. */
-  readonly evaluator: Evaluator
   /** Id of the study in the records; `null` if nothing is recorded. */
   readonly study: string | null
-  /** Trials of the space's points that the records contained. */
-  readonly known: readonly StoredTrial[]
-  readonly #remote: RemoteEvaluator | null
   readonly #evaluate: PointEvaluator['evaluate']
   readonly #terms: ReturnType<typeof trialTerms>
   readonly #name = randomUUID()
@@ -76,20 +53,17 @@ export class Session {
 
   private constructor(
     kernel: Kernel,
-    options: SessionOptions,
-    evaluator: Evaluator,
+    private readonly options: SessionOptions,
+    /** Evaluator in this process, for comparisons that must run in one place. */
+    readonly evaluator: Evaluator,
     study: Study | null,
-    remote: RemoteEvaluator | null,
-    known: readonly StoredTrial[],
+    private readonly remote: RemoteEvaluator | null,
+    /** Trials of the space's points that the records contained. */
+    readonly known: readonly StoredTrial[],
   ) {
-    this.kernel = kernel
-    this.options = options
-    this.evaluator = evaluator
-    this.#remote = remote
     this.#evaluate = remote ? remote.evaluate : evaluateFirstAlone(evaluator.evaluate)
     this.#terms = trialTerms(kernel, options.device.kind)
     this.study = options.records && study ? study.id : null
-    this.known = known
     this.#reportedIds = new Set(known.map((t) => t.id))
   }
 
@@ -107,16 +81,12 @@ export class Session {
       // Errors of the inputs are thrown here, because they do not concern a point.
       await unlessAborted(options.signal, () => evaluator.bench.extent(options.signal))
       const { seed: _, ...inputs } = evaluator.bench.data.inputs
-      const study =
-        records || queue
-          ? createStudy(kernel, inputs, device, {
-              space: spaceKey(space),
-              seed,
-              ...(data === undefined ? {} : { data }),
-            })
-          : null
+      const about = { space: spaceKey(space), seed, ...(data === undefined ? {} : { data }) }
+      const study = records || queue ? createStudy(kernel, inputs, device, about) : null
+      const shared = { kernel: kernel.name, params: inputs.params ?? {}, seed: options.inputs.seed }
+      const bound = Object.keys(options.inputs.tensors ?? {})
       const remote =
-        queue && study ? await openRemote(kernel, options, queue, study, inputs.params ?? {}) : null
+        queue && study ? await RemoteEvaluator.open(space, queue, { ...shared, study }, bound) : null
       if (study) records?.addStudy(study)
       const recordedTrials = study && records && resume ? recordedTrialsOf(study, records) : []
       const known = await filterCurrent(space, recordedTrials, options.signal)
@@ -129,7 +99,7 @@ export class Session {
 
   /** Default batch size: as many points as keep the workers busy. */
   async batch(): Promise<number> {
-    return this.#remote ? this.#remote.batch() : 8
+    return this.remote ? this.remote.batch() : 8
   }
 
   /** Outcomes of points for `search`, in their order, recorded as soon as they are known. */
@@ -157,7 +127,7 @@ export class Session {
     context: Partial<EvaluationContext> = {},
   ): Promise<readonly (Outcome | null)[]> => {
     const { study, options } = this
-    if (!study || this.#remote) return this.evaluate(requests, context)
+    if (!study || this.remote) return this.evaluate(requests, context)
     const points = requests.map((a) => a.point)
     // Own points are evaluated again with a greater share of the effort.
     const isClaimed = options.records!.claim(study, points, this.#name, this.#start)
@@ -180,7 +150,7 @@ export class Session {
   /** Trials that other sessions added to the records since the previous call. */
   readonly takeOthers = async (): Promise<readonly StoredTrial[]> => {
     const { study, options } = this
-    if (!study || this.#remote) return []
+    if (!study || this.remote) return []
     const since = this.#queriedUntil
     // Trials are recorded some time after their end.
     this.#queriedUntil = Date.now() - RECORD_DELAY_MS
@@ -218,12 +188,12 @@ export class Session {
   }
 
   factsOf(point: Point): PointFacts | undefined {
-    return (this.#remote ?? this.evaluator).factsOf(point)
+    return (this.remote ?? this.evaluator).factsOf(point)
   }
 
   async close(): Promise<void> {
     this.evaluator.close()
-    await this.#remote?.close()
+    await this.remote?.close()
   }
 }
 
@@ -270,34 +240,4 @@ async function filterCurrent(
   }
   await unlessAborted(signal, () => inTurns(examine(), signal))
   return current
-}
-
-/** Awaits work and ignores its failure after `signal` aborted: the search that follows ends at once. */
-async function unlessAborted(signal: AbortSignal | undefined, work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work()
-  } catch (e) {
-    if (!signal?.aborted) throw e
-  }
-}
-
-async function openRemote(
-  kernel: Kernel,
-  { space, inputs }: SessionOptions,
-  { url, program, tensors, ...options }: QueueOptions,
-  study: Study,
-  params: Readonly<Record<string, number>>,
-): Promise<RemoteEvaluator> {
-  for (const name of Object.keys(inputs.tensors ?? {}))
-    expectArgument(Object.hasOwn(tensors, name), `where workers get ${name}`, tensors[name], '{ file: PATH }')
-  const { seed } = inputs
-  const shared = {
-    study,
-    program,
-    kernel: kernel.name,
-    tensors,
-    params,
-    ...(seed === undefined ? {} : { seed }),
-  }
-  return new RemoteEvaluator(space, await RemoteTrials.open(url, shared, options))
 }

@@ -23,7 +23,7 @@ import { compilerVersion, deviceIdentity, tunedTensors } from '../records/identi
 import type { DeviceIdentity, TunedTensor } from '../records/types.ts'
 import { strategyNamed } from '../strategies/index.ts'
 import type { PointSpace, StrategyFactory } from '../types.ts'
-import type { QueueOptions } from './session.ts'
+import type { QueueOptions } from './remote-evaluator.ts'
 
 /** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
 export const COMMON_OPTIONS = [

@@ -41,7 +41,6 @@ function exploreSpace(space: PointSpace, limit: number): Node | null {
   return root
 }
 
-/** Nodes in topological order. */
 function topologicalOrder(root: Node): readonly Node[] {
   const order: Node[] = []
   const seen = new Set<Node>()
@@ -60,7 +59,6 @@ interface Ways {
   readonly values: Map<string, Set<DecisionValue>>
   /** Decisions on all of the paths; `null` before the first path. */
   always: ReadonlySet<string> | null
-  /** Number of partial points. */
   count: number
 }
 
@@ -158,7 +156,6 @@ export interface OutlinedDecision {
 }
 
 export interface Outline {
-  /** Decisions in their order. */
   readonly decisions: readonly OutlinedDecision[]
   readonly points: number
   /** True if the space was enumerated; otherwise it was sampled. */

@@ -70,7 +70,6 @@ export function sampledOutline(space: PointSpace, random: Random): Outline {
 export const estimatePoints = (space: PointSpace, random: () => number = seeded()): number =>
   meanProduct(walksDown(space, random))
 
-/** A generator with a fixed seed. */
 export function seeded(): Random {
   const generator = new Generator(1)
   return () => generator.next()

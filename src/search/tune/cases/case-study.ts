@@ -17,7 +17,8 @@ import type { SharedInput } from '../../studies/rebuild.ts'
 import type { EvaluationRequest, KernelSpace, Outcome, StrategyOptions } from '../../types.ts'
 import { standardOf } from '../alternatives.ts'
 import type { TuneOptions, TuneProgress } from '../index.ts'
-import { type QueueOptions, Session } from '../session.ts'
+import type { QueueOptions } from '../remote-evaluator.ts'
+import { Session } from '../session.ts'
 import { pointOf, type SharedCandidates } from './shared-candidates.ts'
 
 /** One of the data sets on which a kernel is tuned. */
@@ -37,21 +38,10 @@ export interface TuneCase {
 
 /** Search options common to all cases. */
 export interface CaseOptions
-  extends Pick<
+  extends Omit<
     TuneOptions,
-    | 'trials'
-    | 'seconds'
-    | 'patience'
-    | 'strategy'
-    | 'seed'
-    | 'records'
-    | 'resume'
-    | 'signal'
-    | 'reopen'
-    | 'timeout'
-    | 'batch'
+    'space' | 'inputs' | 'prior' | 'data' | 'onProgress' | 'explain' | 'libraries' | 'queue'
   > {
-  readonly device: Device
   /** Default: `usualSpace`. */
   readonly space?:
     | KernelSpace<Kernel>
@@ -84,19 +74,15 @@ export class CaseStudy {
   readonly name: string
   readonly group: string
   readonly device: Device
-  readonly #case: TuneCase
-  readonly #options: CaseOptions
 
   constructor(
     private readonly kernel: Kernel,
-    tuneCase: TuneCase,
-    options: CaseOptions,
+    private readonly tuneCase: TuneCase,
+    private readonly options: CaseOptions,
   ) {
     this.name = tuneCase.name
     this.group = tuneCase.group ?? tuneCase.name
     this.device = tuneCase.device ?? options.device
-    this.#case = tuneCase
-    this.#options = options
   }
 
   /** @throws SptError as `inputsOf`, `Session.open`, and of spaces */
@@ -104,20 +90,18 @@ export class CaseStudy {
     work: (session: Session, space: KernelSpace<Kernel>, inputs: RunInputs) => Promise<T>,
     shared?: SharedCandidates,
   ): Promise<T> {
-    const { files = {} } = this.#case
-    const { records, seed = 1, resume = true, reopen, timeout, queue, signal, seconds } = this.#options
-    const inputs = await inputsOf(this.#case, { signal, seconds: seconds && seconds + READING_SECONDS })
+    const { files = {} } = this.tuneCase
+    const { seed = 1, resume = true, queue, signal, seconds, ...options } = this.options
+    const inputs = await inputsOf(this.tuneCase, { signal, seconds: seconds && seconds + READING_SECONDS })
     const space = await this.#space(inputs)
     const session = await Session.open(this.kernel, {
+      ...options,
       space: shared?.extend(space) ?? space,
       inputs,
       device: this.device,
       seed,
-      records,
-      data: this.#case.data ?? this.name,
+      data: this.tuneCase.data ?? this.name,
       resume,
-      reopen,
-      timeout,
       queue: queue && { ...queue, tensors: files },
       signal,
     })
@@ -129,7 +113,7 @@ export class CaseStudy {
   }
 
   async #space(inputs: RunInputs): Promise<KernelSpace<Kernel>> {
-    const { space } = this.#options
+    const { space } = this.options
     if (space === undefined) return usualSpace(this.kernel, this.device, inputs)
     return typeof space === 'function' ? space(inputs, this.device) : space
   }
@@ -141,8 +125,8 @@ export class CaseStudy {
     onProgress: (p: TuneProgress) => void,
   ): Promise<CaseSearchResult & { readonly standard: string | null }> {
     return this.#withSession(async (session, space, inputs) => {
-      const { seed = 1, trials, seconds, patience, signal, batch } = this.#options
-      const { strategy: strategyOption, prior: priorOption } = this.#options
+      const { seed = 1, trials, seconds, patience, signal, batch } = this.options
+      const { strategy: strategyOption, prior: priorOption } = this.options
       const prior = priorOption
         ? priorOption(space, inputs, this.device)
         : defaultPrior(space, { kernel: this.kernel, device: this.device, inputs, strategy: strategyOption })
@@ -188,7 +172,7 @@ export class CaseStudy {
     onProgress: (done: number) => void,
   ): Promise<CaseComparison> {
     return this.#withSession(async (session, space) => {
-      const { signal, batch } = this.#options
+      const { signal, batch } = this.options
       const points = shared.list.map(pointOf)
       const outcomes = points.map((p) => session.recordedTrial(p)?.outcome)
       const missing = [...points.keys()].filter((k) => !outcomes[k])
@@ -214,9 +198,6 @@ export class CaseStudy {
 
 // Inputs of a case, read immediately before its search.
 
-/** Inputs as for `prepare`, or a function that reads them: large ones are read on demand. */
-type CaseInputs = RunInputs | (() => RunInputs | Promise<RunInputs>)
-
 /** Seconds for reading inputs, in addition to the time limit of a search. */
 const READING_SECONDS = 30
 
@@ -227,7 +208,7 @@ const READING_SECONDS = 30
  * function; the abort reason of the signal
  */
 export async function inputsOf(
-  { name, inputs }: { readonly name: string; readonly inputs: CaseInputs },
+  { name, inputs }: Pick<TuneCase, 'name' | 'inputs'>,
   { signal, seconds }: Pick<Limits, 'signal' | 'seconds'>,
 ): Promise<RunInputs> {
   if (typeof inputs !== 'function') return inputs

@@ -268,11 +268,7 @@ export async function confirm(
     }
   }
   try {
-    return (
-      (await unlessAborted(signal ?? new AbortController().signal, () =>
-        confirmByRounds(name, round, isOver),
-      )) ?? null
-    )
+    return (await unlessAborted(signal, () => confirmByRounds(name, round, isOver))) ?? null
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     return null
