@@ -270,11 +270,7 @@ function drawRows(m: Rows, rows: Int32Array, elements: number, maxRows: number, 
     const start = windowId * window
     for (let r = start; r < Math.min(rows.length, start + window); r++) sampleRows[n++] = rows[r]!
   }
-  return {
-    tensor: extractRows(m, sampleRows.subarray(0, n)),
-    rows: n,
-    weight: n > 0 ? rows.length / n : 0,
-  }
+  return { tensor: extractRows(m, sampleRows.subarray(0, n)), rows: n, weight: n > 0 ? rows.length / n : 0 }
 }
 
 function extractRows(m: Rows, rows: Int32Array): CoordTensor {
