@@ -34,7 +34,7 @@ import { programTrees } from './io/package/program-trees.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
 import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
-import { readStored } from './search/calibrate/stored.ts'
+import { installStoredModels } from './search/calibrate/stored.ts'
 import { checkValueArray, type Tensor } from './storage/tensor.ts'
 
 export * from './index.ts'
@@ -115,7 +115,7 @@ export async function writeTensor(
 }
 
 readPackaged(packagedFormatsNamed)
-readStored()
+installStoredModels()
 
 /** Those that are asked for are loaded. */
 export const devices = {

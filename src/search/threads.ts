@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { packageFolder } from '../io/package/package.ts'
 
-interface Asked<Answer> {
+interface PendingRequest<Answer> {
   readonly timer: NodeJS.Timeout | undefined
   resolve(answer: Answer): void
   reject(why: Error): void
@@ -15,7 +15,7 @@ interface Asked<Answer> {
 export class Thread<Task, Answer = never> {
   readonly #worker: Worker
   readonly #gone: () => void
-  #asked: Asked<Answer> | null = null
+  #asked: PendingRequest<Answer> | null = null
 
   constructor(script: string, gone: (thread: Thread<Task, Answer>) => void) {
     this.#gone = () => gone(this)
@@ -50,7 +50,7 @@ export class Thread<Task, Answer = never> {
     })
   }
 
-  #settled(): Asked<Answer> | null {
+  #settled(): PendingRequest<Answer> | null {
     const asked = this.#asked
     this.#asked = null
     clearTimeout(asked?.timer)

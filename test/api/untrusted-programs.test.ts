@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { load as browserLoad } from '../../src/index.ts'
 import { dense, type Instr, type LoadOptions, load, readTensor, writeTensor } from '../../src/node.ts'
-import { carriedProgram, shareProgram } from '../../src/search/studies/rebuild.ts'
+import { parseSharedProgram, shareProgram } from '../../src/search/studies/rebuild.ts'
 import { Folder, spt } from '../cli/support.ts'
 
 const folder = new Folder()
@@ -81,13 +81,13 @@ describe('texts for targets', () => {
     ])
       expect(await codes(load(other.text, { ...off, name: other.name }))).toMatch(/instruction-text/)
     const shared = shareProgram(await load('sparsetile/kernels/spmm.spt'))
-    expect(await codes(carriedProgram(shared, false))).toBe('loaded')
+    expect(await codes(parseSharedProgram(shared, false))).toBe('loaded')
     const [first, ...others] = shared.sources
     for (const at of others.keys()) {
       const changed = others.map((s, k) => (k === at ? { ...s, text: `${s.text}\n` } : s))
       const again = { ...shared, sources: [first!, ...changed] }
-      expect(await codes(carriedProgram(again, false))).toMatch(/instruction-text/)
-      expect(await codes(carriedProgram(again))).toBe('loaded')
+      expect(await codes(parseSharedProgram(again, false))).toMatch(/instruction-text/)
+      expect(await codes(parseSharedProgram(again))).toBe('loaded')
     }
   })
   test('programs without device code', async () => {

@@ -16,7 +16,7 @@ import {
   whole,
 } from '../../src/search/choice/conditions.ts'
 import { type Generalisation, generalise, type Loss } from '../../src/search/choice/generalise.ts'
-import { between, type Choosable, choiceText, decided, grow } from '../../src/search/choice/rules.ts'
+import { between, type Choosable, choiceText, grow, selectCandidate } from '../../src/search/choice/rules.ts'
 import { dispatchTableText } from '../../src/search/choice/table-text.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
@@ -125,7 +125,7 @@ describe('a dispatch derived from measurements', () => {
     const stored = `${PROGRAM}\n${declarations}schedule product.${name} choose from "t.json"`
     const read = (await load(stored, { name: 'product.spt', read: async () => table })).kernel('product')
     for (const values of [...evidence.cases.map((e) => e.values), drawnValues(c), drawnValues(c)]) {
-      const k = decided(dispatch.rules, evidence.candidates, values)!
+      const k = selectCandidate(dispatch.rules, evidence.candidates, values)!
       const { m, n, d } = Object.fromEntries(values) as Record<string, number>
       const statistics = Object.fromEntries([...values].filter(([s]) => s.includes('(') && text.includes(s)))
       const inputs = { params: { m: m!, n: n!, d: d! }, statistics }
@@ -265,7 +265,7 @@ function byHand(evidence: Evidence, make: (e: Evidence) => Generalisation['dispa
     const { rules } = make({ measures: evidence.measures, cases: others, candidates })
     for (const [n, e] of evidence.cases.entries()) {
       if (e.group !== group) continue
-      const k = decided(rules, candidates, e.values)
+      const k = selectCandidate(rules, candidates, e.values)
       const time = k === undefined ? null : kept[k]!.times[n]!
       const best = Math.min(...evidence.candidates.map((x) => x.times[n] ?? Number.POSITIVE_INFINITY))
       losses.push(time === null ? null : Math.log(time / best))

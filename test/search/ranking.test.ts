@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
-import { Shares } from '../../src/search/ranking/work-stealing.ts'
+import { WorkSlots } from '../../src/search/ranking/work-stealing.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { bundled, bundledFile } from './bundled.ts'
@@ -14,8 +14,8 @@ const turns = fc.array(fc.nat({ max: 4 }), { maxLength: 200 })
 property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { numRuns: runs(100) })(
   'every point is ranked once, for any interleaving',
   (count, threads, asked) => {
-    const shares = Shares.of(count, threads)
-    const views = Array.from({ length: threads }, () => new Shares(shares.memory))
+    const shares = WorkSlots.of(count, threads)
+    const views = Array.from({ length: threads }, () => new WorkSlots(shares.memory))
     const taken: number[] = []
     const take = (thread: number): boolean => {
       const place = views[thread]!.take(thread)
@@ -35,7 +35,7 @@ property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { n
 property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 4 })], { numRuns: runs(30) })(
   'a thread has siblings, and none remains after the end',
   (count, threads) => {
-    const shares = Shares.of(count, threads)
+    const shares = WorkSlots.of(count, threads)
     const first = shares.take(threads - 1)
     const second = shares.take(threads - 1)
     if (Math.floor(count / threads) >= 2) expect(second).toBe(first + 1)

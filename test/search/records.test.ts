@@ -14,7 +14,7 @@ import { fc, test as property } from '@fast-check/vitest'
 import Database from 'libsql'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { APPLICATION, explained, MIGRATIONS, migrate } from '../../src/search/records/connection.ts'
+import { APPLICATION, MIGRATIONS, migrate, withDiagnostics } from '../../src/search/records/connection.ts'
 import { traceHash, trialId } from '../../src/search/records/identity.ts'
 import { openRecords, Records } from '../../src/search/records/index.ts'
 import { defaultRecordsPath, openFile } from '../../src/search/records/open.ts'
@@ -391,7 +391,7 @@ console.log(JSON.stringify(said))`,
     const says = (rawCode: number) => {
       const error = Object.assign(new Error('words'), { rawCode })
       try {
-        return explained('r.db', () => {
+        return withDiagnostics('r.db', () => {
           throw error
         })
       } catch (e) {

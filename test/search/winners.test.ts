@@ -6,7 +6,7 @@ import { outFile } from '../../src/cli/run/out-file.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
 import { coords, load } from '../../src/node.ts'
 import { typescriptText } from '../../src/search/text.ts'
-import { decided } from '../../src/search/tune/alternatives.ts'
+import { withExplicitSteps } from '../../src/search/tune/alternatives.ts'
 import { finalText } from '../../src/search/tune/finals/final-text.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import { Folder, spt } from '../cli/support.ts'
@@ -47,7 +47,7 @@ describe.each([
     const found = await finals(text)
     expect(found.finalists.map((f) => f.outcome.status)).toEqual(found.finalists.map(() => 'measured'))
     for (const { kernel, point } of found.finalists) {
-      if (point) expect(kernel.trace).toEqual(decided(found.space.kernel(point)).trace)
+      if (point) expect(kernel.trace).toEqual(withExplicitSteps(found.space.kernel(point)).trace)
       expect(kernel.dispatch).toBe(null)
       expect((await kernel.compileDefault(device)).kernel.trace).toEqual(kernel.trace)
     }

@@ -2,7 +2,7 @@ import { totalmem } from 'node:os'
 import { processorName } from '../../io/package/calibrations.ts'
 import { version } from '../../io/package/package.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
-import { calibrationOf, readStored } from '../../search/calibrate/stored.ts'
+import { calibrationOf, installStoredModels } from '../../search/calibrate/stored.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { EXIT } from '../output/failure.ts'
 import { linesText } from '../output/figures.ts'
@@ -20,7 +20,7 @@ export const doctor: CommandSpec = {
   ],
   examples: ['spt doctor', 'spt doctor --json'],
   async run(call) {
-    readStored()
+    installStoredModels()
     const [{ reportWebGpu }, { reportCuda }] = await Promise.all([
       import('../../runtime/webgpu/node.ts'),
       import('../../runtime/cuda/index.ts'),

@@ -143,8 +143,8 @@ async function readBindings(
   const { kernel } = scheduled.compilation
   checkNames(kernel, files.keys(), [])
   // Predicted times need the stored cost models.
-  const { readStored } = await import('../../search/calibrate/stored.ts')
-  readStored()
+  const { installStoredModels } = await import('../../search/calibrate/stored.ts')
+  installStoredModels()
   const numbers = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
   return { tensors: await readInputs(kernel, files, numbers) }
 }

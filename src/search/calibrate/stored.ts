@@ -52,7 +52,7 @@ function calibratedCeilings(kind: DeviceKind, name: string): Ceilings | undefine
 }
 
 /** Installs the file sources of models and ceilings: the package, and the user's cache. */
-export function readStored(): void {
+export function installStoredModels(): void {
   setModelReader(packagedCostModel)
   setCalibrationReader(calibratedModel)
   readCeilingsBy(calibratedCeilings)

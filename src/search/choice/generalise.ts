@@ -1,6 +1,6 @@
 /** Derives one dispatch from measurements on several data sets, validated on unseen data. */
 import { CANNOT_RUN, type Evidence, lossesOf, type Part, whole, without } from './conditions.ts'
-import { decided, type GrowOptions, grow, leavesOf, type Rule, rulesOf, type Tree } from './rules.ts'
+import { type GrowOptions, grow, leavesOf, type Rule, rulesOf, selectCandidate, type Tree } from './rules.ts'
 
 /** `gain`: 0.01. `leaves`: 8. `groups`: 2. */
 export type GeneraliseOptions = Partial<GrowOptions>
@@ -53,9 +53,9 @@ export function generalise(evidence: Evidence, options: GeneraliseOptions = {}):
   const losses = lossesOf(evidence)
   const grown = (part: Part, most: number): Tree =>
     grow(evidence, losses, part, { gain, leaves: most, groups })
-  const choice = judged(evidence, losses, (part) => rulesOf(grown(part, leaves), evidence, losses, part))
+  const choice = judgeRules(evidence, losses, (part) => rulesOf(grown(part, leaves), evidence, losses, part))
   // If its requirements on sizes fail, there is no fallback.
-  const single = judged(evidence, losses, (part) => leavesOf(grown(part, 1)))
+  const single = judgeRules(evidence, losses, (part) => leavesOf(grown(part, 1)))
   const tree = grown(whole(evidence), leaves)
   const isBetter = isLess(choice.heldOutLoss, single.heldOutLoss, gain)
   const standard = standardLoss(evidence, losses)
@@ -74,11 +74,11 @@ function standardLoss({ cases }: Evidence, losses: readonly Float64Array[]): Los
 
 type Make = (part: Part) => readonly Rule[]
 
-function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make): JudgedRules {
+function judgeRules(evidence: Evidence, losses: readonly Float64Array[], make: Make): JudgedRules {
   const { cases, candidates } = evidence
   const rules = make(whole(evidence))
   const lossOf = (by: readonly Rule[], c: number): number => {
-    const k = decided(by, candidates, cases[c]!.values)
+    const k = selectCandidate(by, candidates, cases[c]!.values)
     return k === undefined ? CANNOT_RUN : losses[k]![c]!
   }
   const groups = [...new Set(cases.map((c) => c.group))]

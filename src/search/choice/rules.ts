@@ -58,7 +58,7 @@ const narrowed = (path: readonly Condition[], condition: Condition): readonly Co
 ]
 
 /** The candidate for some data; `undefined` if no rule holds. */
-export const decided = (
+export const selectCandidate = (
   rules: readonly Rule[],
   candidates: readonly EvidenceCandidate[],
   values: Values,

@@ -12,7 +12,7 @@ import {
   type ValueKind,
 } from '../../ast/diagnostics/value-kinds.ts'
 import { outcomeFault } from '../outcomes.ts'
-import { checking, pointKey } from '../spaces/point-walks.ts'
+import { checkSteps, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type {
   EvaluationContext,
@@ -142,7 +142,7 @@ const failBudget = (name: string, budget: unknown, expected: string): never =>
 // Validates user-defined strategies and the points they propose.
 
 /** @throws SptError `search/strategy` if it lacks `ask` or `tell` */
-export function properStrategy(made: unknown): Strategy {
+export function expectStrategy(made: unknown): Strategy {
   if (isRecord(made) && typeof made.ask === 'function' && typeof made.tell === 'function')
     return made as unknown as Strategy
   return fail({
@@ -172,7 +172,7 @@ export class ProposedPoints {
       })
     const out: Point[] = []
     for (const wanted of given as readonly Point[]) {
-      const point = yield* checking(this.space, wanted)
+      const point = yield* checkSteps(this.space, wanted)
       const key = pointKey(point)
       const [share, before] = [strategy.share?.(wanted) ?? 1, this.#shares.get(key) ?? 0]
       if (!(share > before && share <= 1)) refuse(point, share, before)
@@ -203,7 +203,7 @@ function refuse(point: Point, share: number, before: number): never {
  * are kept.
  * @throws SptError `search/outcomes` if the number of outcomes differs from the number of points
  */
-export function properOutcomes(
+export function expectOutcomes(
   asked: readonly { readonly point: Point }[],
   given: unknown,
   mayBeNull = false,

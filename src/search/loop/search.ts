@@ -3,7 +3,7 @@
  * found.
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import { counting } from '../spaces/point-walks.ts'
+import { countSteps } from '../spaces/point-walks.ts'
 import { LIST_LIMIT } from '../spaces/points.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
 import { strategyNamed } from '../strategies/index.ts'
@@ -11,10 +11,10 @@ import type { EvaluationRequest, Outcome, Strategy, Trial } from '../types.ts'
 import { Ending } from './ending.ts'
 import {
   checkOptions,
+  expectOutcomes,
+  expectStrategy,
   NONE,
   ProposedPoints,
-  properOutcomes,
-  properStrategy,
   type SearchOptions,
 } from './search-options.ts'
 import { type SearchTally, Tally, type WrongResult } from './tally.ts'
@@ -164,7 +164,7 @@ class Run {
   }
 
   #add(requests: readonly EvaluationRequest[], results: unknown): readonly Trial[] {
-    const outcomes = properOutcomes(requests, results, this.#options.externalTrials !== undefined)
+    const outcomes = expectOutcomes(requests, results, this.#options.externalTrials !== undefined)
     const trials = requests.flatMap(({ point, share }, k): Trial[] => {
       const outcome = outcomes[k]
       if (!outcome) return []
@@ -214,7 +214,7 @@ const isDeviceLost = ({ outcome }: Trial): boolean =>
 function strategyOf({ space, strategy, seed = 1, prior, seconds, trials }: SearchOptions): Strategy {
   const strategyOptions = { seed, prior, seconds, trials }
   if (typeof strategy === 'string') return strategyNamed(strategy)(space, strategyOptions)
-  return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, strategyOptions))
+  return expectStrategy(typeof strategy === 'object' ? strategy : strategy(space, strategyOptions))
 }
 
 /** A strategy's method without steps as a stepwise one. */
@@ -225,7 +225,7 @@ function* asStepwise<T>(work: () => T): Stepwise<T> {
 
 /** `undefined`: too many to be counted. @throws SptError `search/empty`, `search/budget` */
 function* countPoints({ space, trials, seconds, patience }: SearchOptions): Stepwise<number | undefined> {
-  const { points, isExact } = yield* counting(space)
+  const { points, isExact } = yield* countSteps(space)
   if (isExact && points === 0)
     fail({
       code: 'search/empty',

@@ -21,8 +21,8 @@ import { DEVICE_KINDS } from '../../backends/target.ts'
 import { type CostModel, costModel, expectModel, otherChip } from '../../cost-model/learned/trained-models.ts'
 import { type ModelData, modelDataOf, sparseTensors, toTransferable } from '../../cost-model/prediction.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
-import { readStored } from '../calibrate/stored.ts'
-import { counting } from '../spaces/point-walks.ts'
+import { installStoredModels } from '../calibrate/stored.ts'
+import { countSteps } from '../spaces/point-walks.ts'
 import { atOnce } from '../stepwise.ts'
 import type { KernelSpace, Point, StrategyFactory, StrategyOptions } from '../types.ts'
 import { priorOf } from './expected.ts'
@@ -32,7 +32,7 @@ import { costOf, createPredictor, type Predict, rankingOrigin, registerPredictor
 export { type CostModel, costModel, otherChip } from '../../cost-model/learned/trained-models.ts'
 export type { Prediction } from '../../cost-model/prediction.ts'
 
-readStored()
+installStoredModels()
 
 export interface PredictorOptions {
   /** A device, or a kind of device; `cuda`. */
@@ -130,7 +130,7 @@ export function costPrior(
     begin() {
       // Only counts points that need not be enumerated.
       const { points, isExact } = space.remainderKey
-        ? atOnce(counting(space))
+        ? atOnce(countSteps(space))
         : { points: MIN_SHARED, isExact: false }
       if (!isExact || points >= MIN_SHARED) ranking.begin()
     },

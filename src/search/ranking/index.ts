@@ -8,7 +8,7 @@ import { type Thread, Threads, threadScript } from '../threads.ts'
 import type { Point } from '../types.ts'
 import type { RankingOrigin } from './origin.ts'
 import type { RankingTask, Share } from './ranking-worker.ts'
-import { MAX_SLOTS, Shares } from './work-stealing.ts'
+import { MAX_SLOTS, WorkSlots } from './work-stealing.ts'
 
 /** Minimum number of points for other threads: fewer are ranked before a thread has started. */
 export const MIN_SHARED = 128
@@ -88,7 +88,7 @@ export class Ranking {
   *#shared(script: string, origin: RankingOrigin, points: readonly Point[]): Stepwise<readonly number[]> {
     const order = groupingOrder(points)
     const inOrder = order.map((k) => points[k]!)
-    const shares = Shares.of(points.length, this.#threads + 1)
+    const shares = WorkSlots.of(points.length, this.#threads + 1)
     pool.send(script, this.#threads, origin, { points: inOrder, memory: shares.memory })
     try {
       for (let at = shares.take(0); at >= 0; at = shares.take(0)) {

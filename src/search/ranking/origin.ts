@@ -14,7 +14,7 @@ import { runOn } from '../../run/compile/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../spaces/sketches.ts'
-import { carriedProgram, type SharedProgram, shareProgram } from '../studies/rebuild.ts'
+import { parseSharedProgram, type SharedProgram, shareProgram } from '../studies/rebuild.ts'
 import type { KernelSpace, Point } from '../types.ts'
 
 /** Serialisable description of a predictor. */
@@ -83,7 +83,7 @@ export const costOf =
 /** Costs of points, equal to those in the sending thread; `null` if the kernel cannot be rebuilt here. */
 export async function costsFrom(origin: RankingOrigin): Promise<(point: Point) => number | null> {
   const { program, kernel, hash, space: of, kind, model } = origin
-  const kernelHere = (await carriedProgram(program, kernel.instructions))
+  const kernelHere = (await parseSharedProgram(program, kernel.instructions))
     .kernel(kernel.name)
     .replay(kernel.trace)
   if (kernelHash(kernelHere) !== hash) return () => null

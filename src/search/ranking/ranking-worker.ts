@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads'
 import type { Point } from '../types.ts'
 import { costsFrom, type RankingOrigin } from './origin.ts'
-import { Shares } from './work-stealing.ts'
+import { WorkSlots } from './work-stealing.ts'
 
 export interface Share {
   readonly points: readonly Point[]
@@ -25,6 +25,6 @@ parentPort?.on('message', async ({ origin, share }: RankingTask) => {
   const cost = await costs
   if (!cost || !share) return
   const { points, memory, thread } = share
-  const shares = new Shares(memory)
+  const shares = new WorkSlots(memory)
   for (let at = shares.take(thread); at >= 0; at = shares.take(thread)) shares.settle(at, cost(points[at]!))
 })

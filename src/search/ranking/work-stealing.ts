@@ -11,7 +11,7 @@ const [DONE, COUNT, THREADS, ENDS] = [0, 1, 2, 3]
 
 const ends = (from: number, to: number): number => (from << 16) | to
 
-export class Shares {
+export class WorkSlots {
   readonly memory: SharedArrayBuffer
   readonly #counts: Int32Array
   /** 1 for each slot with a value. */
@@ -26,14 +26,14 @@ export class Shares {
     this.#states = new Uint8Array(memory, valuesAt(threads) + 8 * count, count)
   }
 
-  static of(count: number, threads: number): Shares {
+  static of(count: number, threads: number): WorkSlots {
     const memory = new SharedArrayBuffer(valuesAt(threads) + 9 * count)
     const counts = new Int32Array(memory, 0, ENDS + threads)
     counts[COUNT] = count
     counts[THREADS] = threads
     for (let t = 0; t < threads; t++)
       counts[ENDS + t] = ends(Math.floor((t * count) / threads), Math.floor(((t + 1) * count) / threads))
-    return new Shares(memory)
+    return new WorkSlots(memory)
   }
 
   get count(): number {

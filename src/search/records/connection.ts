@@ -23,7 +23,7 @@ export async function loadLibsql(): Promise<typeof Libsql> {
 
 /** @throws SptError `records/…` */
 export function connect(Database: typeof Libsql, path: string, address: string): Connection {
-  return explained(path, () => {
+  return withDiagnostics(path, () => {
     const db = new Database(address, { timeout: PATIENCE_MS } as Libsql.Options)
     db.exec('PRAGMA foreign_keys = ON')
     return db
@@ -51,7 +51,7 @@ export function columnOf<T>(db: Connection, query: string): T {
 
 /** All or nothing. Others wait meanwhile, and so no transaction has to be begun again. */
 export function transaction<T>(db: Connection, work: () => T): T {
-  retried(() => db.exec('BEGIN IMMEDIATE'))
+  withRetries(() => db.exec('BEGIN IMMEDIATE'))
   try {
     const result = work()
     db.exec('COMMIT')
@@ -64,7 +64,7 @@ export function transaction<T>(db: Connection, work: () => T): T {
 }
 
 /** The file is locked as long as others recover it or change its mode, for which SQLite itself does not wait. */
-export function retried<T>(work: () => T): T {
+export function withRetries<T>(work: () => T): T {
   for (const until = Date.now() + PATIENCE_MS; ; ) {
     try {
       return work()
@@ -114,7 +114,7 @@ const MEANINGS: Readonly<
  * Runs `work`, and translates SQLite's errors to diagnostics about its file; bugs are rethrown.
  * @throws SptError `records/…`
  */
-export function explained<T>(path: string, work: () => T): T {
+export function withDiagnostics<T>(path: string, work: () => T): T {
   try {
     return work()
   } catch (e) {

@@ -16,7 +16,7 @@ const WRITERS: Readonly<Record<ExportFormat, Writer>> = {
 }
 
 /** @throws SptError `api/argument` */
-export function exported(
+export function exportText(
   format: ExportFormat,
   studies: readonly StudySummary[],
   trials: readonly StoredTrial[],

@@ -5,8 +5,8 @@ import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argu
 import { expectValues, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Point } from '../types.ts'
 import { checkFilter, checkId, checkPoints, checkPrune, checkStudy, checkTrial } from './call-arguments.ts'
-import { type Connection, disconnect, explained, transaction } from './connection.ts'
-import { type ExportFormat, exported } from './export.ts'
+import { type Connection, disconnect, transaction, withDiagnostics } from './connection.ts'
+import { type ExportFormat, exportText } from './export.ts'
 import { trialId } from './identity.ts'
 import { openFile } from './open.ts'
 import {
@@ -226,7 +226,7 @@ export class Records {
     const { id, status, trace, limit, since, ...studyFilter } = filter
     const isNarrowed = [id, status, trace, limit, since].some((f) => f !== undefined)
     const studies = this.studies(studyFilter).filter((s) => !isNarrowed || usedStudies.has(s.id))
-    return exported(format, studies, trials)
+    return exportText(format, studies, trials)
   }
 
   /**
@@ -269,7 +269,7 @@ export class Records {
         message: `the records in '${this.path}' were closed`,
         hint: 'open the records again: openRecords',
       })
-    return explained(this.path, () => work(db))
+    return withDiagnostics(this.path, () => work(db))
   }
 
   #rows(query: string, values: readonly Cell[]): Row[] {

@@ -10,11 +10,11 @@ import {
   columnOf,
   connect,
   disconnect,
-  explained,
   loadLibsql,
   migrate,
-  retried,
   transaction,
+  withDiagnostics,
+  withRetries,
 } from './connection.ts'
 
 /** Files up to that many bytes are looked through for damage as they are opened: a hundred milliseconds. */
@@ -140,7 +140,7 @@ export async function openFile(requestedPath: string | undefined, readonly: bool
   const path = resolve(requestedPath ?? defaultRecordsPath())
   // Errors of the default folder are reported below, like those of any other folder.
   if (requestedPath === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
-  return explained(path, () => {
+  return withDiagnostics(path, () => {
     checkPlace(path, readonly)
     const identity = identityOf(path)
     const writer = readonly || identity === undefined ? undefined : writers.get(identity)
@@ -149,10 +149,10 @@ export async function openFile(requestedPath: string | undefined, readonly: bool
     try {
       if (!readonly) {
         // Older or foreign files are looked at before anything is written.
-        retried(() => checkUndamaged(db, path))
+        withRetries(() => checkUndamaged(db, path))
         migrate(db, path)
         if (columnOf(db, 'PRAGMA journal_mode') !== 'wal')
-          retried(() => void db.prepare('PRAGMA journal_mode = WAL').get())
+          withRetries(() => void db.prepare('PRAGMA journal_mode = WAL').get())
         // Acknowledged trials survive a power failure.
         db.exec('PRAGMA synchronous = FULL')
         // Reports a file that cannot be written now, not at the first trial.
@@ -178,7 +178,7 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
       expected: 'a file of records',
       hint: 'open the records for writing',
     })
-  return explained(IN_MEMORY, () => {
+  return withDiagnostics(IN_MEMORY, () => {
     const db = connect(Database, IN_MEMORY, IN_MEMORY)
     migrate(db, IN_MEMORY)
     return unsharedConnection(db, IN_MEMORY)
@@ -195,7 +195,7 @@ function openForReading(Database: Parameters<typeof connect>[0], path: string): 
   for (const address of [`${href}?mode=ro`, `${href}?mode=ro&immutable=1`]) {
     const db = connect(Database, path, address)
     try {
-      return explained(path, () => {
+      return withDiagnostics(path, () => {
         checkUndamaged(db, path)
         checkReadable(db, path)
         return db

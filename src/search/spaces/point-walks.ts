@@ -31,24 +31,24 @@ export function checkLimit(limit: number): void {
 export const pointKey = (point: Point): string => JSON.stringify(Object.entries(point))
 
 /** Every point, in the order of the values; `undefined` is a pause. */
-export function* foundIn(space: PointSpace, from: Point = {}): Generator<Point | undefined> {
+export function* walkPoints(space: PointSpace, from: Point = {}): Generator<Point | undefined> {
   const open = space.next(from)
   yield undefined
   if (!open) yield from
-  else for (const value of open.values) yield* foundIn(space, withValue(from, open.name, value))
+  else for (const value of open.values) yield* walkPoints(space, withValue(from, open.name, value))
 }
 
 /** All points, of a space that was counted. */
-export function* all(space: PointSpace): Stepwise<Point[]> {
+export function* collectPoints(space: PointSpace): Stepwise<Point[]> {
   const out: Point[] = []
-  for (const point of foundIn(space))
+  for (const point of walkPoints(space))
     if (point) out.push(point)
     else yield
   return out
 }
 
 /** @param limit values of decisions to look at */
-export function* counting(
+export function* countSteps(
   space: PointSpace,
   limit: number = COUNT_LIMIT,
   from: Point = {},
@@ -71,9 +71,9 @@ function* counterOf(space: PointSpace): Stepwise<Counter | null> {
   return usable
 }
 
-export function* drawing(space: PointSpace, random: Random): Stepwise<Point | null> {
+export function* drawSteps(space: PointSpace, random: Random): Stepwise<Point | null> {
   const counter = space.remainderKey ? yield* counterOf(space) : null
-  if (!counter) return yield* completed(space, {}, (open) => likelyFirst(open, random))
+  if (!counter) return yield* completeSteps(space, {}, (open) => likelyFirst(open, random))
   let point: Point = {}
   let node = counter.node(point)
   if ((yield* counter.below(node, point)).points === 0) return null
@@ -124,7 +124,7 @@ function likelyFirst(
 const SEARCHED_VALUES = 20_000
 
 /** The first complete point from `partial`; each decision tries its values in the order of `prefer`. */
-function* completed(
+function* completeSteps(
   space: PointSpace,
   partial: Point,
   prefer: (open: OpenDecision) => readonly DecisionValue[],
@@ -161,8 +161,8 @@ interface Frame {
   readonly values: Iterator<DecisionValue, undefined>
 }
 
-export function* repairing(space: PointSpace, wanted: Point, random?: Random): Stepwise<Point | null> {
-  return yield* completed(space, {}, ({ name, values, ordered }) => {
+export function* repairSteps(space: PointSpace, wanted: Point, random?: Random): Stepwise<Point | null> {
+  return yield* completeSteps(space, {}, ({ name, values, ordered }) => {
     const value = Object.hasOwn(wanted, name) ? wanted[name] : undefined
     const others = random && value === undefined ? shuffled(values, random) : values
     if (value === undefined) return others
@@ -203,14 +203,14 @@ function* decisionsOf(
   }
 }
 
-export function* neighbouring(space: PointSpace, point: Point): Stepwise<readonly Point[]> {
+export function* neighbourSteps(space: PointSpace, point: Point): Stepwise<readonly Point[]> {
   const nearby = new Map<string, Point>()
   for (const { open, before } of yield* decisionsOf(space, point))
     for (const value of alternatives(open, point[open.name]!)) {
       const near = yield* withFixed(space, point, withValue(before, open.name, value))
       if (near) nearby.set(pointKey(near), near)
     }
-  nearby.delete(pointKey(yield* checking(space, point)))
+  nearby.delete(pointKey(yield* checkSteps(space, point)))
   return [...nearby.values()]
 }
 
@@ -221,11 +221,11 @@ function* withFixed(space: PointSpace, point: Point, fixed: Point, random?: Rand
     next: (partial) => space.next({ ...fixed, ...partial }),
     ...(space.remainderKey && { remainderKey: (partial) => space.remainderKey!({ ...fixed, ...partial }) }),
   }
-  const completion = yield* repairing(rest, point, random)
+  const completion = yield* repairSteps(rest, point, random)
   return completion && { ...fixed, ...completion }
 }
 
-export function* mutating(space: PointSpace, point: Point, random: Random): Stepwise<Point | null> {
+export function* mutateSteps(space: PointSpace, point: Point, random: Random): Stepwise<Point | null> {
   const places = (yield* decisionsOf(space, point)).flatMap(({ open, before }) => {
     const others = without(open.values, point[open.name]!)
     return others.length > 0 ? [{ open, before, others }] : []
@@ -238,16 +238,21 @@ export function* mutating(space: PointSpace, point: Point, random: Random): Step
   return null
 }
 
-export function* crossing(space: PointSpace, a: Point, b: Point, random: Random): Stepwise<Point | null> {
+export function* crossoverSteps(
+  space: PointSpace,
+  a: Point,
+  b: Point,
+  random: Random,
+): Stepwise<Point | null> {
   const names = new Set([...Object.keys(a), ...Object.keys(b)])
   const mixed = [...names].map((name): [string, DecisionValue] => {
     const [first, second] = random() < 0.5 ? [a, b] : [b, a]
     return [name, Object.hasOwn(first, name) ? first[name]! : second[name]!]
   })
-  return yield* repairing(space, Object.fromEntries(mixed), random)
+  return yield* repairSteps(space, Object.fromEntries(mixed), random)
 }
 
-export function* checking(space: PointSpace, point: Point): Stepwise<Point> {
+export function* checkSteps(space: PointSpace, point: Point): Stepwise<Point> {
   checkSpace(space)
   expectArgument(isRecord(point), 'a point', point, 'values by decision')
   const decisions = (yield* decisionsOf(space, point)).map(({ open }) => open.name)

@@ -7,16 +7,16 @@ import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { atOnce } from '../stepwise.ts'
 import type { Point, PointSpace } from '../types.ts'
 import {
-  checking,
   checkLimit,
   checkSpace,
-  crossing,
-  drawing,
-  foundIn,
-  mutating,
-  neighbouring,
+  checkSteps,
+  crossoverSteps,
+  drawSteps,
+  mutateSteps,
+  neighbourSteps,
   type Random,
-  repairing,
+  repairSteps,
+  walkPoints,
 } from './point-walks.ts'
 
 export { withValue } from './counter.ts'
@@ -27,7 +27,7 @@ export const LIST_LIMIT = 100_000
 
 /** Every point, in the order of the values, generated lazily. */
 export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
-  for (const point of foundIn(space, from)) if (point) yield point
+  for (const point of walkPoints(space, from)) if (point) yield point
 }
 
 /** All points, if there are at most `limit` (100,000). @throws SptError `space/too-many-points` */
@@ -56,7 +56,7 @@ export function listPoints(space: PointSpace, limit: number = LIST_LIMIT): reado
 export function samplePoint(space: PointSpace, random: Random): Point | null {
   checkSpace(space)
   expectArgument(typeof random === 'function', 'random', random, 'a function: Math.random')
-  return atOnce(drawing(space, random))
+  return atOnce(drawSteps(space, random))
 }
 
 /**
@@ -64,31 +64,31 @@ export function samplePoint(space: PointSpace, random: Random): Point | null {
  * decisions are random, or the first value without `random`. `null`: none was found.
  */
 export const repairPoint = (space: PointSpace, wanted: Point, random?: Random): Point | null =>
-  atOnce(repairing(space, wanted, random))
+  atOnce(repairSteps(space, wanted, random))
 
 /**
  * The points that differ from `point` in one decision, as little as that can: the others are kept where they are still
  * allowed. Each once, without `point` itself.
  */
 export const neighbours = (space: PointSpace, point: Point): readonly Point[] =>
-  atOnce(neighbouring(space, point))
+  atOnce(neighbourSteps(space, point))
 
 /**
  * A point that differs from `point` in one random decision and in the decisions that depend on it; `null` if no decision can
  * change.
  */
 export const mutate = (space: PointSpace, point: Point, random: Random): Point | null =>
-  atOnce(mutating(space, point, random))
+  atOnce(mutateSteps(space, point, random))
 
 /**
  * A crossover: a random mixture of the values of two points, which keeps their common values where the space allows it.
  * `null`: none was found.
  */
 export const crossover = (space: PointSpace, a: Point, b: Point, random: Random): Point | null =>
-  atOnce(crossing(space, a, b, random))
+  atOnce(crossoverSteps(space, a, b, random))
 
 /**
  * The point with its values in the order of the decisions.
  * @throws SptError `space/point` where a value is missing, not allowed, or of no decision
  */
-export const checkPoint = (space: PointSpace, point: Point): Point => atOnce(checking(space, point))
+export const checkPoint = (space: PointSpace, point: Point): Point => atOnce(checkSteps(space, point))

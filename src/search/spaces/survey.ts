@@ -7,7 +7,7 @@ import type { KernelSpace, Point, PointSpace } from '../types.ts'
 import type { Counted } from './counter.ts'
 import { wholeOutline } from './outline/enumeration.ts'
 import { estimatePoints } from './outline/sampling.ts'
-import { COUNT_LIMIT, checkLimit, checkSpace, counting } from './point-walks.ts'
+import { COUNT_LIMIT, checkLimit, checkSpace, countSteps } from './point-walks.ts'
 import { points, type Random, samplePoint } from './points.ts'
 
 /** Number of legal points, and of rejected ones by code. */
@@ -79,7 +79,7 @@ export interface PointCount extends Counted {
 export function count(space: PointSpace, limit: number = COUNT_LIMIT, from: Point = {}): PointCount {
   checkSpace(space)
   checkLimit(limit)
-  const { points, isExact } = atOnce(counting(space, limit, from))
+  const { points, isExact } = atOnce(countSteps(space, limit, from))
   if (isExact) return { points, isExact }
   const remainder: PointSpace = {
     name: space.name,

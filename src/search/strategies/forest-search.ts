@@ -1,5 +1,5 @@
 /** Strategies that learn times from reported trials and propose points with the greatest expected improvement. */
-import { all, counting, neighbouring, pointKey } from '../spaces/point-walks.ts'
+import { collectPoints, countSteps, neighbourSteps, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point } from '../types.ts'
 import { Columns, Forest } from './forest.ts'
@@ -108,7 +108,7 @@ export abstract class ForestSearch extends StrategyBase {
       const key = pointKey(leader)
       if (this.#expanded.has(key)) continue
       this.#expanded.add(key)
-      yield* this.#add(yield* neighbouring(this.space, leader))
+      yield* this.#add(yield* neighbourSteps(this.space, leader))
     }
   }
 
@@ -118,8 +118,10 @@ export abstract class ForestSearch extends StrategyBase {
 
   /** All points of a small space, some of a large one. */
   protected *candidates(count: number): Stepwise<readonly Point[]> {
-    const counted = yield* counting(this.space, count * COUNT_EFFORT)
-    return counted.isExact && counted.points <= count ? yield* all(this.space) : yield* this.drawn(count)
+    const counted = yield* countSteps(this.space, count * COUNT_EFFORT)
+    return counted.isExact && counted.points <= count
+      ? yield* collectPoints(this.space)
+      : yield* this.drawn(count)
   }
 
   *#rowsOf(points: readonly Point[]): Stepwise<readonly (readonly number[])[]> {

@@ -2,12 +2,19 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import { BARREN, effortOf } from '../spaces/counter.ts'
-import { crossing, drawing, foundIn, mutating, neighbouring, pointKey } from '../spaces/point-walks.ts'
+import {
+  crossoverSteps,
+  drawSteps,
+  mutateSteps,
+  neighbourSteps,
+  pointKey,
+  walkPoints,
+} from '../spaces/point-walks.ts'
 import { eachOf, type Stepwise } from '../stepwise.ts'
 import type { OpenDecision, Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { Surrogate } from './forest-search.ts'
 import { ModelSearch } from './model.ts'
-import { StrategyBase, type Told } from './strategy-base.ts'
+import { type ReportedTrial, StrategyBase } from './strategy-base.ts'
 import { failDeadEnds } from './untaken-points.ts'
 
 export const STRATEGIES: Readonly<Record<string, StrategyFactory>> = {
@@ -48,9 +55,9 @@ const STEP = 0.5
  */
 export class Evolutionary extends StrategyBase {
   readonly name = 'evolutionary'
-  readonly #population: (Told & { readonly ms: number })[] = []
+  readonly #population: (ReportedTrial & { readonly ms: number })[] = []
 
-  protected override learn({ point, ms, share }: Told): void {
+  protected override learn({ point, ms, share }: ReportedTrial): void {
     // Rejected points have no children.
     if (ms === null) return
     this.#population.push({ point, ms, share })
@@ -75,14 +82,14 @@ export class Evolutionary extends StrategyBase {
   *#child(): Stepwise<Point | null> {
     const parent = this.#parent()
     if (this.random() < CROSSOVER) {
-      const child = yield* crossing(this.space, parent, this.#parent(), this.random)
+      const child = yield* crossoverSteps(this.space, parent, this.#parent(), this.random)
       if (child && (yield* this.unseen.has(child))) return child
     }
     if (this.random() < STEP) {
-      const neighbours = yield* this.notTaken(yield* neighbouring(this.space, parent))
+      const neighbours = yield* this.notTaken(yield* neighbourSteps(this.space, parent))
       if (neighbours.length > 0) return neighbours[Math.floor(this.random() * neighbours.length)]!
     }
-    return yield* mutating(this.space, parent, this.random)
+    return yield* mutateSteps(this.space, parent, this.random)
   }
 
   #parent(): Point {
@@ -106,7 +113,7 @@ export class Exhaustive extends StrategyBase {
 
   constructor(space: PointSpace, options: StrategyOptions) {
     super(space, options)
-    this.#points = foundIn({ name: space.name, next: (partial) => this.#open(partial) })
+    this.#points = walkPoints({ name: space.name, next: (partial) => this.#open(partial) })
   }
 
   #open(partial: Point): OpenDecision | null {
@@ -152,7 +159,7 @@ export class RandomSearch extends StrategyBase {
   readonly name = 'random'
 
   protected next(): Stepwise<Point | null> {
-    return this.unseen.fresh(() => drawing(this.space, this.random))
+    return this.unseen.fresh(() => drawSteps(this.space, this.random))
   }
 }
 
@@ -170,7 +177,7 @@ const CANDIDATES = 16
 export class Halving extends StrategyBase {
   readonly name = 'halving'
   /** Measured points by rung. */
-  readonly #rungs = SHARES.map(() => new Map<string, Told & { readonly ms: number }>())
+  readonly #rungs = SHARES.map(() => new Map<string, ReportedTrial & { readonly ms: number }>())
   readonly #promoted = SHARES.map(() => new Set<string>())
   readonly #shares = new Map<string, number>()
 
@@ -178,7 +185,7 @@ export class Halving extends StrategyBase {
     return this.#shares.get(pointKey(point)) ?? SHARES[0]
   }
 
-  protected override learn({ point, ms, share }: Told): void {
+  protected override learn({ point, ms, share }: ReportedTrial): void {
     const key = pointKey(point)
     // Points that are rejected, or wrong in a longer measurement, leave all rungs.
     for (const rung of this.#rungs) if (ms === null) rung.delete(key)
@@ -192,7 +199,7 @@ export class Halving extends StrategyBase {
     if (promoted) return promoted
     const fresh = yield* this.hasPrior
       ? this.likelyOf(CANDIDATES)
-      : this.unseen.fresh(() => drawing(this.space, this.random))
+      : this.unseen.fresh(() => drawSteps(this.space, this.random))
     // Without new points, the remaining ones complete their measurements, the fastest first.
     return fresh ?? this.#promote(1)
   }

@@ -1,6 +1,6 @@
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { groupBy } from '../../ir/memoize.ts'
-import { all, counting, pointKey } from '../spaces/point-walks.ts'
+import { collectPoints, countSteps, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
@@ -81,8 +81,9 @@ export class ModelSearch extends ForestSearch {
 
   *#ordered(): Stepwise<Point[]> {
     const maxPoints = Math.min(MAX_POOL, ENUMERATED * this.#pool)
-    const count = yield* counting(this.space, COUNT_EFFORT * maxPoints)
-    if (count.isExact && count.points <= maxPoints) return yield* this.#sortedAll(yield* all(this.space))
+    const count = yield* countSteps(this.space, COUNT_EFFORT * maxPoints)
+    if (count.isExact && count.points <= maxPoints)
+      return yield* this.#sortedAll(yield* collectPoints(this.space))
     const pool = new Map((yield* this.#drawnFrom(this.#pool)).map((p) => [pointKey(p), p]))
     const expanded = new Set<Point>()
     for (let round = 0; round < ROUNDS; round++)

@@ -3,17 +3,17 @@ import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/sources/random-tensors.ts'
 import { Expected, RankingTime } from '../ranking/expected.ts'
-import { checking, drawing, neighbouring, pointKey, type Random } from '../spaces/point-walks.ts'
+import { checkSteps, drawSteps, neighbourSteps, pointKey, type Random } from '../spaces/point-walks.ts'
 import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Outcome, Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
-import { Unseen } from './untaken-points.ts'
+import { UntakenPoints } from './untaken-points.ts'
 
 export abstract class StrategyBase implements Strategy {
   abstract readonly name: string
   protected readonly space: PointSpace
   protected readonly random: Random
-  protected readonly unseen: Unseen
-  protected readonly told: ToldPoints
+  protected readonly unseen: UntakenPoints
+  protected readonly told: ReportedTrials
   readonly #expected: Expected | undefined
   readonly #time: RankingTime
 
@@ -24,8 +24,8 @@ export abstract class StrategyBase implements Strategy {
     const generator = new Generator(seed)
     this.space = space
     this.random = () => generator.next()
-    this.unseen = new Unseen(space, this.random)
-    this.told = new ToldPoints(space)
+    this.unseen = new UntakenPoints(space, this.random)
+    this.told = new ReportedTrials(space)
     this.#expected = prior && Expected.of(prior)
     this.#time = new RankingTime({ seconds, trials })
   }
@@ -34,7 +34,7 @@ export abstract class StrategyBase implements Strategy {
   protected abstract next(): Stepwise<Point | null>
 
   /** Learns from the best known outcome of a point. */
-  protected learn(_told: Told): void {}
+  protected learn(_told: ReportedTrial): void {}
 
   /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */
   ask(count: number): readonly Point[] {
@@ -103,7 +103,7 @@ export abstract class StrategyBase implements Strategy {
   protected *drawn(count: number): Stepwise<readonly Point[]> {
     return (yield* this.#drawn(
       count,
-      () => drawing(this.space, this.random),
+      () => drawSteps(this.space, this.random),
       () => true,
     )).points
   }
@@ -115,7 +115,7 @@ export abstract class StrategyBase implements Strategy {
   ): Stepwise<{ readonly points: readonly Point[]; readonly left: number }> {
     const time = this.#time
     const reserve = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
-    const draw = (): Stepwise<Point | null> => time.during(drawing(this.space, this.random))
+    const draw = (): Stepwise<Point | null> => time.during(drawSteps(this.space, this.random))
     return yield* this.#drawn(count, draw, (k) => k < MIN_DRAWN || time.left > reserve)
   }
 
@@ -136,7 +136,7 @@ export abstract class StrategyBase implements Strategy {
 
   /** Neighbours of a point; empty if there is no time to examine all of them. */
   protected *neighboursInTime(point: Point): Stepwise<readonly Point[]> {
-    return (this.mayRank && (yield* this.#time.within(neighbouring(this.space, point)))) || []
+    return (this.mayRank && (yield* this.#time.within(neighbourSteps(this.space, point)))) || []
   }
 
   /** The point with the least predicted cost; without a prior the first. */
@@ -187,7 +187,7 @@ const MIN_DRAWN = 32
 
 // Trials reported to a strategy: the best outcome of each point.
 
-export interface Told {
+export interface ReportedTrial {
   readonly point: Point
   /** Milliseconds; `null` for an unusable outcome. */
   readonly ms: number | null
@@ -198,8 +198,8 @@ export interface Told {
 /** Lower bound of times, below the resolution of clocks, so that logarithms exist. */
 const LEAST_MS = 1e-9
 
-class ToldPoints {
-  readonly #byKey = new Map<string, Told>()
+class ReportedTrials {
+  readonly #byKey = new Map<string, ReportedTrial>()
   readonly #wrong = new Set<string>()
   /** Incremented with every change of the known trials. */
   version = 0
@@ -207,7 +207,7 @@ class ToldPoints {
   constructor(private readonly space: PointSpace) {}
 
   /** Adds a trial; returns its point with ordered decisions, or `null` if it is not in the space. */
-  *add({ point, outcome, share = 1 }: Trial): Stepwise<Told | null> {
+  *add({ point, outcome, share = 1 }: Trial): Stepwise<ReportedTrial | null> {
     const checked = yield* this.#own(point)
     if (!checked) return null
     const key = pointKey(checked)
@@ -224,7 +224,7 @@ class ToldPoints {
 
   *#own(point: Point): Stepwise<Point | null> {
     try {
-      return yield* checking(this.space, point)
+      return yield* checkSteps(this.space, point)
     } catch (e) {
       if (e instanceof SptError) return null
       throw e
@@ -235,14 +235,14 @@ class ToldPoints {
     return this.#byKey.size
   }
 
-  all(): readonly Told[] {
+  all(): readonly ReportedTrial[] {
     return [...this.#byKey.values()]
   }
 
   /** Fastest first. */
-  measured(): readonly (Told & { readonly ms: number })[] {
+  measured(): readonly (ReportedTrial & { readonly ms: number })[] {
     return this.all()
-      .filter((t): t is Told & { readonly ms: number } => t.ms !== null)
+      .filter((t): t is ReportedTrial & { readonly ms: number } => t.ms !== null)
       .sort((a, b) => a.ms - b.ms)
   }
 }

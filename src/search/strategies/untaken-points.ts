@@ -25,7 +25,7 @@ interface Node {
 
 type Path = [node: Node, value: DecisionValue][]
 
-export class Unseen {
+export class UntakenPoints {
   readonly #root: Node
   #isDone = false
   #effort = 0
@@ -137,7 +137,7 @@ export class Unseen {
  * @throws SptError `search/dead-ends`, `search/endless`
  */
 export const anyPoint = (space: PointSpace, random: Random): Stepwise<Point | null> =>
-  new Unseen(space, random).any()
+  new UntakenPoints(space, random).any()
 
 export const failDeadEnds = (space: PointSpace): never =>
   fail({

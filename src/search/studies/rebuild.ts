@@ -39,7 +39,7 @@ export interface RebuiltStudy {
  * `studies/outside-root`, `studies/family`, `import/…`, `check/…`, `io/…`
  */
 export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions = {}): Promise<RebuiltStudy> {
-  const program = await carriedProgram(shared.program, options.instructions)
+  const program = await parseSharedProgram(shared.program, options.instructions)
   const kernel = program.kernel(shared.kernel)
   if (kernelHash(kernel) !== shared.study.kernel)
     fail({
@@ -111,7 +111,7 @@ export function shareProgram(program: Pick<SptProgram, 'sources'>): SharedProgra
 }
 
 /** Parses the program again from its sources alone. @throws SptError `studies/incomplete`, `import/…`, `check/…` */
-export async function carriedProgram(
+export async function parseSharedProgram(
   { entry, sources }: SharedProgram,
   instructions?: boolean | undefined,
 ): Promise<SptProgram> {

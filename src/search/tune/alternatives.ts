@@ -157,7 +157,8 @@ const formatOf = (text: string): AnyFormat =>
  * Adds an explicit step to kernels without loop steps. Otherwise `compile` would apply a default schedule, and measure
  * another kernel.
  */
-export const decided = (kernel: Kernel): Kernel => (kernel.compilation.onLoops ? kernel : kernel.asWritten())
+export const withExplicitSteps = (kernel: Kernel): Kernel =>
+  kernel.compilation.onLoops ? kernel : kernel.asWritten()
 
 // Evaluates library routines before a search, so that the fastest are part of the final comparison.
 

@@ -12,7 +12,7 @@ import type { Expected } from '../ranking/expected.ts'
 import { spaceKey } from '../records/identity.ts'
 import { createStudy, type Records, type StoredTrial, studyId, traceHash, trialId } from '../records/index.ts'
 import type { Study } from '../records/types.ts'
-import { checking, pointKey } from '../spaces/point-walks.ts'
+import { checkSteps, pointKey } from '../spaces/point-walks.ts'
 import { sketchOrigin } from '../spaces/sketches.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
@@ -230,7 +230,7 @@ async function filterCurrent(
   const examine = function* (): Stepwise<void> {
     for (const t of trials)
       try {
-        const key = pointKey(yield* checking(space, t.point))
+        const key = pointKey(yield* checkSteps(space, t.point))
         if (seen.has(key) || !hasSameSteps(space, t)) continue
         seen.add(key)
         current.push(t)

@@ -62,7 +62,7 @@ interface Ways {
   count: number
 }
 
-interface Asked extends Ways {
+interface DecisionWays extends Ways {
   readonly ordered: boolean
   /** Number of points by value. */
   readonly points: Map<DecisionValue, number>
@@ -79,7 +79,7 @@ function outlineOf(root: Node, nodes: readonly Node[]): Outline {
   }
   const ways = new Map(nodes.map((node) => [node, noWays()]))
   Object.assign(ways.get(root)!, { always: new Set(), count: 1 })
-  const asked = new Map<string, Asked>()
+  const asked = new Map<string, DecisionWays>()
   for (const node of nodes) {
     const here = ways.get(node)!
     // Values that lead to no point are omitted.
@@ -123,7 +123,7 @@ function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>, times = 1):
   to.count += times * from.count
 }
 
-function decision(name: string, one: Asked, all: ReadonlyMap<string, Asked>): OutlinedDecision {
+function decision(name: string, one: DecisionWays, all: ReadonlyMap<string, DecisionWays>): OutlinedDecision {
   const values = [...one.points.keys()]
   if (one.ordered) values.sort((a, b) => Number(a) - Number(b))
   const after = [...one.always!].flatMap((n) => {

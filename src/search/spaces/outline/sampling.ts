@@ -5,7 +5,7 @@ import { getOrAdd, groupBy } from '../../../ir/memoize.ts'
 import { Random as Generator } from '../../../run/bind/sources/random-tensors.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../../types.ts'
 import { Effort } from '../counter.ts'
-import { foundIn } from '../point-walks.ts'
+import { walkPoints } from '../point-walks.ts'
 import { COUNT_LIMIT, type Random, withValue } from '../points.ts'
 import { type Outline, type OutlinedDecision, wholeOutline } from './enumeration.ts'
 
@@ -131,7 +131,7 @@ class Reach {
       return open
     }
     const from = { ...Object.fromEntries(before), [name]: value }
-    for (const found of foundIn({ name: this.space.name, next }, from)) {
+    for (const found of walkPoints({ name: this.space.name, next }, from)) {
       if (found) return true
       if (own.isSpent || this.#all.isSpent) return false
     }

@@ -6,7 +6,7 @@ import type { Kernel, TraceStep } from '../../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { traceHash } from '../../records/identity.ts'
 import type { KernelSpace, Point, ScheduleCall } from '../../types.ts'
-import { decided } from '../alternatives.ts'
+import { withExplicitSteps } from '../alternatives.ts'
 
 /** A schedule, independent of a space. */
 export interface SharedCandidate {
@@ -46,7 +46,7 @@ export class SharedCandidates {
    * @param group - `null` for candidates that are always evaluated
    */
   add(candidate: Kernel, group: string | null, call: ScheduleCall | null = null): string {
-    const kernel = decided(candidate)
+    const kernel = withExplicitSteps(candidate)
     const key = keyOf(kernel)
     const existing = this.#candidates.get(key)
     if (group !== null) existing?.foundOn?.add(group)

@@ -10,7 +10,7 @@ import {
   type Loss,
   type Verdict,
 } from '../../choice/generalise.ts'
-import { choiceText, type DispatchText, decided } from '../../choice/rules.ts'
+import { choiceText, type DispatchText, selectCandidate } from '../../choice/rules.ts'
 import type { WrongResult } from '../../loop/tally.ts'
 import { summarizeSamples } from '../../measuring/median-interval.ts'
 import type { ScheduleCall, Timing } from '../../types.ts'
@@ -121,7 +121,7 @@ export function resultOf(kernel: Kernel, options: GeneraliseOptions, work: Tunin
   const selected = verdict && verdict !== 'default' ? generalised![verdict] : null
   const selectedBy = (judged: JudgedRules | undefined, index: number): number | null =>
     judged && index >= 0
-      ? (decided(judged.rules, evidence.candidates, evidence.cases[index]!.values) ?? null)
+      ? (selectCandidate(judged.rules, evidence.candidates, evidence.cases[index]!.values) ?? null)
       : null
   return {
     cases: caseIndices.map((n): TunedCase => {

@@ -9,7 +9,7 @@ import type { SearchResult } from '../../loop/search.ts'
 import { fastestOf, finalists } from '../../loop/tally.ts'
 import { outcomeOf } from '../../outcomes.ts'
 import type { KernelSpace, Outcome, Point, Timing } from '../../types.ts'
-import { alternatives, decided, type LibraryTrial } from '../alternatives.ts'
+import { alternatives, type LibraryTrial, withExplicitSteps } from '../alternatives.ts'
 import { areDisjoint, type Confirmation, compareKernels, confirm } from './finals.ts'
 
 /** A kernel measured in the final comparison; with `explain`, its bytes and operations. */
@@ -76,7 +76,7 @@ export async function compareFinalists(
   ]
   const candidates = sources.map((c) => {
     try {
-      return { ...c, kernel: 'routine' in c ? c.kernel() : decided(c.kernel()), rejection: null }
+      return { ...c, kernel: 'routine' in c ? c.kernel() : withExplicitSteps(c.kernel()), rejection: null }
     } catch (e) {
       return { ...c, kernel, rejection: outcomeOf(e) }
     }
