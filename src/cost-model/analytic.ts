@@ -11,10 +11,7 @@ export interface Coefficients {
   readonly clear: number
   /** Milliseconds of a kernel before and after its launches. */
   readonly begin?: number | undefined
-  /**
-   * Bandwidths of memory, of the last-level cache, and of the caches of SMs, in bytes per millisecond; bytes that the
-   * last-level cache holds.
-   */
+  /** Bytes per millisecond of memory, the last-level cache and the caches of SMs; bytes of the last-level cache. */
   readonly memory: number
   readonly cache: number
   readonly nearCache?: number | undefined

@@ -33,10 +33,7 @@ export class Thread<Task, Answer = never> {
     this.#worker.postMessage(task)
   }
 
-  /**
-   * Sends a request. Rejects if the thread ends; after `patience` milliseconds, if given, ends it and rejects with `late`;
-   * and as `tell`.
-   */
+  /** Sends a request. Rejects if the thread ends, after `patience` milliseconds with `late`, and as `tell`. */
   ask(task: Task, patience: number | undefined, late: () => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const timer = patience === undefined ? undefined : setTimeout(() => this.end(late()), patience)
@@ -103,10 +100,7 @@ export class Threads<Task, Answer = never> {
 
 // Scripts that run in threads of their own.
 
-/**
- * @param name - Of a bundle next to this file, or in `dist/lib` of the package
- * @returns `null` if sources run untranspiled, because threads cannot load them
- */
+/** Path of a script next to this file, or in `dist/lib`; `null` if sources run untranspiled. */
 export function threadScript(name: string): string | null {
   if (import.meta.url.endsWith('.ts')) return null
   const folder = packageFolder()

@@ -26,10 +26,7 @@ interface Operand {
   readonly isOuter: boolean
 }
 
-/**
- * Operands that a tile reuses: loaded once per row or column of the tile and iteration of the sum. Empty if the strand
- * is not a dense product.
- */
+/** Operands loaded once per row or column of the tile and iteration of the sum; empty if there is no dense product. */
 export function reusedOperands(
   strand: Strand,
   { outer, inner, middle, sums }: Partition,
@@ -135,10 +132,7 @@ function splitSquare<K extends Schedulable<K>>(
   return { block, thread, elements: half === undefined ? [run] : [half, run] }
 }
 
-/**
- * Copies a tile to shared memory; returns the name of the copy. If a thread reads neighbouring elements along its
- * `rows`, the copy is transposed, with a padded stride to avoid bank conflicts.
- */
+/** Copies a tile to shared memory; transposed if a thread reads along its `rows`, padded against bank conflicts. */
 function cacheShared<K extends Schedulable<K>>(
   draft: Draft<K>,
   buffer: string,

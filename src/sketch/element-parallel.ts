@@ -64,10 +64,7 @@ const lengthOf = (loops: readonly StrandLoop[]): number | null =>
 /** Registers for the results of a thread. */
 const MAX_RESULTS = 64
 
-/**
- * Number of rows per thread. If all rows have the same length, it follows from the number of slots per block
- * (SparseTIR, section 4.2.1).
- */
+/** Number of rows per thread; for rows of one length from the slots per block (SparseTIR, section 4.2.1). */
 function chooseRowsPerThread(
   { name }: Strand,
   sums: readonly StrandLoop[],

@@ -28,10 +28,7 @@ export function producerOf(
 const writtenBuffers = ({ strands }: NestShape): ReadonlySet<string> =>
   new Set(strands.flatMap((s) => s.writes.flatMap((w) => targetsOf(w).map((t) => t.buffer))))
 
-/**
- * For each epilogue, by name, the nest into which it is moved. @param holds - True if a nest ever holds a complete
- * element
- */
+/** By epilogue, the nest into which it is moved. @param holds - True if a nest ever holds a complete element */
 export function chooseEpilogues(
   nests: readonly NestShape[],
   kernel: Kernel2,

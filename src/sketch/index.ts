@@ -122,10 +122,7 @@ export function* formsOf(rule: (d: Decisions) => void, maxForms = MAX_FORMS): Ge
   }
 }
 
-/**
- * Points with the form of `point` that differ in one decision: neighbouring values if they are ordered, otherwise any
- * other value.
- */
+/** Points of the same form with one other decision: adjacent values if ordered, otherwise any others. */
 export function neighboursOf(rule: (d: Decisions) => void, point: PartialPoint): readonly PartialPoint[] {
   const d = replay(rule, point)
   if (!d) return []

@@ -99,9 +99,7 @@ function planSegments(
 const isSearched = ({ writes }: Strand): boolean =>
   writes.some((w) => exprsOf(w).some((e) => someExpr(e, (x) => x.kind === 'search')))
 
-/**
- * Distributes a dot product over a few threads, each with vectors of it, and several dot products in flight per thread.
- */
+/** Distributes a dot product over a few threads, each with vectors and several products in flight. */
 function planDotProduct(
   strand: Strand,
   partition: Partition,

@@ -64,10 +64,7 @@ export function planParallel(
   }
 }
 
-/**
- * Copies of an iteration over several parts that become one launch. The last part, which holds the remainder, comes
- * first.
- */
+/** Copies of an iteration over several parts that become one launch, the remainder part first. */
 function chooseMerges(
   selection: ReadonlyMap<NestShape, Rule>,
   disjointWrites: readonly DisjointWrites[],

@@ -52,10 +52,7 @@ export function planRowPerThread(
   }
 }
 
-/**
- * Distributes the loops of a row over neighbouring threads, which combine their values. With `usesBlock`, all threads
- * of a block share one row.
- */
+/** Distributes a row's loops over neighbouring threads; with `usesBlock`, a block shares one row. */
 export function planRowPerGroup(
   { strands }: NestShape,
   row: StrandLoop,

@@ -124,10 +124,7 @@ function planTiles(
   }
 }
 
-/**
- * Heuristic default of the tile width. A remainder of the result costs more than a wider tile saves, and tiles of concurrent
- * rows share the registers.
- */
+/** Heuristic tile width: remainders cost more than wider tiles save; concurrent rows share registers. */
 function tileGuess(sharesReads: boolean, width: number | undefined): number {
   const divisor =
     width && [REGISTER_TILE, 8, 4].find((t) => width % t === 0 && !(sharesReads && t === REGISTER_TILE))

@@ -161,9 +161,7 @@ export interface RuleContext {
   readonly decisions: Decisions
   /** Maximum number of threads of a block. */
   readonly threads: number
-  /**
-   * True if groups of threads that combine values may run surrounding loops for different trip counts within a block.
-   */
+  /** True if groups of threads that combine values may have different trip counts within a block. */
   readonly canDiverge: boolean
   /** Sizes for which the schedule is specialised, as far as they are given. */
   readonly sizes: ReadonlyMap<string, number>

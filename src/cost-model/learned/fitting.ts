@@ -17,14 +17,9 @@ export interface TimedTerms {
 export type CoefficientName = Exclude<keyof Coefficients, 'norm'>
 
 export interface FitOptions {
-  /**
-   * Coefficients to fit; default: all of the initial ones. Coefficients that no sample depends on keep their values.
-   */
+  /** Coefficients to fit; default: all initial ones. Coefficients that no sample depends on keep their values. */
   readonly names?: readonly CoefficientName[] | undefined
-  /**
-   * Regularisation towards the initial values, on squared logarithms. It determines coefficients that the samples do
-   * not. Default 1e-4.
-   */
+  /** Regularisation towards the initial values, on squared logarithms, for undetermined ones; default 1e-4. */
   readonly regularisation?: number | undefined
 }
 
@@ -85,10 +80,7 @@ export function fitCoefficients(
 const positiveNames = (c: Coefficients): CoefficientName[] =>
   (Object.keys(c) as (keyof Coefficients)[]).flatMap((n) => (n === 'norm' || !(c[n]! > 0) ? [] : [n]))
 
-/**
- * Coefficients that times do not determine: the number of threads is a property of the chip, and caches have no sharp
- * size.
- */
+/** Coefficients that times do not determine: a property of the chip, and caches have no sharp size. */
 const FIXED: ReadonlySet<CoefficientName> = new Set(['threads', 'cacheBytes'])
 
 /** Names of the coefficients that measured times determine. */

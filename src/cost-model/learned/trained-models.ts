@@ -82,10 +82,7 @@ export function setCalibrationReader(reader: typeof readCalibrated): void {
   calibratedModels.clear()
 }
 
-/**
- * The cost model for a kind of device; `null` if there is none. For a given device, its calibration has priority,
- * unless the package's model was trained on the same chip.
- */
+/** The cost model of a kind of device, or `null`; a device's calibration has priority over a model of another chip. */
 export function costModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
   const override = overrides.get(kind)
   if (override !== undefined) return override

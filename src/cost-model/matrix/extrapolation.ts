@@ -38,9 +38,7 @@ function scaleSegments(d: Distribution, count: number): Distribution {
   }
 }
 
-/**
- * Limits counts of unique coordinates to the number of possible ones, because strata may contain the same coordinates.
- */
+/** Limits counts of unique coordinates to the possible ones: strata may contain the same coordinates. */
 function clampCounts(kernel: Kernel1, params: Map<string, number>): void {
   const axes = new Map(kernel.axes.filter(isStored).map((a) => [a.name, a]))
   const known = { params, ranges: new Map(), lengths: new Map(), filled: new Map() }

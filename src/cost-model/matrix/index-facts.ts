@@ -102,16 +102,10 @@ const POWERS = 32
 /** Ratio of the range of values to their number above which a hash map replaces tables (large for bitmaps). */
 const SPARSE_RATIO = 16
 
-/**
- * Maximum number of values examined; the histogram is scaled to the length. Padded formats may have thousands of times
- * more.
- */
+/** Maximum number of values examined, because padding may be long; the histogram is scaled to the length. */
 const MAX_EXAMINED = 1 << 18
 
-/**
- * Histogram in one pass. Groups of `per` neighbouring values count as one value; values outside 0 … `below` - 1 are
- * skipped.
- */
+/** Histogram in one pass. Groups of `per` values count as one value; values outside 0 … `below` - 1 are skipped. */
 export function recurrenceOf(
   sequence: ArrayLike<number>,
   below: number,

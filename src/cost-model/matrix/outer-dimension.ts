@@ -42,10 +42,7 @@ export function outerDimension(kernel: Kernel1, tensor: string): Dimension {
   return (callerTensor(kernel, tensor)?.buffers ?? []).every((b) => isByColumns(b.axes)) ? 1 : 0
 }
 
-/**
- * Axes of a tensor's format whose coordinate is only an ordinal, such as the pieces of a split row. All rows share
- * these coordinates; the longest row has all of them.
- */
+/** Axes whose coordinate is only an ordinal, such as pieces of a row; the longest row has all of them. */
 export function ordinalAxes(kernel: Kernel1, tensor: string): ReadonlySet<string> {
   const dimensionNames = axesOfBinding(kernel, tensor)
   const axes = new Set<string>()
@@ -57,11 +54,7 @@ export function ordinalAxes(kernel: Kernel1, tensor: string): ReadonlySet<string
   return axes
 }
 
-/**
- * Indices of the dimensions on which the coordinate on an axis depends; empty for an ordinal, `null` for an unknown
- * axis.
- * @param throughQueries - Include dimensions within whose groups queries are evaluated
- */
+/** Dimensions on which a coordinate depends; empty for an ordinal, `null` for an unknown axis. */
 function dimensionsOf(
   kernel: Kernel1,
   dimensionNames: readonly string[],
@@ -82,10 +75,7 @@ function dimensionsOf(
 const coordinateOf = ({ order, map, lists }: FormatInstance, axis: string): Expr | undefined =>
   map[order.indexOf(axis)] ?? lists.find((l) => l.axis.name === axis)?.coordinate
 
-/**
- * Variables of an expression, including the operands of queries. A query with `by` is evaluated within its group, as
- * pieces are numbered within a row.
- */
+/** Variables of an expression and of its queries. Queries with `by` are evaluated within their group. */
 function variablesOf(e: Expr, instance: FormatInstance, throughQueries: boolean): ReadonlySet<string> {
   const variables = new Set<string>()
   const groupOf = (name: string): readonly Expr[] => {
@@ -112,10 +102,7 @@ export interface RowOrder {
   readonly permute: (rows: Rows) => Int32Array
 }
 
-/**
- * Maximum number of elements for which a sort is evaluated to draw a sample, at some 10 ns each. Above it, samples use
- * the stored order.
- */
+/** Maximum number of elements that are sorted (10 ns each) for a sample; others use the stored order. */
 const MAX_SORTED = 1 << 22
 
 /**

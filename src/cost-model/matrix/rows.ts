@@ -9,10 +9,7 @@ import type { Rows } from './statistics.ts'
 /** Maximum of rows plus columns: beyond it, their counters take gigabytes. */
 const MAX_ROWS_AND_COLUMNS = 2 ** 27
 
-/**
- * The rows of a matrix that is bound by coordinates or by rows; `null` for anything else.
- * @throws SptError `search/too-large`
- */
+/** The rows of a matrix bound by coordinates or rows; otherwise `null`. @throws SptError `search/too-large` */
 export function rowsOf(t: Tensor): Rows | null {
   const [rows, columns] = t.shape
   if (t.shape.length !== 2 || rows === undefined || columns === undefined) return null
@@ -164,9 +161,7 @@ const UNEVEN = 2
 
 const nonzerosOf = (m: Rows): number => m.indptr[m.rows] ?? 0
 
-/**
- * Above this many rows of a sample, empty windows get a stratum of their own: they dominate matrices with few elements.
- */
+/** Above this many rows, empty windows get a stratum: they dominate matrices with few elements. */
 const MAX_MIXED_ROWS = 1 << 18
 
 /** True if strata would hold as many elements as the whole matrix. */
@@ -237,10 +232,7 @@ function drawShortRows(m: Rows, rows: Int32Array, elements: number, maxRows: num
   return parts.map((stratum) => drawRows(m, stratum, elements, maxRows, WINDOW))
 }
 
-/**
- * Offset of the k-th sample within its interval, in 0 … 1: multiples of the golden ratio follow no period of the
- * matrix.
- */
+/** Offset of the k-th sample in its interval, in 0 … 1: multiples of the golden ratio follow no period. */
 const offsetWithin = (k: number): number => (0.5 + k * GOLDEN) % 1
 
 /** A stratum of windows of `neighbours` consecutive rows, stratified by their number of elements. */

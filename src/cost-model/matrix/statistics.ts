@@ -25,9 +25,7 @@ export interface MatrixStatistics {
   readonly columnGini: number
   /** Fill ratio of nonempty blocks of b × b, by b; from windows. */
   readonly blockDensity: ReadonlyMap<number, number>
-  /**
-   * By w, elements per distinct column in w neighbouring rows, which is the reuse of a gathered value; from windows.
-   */
+  /** By w, elements per distinct column in w neighbouring rows: the reuse of a gathered value; from windows. */
   readonly reuse: ReadonlyMap<number, number>
   /** Mean distance of an element's column from the diagonal of its row, relative to the number of columns. */
   readonly bandwidth: number
@@ -59,10 +57,7 @@ function histogram(lengths: ArrayLike<number>): Map<number, number> {
   return counts
 }
 
-/**
- * Statistics of a matrix: one pass over the elements for lengths and distances, a sample of windows for blocks and
- * reuse.
- */
+/** One pass over the elements for lengths and distances, a sample of windows for blocks and reuse. */
 export function statisticsOf(matrix: Rows): MatrixStatistics {
   const { rows, columns, indptr, indices } = matrix
   invariant(indptr.length === rows + 1, () => `${indptr.length} offsets of ${rows} rows`)

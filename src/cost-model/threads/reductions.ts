@@ -61,10 +61,7 @@ export class Reductions {
     this.sums.retries = Math.max(this.sums.retries, maxPerElement * warps)
   }
 
-  /**
-   * Every thread accumulates into its own register. The registers are combined at the end: by shuffles within a warp
-   * along x, otherwise through shared memory.
-   */
+  /** Threads accumulate in registers, combined at the end by shuffles along x, or through shared memory. */
   #crossThread(t: Load, threadLoops: readonly Frame[], p: Place, lanes: readonly Lane[]): Synchronisation {
     let [exchanges, barriers] = [0, 0]
     for (const { loop, extent } of threadLoops) {
@@ -82,10 +79,7 @@ export class Reductions {
     return { exchanges, barriers }
   }
 
-  /**
-   * Merge-path chunks of positions: a result is written once for each segment that overlaps a chunk.
-   * @returns Number of barriers
-   */
+  /** Merge-path chunks: one write per segment that overlaps a chunk. @returns Number of barriers */
   #segmented(s: Reduce, t: Load, { loop, extent, times }: Frame, p: Place, lanes: readonly Lane[]): number {
     const offsets = this.#offsetsOf(t)
     const nonempty = offsets
@@ -133,20 +127,14 @@ interface Updates {
 /** Warps that run concurrently on a chip; only the magnitude matters. */
 const CONCURRENT_WARPS = (132 * 2048) / WARP
 
-/**
- * Contention of the atomic updates of a launch. The walk visits a statement once for each length that segments may
- * have.
- */
+/** Contention of atomic updates. The walk visits a statement once for each length of segments. */
 class AtomicUpdates {
   /** Mean number of updates per position, accumulated over the lengths so far. */
   readonly #mean = new Map<Load, number>()
 
   constructor(private readonly structure: Structure) {}
 
-  /**
-   * Contention of the updates of `t`. @param per - Updates of a thread at consecutive positions that are combined into
-   * one
-   */
+  /** @param per - Updates of a thread at consecutive positions that are combined into one */
   estimate(t: Load, p: Place, lanes: readonly Lane[], per = 1): Updates {
     const vars = freeVars(t)
     const level = t.index
@@ -192,10 +180,7 @@ interface IndexLevels {
 
 const PLAIN: IndexLevels = { from: null, max: 1, mean: 1, distinct: (n) => n }
 
-/**
- * Levels of an index that is loaded through a tree of formats: a segment has as many positions as its elements
- * together.
- */
+/** Levels of an index loaded through a tree of formats: a segment has the positions of all its elements. */
 function levelsOf(e: Expr, structure: Structure): IndexLevels {
   if (e.kind === 'binary') {
     const [a, b] = [levelsOf(e.a, structure), levelsOf(e.b, structure)]

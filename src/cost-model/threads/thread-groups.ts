@@ -16,10 +16,7 @@ import type { LaunchSums } from '../work/launch-sums.ts'
 import { generatedTrips, isThread, loopCount, type Place } from '../work/place.ts'
 import { readsOf } from '../work/statements.ts'
 
-/**
- * Number of different values of `vars` in a warp and in a block. Threads are numbered along x, then y, then z; a warp
- * is 32 consecutive ones.
- */
+/** Different values of `vars` in a warp and in a block; threads are numbered along x, then y, then z. */
 export function distinctValues(
   lanes: readonly Lane[],
   vars: ReadonlySet<string>,
@@ -38,10 +35,7 @@ export function distinctValues(
   return { warp, block }
 }
 
-/**
- * Expected length of the longest of this many neighbouring segments, relative to the mean length.
- * @param longest - By k, the longest of 2^k neighbouring segments, mean over all such groups
- */
+/** Expected length of the longest of this many neighbouring segments (`meanMaxima`), relative to the mean. */
 export function longestOverMean(longest: readonly number[] | undefined, neighbours: number): number {
   const mean = longest?.[0] ?? 0
   if (!longest || mean === 0) return 1
@@ -52,10 +46,7 @@ export function longestOverMean(longest: readonly number[] | undefined, neighbou
 
 // Costs of a CPU thread in addition to accesses and operations: branches and register spills.
 
-/**
- * Number of guards that read memory. Guards on loop variables alone are removed by splitting the loop; the others are
- * evaluated in each iteration.
- */
+/** Number of guards that read memory. Guards on loop variables alone are removed by splitting the loop. */
 const countDataGuards = memoize(
   (s: For): number =>
     s.guards.filter((g) => someExpr(g, (x) => x.kind === 'load' || x.kind === 'search')).length,
@@ -85,10 +76,7 @@ export function countBranches(
 /** Registers for accumulators on a CPU; GPUs have more than schedules use. */
 const REGISTERS = 13
 
-/**
- * Adds the accesses of a register array that go through memory: it exceeds the registers, or a loop variable indexes
- * it.
- */
+/** Adds the accesses of a register array that exceeds the registers, or that a loop variable indexes. */
 export function countSpills(
   sums: LaunchSums,
   buffer: Buffer,
@@ -107,10 +95,7 @@ export function countSpills(
 
 // Tiles that threads of a warp hold together in registers: each thread has a part of the elements.
 
-/**
- * Maximum number of threads that cooperate on one iteration of the loops over threads, over the instructions and
- * register tiles of a launch.
- */
+/** Maximum number of threads that cooperate on one iteration: in instructions and register tiles. */
 export const cooperatingThreads = memoize((top: For): number => {
   let threads = 1
   walkStmts([top], (s) => {

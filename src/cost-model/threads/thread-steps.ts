@@ -32,10 +32,7 @@ type Counter = (typeof COUNTERS)[number]
 
 export type Steps = Readonly<Record<Counter, Serial>>
 
-/**
- * Accumulator: a row of numbers with a `Serial` for each of `COUNTERS`. A walk makes hundreds of rows, so all share one
- * array, and a row is its offset.
- */
+/** A row of numbers with a `Serial` for each of `COUNTERS`, as its offset in an array that all rows share. */
 export type Row = number
 
 const KINDS = 4

@@ -22,10 +22,7 @@ export interface Reads {
    */
   readonly rounds: number
   readonly hops: number
-  /**
-   * Steps of binary searches per execution (`probes`), and those made once before the loop over a chunk
-   * (`hoistedProbes`).
-   */
+  /** Steps of binary searches per execution, and those made once before the loop over a chunk. */
   readonly probes: number
   readonly hoistedProbes: number
   /** Expected misses of the near cache (L1 of an SM). */
@@ -184,10 +181,7 @@ const indexLoads = memoize((x: Load): readonly Load[] => {
   return loads
 })
 
-/**
- * Index of the innermost frame that the address depends on. Conditions (frames without a loop) count, because loads are
- * not hoisted out of them.
- */
+/** Index of the innermost frame that the address depends on; conditions count, because they stop hoisting. */
 function frameIndexOf(x: Load | Search, p: Place): number {
   const vars = freeVars(x)
   return p.frames.findLastIndex((f) => f.loop === null || vars.has(f.loop.var))

@@ -228,10 +228,7 @@ function probabilityBelow(a: Expr, b: Expr, offset: number, k: KnownValues): num
   return shareBelow(digits, bound)
 }
 
-/**
- * Share of the sums of digits that are below a bound: exact for a mixed-radix number, otherwise as if uniformly
- * distributed.
- */
+/** Share of the sums of digits below a bound: exact for mixed-radix numbers, otherwise as if uniform. */
 function shareBelow(digits: { stride: number; extent: number }[], bound: number): number {
   if (digits.length === 0) return bound > 0 ? 1 : 0
   digits.sort((a, b) => a.stride - b.stride)
@@ -255,9 +252,7 @@ function probabilityEqual(a: Expr, b: Expr, k: KnownValues): number {
   return 1 / Math.max(1, ...names.map((n) => k.ranges.get(n)!.extent))
 }
 
-/**
- * A coordinate compared with its extent: the share of the array that is not padding; `undefined` if nothing is loaded.
- */
+/** A coordinate compared with its extent: the share that is not padding; `undefined` without a load. */
 function filledShare(e: Expr, k: KnownValues): number | undefined {
   let share: number | undefined
   someExpr(e, (x) => {

@@ -32,10 +32,7 @@ export type AccessKind = 'loads' | 'stores' | 'atomics'
 
 /** Cache reuse of accesses whose address is loaded. */
 export interface Gather extends Pick<Traffic, 'sweep'> {
-  /**
-   * Number of uses of a loaded value by a block before it is evicted from the near cache (`reuse`), and by all
-   * concurrent blocks (`chipReuse`).
-   */
+  /** Uses of a loaded value by a block before its eviction from the near cache, and by all concurrent blocks. */
   readonly reuse: number
   readonly chipReuse: number
   /** Threads of a warp whose gathered values share one sector. */

@@ -99,10 +99,7 @@ function firstExpanded(frames: readonly Frame[], depth: number): number {
   return 0
 }
 
-/**
- * Share of a statement's executions in which a load is executed, after hoisting out of the loops on which its address
- * does not depend.
- */
+/** Share of a statement's executions in which a load runs, after hoisting out of independent loops. */
 export function hoistedShare({ frames }: Place, x: Load | Search, depth: number): number {
   const vars = freeVars(x)
   const expanded = firstExpanded(frames, depth)
@@ -204,10 +201,7 @@ const unrolledTrips = (trips: number, factor: number): number => {
   return unrolled + Math.max(0, trips - unrolled * factor)
 }
 
-/**
- * Trips that wait for each other's loads: unrolled iterations have their loads in flight together, those of the
- * remainder loop do not.
- */
+/** Trips that wait for each other's loads: unrolled iterations have theirs in flight together. */
 export function serialTrips(s: For, trips: number): number {
   const { mode } = s
   switch (mode.kind) {

@@ -69,9 +69,7 @@ class Walk {
   readonly #reductions: Reductions
   readonly #threads = new Map<string, number>()
   #blocks = 1
-  /**
-   * Number of threads that cooperate on one iteration of the loops over threads: in instructions and register tiles.
-   */
+  /** Number of threads that cooperate on one iteration: in instructions and register tiles. */
   #cooperating = 1
   /** Steps of searches that the loop over a chunk makes once, before it. */
   #hoistedProbes = 0

@@ -27,10 +27,7 @@ export interface TrainedModel extends Calibration {
 export interface Training {
   readonly samples: number
   readonly studies: number
-  /**
-   * Mean of |log(expected / measured)| over left-out studies, for the previous model (`before`) and the trained one
-   * (`after`).
-   */
+  /** Mean of |log(expected / measured)| over left-out studies, of the previous model and the trained one. */
   readonly before: number
   readonly after: number
 }

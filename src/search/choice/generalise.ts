@@ -38,10 +38,7 @@ export type Verdict = 'dispatch' | 'single' | 'default'
 
 const GAIN = 0.01
 const LEAVES = 8
-/**
- * Minimum number of groups per leaf. A leaf grown from a single matrix cannot be validated; with 2 the held-out loss is lower
- * or equal.
- */
+/** Minimum number of groups per leaf: a leaf grown from a single matrix cannot be validated. */
 const GROUPS = 2
 
 /**

@@ -34,9 +34,7 @@ interface MatchedRoutine {
   readonly pattern: Kernel1
 }
 
-/**
- * Returns a program that calls the routine. `whole`: the plan of the kernel for the device, whose arrays are used and whose steps are not.
- */
+/** A program that calls the routine. @param whole - Plan of the kernel, whose arrays are used */
 function libraryProgram(device: Device, whole: Plan, of: MatchedRoutine, sources: Sources): Program {
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
   const plan: Plan = { ...whole, buffers, steps: [], lostWrites: undefined }

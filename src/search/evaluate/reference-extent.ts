@@ -29,10 +29,7 @@ export const computeReferenceExtent = async (
 export const referenceExtent = (data: Workspace, seed: number, visits: number = MAX_VISITS): Extent =>
   adoptResult(data, visits, expectedWithin(requestFor(data, seed, visits)))
 
-/**
- * Skips attempts whose estimated number of visits exceeds the limit: on large tensors, discovering this takes longer than the
- * visits.
- */
+/** Skips attempts whose estimated visits exceed the limit, which takes longer to discover by visiting. */
 function requestFor(data: Workspace, seed: number, visits: number): ReferenceRequest {
   const { kernel, params } = data.problemSize
   const total = visitsOf(kernel, params)

@@ -41,10 +41,7 @@ const SLOW_FACTOR = 3
 const VERY_SLOW_FACTOR = 10
 /** Milliseconds of the verification run above which a kernel slower by `VERY_SLOW_FACTOR` is not run again. */
 const LONG_RUN_MS = 1000
-/**
- * On devices that compile ahead of time: total milliseconds, and number, of warm-up runs of a kernel far from the
- * fastest.
- */
+/** On devices that compile ahead of time: milliseconds and number of warm-up runs of a slow kernel. */
 const FIRST_MS = 100
 const FIRST_RUNS = 50
 /** A single run may be disturbed. */
@@ -166,10 +163,7 @@ export class TestBench {
     return facts
   }
 
-  /**
-   * Runs `work` under the device's lock, because workers and the final comparison may share the device, and at full
-   * clock, because it was idle during compilation.
-   */
+  /** Runs `work` under the device's lock, which workers may share, and at full clock after idling. */
   #withLock<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const workAtFullClock = async (): Promise<T> => {
       this.#reference ??= await prepareReference(this.device)
@@ -179,10 +173,7 @@ export class TestBench {
     return withDeviceLock(deviceKey(this.device), workAtFullClock, { signal })
   }
 
-  /**
-   * Warms a kernel up; returns its outcome if its warm-up runs are far slower than the fastest, otherwise `null`.
-   * @throws the abort reason of `signal`
-   */
+  /** Warms a kernel up; returns its outcome if it is far slower than the fastest. @throws the abort reason */
   warmUp(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
     return this.#withLock(() => this.#warmUpLocked(prepared, signal), signal)
   }

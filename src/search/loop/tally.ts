@@ -116,10 +116,7 @@ export function fastestTrials<T extends Trial>({
   return fastestOf([...byPoint.values()]).toSorted((a, b) => share(b) - share(a))
 }
 
-/**
- * Number of points measured again at the end: a minimum, plus those with similar times, because the minimum of many noisy
- * times is biased.
- */
+/** Number of points measured again at the end: the minimum of many noisy times is biased. */
 const FINALISTS = { least: 3, most: 8, near: 1.1 } as const
 
 /** Candidates for the fastest measured point, fastest first. */

@@ -13,9 +13,7 @@ import { medianInterval } from './median-interval.ts'
 const NEIGHBOURS = 2
 /** Relative deviation treated as noise of the reference. */
 const NOISE = 0.03
-/**
- * Maximum correction: a reference that takes many times as long was interrupted, which does not affect its neighbours.
- */
+/** Maximum correction: a reference that takes many times as long was interrupted by itself. */
 export const MAX_DRIFT = 2
 
 export interface Drift {

@@ -16,9 +16,7 @@ export interface MeasureRoundsOptions extends RoundsOptions {
   readonly flush?: boolean | undefined
   /** Warm-up runs of each candidate; default 5. */
   readonly warmups?: number | undefined
-  /**
-   * Minimum milliseconds of a sample: shorter kernels run several times in one graph, except with `flush`. Default 0.5.
-   */
+  /** Minimum milliseconds of a sample, except with `flush`: short kernels run several times. Default 0.5. */
   readonly sampleMs?: number | undefined
   /**
    * Reference kernel measured in between to correct drift: a prepared one (`prepareReference`), or `null` for none. By
@@ -144,10 +142,7 @@ function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsO
 
 /** A run below this fraction of the minimum so far shows that the kernel is still getting faster. */
 const FALL_RATIO = 0.9
-/**
- * Number and milliseconds of runs without such a run after which a kernel is warm: background compilation takes about
- * that long.
- */
+/** Runs and milliseconds without such a run after which a kernel is warm: compilation takes that long. */
 const STEADY = { runs: 8, milliseconds: 30 } as const
 /** Warm-up limits: milliseconds for slow kernels, runs for short ones. */
 const LIMITS = { runs: 300, milliseconds: 300 } as const

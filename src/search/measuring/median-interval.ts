@@ -30,10 +30,7 @@ export function medianInterval(samples: readonly number[], confidence = CONFIDEN
   }
 }
 
-/**
- * The innermost pair of ranks with sufficient confidence, or the first and last; and the probability that the median is
- * below the lower rank.
- */
+/** The innermost ranks with sufficient confidence, or the first and last; probability outside of one. */
 function rankOf(n: number, confidence: number): { readonly rank: number; readonly outside: number } {
   // Probability that fewer than k of n samples are below the median: a binomial tail, in logarithms to avoid underflow.
   let logTerm = -n * Math.LN2

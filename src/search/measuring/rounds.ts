@@ -60,10 +60,7 @@ export interface RoundsResult {
 const DROP_CONFIDENCE = 0.99
 /** Minimum number of samples for intervals of this confidence. */
 const MIN_SAMPLES = 8
-/**
- * Early exit: with `EARLY_SAMPLES`, a candidate is dropped if its minimum exceeds `EARLY_FACTOR` times the maximum of
- * the fastest.
- */
+/** Early exit: with these samples, a candidate is dropped if its minimum exceeds this factor times the fastest. */
 const EARLY_SAMPLES = 3
 const EARLY_FACTOR = 1.5
 /** Tolerance for times of earlier measurements. */

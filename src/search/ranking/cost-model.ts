@@ -149,10 +149,7 @@ interface PriorContext {
   readonly onNote?: ((note: string) => void) | undefined
 }
 
-/**
- * Prior given by the cost model; `undefined` if the device has no model, or the data are too large for it.
- * @throws SptError as `predictor` if the strategy is `model`
- */
+/** Prior of the cost model, or `undefined`. @throws SptError as `predictor` if the strategy is `model` */
 export function defaultPrior(
   space: KernelSpace<Kernel>,
   { kernel, device, inputs, strategy, onNote }: PriorContext,

@@ -156,10 +156,7 @@ export class Expected {
     return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
   }
 
-  /**
-   * Predicted costs for strategies; `Infinity` for points that are predicted to be rejected. @throws SptError
-   * `search/prior`
-   */
+  /** Predicted costs; `Infinity` for points predicted to be rejected. @throws SptError `search/prior` */
   readonly prior = (points: readonly Point[]): readonly number[] => {
     const keys = points.map(pointKey)
     const unranked = points.filter((_, k) => !this.#costs.has(keys[k]!))

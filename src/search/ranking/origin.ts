@@ -38,9 +38,7 @@ export type Predict = (scheduled: Kernel) => Prediction
 
 const predictors = new WeakMap<Predict, () => PredictorOrigin | null>()
 
-/**
- * Registers the origin of a predictor. @param origin - Evaluated on first use; `null` if the data are too large to send
- */
+/** @param origin - Evaluated on first use; `null` if the data are too large to send */
 export const registerPredictor = (predict: Predict, origin: () => PredictorOrigin | null): void =>
   void predictors.set(predict, origin)
 

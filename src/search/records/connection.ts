@@ -110,10 +110,7 @@ const MEANINGS: Readonly<
   26: ['not-a-database', (f) => `${f} is not a database`, `${OTHER_FILE}: this file stays unchanged`],
 }
 
-/**
- * Runs `work`, and translates SQLite's errors to diagnostics about its file; bugs are rethrown.
- * @throws SptError `records/…`
- */
+/** Runs `work`, and translates SQLite's errors to diagnostics about its file. @throws SptError `records/…` */
 export function withDiagnostics<T>(path: string, work: () => T): T {
   try {
     return work()
@@ -131,10 +128,7 @@ export function withDiagnostics<T>(path: string, work: () => T): T {
 /** `SPTR`: application id of this package's SQLite files. */
 export const APPLICATION = 0x53505452
 
-/**
- * Migrations: entry v converts a file of version v to version v + 1. Released entries are never changed; new ones are
- * appended.
- */
+/** Entry v converts a file of version v to v + 1. Released entries never change; new ones are appended. */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE studies (
     id TEXT PRIMARY KEY,

@@ -185,10 +185,7 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
   })
 }
 
-/**
- * Opens a file read-only; as immutable if the folder is not writable, because then SQLite cannot lock and no writer can
- * exist.
- */
+/** Opens a file read-only; as immutable if the folder is not writable: no lock and no writer can exist. */
 function openForReading(Database: Parameters<typeof connect>[0], path: string): Connection {
   const { href } = pathToFileURL(path)
   let firstError: unknown

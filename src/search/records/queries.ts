@@ -24,9 +24,7 @@ const inList = (column: string, values: readonly Cell[]): [string, ...Cell[]] =>
   ...values,
 ]
 
-/**
- * The clause `WHERE` over the table `studies` as `s`, and with `trials` over that as `t`; empty without conditions.
- */
+/** The clause `WHERE` over `studies` as `s`, and with `trials` over these as `t`; empty without conditions. */
 export function where(
   f: RecordFilter,
   trials: boolean,
@@ -67,10 +65,7 @@ export function insertRow(
     .run(...bindable(Object.values(row)))
 }
 
-/**
- * Steps that gave a wrong result once are never the best, whatever their data, space and times: not of the same kernel,
- * kind of device and compiler.
- */
+/** Steps that gave a wrong result for the same kernel, kind of device and compiler are never the best. */
 export const NOT_DISQUALIFIED = `NOT EXISTS (
   SELECT 1 FROM trials w JOIN studies ws ON ws.id = w.study
   WHERE w.trace_hash = t.trace_hash AND w.status = 'wrong' AND ws.kernel = s.kernel

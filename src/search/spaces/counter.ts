@@ -22,15 +22,10 @@ interface Rest {
   readonly children: Map<DecisionValue, Rest>
 }
 
-/**
- * Counts the points below partial points. Subtrees are memoised by rest, of which a space has far fewer than partial points.
- */
+/** Counts the points below partial points; subtrees with the same remainder are counted once. */
 export class Counter {
   readonly #effort: Effort
-  /**
-   * Effort including conditions: finding equal remainders evaluates conditions, even if their points are counted
-   * quickly.
-   */
+  /** Effort with conditions: finding equal remainders evaluates them, even if points are counted quickly. */
   readonly #withEqual: Effort
   readonly #nodes = new Map<string, Rest>()
 

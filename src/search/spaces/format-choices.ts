@@ -18,10 +18,7 @@ export interface FormatChoice {
 }
 
 const DECLARED = 'as declared'
-/**
- * Candidate integers for format parameters. Only a format knows their meaning; widths, heights and counts are mostly powers
- * of two.
- */
+/** Candidate integers for format parameters: widths, heights and counts are mostly powers of two. */
 const INTEGERS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 const FRACTIONS = [0.25, 0.5, 0.75]
 /** Likely values of a parameter without known uses: little padding, and more than single elements. */
@@ -64,11 +61,7 @@ export function formatChoices(
   })
 }
 
-/**
- * Checks the format texts of a buffer. Errors that a schedule step may raise are left to the points; texts that are not
- * formats are rejected here.
- * @throws SptError `api/argument`, and as `as`
- */
+/** @throws SptError `api/argument`, and as `as`, except for errors of schedule steps, which points report */
 function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {
   const expected = "formats, as after `as`: ['', 'bsr(8)']"
   const isList = TEXTS.holds(texts) && (texts as readonly string[]).length > 0

@@ -100,10 +100,7 @@ export function* drawSteps(space: PointSpace, random: Random): Stepwise<Point | 
   }
 }
 
-/**
- * Probability that a draw starts at likely values; for numbers, half of these move to a neighbour, half of those one step
- * farther.
- */
+/** Probability that a draw starts at likely values, moves to a neighbour, and one step farther. */
 const HALF = 1 / 2
 
 /** All values at random, of which the first is oftener one that is likely. */

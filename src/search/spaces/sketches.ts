@@ -117,10 +117,7 @@ interface SketchOrigin {
 
 // The default search space.
 
-/**
- * The kernel's space named after the device (`cpu_space`, `gpu_space`), otherwise its sketches.
- * @throws SptError as `UnboundSpace.on`, and as `sketches`
- */
+/** The kernel's `cpu_space` or `gpu_space`, otherwise its sketches. @throws SptError as both */
 export async function usualSpace(
   kernel: Kernel,
   on: SelectionContext,

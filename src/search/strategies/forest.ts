@@ -124,10 +124,7 @@ interface Split {
   readonly isEqual: boolean
 }
 
-/**
- * The split with the least remaining variance among a random subset of the columns; `null` if no column separates the
- * rows.
- */
+/** The split with the least variance among random columns; `null` if no column separates the rows. */
 function bestSplit(data: TrainingData, rowIds: readonly number[]): Split | null {
   let best: (Split & { readonly gain: number }) | null = null
   const total = rowIds.reduce((a, k) => a + data.targets[k]!, 0)

@@ -75,10 +75,7 @@ export abstract class StrategyBase implements Strategy {
     return this.#expected !== undefined
   }
 
-  /**
-   * Costs of points predicted by the prior; `Infinity` without a prediction, a prior, or time for it.
-   * @param share - Fraction of the remaining time
-   */
+  /** Predicted costs; `Infinity` without a prediction or time for it. @param share - Fraction of the time left */
   protected *expected(points: readonly Point[], share = 1): Stepwise<readonly number[]> {
     if (!this.#expected) return points.map(() => Number.POSITIVE_INFINITY)
     return yield* this.#expected.asked(points, this.#time, share)
@@ -155,10 +152,7 @@ export abstract class StrategyBase implements Strategy {
     })
   }
 
-  /**
-   * Returns the point with the least used values among a few random points, so that each value of each decision is
-   * tried early.
-   */
+  /** The point with the least used values among a few random ones, so that each value is tried early. */
   protected *spread(): Stepwise<Point | null> {
     const uses = new Map<string, number>()
     for (const { point } of this.told.all())

@@ -49,10 +49,7 @@ export class UntakenPoints {
     return (yield* this.#find(point)) !== null
   }
 
-  /**
-   * Takes the proposed point, or another if it was taken before. `null`: no point is left.
-   * @throws SptError `search/dead-ends`
-   */
+  /** Takes the proposed point, or another if it was taken before; `null` if none is left. */
   *fresh(propose: () => Stepwise<Point | null>): Stepwise<Point | null> {
     for (let k = 0; k < PROPOSALS && !this.#isDone; k++) {
       const proposed = yield* propose()
@@ -132,10 +129,7 @@ export class UntakenPoints {
   }
 }
 
-/**
- * Any point of a space, however rare they are; `null`: it has none.
- * @throws SptError `search/dead-ends`, `search/endless`
- */
+/** Any point of a space, however rare; `null`: it has none. @throws SptError `search/dead-ends`, `search/endless` */
 export const anyPoint = (space: PointSpace, random: Random): Stepwise<Point | null> =>
   new UntakenPoints(space, random).any()
 

@@ -153,10 +153,7 @@ const formatOf = (text: string): AnyFormat =>
 
 // Kernels that run as they were measured.
 
-/**
- * Adds an explicit step to kernels without loop steps. Otherwise `compile` would apply a default schedule, and measure
- * another kernel.
- */
+/** Adds an explicit step to kernels without loop steps, to which `compile` would apply a default schedule. */
 export const withExplicitSteps = (kernel: Kernel): Kernel =>
   kernel.compilation.onLoops ? kernel : kernel.asWritten()
 

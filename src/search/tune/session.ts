@@ -67,9 +67,7 @@ export class Session {
     this.#reportedIds = new Set(known.map((t) => t.id))
   }
 
-  /**
-   * Opens a session. @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` with a queue
-   */
+  /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` with a queue */
   static async open(kernel: Kernel, options: SessionOptions): Promise<Session> {
     const { device, space, seed, queue, records, resume, data } = options
     // Spaces of the program use known formats; others may store tensors in any format.
@@ -118,10 +116,7 @@ export class Session {
     return outcomes
   }
 
-  /**
-   * Like `evaluate`, for a search that shares the records with others. A point that another search has evaluated or
-   * claimed yields `null`, and arrives through `takeOthers`.
-   */
+  /** Like `evaluate`; `null` for points of another search on the records, whose trials `takeOthers` returns. */
   readonly evaluateShared = async (
     requests: readonly EvaluationRequest[],
     context: Partial<EvaluationContext> = {},

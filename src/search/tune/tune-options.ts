@@ -84,10 +84,7 @@ export function checkTuning(
   if (typeof strategy === 'string') strategyNamed(strategy)
 }
 
-/**
- * Validates a queue. @param tensorsKey - `null` if each case has its own tensors @throws SptError `api/argument`,
- * `api/unknown-option`
- */
+/** @param tensorsKey - `null` if each case has its own tensors @throws SptError as `checkTuning` */
 export function checkQueue(queue: Partial<QueueOptions> | undefined, tensorsKey: 'tensors' | null): void {
   if (queue === undefined) return
   const keys = ['url', 'program', 'idleSeconds', 'onNote'] as const

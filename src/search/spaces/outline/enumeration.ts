@@ -110,10 +110,7 @@ function outlineOf(root: Node, nodes: readonly Node[]): Outline {
   }
 }
 
-/**
- * Adds the paths from one node. @param decided - Decisions on all of these paths @param times - Multiplicity of the
- * paths
- */
+/** Adds the paths from one node. @param decided - Decisions on all of these @param times - Their multiplicity */
 function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>, times = 1): void {
   for (const [name, values] of from.values) {
     const known = getOrAdd(to.values, name, () => new Set())

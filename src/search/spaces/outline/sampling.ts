@@ -139,9 +139,7 @@ class Reach {
   }
 }
 
-/**
- * @param leads - True if the walk, with another value of a decision, leads to a point, as far as this can be determined
- */
+/** @param leads - True if the walk, with another value of a decision, is known to lead to a point */
 function visitedDecisions(
   walks: readonly Walk[],
   leads: (walk: Walk, name: string, value: DecisionValue) => boolean,
@@ -191,10 +189,7 @@ function restriction(before: VisitedDecision, one: VisitedDecision): OutlinedDec
 export type { Outline, OutlinedDecision } from './enumeration.ts'
 
 export interface OutlineOptions {
-  /**
-   * Number of decisions up to which the space is enumerated, otherwise sampled; default `COUNTED_VALUES`, or 2,000 for
-   * spaces without `rest`.
-   */
+  /** Number of decisions up to which the space is enumerated; default `COUNT_LIMIT`, or 2,000 without `remainderKey`. */
   readonly limit?: number | undefined
   /** Generator for samples; default: a fixed seed. */
   readonly random?: Random | undefined

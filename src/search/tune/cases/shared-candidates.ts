@@ -20,10 +20,7 @@ export interface SharedCandidate {
   readonly foundOn: Set<string> | null
 }
 
-/**
- * Decision name of points that stand for candidates; it contains a space, unlike all others. A resumed search therefore does
- * not mistake candidates for points of its own.
- */
+/** Decision name of points that stand for candidates: the space in it distinguishes them from others. */
 const CANDIDATE_DECISION = 'shared candidate'
 
 /** The point of a candidate in spaces extended by `extend`. */
@@ -41,10 +38,7 @@ export class SharedCandidates {
     return [...this.#candidates.values()]
   }
 
-  /**
-   * Adds a candidate, or a group on which it was found; returns its key.
-   * @param group - `null` for candidates that are always evaluated
-   */
+  /** Adds a candidate, or a group on which it was found (`null`: always evaluated); returns its key. */
   add(candidate: Kernel, group: string | null, call: ScheduleCall | null = null): string {
     const kernel = withExplicitSteps(candidate)
     const key = keyOf(kernel)

@@ -50,19 +50,13 @@ export interface TunedCase {
 export interface TuneAllResult {
   readonly cases: readonly TunedCase[]
   readonly candidates: readonly TunedCandidate[]
-  /**
-   * The decision tree and the single best schedule; `null` if the tuning ended before all candidates were evaluated on
-   * all cases.
-   */
+  /** The decision tree and the single best schedule; `null` if the tuning ended too early. */
   readonly generalisation: Generalisation | null
   /** Loss of the default schedule. */
   readonly defaultLoss: Loss | null
   /** The best of these three on unseen data; `null` as for `generalised`. */
   readonly verdict: Verdict | null
-  /**
-   * Source of the choice (`schedule k.tuned choose { … }`) or of the single schedule; `null` also if the default schedule is
-   * the best.
-   */
+  /** Source of the choice or of the single schedule; `null` also if the default schedule is the best. */
   readonly schedule: DispatchText | null
   /** Wrong results, which are bugs of the compiler. */
   readonly wrong: readonly (WrongResult & { readonly case: string })[]

@@ -13,9 +13,7 @@ import { outcomeOf } from '../../outcomes.ts'
 import { shuffled } from '../../statistics/shuffled.ts'
 import type { Outcome, Timing } from '../../types.ts'
 
-/**
- * Passes of the final comparison. Each kernel has a turn in each pass, so that disturbances of the device affect all of them.
- */
+/** Passes of the final comparison: each kernel has a turn in each, so that disturbances affect all. */
 const PASSES = 4
 /** Fraction of the usual effort in each pass. */
 const PASS_EFFORT = 0.25
@@ -93,10 +91,7 @@ export async function compareKernels(
   return kernels.map((_, k) => outcomes[k] ?? (samples[k]!.length > 0 ? measuredOutcome(k) : null))
 }
 
-/**
- * Indices of kernels with at least two samples, all of which are far from the fastest median; a single sample may be
- * disturbed.
- */
+/** Indices of kernels with at least two samples, all of which are far from the fastest median. */
 export function slowKernels(samples: readonly (readonly number[])[]): readonly number[] {
   const medians = samples.map((s) => (s.length > 0 ? summarizeSamples(s).median : Number.POSITIVE_INFINITY))
   const fastest = Math.min(...medians)
@@ -144,10 +139,7 @@ const GRACE_MS = 1500
 /** Approximate number of runs of a kernel that is verified and briefly measured. */
 const RUNS_PER_KERNEL = 20
 
-/**
- * Outcome of a kernel that is verified against the reference and measured with a fraction of the full effort. @throws
- * the abort reason of `signal`
- */
+/** Outcome of a kernel that is verified, and measured with less effort. @throws the abort reason of `signal` */
 export async function measureContender(
   evaluator: Evaluator,
   { kernel, routine }: Contender,
@@ -182,10 +174,7 @@ export async function measureContender(
 
 // Tests whether a schedule is faster than the default: both are repeatedly prepared anew, warmed up and timed in turns.
 
-/**
- * Comparison of a schedule with the default. Samples of one preparation are correlated, so each preparation counts
- * once.
- */
+/** Comparison with the default. Samples of one preparation are correlated, so each counts once. */
 export interface Confirmation {
   /** Name of the schedule among `finalists`. */
   readonly name: string
@@ -205,10 +194,7 @@ const STOP_CONFIDENCE = 0.99
 /** Minimum number of rounds for an interval at 95 %. */
 const MIN_DECISIVE = 6
 
-/**
- * Runs rounds until the verdict is clear. @param round - Ratio of times in fresh preparations of both @param isOver -
- * Evaluated before each round
- */
+/** Runs rounds until the verdict is clear. @param round - Ratio of times in fresh preparations of both */
 export async function confirmByRounds(
   name: string,
   round: (n: number) => Promise<number>,
@@ -239,10 +225,7 @@ export interface ConfirmationOptions {
   readonly limitMs: number
 }
 
-/**
- * Compares a schedule with the default in fresh preparations; `null` if there was no time for one round, or a schedule
- * could not be run again.
- */
+/** Compares a schedule with the default in fresh preparations; `null` if not even one round succeeded. */
 export async function confirm(
   evaluator: Evaluator,
   name: string,

@@ -120,10 +120,7 @@ function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {
 type MeasuredFinal = Finalist & { readonly timing: Timing }
 
 export interface Recommendation {
-  /**
-   * The fastest library routine if it is faster than all schedules, otherwise `own`; `null` if nothing could be
-   * measured.
-   */
+  /** The fastest routine if it is faster than all schedules, otherwise `bestSchedule`; `null` without a measurement. */
   readonly best: MeasuredFinal | null
   /** The fastest schedule of `finals` if it is distinguishable from the default, otherwise the default. */
   readonly bestSchedule: MeasuredFinal | null
