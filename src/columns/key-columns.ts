@@ -47,32 +47,6 @@ export function markChanges(out: Uint8Array, c: Int32Array): void {
   }
 }
 
-export function differsFromPrevious(columns: readonly Int32Array[], s: number): boolean {
-  for (let k = 0; k < columns.length; k++) if (columns[k]![s] !== columns[k]![s - 1]) return true
-  return false
-}
-
-/** True if tuples are strictly ascending, so that no two entries are equal. */
-export function isAscending(columns: readonly Int32Array[]): boolean {
-  const n = columns[0]?.length ?? 0
-  const last = columns.length - 1
-  if (columns.length === 2) return isAscendingPair(columns[0]!, columns[1]!)
-  for (let e = 1; e < n; e++) {
-    let k = 0
-    while (k < last && columns[k]![e] === columns[k]![e - 1]) k++
-    if (columns[k]![e]! <= columns[k]![e - 1]!) return false
-  }
-  return true
-}
-
-function isAscendingPair(a: Int32Array, b: Int32Array): boolean {
-  for (let e = 1; e < a.length; e++) {
-    const d = a[e]! - a[e - 1]!
-    if (d < 0 || (d === 0 && b[e]! <= b[e - 1]!)) return false
-  }
-  return true
-}
-
 // Equal tuples: the ordinal of each entry among its equals, and the first entry of each group. O(entries ×
 // columns).
 

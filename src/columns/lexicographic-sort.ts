@@ -18,25 +18,24 @@ export interface SortedEntries {
   readonly columns: readonly Int32Array[]
 }
 
-/** True if entries are non-decreasing in the keys from `from` on. */
-export function isSorted(keys: readonly Int32Array[], from = 0): boolean {
+/** True if entries are non-decreasing in the keys from `from` on, or `strictly` ascending. */
+export function isSorted(keys: readonly Int32Array[], from = 0, strictly = false): boolean {
   const n = keys[0]?.length ?? 0
   const last = keys.length - 1
+  const least = strictly ? 1 : 0
   if (from >= last - 1) {
     const a = keys[from]!
     const b = keys[last]!
     for (let e = 1; e < n; e++) {
       const d = a[e]! - a[e - 1]!
-      if (d < 0 || (d === 0 && b[e]! < b[e - 1]!)) return false
+      if (d < 0 || (d === 0 && b[e]! - b[e - 1]! < least)) return false
     }
     return true
   }
   for (let e = 1; e < n; e++) {
-    for (let k = from; k <= last; k++) {
-      const d = keys[k]![e]! - keys[k]![e - 1]!
-      if (d > 0) break
-      if (d < 0) return false
-    }
+    let k = from
+    while (k < last && keys[k]![e] === keys[k]![e - 1]) k++
+    if (keys[k]![e]! - keys[k]![e - 1]! < (k < last ? 1 : least)) return false
   }
   return true
 }

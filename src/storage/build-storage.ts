@@ -59,7 +59,7 @@ export function buildStorage(input: BuildInput): Storage {
 }
 
 function build({ axes, extents, coords, ...input }: BuildInput): Storage {
-  const trees = treesOf(axes)
+  treesOf(axes)
   if (!input.inRange) checkCoords(axes, extents, coords)
   const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
@@ -69,7 +69,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
   const entries =
     axes.length === 0 ? null : { ...placedEntries(frame, position, input.distinct ?? false), coords }
   frame.release()
-  return makeStorage(axes, trees, levels as ReadonlyMap<string, Level>, entries)
+  return makeStorage(axes, levels as ReadonlyMap<string, Level>, entries)
 }
 
 function dimensionOf(

@@ -18,10 +18,11 @@ import { childrenOf, type PartTree } from '../ir/formats/part-tree.ts'
 import { declarationOf, type Query } from '../ir/formats/queries.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import { assemblePart } from './assembly/part-arrays.ts'
-import { entriesOf, entriesOfPart, isExact, levelChains } from './entries/entry-enumeration.ts'
+import { entriesOf, entriesOfPart, isExact } from './entries/entry-enumeration.ts'
 import { type FormatOperands, givenList, operandsUsedBy, withSegments } from './format-operands.ts'
 import type { Context, Part } from './remapping/part-assembly.ts'
 import { partitionByPart } from './remapping/partition-by-part.ts'
+import { levelChains } from './storage.ts'
 
 export type Source<C> = Shaped & (CoordSource<C> | LevelSource<C> | PartsSource<C>)
 

@@ -3,7 +3,7 @@
 import { type Level, segment } from '../columns/stored-level.ts'
 import { parentOf } from '../ir/coordinates/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
-import { chainOf, paddedPositions, type Storage } from './storage.ts'
+import { paddedPositions, type Storage } from './storage.ts'
 
 export interface LevelReport {
   readonly axis: string
@@ -38,8 +38,8 @@ export interface StorageReport {
 export function describe(storage: Storage, dtype: Dtype): StorageReport {
   const padding = new Map<string, Uint8Array | null>()
   for (const tree of storage.trees) {
-    const paddingByLevel = paddedPositions(chainOf(storage, tree))
-    for (const [d, name] of tree.entries()) padding.set(name, paddingByLevel[d]!)
+    const paddingByLevel = paddedPositions(tree)
+    for (const [d, { axis }] of tree.entries()) padding.set(axis.name, paddingByLevel[d]!)
   }
   const levels = storage.axes.map((axis) => {
     const parent = parentOf(axis)
@@ -53,7 +53,7 @@ export function describe(storage: Storage, dtype: Dtype): StorageReport {
   const valueBytes = storage.size * DTYPE_BYTES[dtype]
   let elements = 1
   for (const tree of storage.trees) {
-    const last = levels.find((l) => l.axis === tree[tree.length - 1])!
+    const last = levels.find((l) => l.axis === tree.at(-1)!.axis.name)!
     elements *= last.positions - last.padding
   }
   return {

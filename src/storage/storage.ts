@@ -40,8 +40,8 @@ export interface Storage {
   /** In the buffer's order; a child after its parent. */
   readonly axes: readonly StoredAxis[]
   readonly levels: ReadonlyMap<string, Level>
-  /** One chain of axis names for each tree. */
-  readonly trees: readonly (readonly string[])[]
+  /** One chain of levels for each tree, root first. */
+  readonly trees: readonly (readonly Level[])[]
   /** Elements of a buffer over all axes: the product of the trees' positions. @throws SptError `bind/too-large` */
   readonly size: number
   /** `null` if the arrays were bound ready-made. */
@@ -92,29 +92,28 @@ export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredA
   return trees
 }
 
+/** The levels of each tree, root first. */
+export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
+  treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
+
 /** Assembles a storage from its levels. @throws SptError `bind/too-large` */
 export function makeStorage(
   axes: readonly StoredAxis[],
-  trees: readonly (readonly StoredAxis[])[],
   levels: ReadonlyMap<string, Level>,
   entries: Entries | null,
 ): Storage {
-  return { ...makeLazyStorage(axes, trees, levels), entries }
+  return { ...makeLazyStorage(axes, levels), entries }
 }
 
 /** A storage that may never be allocated as a whole, such as temporaries in registers: its size is computed on use. */
-export function makeLazyStorage(
-  axes: readonly StoredAxis[],
-  trees: readonly (readonly StoredAxis[])[],
-  levels: ReadonlyMap<string, Level>,
-): Storage {
-  const last = trees.map((t) => levels.get(t[t.length - 1]!.name)!)
+export function makeLazyStorage(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level>): Storage {
+  const trees = levelChains(axes, levels)
   return {
     axes,
     levels,
-    trees: trees.map((t) => t.map((a) => a.name)),
+    trees,
     get size() {
-      return elementCount(last)
+      return elementCount(trees.map((tree) => tree.at(-1)!))
     },
     entries: null,
   }
@@ -145,7 +144,7 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
       })
     return level.axis
   })
-  return makeStorage(selectedAxes, treesOf(selectedAxes), storage.levels, null)
+  return makeStorage(selectedAxes, storage.levels, null)
 }
 
 /** True if elements with equal coordinates over these declared axes stay apart, which only a single tree permits. */
@@ -178,9 +177,6 @@ export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array |
     return parentPadding
   })
 }
-
-export const chainOf = (storage: Storage, tree: readonly string[]): readonly Level[] =>
-  tree.map((name) => storage.levels.get(name)!)
 
 /** The padding positions of one level, given those of its parent; `null` if there are none. */
 export function markPadding(level: Level, parentPadding: Uint8Array | null): Uint8Array | null {

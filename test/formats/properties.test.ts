@@ -68,11 +68,9 @@ function addresses(s: Storage, at: ReadonlyMap<string, number>): number[] {
   let result = [0]
   for (const tree of s.trees) {
     let reached = [0]
-    for (const axis of tree) {
-      const level = s.levels.get(axis)!
-      reached = reached.flatMap((p) => positionsWith(level, p, at.get(axis)!))
-    }
-    const size = s.levels.get(tree[tree.length - 1]!)!.positions
+    for (const level of tree)
+      reached = reached.flatMap((p) => positionsWith(level, p, at.get(level.axis.name)!))
+    const size = tree.at(-1)!.positions
     result = result.flatMap((a) => reached.map((p) => a * size + p))
   }
   return result

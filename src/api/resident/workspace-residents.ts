@@ -176,10 +176,9 @@ function isFit(kernel: Kernel1, whole: Bound, name: string, least: number): bool
   const outputs = source.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
   if (!storage || !tensor || tensor.first.role !== 'in' || (arrays.get(name)?.length ?? 0) < least)
     return false
-  const trees = storage.trees.map((tree) => tree.map((a) => storage.levels.get(a)!))
   return (
     kernel.reformats.filter((r) => r.buffers.some((b) => b.name === name)).length === 1 &&
-    isExact(trees) &&
+    isExact(storage.trees) &&
     !storage.axes.some(isNonunique) &&
     outputs.every((b) => isAlone(kernel, b.name))
   )

@@ -10,7 +10,7 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { FormatInstance, Instance } from '../../ir/formats/format.ts'
-import { type PartTree, selectorsOf } from '../../ir/formats/part-tree.ts'
+import { childrenOf, type PartTree, selectorsOf } from '../../ir/formats/part-tree.ts'
 import { type SpanOption, spanOf } from './format-arguments.ts'
 import { type Samples, sampleCoordinates } from './sample-coordinates.ts'
 
@@ -132,20 +132,12 @@ function testTree(tree: PartTree, rows: Uint8Array, trial: Trial): void {
   } else if (!isDecidable(tree, trial.samples)) {
     // A bucket may receive any coordinate; conditions on data may exclude some.
     if (tree.kind === 'index') for (const child of tree.children) testTree(child, rows, trial)
-  } else if (tree.kind === 'index') {
-    const index = trial.samples.evaluate(tree.index)
-    tree.children.forEach((child, k) => {
+  } else {
+    const numbers =
+      tree.kind === 'index' ? trial.samples.evaluate(tree.index) : caseNumbers(tree, rows, trial)
+    childrenOf(tree).forEach((child, k) => {
       testTree(
         child,
-        rows.map((r, e) => (r === 1 && index[e] === k ? 1 : 0)),
-        trial,
-      )
-    })
-  } else {
-    const numbers = caseNumbers(tree, rows, trial)
-    tree.cases.forEach((c, k) => {
-      testTree(
-        c.child,
         rows.map((r, e) => (r === 1 && numbers[e] === k ? 1 : 0)),
         trial,
       )
@@ -224,15 +216,10 @@ function constantsOf({ tree: root, parts }: Instance): number[] {
     walkExpr(e, (x) => {
       if (x.kind === 'const' && Number.isInteger(x.value)) constants.add(Math.abs(x.value))
     })
-  const visit = (trial: PartTree): void => {
-    if (trial.kind === 'index') {
-      collect(trial.index)
-      trial.children.forEach(visit)
-    } else if (trial.kind === 'cases')
-      for (const c of trial.cases) {
-        if (c.where) collect(c.where)
-        visit(c.child)
-      }
+  const visit = (tree: PartTree): void => {
+    if (tree.kind === 'leaf') return
+    selectorsOf(tree).forEach(collect)
+    childrenOf(tree).forEach(visit)
   }
   visit(root)
   for (const { instance: p } of parts) for (const e of [...p.map, ...p.inverse]) collect(e)

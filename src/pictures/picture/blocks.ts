@@ -50,15 +50,12 @@ export function blocksOf(
   if (!anchor) return null
   const { tree, depth } = anchor
   const above = tree.slice(0, depth + 1)
-  if (storage.levels.get(above[depth]!)!.positions > maxPositions) return null
-  const { positions, coords } = expandTree(storage, above)
-  const outerCoords = new Map(above.map((name, d) => [name, coords[d]!]))
-  const innerLevels = [
-    ...tree.slice(depth + 1),
-    ...storage.trees.filter((t) => t !== tree).flatMap((t) => [...t]),
-  ].map((name) => storage.levels.get(name)!)
+  if (above[depth]!.positions > maxPositions) return null
+  const { positions, coords } = expandTree(above)
+  const outerCoords = new Map(above.map((l, d) => [l.axis.name, coords[d]!]))
+  const innerLevels = [...tree.slice(depth + 1), ...storage.trees.filter((t) => t !== tree).flat()]
   const count = positions.length
-  const last = lastCoordinates(innerLevels, above[depth]!, positions)
+  const last = lastCoordinates(innerLevels, above[depth]!.axis.name, positions)
   if (!last || count === 0) return null
   const elements = new Float64Array(count).fill(1)
   for (const c of last.values()) for (let b = 0; b < count; b++) elements[b]! *= c[b]! + 1
@@ -95,9 +92,9 @@ function extendRange(low: Int32Array, high: Int32Array, values: Int32Array): voi
 }
 
 /** The last level with an index array, if exactly one tree has index arrays. */
-function anchorOf(storage: Storage): { readonly tree: readonly string[]; readonly depth: number } | null {
+function anchorOf(storage: Storage): { readonly tree: readonly Level[]; readonly depth: number } | null {
   const candidates = storage.trees.flatMap((tree) => {
-    const depth = tree.findLastIndex((name) => hasIndices(storage.levels.get(name)!.axis))
+    const depth = tree.findLastIndex((l) => hasIndices(l.axis))
     return depth < 0 ? [] : [{ tree, depth }]
   })
   return candidates.length === 1 && candidates[0]!.depth >= 0 ? candidates[0]! : null

@@ -83,10 +83,9 @@ export function layoutOf({ part, storage }: StoredPart): Layout {
 
 function viewsOf(storage: Storage, vertical: (axis: string) => boolean): View[] {
   return storage.trees.flatMap((tree, t) =>
-    tree.map((name, d): View => {
-      const level = storage.levels.get(name)!
-      const treeSize = storage.levels.get(tree.at(-1)!)!.positions
-      return { level, vertical: vertical(name), root: t > 0 && d === 0, treeSize }
+    tree.map((level, d): View => {
+      const treeSize = tree.at(-1)!.positions
+      return { level, vertical: vertical(level.axis.name), root: t > 0 && d === 0, treeSize }
     }),
   )
 }

@@ -20,7 +20,7 @@ import { checkInverseWords, checkReads, uncheckedReads } from '../columns/table-
 import { type FormatOperands, withSegments } from '../format-operands.ts'
 import { bindTables, guardLoads, type Inverse, inverseTables } from '../remapping/inverse-remapping.ts'
 import type { Context, Part } from '../remapping/part-assembly.ts'
-import { treesOf } from '../storage.ts'
+import { levelChains } from '../storage.ts'
 
 export interface StoredLevels<C> {
   /** One chain of levels per tree, root first. */
@@ -210,9 +210,6 @@ interface TensorProperties {
   readonly fill: number
   readonly given: FormatOperands
 }
-
-export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
-  treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
 
 export function* entriesOfPart<C extends Column>(
   engine: Engine<C>,

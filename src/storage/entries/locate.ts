@@ -13,7 +13,7 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import type { BuiltinReducer } from '../../ir/values/monoid.ts'
 import { checkCoords } from '../coordinate-checks.ts'
 import { scatter } from '../engines/host/scatter.ts'
-import { chainOf, paddedPositions, restrict, type Storage } from '../storage.ts'
+import { paddedPositions, restrict, type Storage } from '../storage.ts'
 import { type CoordTensor, checkValueArray, type ValueArray } from '../tensor.ts'
 import { type Expanded, expandTree } from './stored-coords.ts'
 
@@ -34,28 +34,28 @@ export function locate(
   checkCoords(axes, new Map([...levels].map(([name, l]) => [name, l.extent])), coords)
   const n = coords[0]?.length ?? 0
   const out = allocate(n, 'entries')
-  const keysOf = (tree: readonly string[]): Int32Array[] =>
-    tree.map((name) => coords[axes.findIndex((a) => a.name === name)]!)
-  const repeating = storage.trees.filter((t) => t.some((name) => isNonunique(levels.get(name)!.axis)))
+  const keysOf = (tree: readonly Level[]): Int32Array[] =>
+    tree.map((l) => coords[axes.findIndex((a) => a.name === l.axis.name)]!)
+  const repeating = storage.trees.filter((t) => t.some((l) => isNonunique(l.axis)))
   // The ordinal of an entry among its equals; if several trees repeat coordinates, repetitions of the last tree vary
   // fastest.
   const ordinals =
     separateDuplicates && repeating.length > 0 ? repetitions(keysOf(storage.trees.flat())) : null
-  const elements = (tree: readonly string[]): Expanded =>
+  const elements = (tree: readonly Level[]): Expanded =>
     elementsOfTree(storageOfTree(storage, tree, candidates), tree)
-  const positionsByTree = new Map<readonly string[], Int32Array>()
+  const positionsByTree = new Map<readonly Level[], Int32Array>()
   for (const tree of storage.trees.toReversed()) {
     const keys = keysOf(tree)
-    const isPlain = tree.length === 1 && isDense(levels.get(tree[0]!)!.axis)
+    const isPlain = tree.length === 1 && isDense(tree[0]!.axis)
     const treeOrdinals = repeating.includes(tree) ? ordinals : null
-    const treeEntries = (): Expanded => (treeOrdinals ? elements(tree) : expandTree(storage, tree))
+    const treeEntries = (): Expanded => (treeOrdinals ? elements(tree) : expandTree(tree))
     positionsByTree.set(
       tree,
-      isPlain ? keys[0]! : mergeTree(storage, tree, keys, treeEntries(), treeOrdinals, tree === repeating[0]),
+      isPlain ? keys[0]! : mergeTree(tree, keys, treeEntries(), treeOrdinals, tree === repeating[0]),
     )
   }
   for (const tree of storage.trees) {
-    const size = levels.get(tree[tree.length - 1]!)!.positions
+    const size = tree.at(-1)!.positions
     const positions = positionsByTree.get(tree)!
     for (let e = 0; e < n; e++) out[e] = out[e]! * size + positions[e]!
   }
@@ -63,11 +63,11 @@ export function locate(
 }
 
 /** The storage that was built from the entries of this tree alone, with the same levels; otherwise the given one. */
-function storageOfTree(storage: Storage, tree: readonly string[], candidates: Iterable<Storage>): Storage {
+function storageOfTree(storage: Storage, tree: readonly Level[], candidates: Iterable<Storage>): Storage {
   if (storage.trees.length === 1 && storage.entries) return storage
   for (const s of candidates) {
     const matches = s.entries && s.axes.length === tree.length && s.trees.length === 1
-    if (matches && tree.every((a, k) => s.axes[k]!.name === a)) return s
+    if (matches && tree.every((l, k) => s.axes[k]!.name === l.axis.name)) return s
   }
   return storage
 }
@@ -77,14 +77,13 @@ function storageOfTree(storage: Storage, tree: readonly string[], candidates: It
  * with its coordinates. The quotient remains for the other trees, unless this is the `last`.
  */
 function mergeTree(
-  storage: Storage,
-  tree: readonly string[],
+  tree: readonly Level[],
   keys: readonly Int32Array[],
   stored: Expanded,
   ordinals: Int32Array | null,
   last: boolean,
 ): Int32Array {
-  const maxima = tree.map((name) => Math.max(0, storage.levels.get(name)!.extent - 1))
+  const maxima = tree.map((l) => Math.max(0, l.extent - 1))
   const storedOrder = lexicographic(stored.coords, maxima)
   const entryOrder = lexicographic(keys, maxima)
   const n = keys[0]!.length
@@ -118,9 +117,9 @@ function mergeTree(
  * The positions of a tree, without padding that repeats an element's coordinate. Padding is identified by the
  * entries from which the storage was built or, for ready-made arrays, by the order of coordinates.
  */
-function elementsOfTree(storage: Storage, tree: readonly string[]): Expanded {
-  const stored = expandTree(storage, tree)
-  const isElement = elementTest(storage, chainOf(storage, tree))
+function elementsOfTree(storage: Storage, tree: readonly Level[]): Expanded {
+  const stored = expandTree(tree)
+  const isElement = elementTest(storage, tree)
   if (!isElement) return stored
   const indices = stored.positions.map((_, k) => k).filter((k) => isElement(stored.positions[k]!))
   return {
@@ -148,10 +147,10 @@ function elementTest(
   return padding ? (p) => padding[p] === 0 : undefined
 }
 
-function rejectAbsent(tree: readonly string[], keys: readonly Int32Array[], e: number): never {
+function rejectAbsent(tree: readonly Level[], keys: readonly Int32Array[], e: number): never {
   fail({
     code: 'bind/absent-coordinate',
-    message: `entry ${e} is at (${keys.map((k) => k[e]).join(', ')}) of (${tree.join(', ')}), which the structure does not store`,
+    message: `entry ${e} is at (${keys.map((k) => k[e]).join(', ')}) of (${tree.map((l) => l.axis.name).join(', ')}), which the structure does not store`,
     expected: 'coordinates that the structure stores',
     hint: 'build the structure from the union of the tensors that share it',
   })

@@ -10,7 +10,7 @@ import type { TypedArray } from '../../ir/values/arrays.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { newValues as computed } from '../engines/host/map-reduce.ts'
-import { type Entries, type Storage, shapeOf } from '../storage.ts'
+import { type Entries, levelChains, type Storage, shapeOf } from '../storage.ts'
 import {
   type CoordTensor,
   checkArrayClass,
@@ -21,7 +21,7 @@ import {
   newValues,
   type ValueArray,
 } from '../tensor.ts'
-import { coordinatesOnLevels, entriesOf, levelChains } from './entry-enumeration.ts'
+import { coordinatesOnLevels, entriesOf } from './entry-enumeration.ts'
 
 /** For each tree, 1 at its non-empty positions; `null`: all positions except padding are non-empty. */
 export type Occupancy = readonly (Uint8Array | null)[]
@@ -52,21 +52,17 @@ export function toCoords(
       hint: 'padding and absent elements of blocks have values too',
     })
   const names = storage.axes.map((a) => a.name)
-  const { positions, coords } = selectOccupied(storage, occupancy, expand(storage, storage.trees, names))
+  const { positions, coords } = selectOccupied(storage, occupancy, expand(storage.trees, names))
   const shape = shapeOf(storage)
   return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
 }
 
 /** The elements whose position on every tree is non-empty. */
-function selectOccupied(
-  { trees, levels }: Storage,
-  occupancy: Occupancy,
-  { positions, coords }: Expanded,
-): Expanded {
+function selectOccupied({ trees }: Storage, occupancy: Occupancy, { positions, coords }: Expanded): Expanded {
   let treeStride = 1
   let selected: Int32Array | null = null
   for (let t = trees.length - 1; t >= 0; t--) {
-    const size = levels.get(trees[t]!.at(-1)!)!.positions
+    const size = trees[t]!.at(-1)!.positions
     const [occupied, stride] = [occupancy[t], treeStride]
     if (occupied) {
       const candidates: Int32Array = selected ?? ascending(positions.length, 'elements')
@@ -80,16 +76,16 @@ function selectOccupied(
     : { positions, coords }
 }
 
-export const expandTree = (storage: Storage, tree: readonly string[]): Expanded =>
-  expand(storage, [tree], tree)
+/** The non-empty positions of a chain of levels, a tree or a prefix of one. */
+export const expandTree = (tree: readonly Level[]): Expanded =>
+  expand(
+    [tree],
+    tree.map((l) => l.axis.name),
+  )
 
-function expand(
-  { levels }: Storage,
-  names: readonly (readonly string[])[],
-  axes: readonly string[],
-): Expanded {
-  const trees = names.map((tree) => tree.map((name) => levels.get(name)!))
+function expand(trees: Storage['trees'], axes: readonly string[]): Expanded {
   const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
+  const levels = new Map(trees.flat().map((l) => [l.axis.name, l]))
   return withScratchPool(() => {
     const stored = { trees, size, values: null, dtype: 'f32' as const, drop: null }
     const dims = axes.map((name) => ({ name, extent: levels.get(name)!.extent }))

@@ -20,7 +20,7 @@ import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
 import { bindTables, inverseTables } from '../remapping/inverse-remapping.ts'
 import type { Part } from '../remapping/part-assembly.ts'
-import { makeStorage, restrict, type Storage, treesOf } from '../storage.ts'
+import { makeStorage, restrict, type Storage } from '../storage.ts'
 import { type CoordTensor, gatherValues, newValues, type ValueArray } from '../tensor.ts'
 import { entriesOfPart, levelsOfPart } from './entry-enumeration.ts'
 import { locate } from './locate.ts'
@@ -117,7 +117,7 @@ function fromPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart
   // Columns of levels, positions and tables are i32.
   const built = { axes, levels: levels as ReadonlyMap<string, Level> }
   const placed = entries as PlacedEntries | null
-  const storage = makeStorage(axes, treesOf(axes), built.levels, placed && withCoordinates(placed, built))
+  const storage = makeStorage(axes, built.levels, placed && withCoordinates(placed, built))
   const { values, measured } = p
   return {
     part,

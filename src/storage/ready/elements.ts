@@ -16,7 +16,7 @@ import {
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { differing, expandTree, toCoords } from '../entries/stored-coords.ts'
-import { chainOf, type Storage, separatesDuplicates } from '../storage.ts'
+import { type Storage, separatesDuplicates } from '../storage.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../tensor.ts'
 
 /** Checks that no coordinate is stored twice, tree by tree: coordinates differ if those on one tree do. */
@@ -30,14 +30,14 @@ export function checkElements(
 ): void {
   if (separatesDuplicates(storage.axes)) return
   storage.trees.forEach((tree, t) => {
-    const axes = tree.map((a) => storage.levels.get(a)!.axis)
+    const axes = tree.map((l) => l.axis)
     if (!axes.some(isNonunique)) return
-    const { positions, coords } = expandTree(storage, tree)
+    const { positions, coords } = expandTree(tree)
     const occupied =
       values && hasSpareSlots(axes) ? occupiedPositions(storage, t, differing(values, dtype, fill)) : null
     checkDisjoint({
       axes,
-      shape: tree.map((a) => storage.levels.get(a)!.extent),
+      shape: tree.map((l) => l.extent),
       parts: [
         {
           name,
@@ -58,13 +58,13 @@ export function checkElements(
  * an element with the fill value: a `dense_variable` axis ends with its element.
  */
 export function elementsOf(storage: Storage, values: ValueArray, dtype: Dtype, fill: number): CoordTensor {
-  const axesOf = (tree: readonly string[]): StoredAxis[] => tree.map((a) => storage.levels.get(a)!.axis)
-  if (!storage.trees.some((tree) => hasSpareSlots(axesOf(tree)))) return toCoords(storage, values, dtype)
+  const hasSpare = (tree: readonly Level[]): boolean => hasSpareSlots(tree.map((l) => l.axis))
+  if (!storage.trees.some(hasSpare)) return toCoords(storage, values, dtype)
   const elements = differing(values, dtype, fill)
   const occupied = storage.trees.map((tree, t) => {
-    if (!hasSpareSlots(axesOf(tree))) return null
+    if (!hasSpare(tree)) return null
     const occupied = occupiedPositions(storage, t, elements)
-    markLastSlots(chainOf(storage, tree), occupied)
+    markLastSlots(tree, occupied)
     return occupied
   })
   return toCoords(storage, values, dtype, occupied)
@@ -78,8 +78,8 @@ const hasSpareSlots = (axes: readonly StoredAxis[]): boolean =>
   !isSparse(axes.at(-1)) && axes.some((a, d) => isNonunique(a) && !hasWidth(axes[d + 1]))
 
 /** 1 at each position of a tree that holds one of `elements`, for any positions on the other trees. */
-function occupiedPositions({ trees, levels }: Storage, t: number, elements: Int32Array): Uint8Array {
-  const sizes = trees.map((tree) => levels.get(tree.at(-1)!)!.positions)
+function occupiedPositions({ trees }: Storage, t: number, elements: Int32Array): Uint8Array {
+  const sizes = trees.map((tree) => tree.at(-1)!.positions)
   const stride = sizes.slice(t + 1).reduce((a, b) => a * b, 1)
   const occupied = new Uint8Array(sizes[t]!)
   for (const e of elements) occupied[Math.floor(e / stride) % sizes[t]!] = 1

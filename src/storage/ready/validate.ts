@@ -16,15 +16,7 @@ import { checkLevelProperty } from '../assembly/level-property-checks.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { entriesOf, isExact, type StoredLevels } from '../entries/entry-enumeration.ts'
 import type { Inverse } from '../remapping/inverse-remapping.ts'
-import {
-  chainOf,
-  extentOf,
-  makeStorage,
-  markPadding,
-  paddedPositions,
-  type Storage,
-  treesOf,
-} from '../storage.ts'
+import { extentOf, makeStorage, markPadding, paddedPositions, type Storage, treesOf } from '../storage.ts'
 import { checkValueArray, filledArray, type StoredTensor, type ValueArray } from '../tensor.ts'
 import { checkElements } from './elements.ts'
 
@@ -57,7 +49,7 @@ export function validateStored(
   tensor: StoredTensor,
   options: ValidateOptions = {},
 ): Storage {
-  const trees = treesOf(axes)
+  treesOf(axes)
   checkShape(axes, extents, tensor.shape)
   checkNames(axes, tensor.arrays)
   const levels = new Map<string, Level>()
@@ -76,7 +68,7 @@ export function validateStored(
     levels.set(axis.name, level)
     padding.set(axis.name, markPadding(level, parentPadding))
   }
-  const storage = makeStorage(axes, trees, levels, null)
+  const storage = makeStorage(axes, levels, null)
   if (options.dtype !== undefined && options.dtype !== tensor.dtype)
     fail({
       code: 'bind/value-type',
@@ -103,9 +95,9 @@ export function storedValues(storage: Storage, tensor: StoredTensor, fill: numbe
   const [fillValue] = filledArray(tensor.dtype, 1, fill)
   let size = storage.size
   for (const tree of storage.trees) {
-    const last = storage.levels.get(tree[tree.length - 1]!)!
+    const last = tree.at(-1)!
     size = last.positions === 0 ? 0 : size / last.positions
-    const padding = paddedPositions(chainOf(storage, tree)).at(-1)
+    const padding = paddedPositions(tree).at(-1)
     if (!padding) continue
     for (let k = 0; k < ones.length; k++)
       if (padding[Math.floor(k / size) % last.positions] === 1) ones[k] = fillValue!
@@ -154,11 +146,9 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
 function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: string | undefined): void {
   checkValueArray(values, dtype)
   if (values.length === storage.size) return
-  const sparseAxis = storage.trees.map((t) => t.at(-1)!).find((a) => hasIndptr(storage.levels.get(a)!.axis))
-  const parts = storage.trees.map((t) => {
-    const last = t[t.length - 1]!
-    return `${storage.levels.get(last)!.positions} of ${last}`
-  })
+  const leaves = storage.trees.map((t) => t.at(-1)!)
+  const sparseAxis = leaves.find((l) => hasIndptr(l.axis))?.axis.name
+  const parts = leaves.map((l) => `${l.positions} of ${l.axis.name}`)
   fail({
     code: 'bind/values-length',
     message: `${name === undefined ? '' : `${name} has `}${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
@@ -230,8 +220,8 @@ export function checkLists(
         expected: `an Int32Array of ${parent.positions * width} coordinates, ${width} for each position of ${innermost}`,
         hint: `give ${name} with the parts`,
       })
-    const tree = trees.find((t) => t.includes(innermost))!
-    const chain = tree.slice(0, tree.indexOf(innermost) + 1).map((a) => levels.get(a)!)
+    const tree = trees.find((t) => t.includes(parent))!
+    const chain = tree.slice(0, tree.indexOf(parent) + 1)
     const padding = paddedPositions(chain).at(-1) ?? null
     const level = bindLevel(axis, Math.max(0, evaluate(fill, sizes)), parent, { indices }, { width }, padding)
     if (axis.compact) runSync(checkLevelProperty(HOST, [...chain, level], 'compact'))
@@ -242,11 +232,11 @@ export function checkLists(
 export function checkMask(
   name: string,
   axes: readonly string[],
-  { levels, trees }: Storage,
+  { trees }: Storage,
   words: Int32Array | undefined,
 ): Int32Array {
-  const innermost = trees.flatMap((tree) => tree.findLast((a) => axes.includes(a)) ?? [])
-  const positions = innermost.reduce((n, a) => n * levels.get(a)!.positions, 1)
+  const innermost = trees.flatMap((tree) => tree.findLast((l) => axes.includes(l.axis.name)) ?? [])
+  const positions = innermost.reduce((n, l) => n * l.positions, 1)
   const length = wordsFor(positions, MASK_BITS)
   if (words?.length === length) return words
   return fail({

@@ -246,12 +246,13 @@ function partEntries(
     ...placed.flatMap((p) => fullAxes(p.instance)),
     ...storage.axes.filter((a) => isDense(a) && isOwn(a)),
   ]
-  const { trees, drops } = chainsOf(storage, filled)
+  const { trees } = storage
+  const hasPadding = storage.axes.some(isPadded) || trees.some((tree) => !isSparse(tree.at(-1)!.axis))
   const dims = [
     ...t.axes.map((name) => ({ name, extent: known.extents.get(name)!, of: now.get(name)! })),
     ...b.axes.map((a) => ({ name: `@${a}`, extent: storage.levels.get(a)!.extent, of: variable(a) })),
   ]
-  const drop = drops && !mask ? fill : null
+  const drop = hasPadding && !isExact(trees, filled) && !mask ? fill : null
   const stored = { trees, size: storage.size, values, dtype, drop, mask: mask ?? null }
   const inverse = { dims, exprs: dims.map((d) => d.of), sizes: known.sizes, tables: loads, lists }
   if (bits) checkMaskAgrees(bits.name, stored, inverse, { filled, order: t.axes.length })
@@ -277,11 +278,4 @@ function partEntries(
     values: entry ? gatherValues({ values, dtype }, entry) : values,
     unique: levelsAreUnique(storage.axes, placed),
   }
-}
-
-/** Returns the levels of each tree. `drops`: some positions contain no element (padding). */
-function chainsOf({ levels, trees: names, axes }: Storage, filled: readonly StoredAxis[]) {
-  const trees = names.map((tree) => tree.map((a) => levels.get(a)!))
-  const drops = axes.some(isPadded) || trees.some((tree) => !isSparse(tree.at(-1)!.axis))
-  return { trees, drops: drops && !isExact(trees, filled) }
 }

@@ -109,8 +109,8 @@ export function readyValues(
   if (!mask || !words) return own
   // A mask covers a tree completely, or not at all.
   const trees = storage.trees.map((tree) => ({
-    size: storage.levels.get(tree.at(-1)!)!.positions,
-    isMasked: mask.axes.includes(tree[0]!),
+    size: tree.at(-1)!.positions,
+    isMasked: mask.axes.includes(tree[0]!.axis.name),
   }))
   const count = trees.reduce((n, t) => n * (t.isMasked ? t.size : 1), 1)
   const held = unpackFields(words as Int32Array, MASK_BITS, count)

@@ -59,13 +59,17 @@ function storedPrefixes(
   if (!storage || !buffer || buffer.axes.join() !== storage.axes.map((a) => a.name).join()) return []
   const axes = allAxesOf(kernel)
   return storage.trees.flatMap((tree) =>
-    tree.flatMap((axis, depth) => {
+    tree.flatMap(({ axis: { name: axis } }, depth) => {
       const prefix = tree.slice(0, depth + 1)
       const elements = depth + 1 === tree.length && storage.trees.length === 1
       // Duplicates on nonunique axes are given by the elements only.
-      if (elements || !isStructured(axes, axis) || prefix.some((a) => repeatsCoordinates(axes.get(a)!)))
+      if (
+        elements ||
+        !isStructured(axes, axis) ||
+        prefix.some((l) => repeatsCoordinates(axes.get(l.axis.name)!))
+      )
         return []
-      return [{ axis, coords: [...expandTree(storage, prefix).coords] }]
+      return [{ axis, coords: [...expandTree(prefix).coords] }]
     }),
   )
 }

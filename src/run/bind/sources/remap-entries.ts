@@ -5,7 +5,7 @@
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, concat, gather, withScratchPool } from '../../../columns/allocate.ts'
 import { runSync } from '../../../columns/coroutines.ts'
-import { isAscending } from '../../../columns/key-columns.ts'
+import { isSorted } from '../../../columns/lexicographic-sort.ts'
 import { provedOf } from '../../../formats/proof/prove.ts'
 import { isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
@@ -46,7 +46,7 @@ export function remapSources(
     source,
     entries: null,
     columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
-    order: isAscending(source.columns) ? 'ascending' : 'unknown',
+    order: source.columns.length === 0 || isSorted(source.columns, 0, true) ? 'ascending' : 'unknown',
   }))
   const tables = new Map<string, Int32Array>()
   const times = new Map<Reformat, number>()

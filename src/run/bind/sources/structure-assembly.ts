@@ -24,7 +24,6 @@ import {
   makeStorage,
   type Storage,
   separatesDuplicates,
-  treesOf,
 } from '../../../storage/storage.ts'
 import { gatherValues, type StoredTensor, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import type { Elsewhere, Piece } from '../types.ts'
@@ -237,10 +236,9 @@ class StructureBuilder implements Structure {
       if (this.storages.has(b.name)) continue
       const over = b.axes.map(this.#axis)
       const levels = new Map(b.axes.map((a) => [a, this.levels.get(a)!]))
-      const trees = treesOf(over)
       this.storages.set(
         b.name,
-        b.role === 'local' ? makeLazyStorage(over, trees, levels) : makeStorage(over, trees, levels, null),
+        b.role === 'local' ? makeLazyStorage(over, levels) : makeStorage(over, levels, null),
       )
     }
   }

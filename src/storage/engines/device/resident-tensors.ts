@@ -10,12 +10,13 @@ import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { Device } from '../../../runtime/device.ts'
+import type { CoordSource, LevelSource } from '../../convert.ts'
 import { checkCoords } from '../../coordinate-checks.ts'
 import type { StoredParts } from '../../entries/stored-parts.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 import { storedValues, validateStored } from '../../ready/validate.ts'
 import type { Part } from '../../remapping/part-assembly.ts'
-import { makeStorage, type Storage, treesOf } from '../../storage.ts'
+import { makeStorage, type Storage } from '../../storage.ts'
 import type { CoordTensor, StoredTensor } from '../../tensor.ts'
 import type { Column } from './kernels/kernel-builder.ts'
 import { Queue } from './queue/command-queue.ts'
@@ -28,21 +29,9 @@ interface Base {
   free(): void
 }
 
-/** Element e is at `(coords[0][e], coords[1][e], …)`. */
-export interface ResidentCoords extends Base {
-  readonly kind: 'coords'
-  readonly coords: readonly Column[]
-  /** `null` for a pattern. */
-  readonly values: Column | null
-}
+export type ResidentCoords = Base & CoordSource<Column>
 
-export interface ResidentStored extends Base {
-  readonly kind: 'stored'
-  readonly axes: readonly StoredAxis[]
-  readonly levels: ReadonlyMap<string, Level<Column>>
-  readonly size: number
-  readonly values: Column | null
-}
+export type ResidentStored = Base & LevelSource<Column>
 
 export type ResidentTensor = ResidentCoords | ResidentStored | ResidentParts
 
@@ -204,7 +193,7 @@ export class ResidentParts implements Base {
       for (const [name, c] of p.tables) tables.set(name, await downloadIndex(c))
       parts.push({
         part: p.part,
-        storage: makeStorage(axes, treesOf(axes), levels, null),
+        storage: makeStorage(axes, levels, null),
         values: await q.download(p.values),
         tables,
         measured: p.measured,

@@ -3,7 +3,7 @@ import { boundsOf } from '../../../analysis/integers/ranges.ts'
 import { allocate, borrow, gather, release } from '../../../columns/allocate.ts'
 import { ready } from '../../../columns/coroutines.ts'
 import { type CountQuery, sortedPrefix } from '../../../columns/engine-operands.ts'
-import { differsFromPrevious, largest, nonNegative } from '../../../columns/key-columns.ts'
+import { largest, nonNegative } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { decoder, type EntryValues, newValues } from '../../tensor.ts'
@@ -126,16 +126,11 @@ function sumDuplicates(dims: readonly Int32Array[], values: EntryValues, distinc
   for (let e = 0; e < n; e++) out[e] = read ? read(values.values[e]!) : values.values[e]!
   if (distinct) return out
   const { order, columns } = lexicographic(dims, dims.map(largest))
-  for (let s = 0; s < n; ) {
-    let end = s + 1
-    while (end < n && !differsFromPrevious(columns, end)) end++
-    if (end - s > 1) {
-      let sum = 0
-      for (let k = s; k < end; k++) sum += out[order ? order[k]! : k]!
-      for (let k = s; k < end; k++) out[order ? order[k]! : k] = sum
-    }
-    s = end
-  }
+  fillRuns(columns, order, out, (s, end) => {
+    let sum = out[order ? order[s]! : s]!
+    for (let k = s + 1; k < end; k++) sum += out[order ? order[k]! : k]!
+    return sum
+  })
   return out
 }
 

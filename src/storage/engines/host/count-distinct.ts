@@ -92,7 +92,7 @@ function sweepRuns(
 export function fillRuns(
   by: readonly Int32Array[],
   order: Int32Array | null,
-  out: Int32Array,
+  out: Int32Array | Float64Array,
   value: (start: number, end: number) => number,
 ): void {
   const n = out.length
@@ -110,7 +110,7 @@ export function fillRuns(
 /** Counts in counters per value of the first key, if it ascends and the others have small ranges; otherwise false. */
 function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
   const [first, ...otherKeys] = by
-  if (!isNonDecreasing(first!)) return false
+  if (!isSorted([first!])) return false
   const sizes = otherKeys.map((c) => largest(c) + 1)
   const size = sizes.reduce((a, b) => a * b, 1)
   if (size > WINDOW) return false
@@ -130,11 +130,6 @@ function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
     lo = hi
   }
   release(slot)
-  return true
-}
-
-function isNonDecreasing(column: Int32Array): boolean {
-  for (let e = 1; e < column.length; e++) if (column[e]! < column[e - 1]!) return false
   return true
 }
 

@@ -2,7 +2,7 @@
 import { allocate, borrowExact, rejectCount, release } from '../../../columns/allocate.ts'
 import { ready } from '../../../columns/coroutines.ts'
 import type { OpenSortKey } from '../../../columns/engine-operands.ts'
-import { isAscending, largest, nonNegative } from '../../../columns/key-columns.ts'
+import { largest, nonNegative } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { variable } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
@@ -72,7 +72,7 @@ export const HOST: Host = {
   },
   isAscending(frame, dims) {
     const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
-    if (!isAscending(columns)) return false
+    if (columns.length === 0 || !isSorted(columns, 0, true)) return columns.length === 0
     frame.sortedBy = dims.map((d) => variable(d.name))
     return true
   },
