@@ -1,8 +1,9 @@
 /** Names in statements: bound names, free names, substitution and renaming. */
 
-import { type Expr, load, variable } from '../expressions/expr.ts'
+import { type Expr, type Load, load, variable } from '../expressions/expr.ts'
 import { freeVars } from '../expressions/expr-tree.ts'
 import { sameData } from '../expressions/structural-equality.ts'
+import { mapSame } from '../lists.ts'
 import { boundBy } from './definitions.ts'
 import type { Buffer, For, Stmt } from './loops.ts'
 import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
@@ -90,34 +91,57 @@ export const renameBuffer = (body: Body, from: string, to: string): Body =>
 /** `renameBuffer` for several buffers at once. */
 export function renameBuffers(body: Body, names: ReadonlyMap<string, string>): Body {
   if (names.size === 0) return body
+  return redirectAccesses(
+    body,
+    ({ buffer, index }) => (names.has(buffer) ? { buffer: names.get(buffer)!, index } : undefined),
+    (b) => (names.has(b.name) ? [{ ...b, name: names.get(b.name)! }] : undefined),
+  )
+}
+
+/** An accessed element; without an index, the whole buffer. */
+type Accessed = Pick<Load, 'buffer' | 'index'>
+
+/**
+ * Redirects accesses to other elements: of loads, stores, targets of reductions, and operands of instructions, and of searches and
+ * fills, which have no index. `f` and `alloc` (for allocated buffers) return undefined for those that do not change.
+ */
+export function redirectAccesses(
+  body: Body,
+  f: (at: Accessed & { readonly kind?: string }) => Accessed | undefined,
+  alloc: (b: Buffer) => readonly Buffer[] | undefined = () => undefined,
+): Body {
+  const moved = (l: Load): Load => {
+    const to = f(l)
+    return to ? load(to.buffer, to.index, l.dtype, l.span) : l
+  }
+  const whole = (buffer: string): string => f({ buffer, index: [] })?.buffer ?? buffer
   return rewriteStmts(body, {
     expr: (e) => {
-      if (e.kind !== 'load' && e.kind !== 'search') return undefined
-      const to = names.get(e.buffer)
-      if (to === undefined) return undefined
-      return e.kind === 'load' ? load(to, e.index, e.dtype, e.span) : Object.freeze({ ...e, buffer: to })
+      if (e.kind === 'load') return moved(e)
+      return e.kind === 'search' ? Object.freeze({ ...e, buffer: whole(e.buffer) }) : undefined
     },
-    stmt: (s) => {
-      if (s.kind === 'store' || s.kind === 'fill') {
-        const buffer = names.get(s.buffer)
-        return buffer === undefined ? undefined : stmt({ ...s, buffer })
+    stmt: (s): Stmt | Body | undefined => {
+      switch (s.kind) {
+        case 'alloc':
+          return alloc(s.buffer)?.map((buffer) => stmt({ ...s, buffer: Object.freeze(buffer) }))
+        case 'fill':
+          return stmt({ ...s, buffer: whole(s.buffer) })
+        case 'store': {
+          const to = f(s)
+          return to && stmt({ ...s, buffer: to.buffer, index: to.index })
+        }
+        case 'reduce': {
+          const targets = mapSame(s.targets, moved)
+          return targets === s.targets ? undefined : stmt({ ...s, targets })
+        }
+        case 'instr':
+          return mapPieces(s, (p) => {
+            const to = p.kind === 'value' ? undefined : f(p)
+            return to ? ({ ...p, buffer: to.buffer, index: to.index } as typeof p) : p
+          })
+        default:
+          return undefined
       }
-      if (s.kind === 'alloc') {
-        const name = names.get(s.buffer.name)
-        return name === undefined ? undefined : stmt({ ...s, buffer: Object.freeze({ ...s.buffer, name }) })
-      }
-      if (s.kind === 'reduce' && s.targets.some((t) => names.has(t.buffer)))
-        return stmt({
-          ...s,
-          targets: s.targets.map((t) =>
-            names.has(t.buffer) ? load(names.get(t.buffer)!, t.index, t.dtype, t.span) : t,
-          ),
-        })
-      if (s.kind === 'instr')
-        return mapPieces(s, (p) =>
-          p.kind !== 'value' && names.has(p.buffer) ? { ...p, buffer: names.get(p.buffer)! } : p,
-        )
-      return undefined
     },
   })
 }

@@ -144,6 +144,10 @@ export const loopsOf = (body: Body): readonly For[] =>
 export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
   new Map(body.flatMap((s) => [...definitionsIn(s).allocs]))
 
+/** The declared buffers, and those that statements allocate, by name. */
+export const buffersByName = (declared: readonly Buffer[], body: Body): Map<string, Buffer> =>
+  new Map([...declared.map((b) => [b.name, b] as const), ...allocations(body)])
+
 export interface LoopLocation {
   readonly loop: For
   /** The loops around it, outermost first. */

@@ -75,6 +75,10 @@ export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
   }
 }
 
+/** The statement with `f` applied to its nested bodies; `k`: the index of the body in `bodiesOf`. */
+export const mapBodies = (s: Stmt, f: (body: Body, k: number) => Body): Stmt =>
+  withBodies(s, bodiesOf(s).map(f))
+
 /** The loop with its instruction signalling this barrier. */
 export const withSignals = (s: For, signals: Signals | undefined): For =>
   s.mode.kind === 'instr' ? stmt({ ...s, mode: Object.freeze({ ...s.mode, signals }) }) : s
@@ -250,10 +254,7 @@ export const mapLoops = (
   mapSame(body, (s) => {
     const next = s.kind === 'for' ? f(s, path) : s
     const inner = next.kind === 'for' ? [...path, next] : path
-    return withBodies(
-      next,
-      bodiesOf(next).map((b) => mapLoops(b, f, inner)),
-    )
+    return mapBodies(next, (b) => mapLoops(b, f, inner))
   })
 
 /** True if a statement passes the test, or one nested in it. */

@@ -24,7 +24,7 @@ import { allocatedNames } from '../../ir/statements/bindings.ts'
 import type { For, If, Lanes, Stmt } from '../../ir/statements/loops.ts'
 import { isSingleIteration } from '../../ir/statements/reductions.ts'
 import { barrier, define } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
 import { isConvergent } from './divergent-conditions.ts'
 
@@ -70,10 +70,7 @@ function between(list: Body, block: BarrierScope): Body {
     if (s.kind === 'for' && s.mode.kind === 'instr') return [s]
     const axis = boundIndex(s, 'thread')
     const inside = axis ? { ...block, axes: block.axes.filter((a) => a !== axis) } : block
-    const rebuilt = withBodies(
-      s,
-      bodiesOf(s).map((b) => between(b, inside)),
-    )
+    const rebuilt = mapBodies(s, (b) => between(b, inside))
     if (rebuilt.kind === 'if') return decided(rebuilt, block)
     if (rebuilt.kind !== 'for') return [rebuilt]
     return [rebuilt.mode.kind === 'bind' ? rebuilt : closed(rebuilt, inside)]

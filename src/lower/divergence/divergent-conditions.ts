@@ -8,8 +8,8 @@ import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../../ir/expressions/expr.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
-import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
-import { alloc, barrier, define, store, when } from '../../ir/statements/statement-builders.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { alloc, barrier, define, local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, rewriteStmts, someStmt, stmt } from '../../ir/statements/tree.ts'
 import { FIRST_THREAD } from '../instructions/instruction-selection.ts'
 import type { Varying } from './divergence-analysis.ts'
@@ -68,15 +68,7 @@ export class Conditions {
   agreed(value: Expr, body: Body): { readonly before: Body; readonly value: Expr } {
     if (!blockMeets(body) || !this.#varying.of(value).has('memory')) return { before: [], value }
     const broadcast = this.#names.fresh('agreed')
-    const slot: Buffer = Object.freeze({
-      name: this.#names.fresh('agreed_shared'),
-      dtype: 'i32',
-      shape: [int(1)],
-      scope: 'shared',
-      role: 'local',
-      fill: 0,
-      accumulate: 'i32',
-    })
+    const slot = local(this.#names.fresh('agreed_shared'), 'i32', [], 'shared')
     const truth = value.dtype === 'bool'
     // Conjuncts that do not read written memory stay visible, because they prove that indices are in range.
     const readFree = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []

@@ -8,7 +8,7 @@ import { type Linear, linear, sumExpr, type Term } from '../../analysis/integers
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Stmt } from '../../ir/statements/loops.ts'
-import { type Body, bodiesOf, mapPieces, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, mapPieces } from '../../ir/statements/tree.ts'
 
 /** Nesting depth of the loop with which each variable changes. Absent variables are loop-invariant. */
 type Depths = ReadonlyMap<string, number>
@@ -25,10 +25,7 @@ function within(body: Body, around: Depths, depth: number): Body {
       )
     const inside = s.kind === 'for' ? new Map([...depths, [s.var, depth + 1]]) : depths
     const deeper = s.kind === 'for' || s.kind === 'while' ? depth + 1 : depth
-    return withBodies(
-      s,
-      bodiesOf(s).map((b) => within(b, inside, deeper)),
-    )
+    return mapBodies(s, (b) => within(b, inside, deeper))
   })
 }
 

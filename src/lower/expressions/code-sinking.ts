@@ -10,15 +10,10 @@ import { mapSame } from '../../ir/lists.ts'
 import { freeVarsOf, renameBound } from '../../ir/statements/bindings.ts'
 import { hasBlockBarrier, isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { If, Let, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, bodiesOf, someStmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, mapBodies, someStmt, withBodies } from '../../ir/statements/tree.ts'
 
 export function sinkCode(body: Body, names: Names): Body {
-  const inner = mapSame(intoBranches(body, names), (s) =>
-    withBodies(
-      s,
-      bodiesOf(s).map((b) => sinkCode(b, names)),
-    ),
-  )
+  const inner = mapSame(intoBranches(body, names), (s) => mapBodies(s, (b) => sinkCode(b, names)))
   if (!inner.some(isLoop)) return inner
   /** Element k is the number of loops among the first k statements. */
   const loops = [0]

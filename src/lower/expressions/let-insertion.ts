@@ -34,9 +34,10 @@ import {
   withChildren,
 } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { buffersByName } from '../../ir/statements/definitions.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
 import { define } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, exprsOf, mapExprs, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, exprsOf, mapBodies, mapExprs } from '../../ir/statements/tree.ts'
 
 /** Maximum tree size in nodes of a statement whose expressions are printed without a search for shared nodes. */
 export const WRITTEN_OUT = 2048
@@ -48,8 +49,6 @@ const WRITTEN_OUT_IN_BRANCHES = 16_384
 /** Minimum size in nodes of a shared expression that gets a name. */
 const WORTH_A_NAME = 8
 
-type Shapes = ReadonlyMap<string, readonly Expr[]>
-
 /** Inserts lets into a body. `inBranches`: maximum tree size in nodes before lazily evaluated operands are named as well. */
 export function insertLets(
   body: Body,
@@ -57,15 +56,12 @@ export function insertLets(
   names: Names,
   inBranches = WRITTEN_OUT_IN_BRANCHES,
 ): Body {
-  const shapes = new Map(buffers.map((b) => [b.name, b.shape]))
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc') shapes.set(s.buffer.name, s.buffer.shape)
-  })
+  const held = buffersByName(buffers, body)
   const shared = (s: Stmt): Body => {
     if (!isLarge(exprsOf(s), WRITTEN_OUT)) return [s]
-    const named = new Sharing(s, shapes, names, false).run()
+    const named = new Sharing(s, held, names, false).run()
     if (!named.some((x) => isLarge(exprsOf(x), inBranches))) return named
-    return new Sharing(s, shapes, names, true).run()
+    return new Sharing(s, held, names, true).run()
   }
   const go = (list: Body, outside: Named): Body => {
     const inScope = new Map(outside)
@@ -77,10 +73,7 @@ export function insertLets(
       for (const x of named)
         if (x.kind === 'let' && x !== rewritten && buffersRead(x.value).size === 0)
           inScope.set(keyOf(x.value), variable(x.name, x.dtype))
-      const inner = withBodies(
-        rewritten,
-        bodiesOf(rewritten).map((b) => go(b, inScope)),
-      )
+      const inner = mapBodies(rewritten, (b) => go(b, inScope))
       return [...named.slice(0, -1), inner]
     })
   }
@@ -112,7 +105,7 @@ function isLarge(exprs: readonly Expr[], most: number): boolean {
 
 class Sharing {
   readonly #statement: Stmt
-  readonly #shapes: Shapes
+  readonly #buffers: ReadonlyMap<string, Buffer>
   readonly #names: Names
   readonly #uses = new Map<Expr, number>()
   /** Nodes that are evaluated whenever the statement is. */
@@ -122,10 +115,10 @@ class Sharing {
   readonly #branches: boolean
 
   /** `branches`: also name lazily evaluated operands. */
-  constructor(statement: Stmt, shapes: Shapes, names: Names, branches: boolean) {
+  constructor(statement: Stmt, buffers: ReadonlyMap<string, Buffer>, names: Names, branches: boolean) {
     this.#statement = statement
     this.#branches = branches
-    this.#shapes = shapes
+    this.#buffers = buffers
     this.#names = names
     const roots = exprsOf(statement)
     const seen = new Set<Expr>()
@@ -173,13 +166,13 @@ class Sharing {
       return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))
     }
     if (e.kind === 'search') {
-      const [words] = this.#shapes.get(e.buffer)!
+      const [words] = this.#buffers.get(e.buffer)!.shape
       const length = mul(words!, int(32 / (e.bits ?? 32)))
       const cut = (x: Expr): Expr => min(max(x, int(0)), length)
       return withChildren(e, [cut(e.lo), cut(e.hi), e.value])
     }
     if (e.kind !== 'load') return e
-    const shape = this.#shapes.get(e.buffer)!
+    const { shape } = this.#buffers.get(e.buffer)!
     const index = e.index.map((x) => this.#named(x))
     const there = index
       .flatMap((x, d) => [ge(x, int(0)), lt(x, shape[d]!)])

@@ -8,16 +8,14 @@ import { Exact } from '../../analysis/exact-narrowing.ts'
 import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { call, cast, type Expr } from '../../ir/expressions/expr.ts'
 import { children, withChildren } from '../../ir/expressions/expr-tree.ts'
+import { buffersByName } from '../../ir/statements/definitions.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
 import { computeType, type ExprType, isHalf, join } from '../../ir/values/dtype.ts'
 import { type CompareOp, isCompare } from '../../ir/values/math.ts'
 
 export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
-  const bufferByName = new Map(buffers.map((b) => [b.name, b]))
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc') bufferByName.set(s.buffer.name, s.buffer)
-  })
+  const bufferByName = buffersByName(buffers, body)
   const exact = new Exact(body)
   return rewriteStmts(body, {
     expr: convert,

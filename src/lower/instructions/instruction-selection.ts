@@ -23,13 +23,12 @@ import {
   tileSteps,
   tilesOf,
 } from '../../ir/instructions/instr.ts'
-import type { CallPiece, InstrCall } from '../../ir/instructions/instr-call.ts'
-import { instrCall, type Matrix } from '../../ir/instructions/instr-call.ts'
+import { type CallPiece, type InstrCall, instrCall, type Matrix } from '../../ir/instructions/instr-call.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
-import { loopsOf } from '../../ir/statements/definitions.ts'
+import { buffersByName, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, someStmt, stmt } from '../../ir/statements/tree.ts'
 import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { address, tiledShape } from '../memory/buffer-flattening.ts'
 import { checkFences } from './async-proxy-fences.ts'
@@ -66,10 +65,7 @@ class Lowering {
   constructor(body: Body, kernel: Kernel2, names: Names) {
     this.#lanes = lanesIn(body)
     this.#facts = new Facts({ sizes: kernel.facts })
-    this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
-    walkStmts(body, (s) => {
-      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
-    })
+    this.#buffers = buffersByName(kernel.buffers, body)
     const loops = new Map(loopsOf(body).map((l) => [l.var, l]))
     this.#elements = new ElementLoops(this.#lanes, this.#buffers, loops, names)
   }
@@ -103,7 +99,7 @@ class Lowering {
       default:
         if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
         if (this.#isOfTiles(s)) this.#elements.rejectPartialAccess(s)
-        return [withBodies(s, bodiesOf(s))]
+        return [s]
     }
   }
 

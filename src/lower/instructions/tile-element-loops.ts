@@ -8,14 +8,12 @@ import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import { builtin, div, type Expr, int, type Load, load, mod, variable } from '../../ir/expressions/expr.ts'
+import { builtin, div, type Expr, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../../ir/instructions/instr.ts'
-import type { CallPiece } from '../../ir/instructions/instr-call.ts'
-import { instrCall } from '../../ir/instructions/instr-call.ts'
-import { mapSame } from '../../ir/lists.ts'
+import { type CallPiece, instrCall } from '../../ir/instructions/instr-call.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
-import { substituteStmts } from '../../ir/statements/bindings.ts'
+import { redirectAccesses, substituteStmts } from '../../ir/statements/bindings.ts'
 import type { Buffer, For, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
@@ -117,9 +115,13 @@ export class ElementLoops {
       const start = index.map((e) => substitute(e, starts))
       return physical(start, m, own)
     }
+    const placed = redirectAccesses([root], ({ buffer, index }) => {
+      const to = place(buffer, index)
+      return to && { buffer, index: to }
+    })
     const body = memory.opaque
       ? rewriteStmts([root], { stmt: (s) => this.#filled(s, memory.opaque!.fills, dims, place) })
-      : substituteStmts(this.#owned(this.#placed(root, place), memory), values)
+      : substituteStmts(this.#owned(placed, memory), values)
     const over = rewriteStmts(body, {
       stmt: (s) => {
         if (s.kind !== 'for' || !dims.has(s.var)) return undefined
@@ -158,28 +160,6 @@ export class ElementLoops {
         reject(root, `elements in ${memory.name} and in ${a.memory.name} are held by different threads`)
     }
     return dims
-  }
-
-  /** Rewrites accesses to tiles as accesses to slots. */
-  #placed(root: Stmt, place: ElementIndex): Body {
-    return rewriteStmts([root], {
-      expr: (e) => {
-        const index = e.kind === 'load' ? place(e.buffer, e.index) : undefined
-        return e.kind === 'load' && index ? load(e.buffer, index, e.dtype, e.span) : undefined
-      },
-      stmt: (s) => {
-        if (s.kind === 'store') {
-          const index = place(s.buffer, s.index)
-          return index && stmt({ ...s, index })
-        }
-        if (s.kind !== 'reduce') return undefined
-        const targets = mapSame(s.targets, (t): Load => {
-          const index = place(t.buffer, t.index)
-          return index ? load(t.buffer, index, t.dtype, t.span) : t
-        })
-        return targets === s.targets ? undefined : stmt({ ...s, targets })
-      },
-    })
   }
 
   /** If a statement stores from a tile to other memory, only one of the threads that hold the element runs it. */

@@ -9,7 +9,7 @@ import { add, ceildiv, type Expr, int, load, mul, variable } from '../../ir/expr
 import { buffersRead, freeVars } from '../../ir/expressions/expr-tree.ts'
 import { readsOf, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Fact, Launch, Plan, PlanStep, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, bodiesOf, exprsOf, rewriteStmts, someStmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, exprsOf, mapBodies, rewriteStmts, someStmt } from '../../ir/statements/tree.ts'
 
 /** An array stored inside an arena. */
 interface Member {
@@ -229,7 +229,6 @@ function sliceFor(launch: Launch, kept: ReadonlySet<string>): Launch {
     before = needed.size
     mark(launch.body)
   }
-  const slice = (body: Body): Body =>
-    body.flatMap((s): Body => (isKept(s) ? [withBodies(s, bodiesOf(s).map(slice))] : []))
+  const slice = (body: Body): Body => body.flatMap((s): Body => (isKept(s) ? [mapBodies(s, slice)] : []))
   return { ...launch, body: slice(launch.body) }
 }

@@ -25,6 +25,7 @@ import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { accessesOf, offsetsIn } from '../../ir/statements/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
+import { allocations } from '../../ir/statements/definitions.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../../ir/statements/loops.ts'
 import { forLoop, store } from '../../ir/statements/statement-builders.ts'
 import { type Body, hasBarrier, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
@@ -129,7 +130,7 @@ function collectExtents(body: Body): Extents {
 class Binder {
   readonly #extents: Extents
   readonly #body: Body
-  readonly #scopes = new Map<string, Buffer['scope']>()
+  readonly #local: ReadonlyMap<string, Buffer>
   readonly #lanes: Lanes
 
   readonly #conditions: Conditions
@@ -139,9 +140,7 @@ class Binder {
     this.#extents = extents
     this.#body = body
     this.#lanes = lanesIn(body)
-    walkStmts(body, (s) => {
-      if (s.kind === 'alloc') this.#scopes.set(s.buffer.name, s.buffer.scope)
-    })
+    this.#local = allocations(body)
   }
 
   run(): Body {
@@ -214,7 +213,7 @@ class Binder {
     if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
     const local = allocatedNames([s])
     const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
-    const scopeOf = (b: string): Buffer['scope'] => this.#scopes.get(b) ?? 'global'
+    const scopeOf = (b: string): Buffer['scope'] => this.#local.get(b)?.scope ?? 'global'
     // Registers are private, so all threads must run statements that write them.
     if (written.some((a) => scopeOf(a.buffer) === 'register')) return []
     const global = written.some((a) => scopeOf(a.buffer) === 'global')

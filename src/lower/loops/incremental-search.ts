@@ -33,15 +33,7 @@ import {
   when,
   whenAll,
 } from '../../ir/statements/statement-builders.ts'
-import {
-  type Body,
-  bodiesOf,
-  exprsOf,
-  rewriteStmts,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../../ir/statements/tree.ts'
+import { type Body, exprsOf, mapBodies, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
 
@@ -59,10 +51,7 @@ export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
       const incremental = searches ? incrementalLoop(s, written, names) : undefined
       const next = incremental?.loop ?? s
       const inThread = onThreads || boundIndex(s, 'thread') !== undefined
-      const inside = withBodies(
-        next,
-        bodiesOf(next).map((b) => go(b, inThread)),
-      )
+      const inside = mapBodies(next, (b) => go(b, inThread))
       return incremental ? when(bool(true), [...incremental.before, inside]) : inside
     })
   const body = go(kernel.body, false)

@@ -4,11 +4,13 @@
 
 import { splitBy } from '../../analysis/integers/mixed-radix.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { add, cast, div, type Expr, int, load, mul } from '../../ir/expressions/expr.ts'
+import { add, cast, div, type Expr, int, mul } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { coordinateName, type Memory } from '../../ir/instructions/instr.ts'
-import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { redirectAccesses } from '../../ir/statements/bindings.ts'
+import { buffersByName } from '../../ir/statements/definitions.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 
 /** Row-major address of `index` in a buffer of this shape. */
 export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
@@ -39,10 +41,7 @@ const storedShape = (b: Buffer): readonly Expr[] =>
   b.memory?.scope === 'shared' ? tiledShape(b, b.memory) : b.shape
 
 export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
-  const all = new Map<string, Buffer>(buffers.map((b) => [b.name, b]))
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc') all.set(s.buffer.name, s.buffer)
-  })
+  const all = buffersByName(buffers, body)
   const flatIndex = (buffer: string, index: readonly Expr[]): Expr => {
     const b = all.get(buffer)
     invariant(b, `no buffer ${buffer}`)
@@ -54,35 +53,15 @@ export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
   // A one-dimensional access is flat already, unless its memory is tiled.
   const isFlat = (x: { readonly buffer: string; readonly index: readonly Expr[] }): boolean =>
     x.index.length === 1 && all.get(x.buffer)?.memory?.scope !== 'shared'
-  return rewriteStmts(body, {
-    expr: (e) =>
-      e.kind === 'load' && !isFlat(e)
-        ? load(e.buffer, [flatIndex(e.buffer, e.index)], e.dtype, e.span)
-        : undefined,
-    stmt: (s): Stmt | undefined => {
-      switch (s.kind) {
-        case 'store':
-          return isFlat(s) ? undefined : stmt({ ...s, index: [flatIndex(s.buffer, s.index)] })
-        case 'reduce':
-          return stmt({
-            ...s,
-            targets: s.targets.map((t) =>
-              isFlat(t) ? t : load(t.buffer, [flatIndex(t.buffer, t.index)], t.dtype, t.span),
-            ),
-          })
-        case 'instr':
-          return mapPieces(s, (p) => {
-            if (p.kind === 'value' || p.kind === 'name' || p.kind === 'map') return p
-            const index = flatIndex(p.buffer, p.index)
-            return { ...p, index: [p.kind === 'word' ? div(index, int(2)) : index] }
-          })
-        case 'alloc':
-          return stmt({ ...s, buffer: flatBuffer(s.buffer) })
-        default:
-          return undefined
-      }
+  return redirectAccesses(
+    body,
+    (at) => {
+      if (at.index.length === 0 || (isFlat(at) && at.kind !== 'word')) return undefined
+      const index = flatIndex(at.buffer, at.index)
+      return { buffer: at.buffer, index: [at.kind === 'word' ? div(index, int(2)) : index] }
     },
-  })
+    (b) => [flatBuffer(b)],
+  )
 }
 
 // Tiles of declared memories: the last dimensions of a buffer are tiles, each stored as the memory declares.

@@ -4,8 +4,7 @@
  */
 
 import { isWarpCollective, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import {
   add,
   builtin,
@@ -26,7 +25,7 @@ import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
 import type { For, Kernel2, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, whenAll } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, someStmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, someStmt, walkStmts } from '../../ir/statements/tree.ts'
 import { type Axes, Varying } from '../divergence/divergence-analysis.ts'
 import { vectorToUnroll } from '../loops/loop-unrolling.ts'
 
@@ -60,10 +59,7 @@ function distributeIn(top: Stmt, names: Names): Stmt {
     if (s.kind === 'for' && s.mode.kind === 'instr') return s
     const control = varying.ofControl(s)
     const inner = control.size === 0 ? around : new Set([...around, ...control])
-    const next = withBodies(
-      s,
-      bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
-    )
+    const next = mapBodies(s, (b) => mapSame(b, (x) => visit(x, inner)))
     // Iterations that contain barriers run one after the other.
     return next.kind === 'for' && next.mode.kind === 'vectorize' && sharesWork(next.body)
       ? vectorToUnroll(next)

@@ -12,19 +12,10 @@ import { mentionsSome, readsSome, someExpr, substitute } from '../../ir/expressi
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
 import { accessesOf, type BufferAccess, targetsOf } from '../../ir/statements/accesses.ts'
-import { boundVarsOf } from '../../ir/statements/bindings.ts'
+import { boundVarsOf, redirectAccesses } from '../../ir/statements/bindings.ts'
 import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
-import {
-  type Body,
-  bodiesOf,
-  exprsOf,
-  rewriteStmts,
-  someStmt,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../../ir/statements/tree.ts'
+import { type Body, exprsOf, mapBodies, someStmt, walkStmts } from '../../ir/statements/tree.ts'
 import { type Dtype, isHalf } from '../../ir/values/dtype.ts'
 
 export function promoteToScalars(body: Body, buffers: readonly Buffer[], names: Names): Body {
@@ -71,12 +62,9 @@ function promoted(body: Body, outside: Context): Body {
         const isAccessible = isWritten(body, element) || isAlwaysThere(element, cx)
         if (!isAccessible && !isWritten(s.body, element)) continue
         const b = cx.global.get(buffer)!
-        const register: Buffer = {
-          ...local(cx.names.fresh(`${buffer}_at`), b.dtype, [int(1)]),
-          scope: 'register',
-        }
+        const register = local(cx.names.fresh(`${buffer}_at`), b.dtype)
         const registerLoad = load(register.name, [int(0)], b.dtype)
-        loop = inRegister(loop, element, registerLoad)
+        loop = redirectAccesses([loop], (at) => (at.buffer === buffer ? registerLoad : undefined))[0]!
         const start = isAccessible ? takeStart(out, element) : undefined
         const { before, after } = isAccessible ? around : guarded
         before.push(alloc(register), store(register.name, [int(0)], start ?? load(buffer, index, b.dtype)))
@@ -84,10 +72,7 @@ function promoted(body: Body, outside: Context): Body {
       }
     const within =
       s.kind === 'for' ? { ...cx, extents: new Map([...cx.extents, [s.var, s.extent] as const]) } : cx
-    const inside = withBodies(
-      loop,
-      bodiesOf(loop).map((inner) => promoted(inner, within)),
-    )
+    const inside = mapBodies(loop, (inner) => promoted(inner, within))
     const run = [...guarded.before, inside, ...guarded.after]
     const sure = s.kind !== 'for' || guarded.before.length === 0 || runs(s.extent)
     out.push(...around.before, ...(sure ? run : [when(lt(int(0), s.extent), run)]), ...around.after)
@@ -164,14 +149,4 @@ function takeStart(before: Stmt[], element: Element): Expr | undefined {
     if (accessesOf([s]).some((a) => a.buffer === element.buffer)) return undefined
   }
   return undefined
-}
-
-function inRegister(loop: Stmt, { buffer }: Element, registerLoad: Expr & { kind: 'load' }): Stmt {
-  return rewriteStmts([loop], {
-    expr: (e) => (e.kind === 'load' && e.buffer === buffer ? registerLoad : undefined),
-    stmt: (s) =>
-      s.kind === 'store' && s.buffer === buffer
-        ? stmt({ ...s, buffer: registerLoad.buffer, index: registerLoad.index })
-        : undefined,
-  })[0]!
 }

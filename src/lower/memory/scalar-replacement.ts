@@ -5,10 +5,11 @@
 
 import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import { type Expr, int, load } from '../../ir/expressions/expr.ts'
+import { int } from '../../ir/expressions/expr.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
-import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { redirectAccesses } from '../../ir/statements/bindings.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 
 export function replaceArraysByScalars(body: Body, names: Names): Body {
   const arrays = new Map<string, readonly Buffer[]>()
@@ -28,25 +29,14 @@ export function replaceArraysByScalars(body: Body, names: Names): Body {
     else arrays.set(s.buffer.name, elementsOf(s.buffer, length, names))
   })
   if (arrays.size === 0) return body
-  const at = (buffer: string, index: Expr): string | undefined =>
-    index.kind === 'const' ? arrays.get(buffer)?.[index.value]?.name : undefined
-  return rewriteStmts(body, {
-    expr: (e) => {
-      const name = e.kind === 'load' ? at(e.buffer, e.index[0]!) : undefined
-      return name === undefined ? undefined : load(name, [int(0)], e.dtype)
+  return redirectAccesses(
+    body,
+    ({ buffer, index: [at] }) => {
+      const element = at?.kind === 'const' ? arrays.get(buffer)?.[at.value] : undefined
+      return element && { buffer: element.name, index: [int(0)] }
     },
-    stmt: (s): Stmt | Body | undefined => {
-      if (s.kind === 'alloc') return arrays.get(s.buffer.name)?.map((buffer) => stmt({ ...s, buffer }))
-      if (s.kind === 'instr')
-        return mapPieces(s, (p) => {
-          const one = p.kind === 'slot' ? at(p.buffer, p.index[0]!) : undefined
-          return one === undefined || p.kind !== 'slot' ? p : { ...p, buffer: one, index: [int(0)] }
-        })
-      if (s.kind !== 'store') return undefined
-      const name = at(s.buffer, s.index[0]!)
-      return name === undefined ? undefined : stmt({ ...s, buffer: name, index: [int(0)] })
-    },
-  })
+    (b) => arrays.get(b.name),
+  )
 }
 
 const elementsOf = (b: Buffer, length: number, names: Names): readonly Buffer[] =>

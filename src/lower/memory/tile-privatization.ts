@@ -3,12 +3,13 @@
  * registers are private to each thread.
  */
 
-import { type Expr, int, load } from '../../ir/expressions/expr.ts'
+import { type Expr, int } from '../../ir/expressions/expr.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
-import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { redirectAccesses } from '../../ir/statements/bindings.ts'
+import type { Buffer } from '../../ir/statements/loops.ts'
+import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 
 const isThread = (e: Expr): boolean => e.kind === 'builtin' && levelOf(e.axis) === 'thread'
 
@@ -40,24 +41,10 @@ export function privatizeTiles(body: Body): Body {
     const rest = list.filter((_, d) => kept.get(name)![d])
     return rest.length > 0 ? rest : [none]
   }
-  return rewriteStmts(body, {
-    expr: (e) =>
-      e.kind === 'load' && kept.has(e.buffer)
-        ? load(e.buffer, keptDims(e.buffer, e.index, int(0)), e.dtype)
-        : undefined,
-    stmt: (s): Stmt | undefined => {
-      if (s.kind === 'alloc' && kept.has(s.buffer.name))
-        return stmt({ ...s, buffer: { ...s.buffer, shape: keptDims(s.buffer.name, s.buffer.shape, int(1)) } })
-      if (s.kind === 'store' && kept.has(s.buffer))
-        return stmt({ ...s, index: keptDims(s.buffer, s.index, int(0)) })
-      if (s.kind === 'reduce' && s.targets.some((t) => kept.has(t.buffer)))
-        return stmt({
-          ...s,
-          targets: s.targets.map((t) =>
-            kept.has(t.buffer) ? { ...t, index: keptDims(t.buffer, t.index, int(0)) } : t,
-          ),
-        })
-      return undefined
-    },
-  })
+  return redirectAccesses(
+    body,
+    ({ buffer, index }) =>
+      kept.has(buffer) ? { buffer, index: keptDims(buffer, index, int(0)) } : undefined,
+    (b) => (kept.has(b.name) ? [{ ...b, shape: keptDims(b.name, b.shape, int(1)) }] : undefined),
+  )
 }

@@ -20,7 +20,7 @@ import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, mapBodies, walkStmts } from '../../ir/statements/tree.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function insertAsyncWaits(kernel: Kernel2): Kernel2 {
@@ -84,14 +84,7 @@ class AwaitInsertion {
         open.clear()
         running = []
       } else if (s.kind !== 'alloc') wait()
-      out.push(
-        started.length > 0
-          ? s
-          : withBodies(
-              s,
-              bodiesOf(s).map((b) => this.#list(b)),
-            ),
-      )
+      out.push(started.length > 0 ? s : mapBodies(s, (b) => this.#list(b)))
       for (const instr of this.#outgoing.after.get(s) ?? []) out.push(waitRead(instr))
     }
     const { copies, carried } = this.#outgoing

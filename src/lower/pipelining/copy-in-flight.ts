@@ -7,8 +7,8 @@ import type { Names } from '../../ir/expressions/bound-names.ts'
 import { type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
 import { boundVarsOf, renameBound, sameStmts } from '../../ir/statements/bindings.ts'
 import type { Buffer, For, Stmt, Store } from '../../ir/statements/loops.ts'
-import { bodiesOf, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
-import { scalarType } from '../../ir/values/dtype.ts'
+import { local } from '../../ir/statements/statement-builders.ts'
+import { mapBodies, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
 /** Maximum number of elements that a thread holds in registers between start and end. */
 const MOST_REGISTERS = 64
@@ -28,15 +28,7 @@ export function splitCopy(copy: Stmt, plain: Stmt, names: Names): SplitCopy {
   const shape = inFlightShape(copy)
   if (!shape) return { start: copy }
   const to = firstStore(copy)!
-  const inFlight: Buffer = Object.freeze({
-    name: names.fresh(`${to.buffer}_ahead`),
-    dtype: scalarType(to.value.dtype),
-    scope: 'register',
-    role: 'local',
-    shape: shape.length > 0 ? shape.map(int) : [int(1)],
-    fill: 0,
-    accumulate: scalarType(to.value.dtype),
-  })
+  const inFlight = local(names.fresh(`${to.buffer}_ahead`), to.value.dtype, shape.map(int))
   const rename = new Map([...boundVarsOf([plain])].map((v) => [v, names.fresh(v)]))
   const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: inFlight.name, index: at }))
   const end = eachStore(renameBound([plain], rename)[0]!, [], (s, at) =>
@@ -76,11 +68,7 @@ function firstStore(copy: Stmt): Store | undefined {
 /** Unrolls the loops of a statement, and replaces each store by `f(store, at)`; `at`: the variables of the loops around it. */
 function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly Expr[]) => Store): Stmt {
   if (s.kind === 'store') return f(s, around.length > 0 ? around : [int(0)])
-  if (s.kind !== 'for')
-    return withBodies(
-      s,
-      bodiesOf(s).map((b) => b.map((x) => eachStore(x, around, f))),
-    )
+  if (s.kind !== 'for') return mapBodies(s, (b) => b.map((x) => eachStore(x, around, f)))
   const body = s.body.map((x) => eachStore(x, [...around, variable(s.var)], f))
   const mode = s.mode.kind === 'serial' ? ({ kind: 'unroll', factor: null } as const) : s.mode
   return stmt<For>({ ...s, mode, body })
@@ -90,8 +78,5 @@ function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly 
 function withoutChoice(s: Stmt): Stmt {
   if (s.kind === 'if' && s.else.length > 0 && sameStmts(s.then, s.else) && s.then.length === 1)
     return withoutChoice(s.then[0]!)
-  return withBodies(
-    s,
-    bodiesOf(s).map((b) => b.map(withoutChoice)),
-  )
+  return mapBodies(s, (b) => b.map(withoutChoice))
 }

@@ -21,13 +21,12 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import { copiesIn, type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
-import { add, bool, type Expr, int, load, lt, mod, variable } from '../../ir/expressions/expr.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import { add, bool, type Expr, int, lt, mod, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { commitGroup, type Instr, sharesCompletion, waitGroup } from '../../ir/instructions/instr.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
-import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
+import { allocatedNames, redirectAccesses, substituteStmts } from '../../ir/statements/bindings.ts'
 import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { loopsOf, replaceLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
@@ -248,14 +247,9 @@ const eachOf = (name: string, count: number, body: (k: Expr) => Body): Stmt =>
 
 /** Adds the stage as the first index to accesses of `buffers`. */
 const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
-  rewriteStmts(body, {
-    expr: (e) =>
-      e.kind === 'load' && buffers.has(e.buffer)
-        ? load(e.buffer, [stage, ...e.index], e.dtype, e.span)
-        : undefined,
-    stmt: (s) =>
-      s.kind === 'store' && buffers.has(s.buffer) ? stmt({ ...s, index: [stage, ...s.index] }) : undefined,
-  })
+  redirectAccesses(body, ({ buffer, index }) =>
+    buffers.has(buffer) ? { buffer, index: [stage, ...index] } : undefined,
+  )
 
 /** The ordered instruction that does all the computation, so that iterations need not wait for each other; otherwise undefined. */
 function orderedInstr(rest: Body): Instr | undefined {

@@ -8,7 +8,7 @@ import { mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import type { For, Stmt } from '../../ir/statements/loops.ts'
 import { whenAll } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, someStmt, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, someStmt, stmt } from '../../ir/statements/tree.ts'
 
 /** Moves divergent guards in `over` inside `loop`, except around the statements `alone`. */
 export function guardsInside(over: For, loop: For, alone: Body): For {
@@ -18,13 +18,7 @@ export function guardsInside(over: For, loop: For, alone: Body): For {
       if (s.kind === 'alloc' || alone.includes(s)) return [s]
       if (s === loop) return [stmt({ ...loop, body: within(loop.body, guards, threads) })]
       if (!holds(s)) return whenAll(guards, [s])
-      if (s.kind !== 'for')
-        return [
-          withBodies(
-            s,
-            bodiesOf(s).map((b) => within(b, guards, threads)),
-          ),
-        ]
+      if (s.kind !== 'for') return [mapBodies(s, (b) => within(b, guards, threads))]
       const boundVars = boundIndex(s, 'thread') ? new Set([...threads, s.var]) : threads
       const threadGuards = s.guards.filter((g) => mentionsSome(g, boundVars))
       const body = within(s.body, [...guards, ...threadGuards], boundVars)

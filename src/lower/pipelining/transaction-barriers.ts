@@ -28,7 +28,7 @@ import {
 import type { InstrCall } from '../../ir/instructions/instr-call.ts'
 import { findLoop, replaceLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
-import { alloc, barrier, store, when } from '../../ir/statements/statement-builders.ts'
+import { alloc, barrier, local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, rewriteStmts, walkStmts, withSignals } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
@@ -71,7 +71,8 @@ export class TransactionBarrier {
     multicast?: BlockInvariantCopies,
     numbered = false,
   ) {
-    const barriers = (name: string): Buffer => local(names.fresh(name), 'u32', 'shared', [stages, WORDS])
+    const barriers = (name: string): Buffer =>
+      local(names.fresh(name), 'u32', [int(stages), int(WORDS)], 'shared')
     this.#instr = instr
     this.#multicast = multicast && { copies: multicast, free: barriers('free') }
     this.#stages = stages
@@ -79,8 +80,7 @@ export class TransactionBarrier {
     this.#barriers = barriers('arrived')
     const around = findLoop([top], loop.var)?.path ?? []
     this.#outermost = around.find((l) => l.mode.kind !== 'bind')
-    const before =
-      this.#outermost && !numbered ? local(names.fresh('rounds'), 'i32', 'register', [1]) : undefined
+    const before = this.#outermost && !numbered ? local(names.fresh('rounds'), 'i32') : undefined
     this.#earlierRounds = before
     this.#setup = [
       ...this.#initialized(this.#barriers, 1),
@@ -180,14 +180,6 @@ const WORDS = 2
 
 /** Stores in every thread, because inactive threads also copy and wait. */
 const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value, { unconditional: true })
-
-const local = (
-  name: string,
-  dtype: 'u32' | 'i32',
-  scope: 'shared' | 'register',
-  shape: readonly number[],
-): Buffer =>
-  Object.freeze({ name, dtype, scope, role: 'local', shape: shape.map(int), fill: 0, accumulate: dtype })
 
 /** Returns true for a copy that completes like `instr` and has no barrier yet. */
 const isTransactionCopy = (s: Stmt, instr: Instr): s is For =>

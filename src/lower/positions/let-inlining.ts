@@ -10,7 +10,7 @@ import { type Expr, int, load } from '../../ir/expressions/expr.ts'
 import { mentions, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
-import { alloc, store } from '../../ir/statements/statement-builders.ts'
+import { alloc, local, store } from '../../ir/statements/statement-builders.ts'
 import { computeType, isHalf, scalarType } from '../../ir/values/dtype.ts'
 
 /** Returns true if `name` is used after a statement that may have written memory that `value` reads. */
@@ -58,20 +58,11 @@ export class Copies {
     // Half-precision values are copied in their compute type, because only the original statement may round.
     const dtype = isHalf(value.dtype) ? computeType(value.dtype) : scalarType(value.dtype)
     const inside = this.around > 0
-    const name = this.#names.fresh(base)
-    const buffer: Buffer = Object.freeze({
-      name,
-      dtype,
-      scope: inside ? 'register' : 'global',
-      role: 'local',
-      shape: [int(1)],
-      fill: 0,
-      accumulate: dtype,
-    })
+    const buffer = local(this.#names.fresh(base), dtype, [], inside ? 'register' : 'global')
     if (inside) out.push(alloc(buffer))
     else this.buffers.push(buffer)
-    out.push(store(name, [int(0)], value))
-    return load(name, [int(0)], dtype)
+    out.push(store(buffer.name, [int(0)], value))
+    return load(buffer.name, [int(0)], dtype)
   }
 
   /** Copies a launch condition that reads memory written in `body`, so that no block can change it for others. */

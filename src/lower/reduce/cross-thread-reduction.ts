@@ -8,9 +8,8 @@
 
 import { conditionsAround, hoistable } from '../../analysis/dependence/loop-writes.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
-import { all, bool, constant, type Expr, int, type Load, load } from '../../ir/expressions/expr.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import { all, bool, type Expr, int, type Load, load } from '../../ir/expressions/expr.ts'
 import { children, isLazy, mentionsSome, withChildren } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
@@ -21,7 +20,8 @@ import { replaceLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { elementChanges, reductionsOf, scattersElements } from '../../ir/statements/reductions.ts'
 import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, replaceStmt, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, replaceStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { initialValue } from '../../ir/values/monoid.ts'
 import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
 import { laneWidth, onX, outsideLifetime } from './reduction-expansion.ts'
 import { startsOf } from './reduction-initialization.ts'
@@ -121,13 +121,11 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const places = others.map(extent)
   const shape = rankFirst ? [int(groups), ...places, ...rows] : [...rows, ...places, int(groups)]
   const scratch = groups > 1 ? reduce.targets.map((_, k) => room('shared', shape, k)) : []
-  const identity = (k: number): Expr => {
-    const e = reduce.reducer.identity[k]!
-    return e.kind === 'const' ? constant(e.value, reduce.targets[k]!.dtype) : e
-  }
   // The partial results start at the identity and replace the target.
   const start = nest(serial, names, (map) =>
-    registers.map((b, k) => store(b.name, elementOf(roles, map), identity(k))),
+    registers.map((b, k) =>
+      store(b.name, elementOf(roles, map), initialValue(reduce.reducer.identity[k]!, b.dtype)),
+    ),
   )
   const registerReduce: Reduce = stmt({
     ...reduce,
@@ -267,10 +265,7 @@ const combinesElsewhere = (root: For, reduce: Reduce): boolean =>
 /** Changes reduction loops on threads to spatial loops if all their reductions go into private partial results. */
 function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
   const visit = (x: Stmt): Stmt => {
-    const rebuilt = withBodies(
-      x,
-      bodiesOf(x).map((b) => mapSame(b, visit)),
-    )
+    const rebuilt = mapBodies(x, (b) => mapSame(b, visit))
     if (rebuilt.kind !== 'for' || !rebuilt.reduce || !onThreads(rebuilt)) return rebuilt
     const isInShares = reductionsOf(rebuilt.body).every((r) =>
       r.reduce.targets.every((t) => shares.has(t.buffer)),

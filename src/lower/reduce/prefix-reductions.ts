@@ -15,7 +15,7 @@ import { boundVarsOf } from '../../ir/statements/bindings.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, forLoop, local, reduction, store, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, stmt } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES, scalarType } from '../../ir/values/dtype.ts'
 import { initialValue } from '../../ir/values/monoid.ts'
 
@@ -23,7 +23,7 @@ export function simplifyPrefixReductions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const go = (body: Body): Body =>
     mapSame(body, (s) => {
-      const inside = withBodies(s, bodiesOf(s).map(go))
+      const inside = mapBodies(s, go)
       return inside.kind === 'for' ? continued(inside, names) : inside
     })
   const isSerial = (s: Stmt): boolean => loopsOf([s]).every((l) => l.mode.kind !== 'bind' && !l.cooperative)

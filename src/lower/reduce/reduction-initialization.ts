@@ -7,9 +7,8 @@
 
 import { spatialNest } from '../../analysis/dependence/full-coverage.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
-import { constant, type Expr, type Load } from '../../ir/expressions/expr.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceLoop } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
@@ -92,8 +91,7 @@ export const startsOf = (
 
 const identities = (reduce: Reduce, rename: ReadonlyMap<string, Expr> = new Map()): Stmt[] =>
   reduce.targets.map((t: Load, k) => {
-    const identity = reduce.reducer.identity[k]!
-    const value = identity.kind === 'const' ? constant(identity.value, t.dtype) : identity
+    const value = initialValue(reduce.reducer.identity[k]!, t.dtype)
     const index = t.index.map((e) => substitute(e, rename))
     return store(t.buffer, index, value, { span: reduce.span })
   })

@@ -6,7 +6,6 @@ import {
   add,
   and,
   binary,
-  constant,
   type Expr,
   int,
   type Load,
@@ -22,6 +21,7 @@ import { copyNest } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
+import { initialValue } from '../../ir/values/monoid.ts'
 
 /** Values of the variables of copied loops. */
 export type LoopValues = ReadonlyMap<string, Expr>
@@ -120,11 +120,9 @@ export class SegmentAccumulators {
   clear(): Body {
     const { reducer } = this.segments.reduce
     return this.#nest(false, (map) =>
-      this.#accumulators.map((b, k) => {
-        const e = reducer.identity[k]!
-        const value = e.kind === 'const' ? constant(e.value, b.dtype) : e
-        return store(b.name, this.#accumulator(k, map).index, value)
-      }),
+      this.#accumulators.map((b, k) =>
+        store(b.name, this.#accumulator(k, map).index, initialValue(reducer.identity[k]!, b.dtype)),
+      ),
     )
   }
 

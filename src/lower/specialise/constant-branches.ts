@@ -14,7 +14,7 @@ import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Fact, If, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, mapBodies, stmt, withBodies } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 
 export const eliminateConstantBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
@@ -23,13 +23,7 @@ export const eliminateConstantBranches = (body: Body, sizes: readonly Fact[] | u
 /** Simplifies conditions; a branch may use the facts about sizes that its condition implies. */
 function settled(body: Body, facts: Facts): Body {
   const out = body.flatMap((s): Body => {
-    if (s.kind !== 'if')
-      return [
-        withBodies(
-          s,
-          bodiesOf(s).map((b) => settled(b, facts)),
-        ),
-      ]
+    if (s.kind !== 'if') return [mapBodies(s, (b) => settled(b, facts))]
     const cond = facts.ofSizes.length > 0 ? rewriteExpr(s.cond, (e) => whole(e, facts)) : s.cond
     const then = settled(s.then, facts.where(cond))
     const otherwise = settled(s.else, facts)

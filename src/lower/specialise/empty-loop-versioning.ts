@@ -7,8 +7,7 @@
 
 import { unrolledSize } from '../../analysis/loops/segmented-loops.ts'
 import { MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { int, lt } from '../../ir/expressions/expr.ts'
 import { mentionsSome, readsMemory, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
@@ -20,7 +19,7 @@ import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { Alloc, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, rewriteStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, mapBodies, rewriteStmts } from '../../ir/statements/tree.ts'
 
 export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -56,11 +55,7 @@ class Versions {
     return this.#inside(this.#nest)
   }
 
-  #inside = (s: Stmt): Stmt =>
-    withBodies(
-      s,
-      bodiesOf(s).map((b) => this.#list(b)),
-    )
+  #inside = (s: Stmt): Stmt => mapBodies(s, (b) => this.#list(b))
 
   /** Versions the rest of the list from its first pipelined loop on. If it has none, or is too large, versions nested lists. */
   #list(list: Body): Body {

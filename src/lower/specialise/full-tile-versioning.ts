@@ -7,8 +7,7 @@
  */
 
 import { naturals } from '../../analysis/integers/ranges.ts'
-import type { Names } from '../../ir/expressions/bound-names.ts'
-import { namesOf } from '../../ir/expressions/bound-names.ts'
+import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { all, div, type Expr, int, lt, sub, variable } from '../../ir/expressions/expr.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { mapSame } from '../../ir/lists.ts'
@@ -16,7 +15,7 @@ import { bodyAt } from '../../ir/statements/clone-loops.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
 import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
 
@@ -28,10 +27,7 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
       const blocks = s.kind === 'for' && boundIndex(s, 'block') ? [...around, s] : around
       if (s.kind === 'for' && boundIndex(s, 'block') && !loopsOf(s.body).some((l) => boundIndex(l, 'block')))
         return withFullTileVersion(s, blocks, natural, names)
-      return withBodies(
-        s,
-        bodiesOf(s).map((b) => go(b, blocks)),
-      )
+      return mapBodies(s, (b) => go(b, blocks))
     })
   const body = go(kernel.body, [])
   return body === kernel.body ? kernel : { ...kernel, body }

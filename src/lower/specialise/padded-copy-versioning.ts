@@ -15,7 +15,7 @@ import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { allocations } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, If, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, stmt } from '../../ir/statements/tree.ts'
 
 export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -24,13 +24,7 @@ export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
     mapSame(list, (s) => {
       const versions = s.kind === 'for' ? versioned(s, around, { names, buffers }) : undefined
       const path = s.kind === 'for' ? [...around, s] : around
-      return (
-        versions ??
-        withBodies(
-          s,
-          bodiesOf(s).map((b) => go(b, path)),
-        )
-      )
+      return versions ?? mapBodies(s, (b) => go(b, path))
     })
   const body = go(kernel.body, [])
   return body === kernel.body ? kernel : { ...kernel, body }

@@ -18,18 +18,10 @@ import { mapSame } from '../../ir/lists.ts'
 import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { copyStatements } from '../../ir/statements/clone-loops.ts'
-import { loopsOf } from '../../ir/statements/definitions.ts'
+import { buffersByName, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import {
-  type Body,
-  bodiesOf,
-  rewriteStmts,
-  someStmt,
-  stmt,
-  walkStmts,
-  withBodies,
-} from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, mapBodies, rewriteStmts, someStmt, stmt } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 
 /** Width of the longest access in bytes. */
@@ -72,11 +64,8 @@ class Multiversioning {
   constructor(body: Body, kernel: Kernel2, names: Names) {
     this.#names = names
     this.#sizes = new Set(kernel.params.filter((p) => p.kind === 'size').map((p) => p.name))
-    const memory = new Map(kernel.buffers.map((b) => [b.name, b]))
-    walkStmts(body, (s) => {
-      if (s.kind === 'alloc' && s.buffer.scope !== 'register') memory.set(s.buffer.name, s.buffer)
-    })
-    this.#memory = memory
+    const buffers = [...buffersByName(kernel.buffers, body)]
+    this.#memory = new Map(buffers.filter(([, b]) => b.scope !== 'register'))
   }
 
   list(list: Body, facts: Facts): Body {
@@ -101,10 +90,7 @@ class Multiversioning {
 
   #versionInside(s: Stmt, facts: Facts): Stmt {
     const then = s.kind === 'if' ? facts.where(s.cond) : facts
-    return withBodies(
-      s,
-      bodiesOf(s).map((b, k) => this.list(b, k === 0 ? then : facts)),
-    )
+    return mapBodies(s, (b, k) => this.list(b, k === 0 ? then : facts))
   }
 
   /** The facts about sizes that would align the vectorised loops inside. */
@@ -186,10 +172,7 @@ class Multiversioning {
   #guardByLastLane(s: Stmt, facts: Facts): Stmt {
     if (s.kind !== 'for' || !isVector(s)) {
       const then = s.kind === 'if' ? facts.where(s.cond) : facts
-      return withBodies(
-        s,
-        bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : facts))),
-      )
+      return mapBodies(s, (b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : facts)))
     }
     const open = this.#laneConditions(s, facts)
     const last = open.map((c) => this.#inLastLane(c, s))
