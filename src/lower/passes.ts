@@ -1,8 +1,8 @@
 /**
  * The pass pipeline of lowering, as flat lists in order. Each file states the invariant that its pass establishes.
  *
- * Naming: a pass has the name of its file, a noun phrase of the field (`loop-partitioning`). Its function contains the same words
- * in verb form (`partitionLoops`).
+ * Naming: the name of a pass is a noun phrase of the field (`loop-partitioning`). Its function contains the same words in verb form
+ * (`partitionLoops`). A file has the name of its pass, or of the first of the passes that share its mechanism.
  */
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
@@ -12,21 +12,24 @@ import type { Body } from '../ir/statements/tree.ts'
 import { reassociateAddresses } from './expressions/address-reassociation.ts'
 import { sinkCode } from './expressions/code-sinking.ts'
 import { eliminateCommonSubexpressions } from './expressions/common-subexpressions.ts'
-import { lowerIntegerDivision } from './expressions/integer-division.ts'
+import { insertQuotientLets, lowerIntegerDivision } from './expressions/integer-division.ts'
 import { insertLets } from './expressions/let-insertion.ts'
 import { castOperands } from './expressions/operand-casts.ts'
-import { insertQuotientLets } from './expressions/quotient-let-insertion.ts'
 import { selectInstructions } from './instructions/instruction-selection.ts'
 import { makeSearchesIncremental } from './loops/incremental-search.ts'
 import { markIndependentLoops } from './loops/independent-loops.ts'
 import { unrollLoops } from './loops/loop-unrolling.ts'
 import { expandSearches } from './loops/search-expansion.ts'
 import { iterateSetBits } from './loops/set-bit-iteration.ts'
-import { flatBuffers, flattenBuffers } from './memory/buffer-flattening.ts'
+import {
+  expandPackedLoads,
+  flatBuffers,
+  flattenBuffers,
+  packedBuffersAsWords,
+} from './memory/buffer-flattening.ts'
 import { mergeCongruentRegisters } from './memory/congruent-registers.ts'
 import { makeCopiesCooperative } from './memory/cooperative-copies.ts'
 import { markLostWrites } from './memory/lost-writes.ts'
-import { expandPackedLoads, packedBuffersAsWords } from './memory/packed-load-expansion.ts'
 import { removeRedundantAtomics } from './memory/redundant-atomics.ts'
 import { removeRedundantInitialization } from './memory/redundant-initialization.ts'
 import { promoteToScalars } from './memory/scalar-promotion.ts'
@@ -42,14 +45,11 @@ import { reduceSegments } from './reduce/segmented-reduction.ts'
 import { widenAccumulators } from './reduce/wide-accumulators.ts'
 import { eliminateConstantBranches } from './specialise/constant-branches.ts'
 import { versionEmptyLoops } from './specialise/empty-loop-versioning.ts'
-import { versionFullTiles } from './specialise/full-tile-versioning.ts'
-import { tightenLoopBounds } from './specialise/loop-bound-tightening.ts'
-import { partitionLoops } from './specialise/loop-partitioning.ts'
-import { trimLoops } from './specialise/loop-trimming.ts'
-import { unswitchLoops } from './specialise/loop-unswitching.ts'
+import { partitionLoops, versionFullTiles } from './specialise/loop-partitioning.ts'
+import { tightenLoopBounds, trimLoops } from './specialise/loop-trimming.ts'
+import { unswitchLoops, unswitchSelects } from './specialise/loop-unswitching.ts'
 import { versionPaddedCopies } from './specialise/padded-copy-versioning.ts'
 import { accumulateIntoPadding } from './specialise/padding-accumulation.ts'
-import { unswitchSelects } from './specialise/select-unswitching.ts'
 import { versionVectors } from './specialise/vector-versioning.ts'
 
 /** Properties of the target on which lowering depends. */

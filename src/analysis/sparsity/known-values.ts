@@ -18,6 +18,7 @@ import {
   maskedAt,
   sameIndex,
   startOf,
+  untilSettled,
   type Write,
   waysInto,
   writesOf,
@@ -63,17 +64,11 @@ export class KnownValues {
         ways.map((by) => ({ buffer, by, start, now })),
       )
     }
-    for (let changed = true; changed; ) {
-      changed = false
-      for (const states of this.#states.values())
-        for (const s of states) {
-          if (s.now === 'live') continue
-          const next = this.#joined(s, writes)
-          if (next === s.now) continue
-          s.now = next
-          changed = true
-        }
-    }
+    untilSettled(this.#states, (s) => {
+      const before = s.now
+      if (before !== 'live') s.now = this.#joined(s, writes)
+      return s.now !== before
+    })
   }
 
   get all(): readonly ValueWhere[] {

@@ -18,6 +18,7 @@ import {
   readByAxes,
   sameIndex,
   startOf,
+  untilSettled,
   type Write,
   waysInto,
   writesOf,
@@ -55,15 +56,11 @@ export class NeededElements {
         ways.map((by) => ({ buffer, by, start, need })),
       )
     }
-    for (let changed = true; changed; ) {
-      changed = false
-      for (const states of this.#states.values())
-        for (const s of states)
-          if (!s.need) {
-            s.need = this.#needOf(s, writes)
-            if (s.need) changed = true
-          }
-    }
+    untilSettled(this.#states, (s) => {
+      if (s.need) return false
+      s.need = this.#needOf(s, writes)
+      return s.need !== null
+    })
   }
 
   get all(): readonly { readonly tensor: string; readonly by: readonly number[] }[] {

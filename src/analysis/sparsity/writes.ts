@@ -154,3 +154,9 @@ export function isCovered(kernel: Kernel1, b: Buffer1): boolean {
 }
 
 export const constantOf = (value: number, l: Load): Expr => constant(value, l.dtype)
+
+/** Calls `update` for all states until it changes none; it returns whether it changed the state. */
+export function untilSettled<S>(states: ReadonlyMap<string, readonly S[]>, update: (s: S) => boolean): void {
+  const all = [...states.values()].flat()
+  for (let changed = true; changed; ) changed = all.filter(update).length > 0
+}

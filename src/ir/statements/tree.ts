@@ -11,9 +11,13 @@ import { mapSame } from '../lists.ts'
 import { enableMemo, memoize } from '../memoize.ts'
 import { isWord, scalarType } from '../values/dtype.ts'
 import { mapMode, modeExprs } from './loop-mode.ts'
-import type { For, Stmt } from './loops.ts'
+import type { For, Kernel2, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
+
+/** The kernel with another body; the kernel itself if the body is unchanged. */
+export const withBody = (kernel: Kernel2, body: Body): Kernel2 =>
+  body === kernel.body ? kernel : { ...kernel, body }
 
 /**
  * Freezes a statement that a pass just built. Guards of a loop that read memory are moved after those that do not,

@@ -17,6 +17,7 @@ import {
 import { rangeOfSum, rangesOver } from '../../analysis/integers/ranges.ts'
 import { type Expr, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
 import { mentions, mentionsSome, substitute } from '../../ir/expressions/expr-tree.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { type BufferAccess, targetsOf } from '../../ir/statements/accesses.ts'
 import type { For } from '../../ir/statements/loops.ts'
 
@@ -122,7 +123,7 @@ const byFirst = (x: BufferAccess, block: Block): boolean => {
 type Owners = readonly (string | undefined)[]
 
 /** Cache of `ownersOf` per access, because an access is compared with many others of its launch. */
-const ownersByAccess = new WeakMap<BufferAccess, Map<string, Owners>>()
+const ownersByAccess = memoize((_: BufferAccess) => new Map<string, Owners>())
 
 /**
  * Returns a key per dimension: two accesses with equal keys in a dimension touch one element only from one thread of `axis`. `undefined`:
@@ -134,8 +135,7 @@ function owningThread(
   proved: ReadonlySet<ThreadAxis>,
   { indptr }: Block,
 ): Owners {
-  const ownersByKey = ownersByAccess.get(x) ?? new Map<string, Owners>()
-  ownersByAccess.set(x, ownersByKey)
+  const ownersByKey = ownersByAccess(x)
   const key = [axis, ...proved].join()
   const owners = ownersByKey.get(key) ?? ownersOf(x, axis, proved, indptr)
   ownersByKey.set(key, owners)

@@ -19,8 +19,16 @@ import type { HardwareExtents } from '../../analysis/integers/ranges.ts'
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
-import { children, freeVars, isFreeCast, isLazy, withChildren } from '../../ir/expressions/expr-tree.ts'
+import {
+  children,
+  freeVars,
+  isFreeCast,
+  isLazy,
+  perExpr,
+  withChildren,
+} from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
@@ -39,6 +47,11 @@ const COST: Partial<Record<Expr['kind'], number>> = {
   unary: 0.5,
 }
 const OP_COST: Readonly<Record<string, number>> = { mul: 1, quo: 4, rem: 4, div: 4, mod: 4 }
+/** The cost of an expression with its operands. */
+const costOf: (e: Expr) => number = memoize((e: Expr) => {
+  const own = isFreeCast(e) ? 0 : e.kind === 'binary' ? (OP_COST[e.op] ?? 0.5) : (COST[e.kind] ?? 0)
+  return children(e).reduce((sum, c) => sum + costOf(c), own)
+})
 /** Minimum cost of an expression that is moved out of a loop (`WORTH_MOVING`) or shared within a scope (`WORTH_SHARING`). */
 const WORTH_MOVING = 1
 const WORTH_SHARING = 1.5
@@ -84,19 +97,22 @@ export function eliminateCommonSubexpressions(
 }
 
 class Hoister {
-  readonly #mutable: ReadonlySet<string>
   readonly #accesses: ProtectedAccesses
   readonly #names: Names
   /** Scopes in traversal order: the analysis creates them, the rewrite reads them in the same order. */
   readonly #scopes: Scope[] = []
   #next = 0
   #statements = 0
-  readonly #movable = new WeakMap<Expr, boolean>()
-  readonly #costs = new WeakMap<Expr, number>()
+  readonly #isMovable: (e: Expr) => boolean
 
   constructor(body: Body, names: Names, accesses: ProtectedAccesses) {
     this.#accesses = accesses
-    this.#mutable = new Set([...writesOf(body), ...allocatedNames(body)])
+    const mutable = new Set([...writesOf(body), ...allocatedNames(body)])
+    this.#isMovable = perExpr<boolean>(
+      (e, isMovable) =>
+        !((e.kind === 'load' || e.kind === 'search') && mutable.has(e.buffer)) &&
+        children(e).every(isMovable),
+    )
     this.#names = names
   }
 
@@ -190,27 +206,6 @@ class Hoister {
     return s.kind === 'lazy' ? undefined : s
   }
 
-  #isMovable(e: Expr): boolean {
-    let cached = this.#movable.get(e)
-    if (cached === undefined) {
-      cached =
-        !((e.kind === 'load' || e.kind === 'search') && this.#mutable.has(e.buffer)) &&
-        children(e).every((c) => this.#isMovable(c))
-      this.#movable.set(e, cached)
-    }
-    return cached
-  }
-
-  #cost(e: Expr): number {
-    let cached = this.#costs.get(e)
-    if (cached === undefined) {
-      cached = isFreeCast(e) ? 0 : e.kind === 'binary' ? (OP_COST[e.op] ?? 0.5) : (COST[e.kind] ?? 0)
-      for (const c of children(e)) cached += this.#cost(c)
-      this.#costs.set(e, cached)
-    }
-    return cached
-  }
-
   // --- rewrite ---
 
   #rewrite(body: Body, scope: Scope): Body {
@@ -250,7 +245,7 @@ class Hoister {
       if (named) return named
       const moved = home !== scope.body
       const shared = (home.users.get(key)?.size ?? 0) > 1
-      if ((moved && this.#cost(e) >= WORTH_MOVING) || (shared && this.#cost(e) >= WORTH_SHARING)) {
+      if ((moved && costOf(e) >= WORTH_MOVING) || (shared && costOf(e) >= WORTH_SHARING)) {
         const value = this.#rebuild(e, home)
         const name = this.#names.fresh(nameFor(e))
         const v = variable(name, e.dtype)

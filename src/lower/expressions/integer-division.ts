@@ -9,11 +9,14 @@ import { gcd } from '../../analysis/integers/divisors.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
 import { isNonNegative } from '../../analysis/integers/interval.ts'
 import { type HardwareExtents, registersOf } from '../../analysis/integers/ranges.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../../ir/expressions/expr.ts'
 import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
 import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
+import { flatBuffers } from '../memory/buffer-flattening.ts'
+import { insertLets, WRITTEN_OUT } from './let-insertion.ts'
 
 export function lowerIntegerDivision(
   body: Body,
@@ -65,4 +68,19 @@ function floored(op: 'div' | 'mod', a: Expr, b: Expr): Expr {
   return op === 'div'
     ? sub(binary('quo', a, b), select(off, constant(1, b.dtype), zero))
     : add(rem, select(off, b, zero))
+}
+
+/**
+ * Let insertion for quotients. Invariant established: the expansion of floored division, which repeats the dividend up to three times, has
+ * no repeated operands. It runs after every pass that analyses index expressions, because names hide their structure.
+ */
+export function insertQuotientLets(
+  body: Body,
+  kernel: Kernel2,
+  names: Names,
+  extents: HardwareExtents,
+): Body {
+  const shared = insertLets(body, flatBuffers(kernel.buffers), names, WRITTEN_OUT)
+  // The bounds checks that let insertion adds mention array lengths, which may contain quotients of sizes.
+  return lowerIntegerDivision(shared, kernel, extents)
 }

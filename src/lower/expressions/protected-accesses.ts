@@ -10,8 +10,10 @@ import {
   dividesByVariable,
   freeVars,
   isLazy,
+  perExpr,
   readsMemory,
 } from '../../ir/expressions/expr-tree.ts'
+import { memoize } from '../../ir/memoize.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 
@@ -35,12 +37,9 @@ interface Lengths {
   /** Size parameters in the length of each buffer. */
   readonly lengths: ReadonlyMap<string, readonly string[]>
 }
-const lengthsByBuffers = new WeakMap<readonly Buffer[], Lengths>()
 
-function lengthsOf(buffers: readonly Buffer[]): Lengths {
-  const cached = lengthsByBuffers.get(buffers)
-  if (cached) return cached
-  const result = {
+const lengthsOf = memoize((buffers: readonly Buffer[]): Lengths => {
+  return {
     lengths: new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])])),
     constants: new Map(
       buffers.flatMap(({ name, shape }) =>
@@ -53,17 +52,13 @@ function lengthsOf(buffers: readonly Buffer[]): Lengths {
       buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
     ),
   }
-  lengthsByBuffers.set(buffers, result)
-  return result
-}
+})
 
 /**
  * Names on which accesses and divisors depend, and names that conditions protect. A condition may protect an access if they share a name.
  */
 export class ProtectedAccesses {
   readonly #buffers: Lengths
-  readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
-  readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
   /** Dependences of let values, by name, so that a condition on a let protects the same accesses as its value. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
   /** Dependences of the extents of loop variables and launch axes, by name. */
@@ -86,24 +81,19 @@ export class ProtectedAccesses {
   }
 
   /** The names of variables and arrays on which the accesses in `e` depend. */
-  ofLoads(e: Expr): ReadonlySet<string> {
+  readonly ofLoads = perExpr<ReadonlySet<string>>((e, inside) => {
     if (!readsMemory(e)) return NO_NAMES
-    let cached = this.#loadVars.get(e)
-    if (cached === undefined) {
-      const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
-      cached = new Set(children(e).flatMap((c) => [...this.ofLoads(c)]))
-      if (e.kind === 'load' || e.kind === 'search')
-        cached = new Set([
-          ...cached,
-          ...places,
-          ...(this.#buffers.lengths.get(e.buffer) ?? []),
-          ...(places.some(isArray) ? [FROM_ARRAYS] : []),
-          ...(places.length === 0 && !this.#isWithin(e) ? [AT_CONSTANTS] : []),
-        ])
-      this.#loadVars.set(e, cached)
-    }
-    return cached
-  }
+    const own = children(e).flatMap((c) => [...inside(c)])
+    if (e.kind !== 'load' && e.kind !== 'search') return new Set(own)
+    const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
+    return new Set([
+      ...own,
+      ...places,
+      ...(this.#buffers.lengths.get(e.buffer) ?? []),
+      ...(places.some(isArray) ? [FROM_ARRAYS] : []),
+      ...(places.length === 0 && !this.#isWithin(e) ? [AT_CONSTANTS] : []),
+    ])
+  })
 
   /** Returns true if a constant index is less than the constant length of the array. */
   #isWithin(e: Load | Search): boolean {
@@ -113,21 +103,15 @@ export class ProtectedAccesses {
   }
 
   /** The names on which the divisors in `e` depend, except those that a condition in `e` itself tests. */
-  ofDivisors(e: Expr): ReadonlySet<string> {
-    if (children(e).length === 0) return NO_NAMES
-    let cached = this.#divisorVars.get(e)
-    if (cached === undefined) {
-      const [first, ...others] = children(e)
-      const guards = isLazy(e) && first ? this.#dependsOn(first) : NO_NAMES
-      const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !guards.has(v))
-      const divisorVars = dividesByVariable(e) ? this.#dependsOn(e.b) : NO_NAMES
-      const ahead = first ? this.ofDivisors(first) : NO_NAMES
-      const isNone = divisorVars.size + ahead.size + behind.length === 0
-      cached = isNone ? NO_NAMES : new Set([...divisorVars, ...ahead, ...behind])
-      this.#divisorVars.set(e, cached)
-    }
-    return cached
-  }
+  readonly ofDivisors = perExpr<ReadonlySet<string>>((e, inside) => {
+    const [first, ...others] = children(e)
+    if (!first) return NO_NAMES
+    const guards = isLazy(e) ? this.#dependsOn(first) : NO_NAMES
+    const behind = others.flatMap((c) => [...inside(c)]).filter((v) => !guards.has(v))
+    const own = dividesByVariable(e) ? this.#dependsOn(e.b) : NO_NAMES
+    const ahead = inside(first)
+    return own.size + ahead.size + behind.length === 0 ? NO_NAMES : new Set([...own, ...ahead, ...behind])
+  })
 
   /** The names on which `e` depends, directly or through ranges: if `j` is below `ceildiv(n, 8)`, `0 < j` implies `8 < n`. */
   #says(e: Expr): ReadonlySet<string> {

@@ -33,7 +33,15 @@ import {
   when,
   whenAll,
 } from '../../ir/statements/statement-builders.ts'
-import { type Body, exprsOf, mapBodies, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import {
+  type Body,
+  exprsOf,
+  mapBodies,
+  rewriteStmts,
+  stmt,
+  walkStmts,
+  withBody,
+} from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
 
@@ -55,7 +63,7 @@ export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
       return incremental ? when(bool(true), [...incremental.before, inside]) : inside
     })
   const body = go(kernel.body, false)
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 /** A search, and the loop in whose iterations its result increases. */

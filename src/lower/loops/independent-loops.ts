@@ -7,7 +7,7 @@
 import { isIndependent } from '../../analysis/dependence/loop-writes.ts'
 import { mapSame } from '../../ir/lists.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
-import { type Body, bodiesOf, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, stmt, withBodies, withBody } from '../../ir/statements/tree.ts'
 
 export function markIndependentLoops(kernel: Kernel2): Kernel2 {
   // If iterations of an outer loop may conflict, loops inside may conflict too, so they are not visited.
@@ -18,5 +18,5 @@ export function markIndependentLoops(kernel: Kernel2): Kernel2 {
       return isIndependent(kernel, s) ? stmt<For>({ ...s, reduce: false, body: within()[0]! }) : s
     })
   const body = go(kernel.body)
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }

@@ -8,7 +8,7 @@ import { bool, call, type Expr, int, isZero, load, sub, variable } from '../../i
 import { mentions, readsSome, substitute } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
-import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
+import { substituteStmts } from '../../ir/statements/bindings.ts'
 import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import {
   alloc,
@@ -19,9 +19,8 @@ import {
   when,
   whenAll,
 } from '../../ir/statements/statement-builders.ts'
-import { rewriteStmts } from '../../ir/statements/tree.ts'
-import { isShared } from '../specialise/loop-partitioning.ts'
-import { indexes } from '../specialise/loop-trimming.ts'
+import { rewriteStmts, withBody } from '../../ir/statements/tree.ts'
+import { indexesArrays, isShared } from '../specialise/loop-specialisation.ts'
 
 const BITS = 32
 
@@ -32,17 +31,16 @@ export function iterateSetBits(
 ): Kernel2 {
   if (!promote) return kernel
   const names = namesOf(kernel)
-  const allocated = allocatedNames(kernel.body)
   const body = rewriteStmts(kernel.body, {
     stmt: (s) => {
       if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.cooperative) return undefined
       const word = wordOf(s)
-      return word && !readsSome(word, writesOf(s.body)) && !isShared(s) && !indexes(s, allocated)
+      return word && !readsSome(word, writesOf(s.body)) && !isShared(s) && !indexesArrays(s, kernel)
         ? overSetBits(s, word, names)
         : undefined
     },
   })
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 /** Returns the word whose bit the first guard of the loop tests, masked to the loop's extent; undefined for other loops. */

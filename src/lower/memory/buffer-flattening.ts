@@ -4,13 +4,15 @@
 
 import { splitBy } from '../../analysis/integers/mixed-radix.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { add, cast, div, type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import { add, cast, ceildiv, div, type Expr, int, load, mul } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { coordinateName, type Memory } from '../../ir/instructions/instr.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { redirectAccesses } from '../../ir/statements/bindings.ts'
 import { buffersByName } from '../../ir/statements/definitions.ts'
-import type { Buffer } from '../../ir/statements/loops.ts'
-import type { Body } from '../../ir/statements/tree.ts'
+import type { Buffer, Kernel2 } from '../../ir/statements/loops.ts'
+import { type Body, rewriteStmts } from '../../ir/statements/tree.ts'
+import { fieldAt } from '../../ir/values/packed-fields.ts'
 
 /** Row-major address of `index` in a buffer of this shape. */
 export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
@@ -27,14 +29,8 @@ const opaqueIndices = (index: readonly Expr[], lost: readonly string[]): readonl
 
 const flatBuffer = (b: Buffer): Buffer => Object.freeze({ ...b, shape: [storedShape(b).reduce(mul, int(1))] })
 
-const flat = new WeakMap<readonly Buffer[], readonly Buffer[]>()
-
 /** Returns flattened copies of the buffers; cached, because each launch of a kernel needs them. */
-export function flatBuffers(buffers: readonly Buffer[]): readonly Buffer[] {
-  const flattened = flat.get(buffers) ?? buffers.map(flatBuffer)
-  flat.set(buffers, flattened)
-  return flattened
-}
+export const flatBuffers = memoize((buffers: readonly Buffer[]): readonly Buffer[] => buffers.map(flatBuffer))
 
 /** The shape whose row-major order is the storage order: a buffer in a declared shared memory is stored tile by tile. */
 const storedShape = (b: Buffer): readonly Expr[] =>
@@ -95,3 +91,35 @@ function tiledIndex(index: readonly Expr[], m: Memory): readonly Expr[] {
   invariant(m.address, `${m.name} has no addresses`)
   return [...index.slice(0, at), ...parts.map((p) => p.quotient), substitute(m.address, map)]
 }
+
+// Packed index arrays become arrays of words: a load is a bit field of a word, and a search records the width of its elements in bits.
+
+/** Expansion of packed loads. Invariant reached: no buffer is packed. */
+export function expandPackedLoads(body: Body, buffers: readonly Buffer[]): Body {
+  const packed = new Map(buffers.flatMap((b) => (b.packed ? [[b.name, b] as const] : [])))
+  if (packed.size === 0) return body
+  const read = (e: Expr): Expr | undefined => {
+    const b = e.kind === 'load' || e.kind === 'search' ? packed.get(e.buffer) : undefined
+    if (!b?.packed) return undefined
+    if (e.kind === 'search') return Object.freeze({ ...e, bits: b.packed })
+    return e.kind === 'load'
+      ? fieldAt(address(b.shape, e.index), b.packed, (at) => load(e.buffer, [at], e.dtype, e.span))
+      : undefined
+  }
+  return rewriteStmts(body, { expr: read })
+}
+
+/** Returns the kernel with packed buffers declared as arrays of words. */
+export function packedBuffersAsWords(kernel: Kernel2): Kernel2 {
+  const packed = new Set(kernel.buffers.flatMap((b) => (b.packed ? [b.name] : [])))
+  if (packed.size === 0) return kernel
+  return {
+    ...kernel,
+    buffers: kernel.buffers.map((b) => (b.packed ? wordsOf(b, b.packed) : b)),
+    ascending: kernel.ascending?.filter((name) => !packed.has(name)),
+  }
+}
+
+/** Drops the bounds and the order of the elements, which do not hold for words. */
+const wordsOf = ({ packed: _, below: _below, ascending: _ascending, ...b }: Buffer, bits: number): Buffer =>
+  Object.freeze({ ...b, shape: [ceildiv(b.shape.reduce(mul, int(1)), int(32 / bits))] })

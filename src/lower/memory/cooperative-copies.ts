@@ -25,14 +25,14 @@ import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
 import type { For, Kernel2, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, whenAll } from '../../ir/statements/statement-builders.ts'
-import { type Body, mapBodies, someStmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, someStmt, walkStmts, withBody } from '../../ir/statements/tree.ts'
 import { type Axes, Varying } from '../divergence/divergence-analysis.ts'
 import { vectorToUnroll } from '../loops/loop-unrolling.ts'
 
 export function makeCopiesCooperative(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (top) => distributeIn(top, names))
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 function distributeIn(top: Stmt, names: Names): Stmt {

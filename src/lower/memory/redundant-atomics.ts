@@ -7,7 +7,7 @@
 import { mapSame } from '../../ir/lists.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import type { Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
-import { rewriteStmts, stmt } from '../../ir/statements/tree.ts'
+import { rewriteStmts, stmt, withBody } from '../../ir/statements/tree.ts'
 
 export function removeRedundantAtomics(kernel: Kernel2): Kernel2 {
   const global = new Set(kernel.buffers.map((b) => b.name))
@@ -18,7 +18,7 @@ export function removeRedundantAtomics(kernel: Kernel2): Kernel2 {
       stmt: (s) => (s.kind === 'reduce' && alone.has(s) ? stmt({ ...s, atomic: false }) : undefined),
     })[0]!
   })
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 /** Atomic updates of a nest that no other thread's update can conflict with. */

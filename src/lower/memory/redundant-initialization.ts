@@ -9,7 +9,7 @@ import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import type { Fill, For, Kernel2, Reduce } from '../../ir/statements/loops.ts'
 import { store } from '../../ir/statements/statement-builders.ts'
-import { type Body, replaceStmt } from '../../ir/statements/tree.ts'
+import { type Body, replaceStmt, withBody } from '../../ir/statements/tree.ts'
 
 export function removeRedundantInitialization(kernel: Kernel2): Kernel2 {
   let body: Body = kernel.body
@@ -25,7 +25,7 @@ export function removeRedundantInitialization(kernel: Kernel2): Kernel2 {
       () => store(target!.buffer, target!.index, update.values[0]!),
     )
   }
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 /**

@@ -20,13 +20,13 @@ import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, mapBodies, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, mapBodies, walkStmts, withBody } from '../../ir/statements/tree.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function insertAsyncWaits(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (s) => new AwaitInsertion(s, names).run())
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 class AwaitInsertion {

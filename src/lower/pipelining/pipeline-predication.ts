@@ -1,13 +1,15 @@
 /**
- * Predication of software-pipelined loops with guards whose copies count bytes on an mbarrier: the copies of every iteration run, or the
- * loop is rejected.
+ * Guards of software-pipelined loops. If copies count bytes on an mbarrier, those of every iteration run, or the loop is rejected. No
+ * divergent guard encloses a loop that all threads of a block must run: other statements get such a guard individually (guard sinking).
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
-import { children } from '../../ir/expressions/expr-tree.ts'
+import { children, mentionsSome } from '../../ir/expressions/expr-tree.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
-import type { For } from '../../ir/statements/loops.ts'
-import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
+import type { For, Stmt } from '../../ir/statements/loops.ts'
+import { whenAll } from '../../ir/statements/statement-builders.ts'
+import { type Body, exprsOf, mapBodies, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
 
 /**
  * Returns true if counted copies may run regardless of the loop's guards. They must copy boxes of a matrix, because elements beyond its
@@ -46,3 +48,20 @@ export const rejectCluster = (loop: For): never =>
     ...(loop.span ? { span: loop.span } : {}),
     expected: 'no cluster, or a pipeline that ends with the loop',
   })
+
+/** Moves divergent guards in `over` inside `loop`, except around the statements `alone`. */
+export function guardsInside(over: For, loop: For, alone: Body): For {
+  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === loop)
+  const within = (list: Body, guards: readonly Expr[], threads: ReadonlySet<string>): Body =>
+    list.flatMap((s): Body => {
+      if (s.kind === 'alloc' || alone.includes(s)) return [s]
+      if (s === loop) return [stmt({ ...loop, body: within(loop.body, guards, threads) })]
+      if (!holds(s)) return whenAll(guards, [s])
+      if (s.kind !== 'for') return [mapBodies(s, (b) => within(b, guards, threads))]
+      const boundVars = boundIndex(s, 'thread') ? new Set([...threads, s.var]) : threads
+      const threadGuards = s.guards.filter((g) => mentionsSome(g, boundVars))
+      const body = within(s.body, [...guards, ...threadGuards], boundVars)
+      return [stmt({ ...s, guards: s.guards.filter((g) => !threadGuards.includes(g)), body })]
+    })
+  return stmt({ ...over, body: within(over.body, [], new Set()) })
+}

@@ -38,8 +38,12 @@ import { blockInvariantCopies } from './cluster-multicast.ts'
 import { splitCopy } from './copy-in-flight.ts'
 import { inEveryThread, PipelineCursor } from './pipeline-cursor.ts'
 import { pipelineInvariants } from './pipeline-invariants.ts'
-import { canRunUnconditionally, rejectCluster, rejectConditions } from './pipeline-predication.ts'
-import { guardsInside } from './thread-guards.ts'
+import {
+  canRunUnconditionally,
+  guardsInside,
+  rejectCluster,
+  rejectConditions,
+} from './pipeline-predication.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {

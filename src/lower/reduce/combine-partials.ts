@@ -185,24 +185,13 @@ const MOST = 32
 /** Minimum number of lanes. With fewer lanes the two selects per element cost more than the saved shuffles. */
 const LEAST_LANES = 4
 
-/** The fields of `PartialResults` that recursive halving needs. */
-interface LanePartials {
-  readonly reduce: Reduce
-  readonly roles: { readonly serial: readonly For[] }
-  readonly registers: readonly Buffer[]
-  readonly width: number
-  readonly groups: number
-  readonly scattered: boolean
-  readonly lane: { readonly among: number; readonly together: boolean | undefined }
-}
-
-const constantExtents = ({ roles }: LanePartials): readonly number[] =>
+const constantExtents = ({ roles }: PartialResults): readonly number[] =>
   roles.serial.map((l) => (l.extent.kind === 'const' ? l.extent.value : 0))
 
 const product = (extents: readonly number[]): number => extents.reduce((n, x) => n * x, 1)
 
 /** Returns true if recursive halving applies: lanes alone combine the results, whose number is a power of two. */
-function hasHalves(partials: LanePartials): boolean {
+function hasHalves(partials: PartialResults): boolean {
   const n = product(constantExtents(partials))
   const isPower = n > 1 && n <= MOST && isPowerOfTwo(n)
   return isPower && partials.scattered && partials.groups === 1 && partials.width >= LEAST_LANES
@@ -216,7 +205,11 @@ interface HalvesPhases {
 }
 
 /** Returns the statements after the reduction loops. Element e of n ends in the lanes whose number is e modulo min(n, lanes). */
-function exchangeHalves(partials: LanePartials, names: Names, { overThreads, update }: HalvesPhases): Stmt[] {
+function exchangeHalves(
+  partials: PartialResults,
+  names: Names,
+  { overThreads, update }: HalvesPhases,
+): Stmt[] {
   const { reduce, registers, width, lane } = partials
   const extents = constantExtents(partials)
   const n = product(extents)

@@ -15,7 +15,7 @@ import { boundVarsOf } from '../../ir/statements/bindings.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, forLoop, local, reduction, store, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, mapBodies, stmt } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, stmt, withBody } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES, scalarType } from '../../ir/values/dtype.ts'
 import { initialValue } from '../../ir/values/monoid.ts'
 
@@ -28,7 +28,7 @@ export function simplifyPrefixReductions(kernel: Kernel2): Kernel2 {
     })
   const isSerial = (s: Stmt): boolean => loopsOf([s]).every((l) => l.mode.kind !== 'bind' && !l.cooperative)
   const body = mapSame(kernel.body, (s) => (isSerial(s) ? go([s])[0]! : s))
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 /** The inner loop of iteration k reduces the first `first + k · more` values. */

@@ -7,7 +7,7 @@
 
 import { unrolledSize } from '../../analysis/loops/segmented-loops.ts'
 import { MAX_UNROLLED } from '../../ir/code-size-budgets.ts'
-import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { int, lt } from '../../ir/expressions/expr.ts'
 import { mentionsSome, readsMemory, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
@@ -17,72 +17,54 @@ import { writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
-import type { Alloc, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, mapBodies, rewriteStmts } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, mapBodies, rewriteStmts, withBody } from '../../ir/statements/tree.ts'
 
 export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (nest) => {
-    const pipelined = loopsOf([nest]).filter(isPipelined)
+    const loops = loopsOf([nest])
     // The blocks of a cluster must run the same shared copies.
-    if (pipelined.length === 0 || loopsOf([nest]).some((l) => l.mode.kind === 'bind' && l.mode.cluster))
-      return nest
-    return new Versions(nest, names).run()
+    if (!loops.some(isPipelined) || loops.some((l) => l.mode.kind === 'bind' && l.mode.cluster)) return nest
+    const size = unrolledSize([nest])
+    const isUniform = uniformIn(nest, loops)
+    /** Versions the rest of the list from its first decisive loop on. If it has none, or is too large, versions nested lists. */
+    const visit = (list: Body): Body => {
+      const at = list.findIndex((s) => decisive(s, isUniform))
+      if (at >= 0) {
+        const { extent } = decisive(list[at]!, isUniform)!
+        const [shared, then] = [true, false].map((x) =>
+          list.slice(at).filter((s) => (s.kind === 'alloc') === x),
+        )
+        const otherwise = copyStatements(without(then!, keyOf(extent)), names)
+        const again = allocatedNames(otherwise, 'shared').size > 0 || loopsOf(otherwise).some(isPipelined)
+        if (!again && size + unrolledSize(otherwise) <= MAX_UNROLLED)
+          return [...list.slice(0, at), ...shared!, when(lt(int(0), extent), then!, otherwise)]
+      }
+      return mapSame(list, (s) => mapBodies(s, visit))
+    }
+    return mapBodies(nest, visit)
   })
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return withBody(kernel, body)
 }
 
 /** A pipeline that continues into the next outer iteration has copies in flight even if its loop does not run. */
 const isPipelined = ({ mode }: For): boolean => mode.kind === 'pipeline' && !mode.continued
 
-class Versions {
-  readonly #nest: Stmt
-  readonly #names: Names
-  /** Names that the nest writes or allocates (`#changed`), and variables of its thread loops (`#threads`). */
-  readonly #changed: ReadonlySet<string>
-  readonly #threads: ReadonlySet<string>
+/** Returns a test whether the trip count of a loop is the same for all threads, and does not change in the nest. */
+function uniformIn(nest: Stmt, loops: readonly For[]): (l: For) => boolean {
+  const threads = new Set(loops.flatMap((l) => (boundIndex(l, 'thread') ? [l.var] : [])))
+  const changed = new Set([...writesOf([nest]), ...allocatedNames([nest])])
+  return ({ extent }) => !mentionsSome(extent, threads) && !readsSome(extent, changed)
+}
 
-  constructor(nest: Stmt, names: Names) {
-    this.#nest = nest
-    this.#names = names
-    this.#changed = new Set([...writesOf([nest]), ...allocatedNames([nest])])
-    const threads = loopsOf([nest]).filter((l) => boundIndex(l, 'thread'))
-    this.#threads = new Set(threads.map((l) => l.var))
-  }
-
-  run(): Stmt {
-    return this.#inside(this.#nest)
-  }
-
-  #inside = (s: Stmt): Stmt => mapBodies(s, (b) => this.#list(b))
-
-  /** Versions the rest of the list from its first pipelined loop on. If it has none, or is too large, versions nested lists. */
-  #list(list: Body): Body {
-    const at = list.findIndex((s) => this.#decisive(s) !== undefined)
-    const loop = at < 0 ? undefined : this.#decisive(list[at]!)
-    return (loop && this.#versioned(list, at, loop)) ?? mapSame(list, this.#inside)
-  }
-
-  /** Returns the pipelined loop in `s` that all threads of a block reach equally often and whose trip count is loaded and uniform. */
-  #decisive(s: Stmt): For | undefined {
-    if (s.kind !== 'for') return undefined
-    if (boundIndex(s, 'thread'))
-      return s.guards.length > 0 ? undefined : s.body.map((x) => this.#decisive(x)).find((l) => l)
-    const { extent } = s
-    const agreed = !mentionsSome(extent, this.#threads) && !readsSome(extent, this.#changed)
-    return isPipelined(s) && agreed && readsMemory(extent) ? s : undefined
-  }
-
-  #versioned(list: Body, at: number, { extent }: For): Body | undefined {
-    const rest = list.slice(at)
-    const shared = rest.filter((s): s is Alloc => s.kind === 'alloc')
-    const then = rest.filter((s) => s.kind !== 'alloc')
-    const otherwise = copyStatements(without(then, keyOf(extent)), this.#names)
-    const again = allocatedNames(otherwise, 'shared').size > 0 || loopsOf(otherwise).some(isPipelined)
-    if (again || unrolledSize([this.#nest]) + unrolledSize(otherwise) > MAX_UNROLLED) return undefined
-    return [...list.slice(0, at), ...shared, when(lt(int(0), extent), then, otherwise)]
-  }
+/** Returns the pipelined loop in `s` that all threads of a block reach equally often and whose trip count is loaded and uniform. */
+function decisive(s: Stmt, isUniform: (l: For) => boolean): For | undefined {
+  if (s.kind !== 'for') return undefined
+  if (boundIndex(s, 'thread'))
+    return s.guards.length > 0 ? undefined : s.body.map((x) => decisive(x, isUniform)).find((l) => l)
+  return isPipelined(s) && isUniform(s) && readsMemory(s.extent) ? s : undefined
 }
 
 /** Removes the pipelined loops with this extent, and statements that become empty. */

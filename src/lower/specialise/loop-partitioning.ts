@@ -1,44 +1,81 @@
 /**
- * Loop partitioning: peeling of the partial last tile. Invariant reached: a serial loop `for v in 0..ceildiv(n, c)` with inner guards `v *
- * c + rest < n` runs its n / c full tiles without these guards, because rest < c. The last tile is peeled, with guards `rest < n % c`.
- * Nested tiles (`ceildiv(ceildiv(n, b), c)`) are full if all b * c elements exist.
- * Only loops with guards around constant loops are partitioned, because their guards are evaluated often. Tiles with shared memory are
- * not, because each copy would allocate it.
+ * Full tiles without guards. The last tile of a loop `for v in 0..ceildiv(n, c)` may be partial, so loops inside have guards
+ * `v * c + rest < n`. In full tiles, these hold because rest < c. Nested tiles (`ceildiv(ceildiv(n, b), c)`) are full if all b * c elements
+ * exist. Bodies with shared memory are not copied, because each copy would allocate it.
  */
 
 import type { Interval } from '../../analysis/integers/interval.ts'
 import { coefficientOf, linear, linearKey, loopMap, plus, sumExpr } from '../../analysis/integers/linear.ts'
-import { naturals, type Register, registersOver } from '../../analysis/integers/ranges.ts'
+import { type Register, registersOver } from '../../analysis/integers/ranges.ts'
 import { type Tiling, tilings } from '../../analysis/integers/tiles.ts'
-import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
-import { ceildiv, div, type Expr, int, lt, min, mod, variable } from '../../ir/expressions/expr.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
+import { all, ceildiv, div, type Expr, int, lt, min, mod, sub, variable } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { bodyAt } from '../../ir/statements/clone-loops.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
-import type { For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
+import { isShared, naturalsIn, specialiseLoops } from './loop-specialisation.ts'
 
-export function partitionLoops(kernel: Kernel2): Kernel2 {
-  const names = namesOf(kernel)
-  const natural = naturals(kernel.body, kernel.params, kernel.buffers)
-  const go = (list: Body): Body =>
-    list.flatMap((s): Body => {
-      const tiles =
-        s.kind === 'for' && s.mode.kind === 'serial' && s.guards.length === 0 ? tilesOf(s) : undefined
-      if (s.kind !== 'for' || !tiles || !natural(tiles.total) || isShared(s)) {
-        const bodies = bodiesOf(s)
-        return [withBodies(s, bodies.map(go))]
-      }
-      const { whole, last } = split(s, tiles, names)
-      return [stmt({ ...whole, body: go(whole.body) }), last]
-    })
-  const body = go(kernel.body)
-  return body.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body }
+/**
+ * Peeling of the partial last tile. Invariant reached: a serial loop runs its n / c full tiles without these guards, and the peeled last
+ * tile has guards `rest < n % c`. Only loops with guards around constant loops are partitioned, because their guards are evaluated often.
+ */
+export const partitionLoops = (kernel: Kernel2): Kernel2 =>
+  specialiseLoops(kernel, (loop, _, { names }) => {
+    const tiles = loop.mode.kind === 'serial' && loop.guards.length === 0 ? tilesOf(loop) : undefined
+    return tiles && naturalsIn(kernel)(tiles.total) && !isShared(loop)
+      ? partition(loop, tiles, names)
+      : undefined
+  })
+
+/**
+ * Versioning for full tiles. Invariant reached: if copies of unrolled loops would each test their bounds, a block tests once whether its
+ * tile is full, and then runs a body without conditions, so the loads of all copies are in flight together. The test is uniform in a
+ * block, so barriers remain legal.
+ */
+export const versionFullTiles = (kernel: Kernel2): Kernel2 =>
+  specialiseLoops(kernel, (loop, path, { names }) => {
+    const isBlock = (l: For): boolean => boundIndex(l, 'block') !== undefined
+    if (!isBlock(loop) || loopsOf(loop.body).some(isBlock) || sharesWork(loop.body)) return undefined
+    const inside = guardsOf(loop.body)
+    const tested = [...path.filter(isBlock), loop].flatMap((l) =>
+      placesOf(l).flatMap((place) => {
+        const tiles = tilesOf(l, true, place)
+        const isUsed =
+          tiles && naturalsIn(kernel)(tiles.total) && [...tiles.guards.keys()].some((g) => inside.has(g))
+        return isUsed ? [{ place, tiles }] : []
+      }),
+    )
+    const implied = new Set(tested.flatMap((t) => [...t.tiles.guards.keys()]))
+    if (![...implied].some((g) => inside.get(g))) return undefined
+    const unguarded = reguard(loop.body, (g) => (implied.has(g) ? [] : [g]))
+    const then = bodyAt({ ...loop, body: unguarded }, variable(loop.var), names)
+    const cond = all(tested.map((t) => lt(t.place, div(t.tiles.total, int(t.tiles.size)))))
+    return [stmt<For>({ ...loop, body: [when(cond, then, loop.body)] })]
+  })
+
+/** Candidates for the number of a block's tile: the block index, or the index counted from the end. */
+function placesOf(loop: For): readonly Expr[] {
+  const at = variable(loop.var)
+  return [at, sub(sub(loop.extent, int(1)), at)]
 }
 
-export interface Tiles {
+/** Guards of the loops inside, with true for those that copies of an unrolled loop would repeat. */
+function guardsOf(body: Body): ReadonlyMap<Expr, boolean> {
+  const out = new Map<Expr, boolean>()
+  walkStmts(body, (s, path) => {
+    if (s.kind !== 'for') return
+    const repeated = [...path, s].some((l) => l.mode.kind === 'unroll' || l.mode.kind === 'vectorize')
+    for (const g of s.guards) out.set(g, repeated || (out.get(g) ?? false))
+  })
+  return out
+}
+
+interface Tiles {
   /** `total` is n and `size` is c of the extent `ceildiv(n, c)`. */
   readonly total: Expr
   readonly size: number
@@ -71,7 +108,7 @@ export function restIn(
 }
 
 /** Returns the tiling of a loop with guards around constant loops; undefined if it has none. With `any`, all guards inside count. */
-export function tilesOf(loop: For, any = false, place?: Expr): Tiles | undefined {
+function tilesOf(loop: For, any = false, place?: Expr): Tiles | undefined {
   const all = tilings(loop.extent).slice(0, any ? 1 : undefined)
   if (all.length === 0) return undefined
   const guards = new Map<Expr, TileGuard>()
@@ -95,17 +132,14 @@ export function tilesOf(loop: For, any = false, place?: Expr): Tiles | undefined
   return total && { total, size, guards }
 }
 
-/** Returns true if the loop contains bound loops, shared memory or cooperative loops. */
-export const isShared = (loop: For): boolean =>
-  sharesWork([loop]) || loopsOf([loop]).some((l) => l.mode.kind === 'bind')
-
 /** The number of elements or inner tiles in the last tile, and an upper bound on it. */
 interface End {
   readonly left: Expr
   readonly most: number
 }
 
-function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole: For; last: Stmt } {
+/** Returns the loop over full tiles, and the last tile. */
+function partition(loop: For, { total, size, guards }: Tiles, names: Names): Body {
   const count = div(total, int(size))
   const left = mod(total, int(size))
   const ends = new Map<number, End>([[size, { left, most: size - 1 }]])
@@ -120,13 +154,10 @@ function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole
     return [cutGuard ? lt(cutGuard.rest, endOf(cutGuard.by).left) : g]
   })
   const last = bodyAt({ ...loop, body: shorten(cut, [...ends.values()]) }, count, names)
-  return {
-    whole: stmt({ ...loop, extent: count, body }),
-    last: when(lt(count, loop.extent), last),
-  }
+  return [stmt<For>({ ...loop, extent: count, body }), when(lt(count, loop.extent), last)]
 }
 
-export const reguard = (body: Body, f: (g: Expr) => readonly Expr[]): Body =>
+const reguard = (body: Body, f: (g: Expr) => readonly Expr[]): Body =>
   rewriteStmts(body, {
     stmt: (s) =>
       s.kind === 'for' && s.guards.length > 0 ? stmt({ ...s, guards: s.guards.flatMap(f) }) : undefined,

@@ -1,36 +1,68 @@
-/**
- * Loop trimming: index set reduction by guards. Invariant reached: a long serial loop of constant extent with guard `v + rest < n` becomes
- * `for v in 0..min(extent, n - rest)`, without the guard. n may be loaded, for example the length of a list built at run time, because
- * guards read nothing that their loop writes. A single CPU thread gains from few iterations. Launches with many threads need more, because
- * loops of constant extent are unrolled.
- * `LONG` is the minimum extent in iterations for one thread (`alone`) and for many (`threads`).
- */
-import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../../analysis/integers/linear.ts'
-import { naturals, registersOver } from '../../analysis/integers/ranges.ts'
-import { type Expr, int, max, min, sub } from '../../ir/expressions/expr.ts'
-import { mentions, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
-import { accessesOf } from '../../ir/statements/accesses.ts'
-import { allocatedNames } from '../../ir/statements/bindings.ts'
-import type { For, Kernel2 } from '../../ir/statements/loops.ts'
-import { mapLoops, stmt } from '../../ir/statements/tree.ts'
-import { isShared } from './loop-partitioning.ts'
+/** Index set reduction: a guard that bounds its loop's variable becomes the end of the loop. */
 
+import { isIndex } from '../../analysis/integers/interval.ts'
+import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../../analysis/integers/linear.ts'
+import { registersOver } from '../../analysis/integers/ranges.ts'
+import { tilings } from '../../analysis/integers/tiles.ts'
+import { div, type Expr, int, max, min, sub } from '../../ir/expressions/expr.ts'
+import { freeVars, mentions, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
+import { type Body, stmt } from '../../ir/statements/tree.ts'
+import { restIn } from './loop-partitioning.ts'
+import { indexesArrays, isShared, naturalsIn, specialiseLoops } from './loop-specialisation.ts'
+
+/** Returns the loop with the first end that `endOf` returns for a guard; undefined if there is none. */
+function endedBy(loop: For, endOf: (g: Expr, k: number) => Expr | undefined): Body | undefined {
+  const ends = loop.guards.map(endOf)
+  const at = ends.findIndex((e) => e !== undefined)
+  if (at < 0) return undefined
+  return [stmt<For>({ ...loop, extent: ends[at]!, guards: loop.guards.filter((_, k) => k !== at) })]
+}
+
+/**
+ * Loop bound tightening. Invariant reached: a serial loop `for v in 0..ceildiv(n, c)` with guard `v * c + r < n` and 0 <= r < c becomes
+ * `for v in 0..(n + c - 1 - r) / c`. In a cyclic distribution over threads, where r is the thread index, each thread then tests once
+ * instead of per iteration.
+ */
+export const tightenLoopBounds = (kernel: Kernel2): Kernel2 =>
+  specialiseLoops(kernel, (loop, path) => {
+    if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0) return undefined
+    // A loop around shared work must have a trip count that is uniform in the block.
+    const shared = isShared(loop)
+    const [tiles] = tilings(loop.extent)
+    if (!tiles || (shared && loop.mode.kind !== 'serial')) return undefined
+    const blocks = new Set(path.flatMap((l) => (boundIndex(l, 'block') === undefined ? [] : [l.var])))
+    const registers = registersOver(loopMap(path))
+    return endedBy(loop, (g) => {
+      const { rest, range } = restIn(g, loop, tiles, registers) ?? {}
+      if (!rest || !isIndex(range!, tiles.by) || mentions(rest, loop.var)) return undefined
+      if (shared && ![...freeVars(rest)].every((v) => blocks.has(v))) return undefined
+      // `max(0, …)` changes no value, because r < c. It shows that the dividend is nonnegative, so no flooring is emitted.
+      return div(max(int(0), sub(tiles.padded, rest)), int(tiles.by))
+    })
+  })
+
+/** Minimum extent in iterations of a trimmed loop. A single thread gains from few iterations; loops of many threads are unrolled. */
 const LONG = { alone: 16, threads: 1024 }
 
+/**
+ * Loop trimming. Invariant reached: a long serial loop of constant extent with guard `v + rest < n` becomes
+ * `for v in 0..min(extent, n - rest)`. n may be loaded, for example the length of a list built at run time, because guards read nothing
+ * that their loop writes.
+ */
 export function trimLoops(
   kernel: Kernel2,
   { promote }: { readonly promote?: boolean | undefined } = {},
 ): Kernel2 {
   const least = promote ? LONG.alone : LONG.threads
-  const natural = naturals(kernel.body, kernel.params, kernel.buffers)
-  const allocated = allocatedNames(kernel.body)
-  const isLong = (l: For): boolean =>
-    l.extent.kind === 'const' && l.extent.value >= least && l.mode.kind === 'serial' && !l.cooperative
-  const ended = (l: For, path: readonly For[]): For => {
-    const { guards } = l
-    if (guards.length === 0 || !isLong(l) || isShared(l) || indexes(l, allocated)) return l
+  return specialiseLoops(kernel, (l, path) => {
+    const isLong = l.extent.kind === 'const' && l.extent.value >= least && l.mode.kind === 'serial'
+    if (!isLong || l.guards.length === 0 || l.cooperative || isShared(l) || indexesArrays(l, kernel))
+      return undefined
+    const natural = naturalsIn(kernel)
     const registers = registersOver(loopMap(path))
-    const end = (g: Expr, k: number): Expr | undefined => {
+    return endedBy(l, (g, k) => {
       // A guard that loads may be in range only because of the guards before it.
       if (k > 0 && readsMemory(g)) return undefined
       if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, l.var) || coefficientOf(g.a, l.var) !== 1)
@@ -39,21 +71,7 @@ export function trimLoops(
       if (mentions(rest, l.var) || !natural(rest)) return undefined
       if ([rest, g.b].some((e) => someExpr(e, (x) => registers(x).wraps))) return undefined
       // Clamped to 0 first, because a large negative number minus the rest would wrap.
-      return max(int(0), sub(natural(g.b) ? g.b : max(int(0), g.b), rest))
-    }
-    const ends = guards.map(end)
-    const at = ends.findIndex((e) => e !== undefined)
-    if (at < 0) return l
-    return stmt<For>({
-      ...l,
-      extent: min(l.extent, ends[at]!),
-      guards: guards.filter((_, k) => k !== at),
+      return min(l.extent, max(int(0), sub(natural(g.b) ? g.b : max(int(0), g.b), rest)))
     })
-  }
-  const body = mapLoops(kernel.body, ended)
-  return body === kernel.body ? kernel : { ...kernel, body }
+  })
 }
-
-/** Returns true if the loop indexes one of the arrays. Register arrays require that such loops are unrolled. */
-export const indexes = (l: For, arrays: ReadonlySet<string>): boolean =>
-  accessesOf(l.body).some((a) => arrays.has(a.buffer) && a.index.some((e) => mentions(e, l.var)))

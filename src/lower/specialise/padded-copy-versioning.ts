@@ -6,36 +6,28 @@
 
 import { loopMap, rises } from '../../analysis/integers/linear.ts'
 import { registersOver } from '../../analysis/integers/ranges.ts'
-import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
+import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, conjuncts, type Expr, int } from '../../ir/expressions/expr.ts'
 import { mentions, readsSome, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
-import { mapSame } from '../../ir/lists.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { allocations } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, If, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { when } from '../../ir/statements/statement-builders.ts'
-import { type Body, mapBodies, stmt } from '../../ir/statements/tree.ts'
+import { type Body, stmt } from '../../ir/statements/tree.ts'
+import { specialiseLoops } from './loop-specialisation.ts'
 
 export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
-  const names = namesOf(kernel)
   const buffers = allocations(kernel.body)
-  const go = (list: Body, around: readonly For[]): Body =>
-    mapSame(list, (s) => {
-      const versions = s.kind === 'for' ? versioned(s, around, { names, buffers }) : undefined
-      const path = s.kind === 'for' ? [...around, s] : around
-      return versions ?? mapBodies(s, (b) => go(b, path))
-    })
-  const body = go(kernel.body, [])
-  return body === kernel.body ? kernel : { ...kernel, body }
+  return specialiseLoops(kernel, (loop, around, { names }) => versioned(loop, around, names, buffers))
 }
 
-interface Context {
-  readonly names: Names
-  readonly buffers: ReadonlyMap<string, Buffer>
-}
-
-function versioned(loop: For, around: readonly For[], { names, buffers }: Context): Stmt | undefined {
+function versioned(
+  loop: For,
+  around: readonly For[],
+  names: Names,
+  buffers: ReadonlyMap<string, Buffer>,
+): Body | undefined {
   const copy = paddedCopy(loop, buffers)
   if (!copy) return undefined
   const { loops, padded } = copy
@@ -51,7 +43,7 @@ function versioned(loop: For, around: readonly For[], { names, buffers }: Contex
   if (!parts.every(follows) || !repeated.some((l) => mentions(padded.cond, l.var))) return undefined
   if (readsSome(padded.cond, writesOf([loop]))) return undefined
   const whole = loops.reduceRight<Body>((body, l) => [stmt({ ...l, body })], padded.then)
-  return when(all(parts.map((c) => substitute(c, last))), whole, copyStatements([loop], names))
+  return [when(all(parts.map((c) => substitute(c, last))), whole, copyStatements([loop], names))]
 }
 
 /**

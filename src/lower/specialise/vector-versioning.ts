@@ -9,6 +9,7 @@
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { keepTerms, type Linear, linear, minus } from '../../analysis/integers/linear.ts'
+import { unrolledSize } from '../../analysis/loops/segmented-loops.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, conjuncts, type Expr, eq, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -89,15 +90,15 @@ class Multiversioning {
   }
 
   #versionInside(s: Stmt, facts: Facts): Stmt {
-    const then = s.kind === 'if' ? facts.where(s.cond) : facts
-    return mapBodies(s, (b, k) => this.list(b, k === 0 ? then : facts))
+    const inside = factsInside(s, facts)
+    return mapBodies(s, (b, k) => this.list(b, inside(k)))
   }
 
   /** The facts about sizes that would align the vectorised loops inside. */
   #missingFacts(s: Stmt, facts: Facts): readonly Fact[] {
     if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, facts)
-    const then = s.kind === 'if' ? facts.where(s.cond) : facts
-    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, k === 0 ? then : facts)))
+    const inside = factsInside(s, facts)
+    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, inside(k))))
   }
 
   #missingForLoop(loop: For, facts: Facts): readonly Fact[] {
@@ -171,8 +172,8 @@ class Multiversioning {
   /** Tests all lanes of aligned vectorised loops at once. */
   #guardByLastLane(s: Stmt, facts: Facts): Stmt {
     if (s.kind !== 'for' || !isVector(s)) {
-      const then = s.kind === 'if' ? facts.where(s.cond) : facts
-      return mapBodies(s, (b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : facts)))
+      const inside = factsInside(s, facts)
+      return mapBodies(s, (b, k) => mapSame(b, (x) => this.#guardByLastLane(x, inside(k))))
     }
     const open = this.#laneConditions(s, facts)
     const last = open.map((c) => this.#inLastLane(c, s))
@@ -185,25 +186,19 @@ class Multiversioning {
   }
 }
 
+/** Returns the facts in the k-th body of a statement. */
+function factsInside(s: Stmt, facts: Facts): (k: number) => Facts {
+  const then = s.kind === 'if' ? facts.where(s.cond) : facts
+  return (k) => (k === 0 ? then : facts)
+}
+
 const isVector = (l: For): boolean => l.mode.kind === 'vectorize'
 
 const hasVector = (s: Stmt): boolean => loopsOf([s]).some(isVector)
 
 /** Returns true if a second version is short enough and allocates no shared memory. */
 const isCopied = (body: Body): boolean =>
-  !someStmt(body, (s) => s.kind === 'alloc' && s.buffer.scope !== 'register') && lengthOf(body) <= LONGEST
-
-/** The number of statements after unrolling. */
-const lengthOf = (body: Body): number =>
-  body.reduce((n, s) => {
-    const inside = bodiesOf(s).reduce((m, b) => m + lengthOf(b), 0)
-    return n + 1 + (s.kind === 'for' ? inside * copiesOf(s) : inside)
-  }, 0)
-
-function copiesOf({ mode, extent }: For): number {
-  if (mode.kind === 'unroll' && mode.factor !== null) return mode.factor
-  return mode.kind !== 'serial' && extent.kind === 'const' ? extent.value : 1
-}
+  !someStmt(body, (s) => s.kind === 'alloc' && s.buffer.scope !== 'register') && unrolledSize(body) <= LONGEST
 
 const lanesOf = (loop: For): number => (loop.extent.kind === 'const' ? loop.extent.value : 1)
 
