@@ -13,7 +13,6 @@ export class Exact {
   /** Register buffers that may hold values outside of their type, because reductions into them have become stores. */
   readonly #wider: ReadonlySet<string>
 
-  /** The types of register buffers. */
   readonly #types = new Map<string, Dtype>()
   readonly #lets = new Map<string, Expr>()
   /** The registers that each named value is computed from. */

@@ -27,7 +27,6 @@ export interface KernelMatch {
 }
 
 interface Way extends KernelMatch {
-  /** The iterators of the current iteration. */
   readonly iters: ReadonlyMap<string, string>
 }
 
@@ -113,7 +112,6 @@ class Matcher {
     })
   }
 
-  /** Returns whether an expression is the same for all elements. */
   #isScalar = (e: Expr): boolean =>
     e.kind === 'const' || (e.kind === 'var' && this.#kernel.params.some((x) => x.name === e.name))
 

@@ -52,7 +52,6 @@ import { versionPaddedCopies } from './specialise/padded-copy-versioning.ts'
 import { accumulateIntoPadding } from './specialise/padding-accumulation.ts'
 import { versionVectors } from './specialise/vector-versioning.ts'
 
-/** Properties of the target on which lowering depends. */
 export interface LowerOptions {
   /** Width of the warp or subgroup whose lanes can exchange registers, a power of two; 1 (the default) without shuffles. */
   readonly lanes?: number | undefined

@@ -127,7 +127,6 @@ function toldBy(
   return [...names(over, dim), ...only]
 }
 
-/** Returns the stored axis whose coordinates an iterator visits; undefined if it is unknown. */
 function storedOf(c: Known, axes: ReadonlyMap<string, Axis>): Axis | undefined {
   return isAttached(c.axis) || isGathered(c.axis) ? axes.get(c.axis.base) : c.axis
 }
@@ -147,7 +146,6 @@ function single(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   return distinct(c, axes) && axis.extent.kind === 'const' && axis.extent.value <= 1
 }
 
-/** Returns the names that the expression of one dimension determines. */
 function alone(
   e: Expr,
   dim: string | undefined,

@@ -23,11 +23,9 @@ import { rangeOfSum, rangesOver } from '../integers/ranges.ts'
 
 /** Facts for the analysis of subscripts inside of a loop. */
 export interface Space {
-  /** The inner loops. */
   readonly inner: Loops
   /** Buffers that are validated to be monotone. */
   readonly indptr: ReadonlySet<string>
-  /** Buffers whose elements are distinct. */
   readonly distinct?: readonly string[] | undefined
 }
 
@@ -122,7 +120,6 @@ const upwards = (sum: Linear, inner: Loops): Linear =>
 
 const without = (sum: Linear, { term, coefficient }: Term): Linear => plus(sum, linear(term), -coefficient)
 
-/** Returns whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
 function withinSegment(rest: Linear, start: Expr & { kind: 'load' }, inner: Loops, written: Linear): boolean {
   const isLength = (e: Expr): boolean => {
     if (e.kind !== 'binary' || e.op !== 'sub' || keyOf(e.b) !== keyOf(start) || e.a.kind !== 'load')

@@ -20,7 +20,6 @@ import { filled, fillProblem, storesBox } from './zero-fill.ts'
 
 interface Match {
   readonly kind: 'match'
-  /** A loop for each iterator. */
   readonly loops: readonly For[]
   readonly operands: ReadonlyMap<string, Load>
   /** Conditions of the copy: if one fails, zeros are copied, or nothing is stored to a box of a matrix. */
@@ -115,7 +114,6 @@ const shapeOf = (instr: Instr): string =>
 /** The buffer element of each operand. */
 type Bound = ReadonlyMap<string, Load>
 
-/** Returns the bindings under which a statement matches the pattern. */
 function bindings(pattern: Store | Reduce, s: Store | Reduce): readonly Bound[] {
   const none: readonly Bound[] = [new Map()]
   if (pattern.kind === 'store' && s.kind === 'store') {
@@ -136,7 +134,6 @@ const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[
     return equal ? [bound] : []
   })
 
-/** Returns the bindings, extended from those in `ways`, under which the expression matches the pattern. */
 const same = (pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] =>
   matches(pattern, actual, ways, (p, a, now) =>
     p.kind !== 'load'

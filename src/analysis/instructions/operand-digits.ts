@@ -46,7 +46,6 @@ export function extentsOf(digits: readonly IndexDigit[], count: number): readonl
 export const sumOf = (digits: readonly IndexDigit[]): Expr =>
   digits.map((d) => mul(d.element ?? variable(d.name), int(d.weight))).reduce(add)
 
-/** Returns the digits that index an operand, by dimension. */
 export const digitsOf = (o: Operand, instr: Instr): readonly (readonly IndexDigit[])[] =>
   indexOf(o, instr).map((e) => digitsIn(e) ?? [])
 

@@ -138,7 +138,6 @@ export function operandProblem(
 
 const ZERO: Expr = { kind: 'const', value: 0, dtype: 'index' }
 
-/** Returns whether two declarations of memories are equal. */
 export const sameMemory = (a: Memory, b: Memory): boolean => sameData(a, b)
 
 /** Checks an operand in registers: it must consist of whole tiles, or of neighbouring registers of a thread. */
@@ -268,7 +267,6 @@ function runsIn(m: Memory, run: number): boolean {
   return holds
 }
 
-/** Results by the length of runs, for each memory: every element is checked once. */
 const runLengths = memoize((_: Memory) => new Map<number, boolean>())
 
 function standTogether(m: Memory, run: number): boolean {

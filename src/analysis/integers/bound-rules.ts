@@ -7,7 +7,6 @@ import { keepTerms, linear, sumExpr } from './linear.ts'
 import { rangeOfSum } from './ranges.ts'
 import { tilings } from './tiles.ts'
 
-/** The facts that rules may use. */
 export interface Bounds {
   /** Returns upper bounds (exclusive) of an expression. */
   ends(e: Expr): readonly Expr[]
@@ -85,7 +84,6 @@ const difference = matcher(['sub', 'z', 'w'])
 
 const rules = END_RULES.map((rule) => ({ rule, match: matcher(rule.of) }))
 
-/** Returns the upper bounds (exclusive) of an expression by all rules. */
 export const endsBy = (e: Expr, facts: Bounds): readonly Expr[] =>
   (facts.wraps(e) ? [] : rules).flatMap(({ rule, match }) => {
     const found = match(e)

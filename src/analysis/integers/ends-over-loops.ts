@@ -20,7 +20,6 @@ import {
 } from './linear.ts'
 import { neverNegative, type Premises } from './non-negative.ts'
 
-/** Returns the premises inside of loops, from their extents and guards. */
 export function premisesIn(
   path: readonly For[],
   buffers: readonly Buffer[],
@@ -55,7 +54,6 @@ const assumed = (cond: Expr): readonly Linear[] =>
     return c.op === 'ge' ? [minus(linear(c.a), linear(c.b))] : []
   })
 
-/** Returns whether `a <= b` is proved. */
 export const isAtMost = (a: Linear, b: Linear, premises: Premises): boolean => {
   const difference = minus(b, a)
   return difference.terms.size === 0 ? difference.constant >= 0 : neverNegative(difference, premises)
@@ -148,7 +146,6 @@ function endsOfTerm(e: Expr, moving: Moving): Ends {
   return { low: [...own.low, ...inside.low], high: [...own.high, ...inside.high] }
 }
 
-/** Returns the bounds of an expression from those of its operands. */
 function endsInside(e: Expr, moving: Moving): Ends {
   const of = (x: Expr): Ends => endsOf(x, moving)
   if (e.kind === 'var') {

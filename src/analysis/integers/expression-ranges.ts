@@ -47,7 +47,6 @@ interface Said {
 export interface Scope {
   readonly bounds: Known
   readonly memo: Map<Expr, Ranged>
-  /** Names of conditions that have been visited. */
   readonly seen: Set<string>
 }
 
@@ -56,7 +55,6 @@ export const scopeOf = (bounds: Known): Scope => ({ bounds, memo: new Map(), see
 /** A range, and the part of the expression that exceeds 32 bits, if any. */
 export type Ranged = Interval & { readonly over?: Over }
 
-/** Returns the first part that exceeds 32 bits. */
 export const overOf = (operands: readonly Ranged[]): Over | undefined => operands.find((x) => x.over)?.over
 
 export class Ranges {
@@ -103,7 +101,6 @@ export class Ranges {
     names.set(name, value)
   }
 
-  /** Returns the range of an expression in a scope. */
   of(e: Expr, scope: Scope): Ranged {
     let known = scope.memo.get(e)
     if (!known) {
@@ -168,7 +165,6 @@ export class Ranges {
     return over ? { ...range, over } : range
   }
 
-  /** Returns the range of a register that holds a position. */
   #place(below_: Expr | undefined, scope: Scope): Interval {
     return below_ ? below(this.of(below_, scope)) : NATURAL
   }
@@ -208,14 +204,12 @@ export class Ranges {
     return out
   }
 
-  /** Returns the range narrowed by the bounds of conditions. */
   #bounded(e: Expr, range: Ranged, { bounds }: Scope): Ranged {
     const said = bounds.size > 0 && e.kind !== 'const' ? bounds.get(keyOf(e)) : undefined
     if (!said) return range
     return { ...narrowed(range, ...said), ...(range.over ? { over: range.over } : {}) }
   }
 
-  /** Returns the scope in which the condition holds. */
   where(cond: Expr, scope: Scope): Scope {
     if (!this.#refine) return scope
     const bounds = new Map(scope.bounds)

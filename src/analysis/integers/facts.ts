@@ -18,7 +18,6 @@ import { type FormPremises, isWithin, normalForms, type Table } from './normal-f
 import { type Register, registersBy } from './ranges.ts'
 import { tileSize, tilings } from './tiles.ts'
 
-/** Initial facts about names and arrays. */
 export interface Known {
   readonly sizes?: readonly Fact[] | undefined
   /** Returns the expression that a name stands for; undefined for other names. */
@@ -59,7 +58,6 @@ export class Facts implements Bounds, FormPremises {
     this.#tables = new Map(around?.tables)
   }
 
-  /** The facts about sizes. */
   get ofSizes(): readonly Fact[] {
     return this.#known.sizes ?? []
   }
@@ -68,18 +66,15 @@ export class Facts implements Bounds, FormPremises {
     return this.#tables
   }
 
-  /** Returns a copy for an inner scope. */
   child(): Facts {
     return new Facts(this.#known, this)
   }
 
-  /** Returns the facts with these facts about sizes. */
   with(sizes: readonly Fact[]): Facts {
     if (sizes.length === 0) return this
     return new Facts({ ...this.#known, sizes: [...this.ofSizes, ...sizes] }, this)
   }
 
-  /** Returns the facts under the assumption that these sums are non-negative. */
   assuming(sums: readonly Linear[]): Facts {
     return new Facts(this.#known, this, sums)
   }
@@ -197,7 +192,6 @@ export class Facts implements Bounds, FormPremises {
     return end ? [...known, end] : known
   }
 
-  /** Returns the normal form of an expression. */
   readonly form = (e: Expr): Linear => {
     this.#forms ??= normalForms(this)
     return this.#forms(e)
@@ -237,7 +231,6 @@ export class Facts implements Bounds, FormPremises {
     return isNonNegative(this.range(e))
   }
 
-  /** Returns the known upper bounds (exclusive) of an expression. */
   readonly ends = (e: Expr): readonly Expr[] => {
     this.#allEnds ??= perExpr<readonly Expr[]>((x) => [...this.#knownEnds(x), ...endsBy(x, this)])
     return this.#allEnds(e)
@@ -255,7 +248,6 @@ export class Facts implements Bounds, FormPremises {
     })
   }
 
-  /** Returns whether a condition is known to hold. */
   implies(cond: Expr): boolean {
     if (cond.kind === 'const') return cond.value !== 0
     if (cond.kind !== 'binary') return false
@@ -265,7 +257,6 @@ export class Facts implements Bounds, FormPremises {
   }
 }
 
-/** Returns the known divisor of each size. */
 function factorsOf(facts: readonly Fact[]): ReadonlyMap<string, number> {
   const known = new Map<string, number>()
   for (const f of facts) {

@@ -67,7 +67,6 @@ export function inRegister(e: Expr, exact: Interval): Interval {
   return interval(value, value, exact.known)
 }
 
-/** Returns the range of a variable; undefined if it is unknown. */
 export type NamedRange = (name: string) => readonly [number, number] | undefined
 
 /**
@@ -156,13 +155,11 @@ export function narrowed(range: Interval, lo: number, hi: number): Interval {
   )
 }
 
-/** Returns whether the value is known to be non-negative. */
 export const isNonNegative = (x: Interval): boolean => x.knownLo && x.lo >= 0
 
 /** Returns whether the value is known to be an index of `n` elements: `0 <= x < n`. */
 export const isIndex = (x: Interval, n: number): boolean => x.known && x.lo >= 0 && x.hi < n
 
-/** Returns the bounds of `a op b` from those of `a` and `b`. */
 export function binaryInterval(op: BinaryOp, a: Interval, b: Interval): Interval {
   const known = a.known && b.known
   switch (op) {

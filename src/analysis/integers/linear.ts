@@ -17,7 +17,6 @@ export interface Linear<T = Expr> {
   readonly constant: number
 }
 
-/** Returns the linear form of an expression. */
 export const linear = memoize((e: Expr): Linear => {
   const terms = new Map<string, Term>()
   let constant = 0
@@ -88,7 +87,6 @@ export const shift = <T>({ terms, constant }: Linear<T>, by: number): Linear<T> 
   constant: exact(constant + by),
 })
 
-/** Applies `f` to each coefficient, and to the constant. */
 export const mapNumbers = <T>({ terms, constant }: Linear<T>, f: (n: number) => number): Linear<T> => ({
   terms: new Map(
     [...terms].flatMap(([key, { term, coefficient }]) => {
@@ -106,11 +104,9 @@ export const sumExpr = ({ terms, constant }: Linear): Expr =>
     int(constant),
   )
 
-/** Returns the terms that mention a variable. */
 export const termsWith = ({ terms }: Linear, name: string): readonly Term[] =>
   [...terms.values()].filter((t) => mentions(t.term, name))
 
-/** Returns whether a sum rises with each of these variables that it mentions. */
 export const rises = (e: Expr, ...names: readonly string[]): boolean =>
   names.every((name) => termsWith(linear(e), name).every((t) => t.term.kind === 'var' && t.coefficient > 0))
 
@@ -118,7 +114,6 @@ export const rises = (e: Expr, ...names: readonly string[]): boolean =>
 export const coefficientOf = (e: Expr, name: string): number =>
   linear(e).terms.get(keyOf(variable(name)))?.coefficient ?? 0
 
-/** Returns the sum of the terms that pass, and the constant. */
 export const keepTerms = <T>(
   { terms, constant }: Linear<T>,
   keep: (t: Term<T>, key: string) => boolean,
@@ -174,7 +169,6 @@ export function coefficientsOf(e: Expr, variables: ReadonlySet<string>): Readonl
   return go(e, int(1)) ? new Map([...out].filter(([, c]) => !isZero(c))) : null
 }
 
-/** Loops by variable, whose ranges may be used. */
 export type Loops = ReadonlyMap<string, For>
 /** The extents of variables that start at 0. */
 export type Extents = ReadonlyMap<string, { readonly extent: Expr }>

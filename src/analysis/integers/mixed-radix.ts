@@ -69,7 +69,6 @@ export function loopDigits(
   return digits
 }
 
-/** Returns the stride of a digit of a linear form. */
 export const strideOf = (d: Digit<unknown>): number => numberOf(d.stride)
 
 /** Returns the value of a constant; a large number for other expressions, which sort last. */
@@ -89,7 +88,6 @@ export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly
   return { quotient: add(quotient, div(rest, int(t))), rest: mod(rest, int(t)) }
 }
 
-/** Known divisors of expressions, as `Facts` has them. */
 interface Divisibility {
   divisor(e: Expr): number
   isMultiple(e: Expr, by: number): boolean

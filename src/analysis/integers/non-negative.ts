@@ -17,7 +17,6 @@ import {
   type Term,
 } from './linear.ts'
 
-/** The premises of proofs. */
 export interface Premises {
   /** Sums that are known to be non-negative. */
   readonly assumptions: readonly Linear[]
@@ -115,7 +114,6 @@ export const RELAXATIONS: readonly Relaxation[] = [
 
 const matchers = RELAXATIONS.map((rule) => ({ rule, match: matcher(rule.of) }))
 
-/** Returns the rule for a term, with the values of its letters; undefined without a matching rule. */
 function relaxationOf(e: Expr): { readonly rule: Relaxation; readonly found: Bindings } | undefined {
   for (const { rule, match } of matchers) {
     const found = match(e)

@@ -25,7 +25,6 @@ import {
 } from './linear.ts'
 import { neverNegative, type Premises } from './non-negative.ts'
 
-/** Known elements of a table. */
 export interface Table {
   /** An upper bound (inclusive) of all elements. */
   readonly fill: Expr
@@ -38,7 +37,6 @@ export interface Table {
 /** Returns the key of a place in a table, from the normal forms of its indices. */
 export const placeKey = (index: readonly Linear[]): string => index.map(linearKey).join('; ')
 
-/** The premises of normal forms. */
 export interface FormPremises extends Premises {
   readonly tables: ReadonlyMap<string, Table>
 }
@@ -122,7 +120,6 @@ const isConstant = (f: Linear): boolean => f.terms.size === 0
 const exprOf = ({ terms, constant }: Linear): Expr =>
   sumExpr({ terms: new Map([...terms].sort(([a], [b]) => (a < b ? -1 : 1))), constant })
 
-/** Returns whether `0 <= f < end` is proved. */
 export const isWithin = (f: Linear, end: Linear, facts: FormPremises): boolean =>
   neverNegative(f, facts) && neverNegative(shift(minus(end, f), -1), facts)
 

@@ -8,6 +8,7 @@
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
 import { children, substitute } from '../../ir/expressions/expr-tree.ts'
+import { targetsOf } from '../../ir/statements/accesses.ts'
 import { allocations } from '../../ir/statements/definitions.ts'
 import type { For, Launch, Plan, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf } from '../../ir/statements/tree.ts'
@@ -144,14 +145,6 @@ class Walk {
         this.#value(s.value, scope)
         if (this.#arrays.has(s.buffer)) this.#word(s.value, scope, { kind: 'index', buffer: s.buffer })
         return
-      case 'reduce':
-        for (const t of s.targets) this.#value(t, scope)
-        for (const e of s.values) this.#value(e, scope)
-        return
-      case 'vector_store':
-        this.#value(s.target, scope)
-        for (const e of s.values) this.#value(e, scope)
-        return
       case 'instr':
         for (const p of piecesOf(s))
           if (p.kind === 'value') {
@@ -160,7 +153,7 @@ class Walk {
           } else for (const e of p.index) this.#exact(e, scope, { kind: 'index', buffer: p.buffer })
         return
       default:
-        for (const e of exprsOf(s)) this.#value(e, scope)
+        for (const e of [...targetsOf(s), ...exprsOf(s)]) this.#value(e as Expr, scope)
     }
     for (const b of bodiesOf(s)) this.#body(b, scope)
   }
@@ -228,7 +221,6 @@ class Walk {
   }
 }
 
-/** Returns whether an expression is so long that names keep its text readable. */
 function isLong(e: Expr): boolean {
   let nodes = 0
   const count = (x: Expr): boolean => ++nodes > 60 || children(x).some(count)

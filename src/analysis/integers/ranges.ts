@@ -25,7 +25,6 @@ import {
 } from './interval.ts'
 import { type Extents, type Linear, linear } from './linear.ts'
 
-/** The properties of a value in a register. */
 export interface Register {
   readonly range: Interval
   /** True if the value depends on data, so that checks of sizes do not show whether it exceeds its type. */
@@ -85,19 +84,15 @@ const overLoops =
     return { range: extent.kind === 'const' ? interval(0, Math.max(0, extent.value - 1)) : NATURAL }
   }
 
-/** Returns a function to the ranges of expressions over loops. */
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) => rangesBy(overLoops(loops))
 
-/** Returns a function to the properties of expressions over loops. */
 export const registersOver = (loops: Extents): ((e: Expr) => Register) => registersBy(overLoops(loops))
 
-/** Returns a function to the ranges only. */
 export function rangesBy(known: KnownRegister): (e: Expr) => Interval {
   const registers = registersBy(known)
   return (e) => registers(e).range
 }
 
-/** Returns the range of a sum from the ranges of its terms. */
 export const rangeOfSum = ({ terms, constant }: Linear, range: (e: Expr) => Interval): Interval =>
   [...terms.values()].reduce(
     (sum, { term, coefficient: c }) =>

@@ -17,7 +17,6 @@ import { conditionsAround } from '../dependence/loop-writes.ts'
 export interface PipelineSequence {
   /** The innermost loop around the pipelined loop that is not bound; it is serial. */
   readonly over: For
-  /** The pipelined loop. */
   readonly loop: For
   /**
    * Conditions under which an iteration of `over` runs the pipelined loop; if one fails, it has no iterations of that

@@ -118,7 +118,6 @@ export function segmentsOf(loop: For): Segments | string {
  */
 export type LoopRole = 'rows' | 'contiguous' | 'scatter' | 'reduction'
 
-/** Returns the role of each loop of a loop nest, by its variable. */
 export function rolesIn(top: For): ReadonlyMap<string, LoopRole> {
   const targets = accessesOf([top]).filter((a) => a.mode === 'write')
   return new Map(loopsOf([top]).map((l) => [l.var, roleOf(l, targets)]))

@@ -18,7 +18,6 @@ import { isFelt } from './maskable-iterations.ts'
 import { NeededElements } from './needed-elements.ts'
 import { constantOf, readByAxes, startOf, type Write, writesOf } from './writes.ts'
 
-/** The reason why an iteration must stay. */
 export interface StayReason {
   readonly reason: string
   readonly span?: Span | undefined

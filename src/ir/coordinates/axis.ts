@@ -112,7 +112,6 @@ export type GatheredAxis = AxisOf<'gathered'>
 
 const propertiesOf = (a: Axis | null | undefined): LevelProperties | undefined =>
   a ? levelProperties(a.kind) : undefined
-/** The index arrays of an axis. */
 export const arraysOfAxis = (a: Axis): readonly LevelArray[] => propertiesOf(a)?.arrays ?? []
 const owns = (a: Axis | null | undefined, array: LevelArray): boolean =>
   !!a && arraysOfAxis(a).includes(array)
@@ -146,7 +145,6 @@ export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind =
 export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'
 export const isGathered = (a: Axis | null | undefined): a is GatheredAxis => a?.kind === 'gathered'
 
-/** The name of an axis in the kernel's source. */
 export const sourceName = ({ name, copyOf }: Pick<AxisBase, 'name' | 'copyOf'>): string => copyOf ?? name
 
 export const denseAxis = (name: string, extent: Expr, parent: string | null = null): DenseAxis => ({
@@ -209,7 +207,6 @@ export function segmentSize(a: StoredAxis): Expr | null {
   const operand = SEGMENT_SIZES[positions]
   return operand === null ? null : (a as PaddedAxis)[operand]
 }
-/** All expressions of an axis. */
 export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => {
   const padding = paddingOf(a)
   return [a.extent, ...(hasWidth(a) ? [a.width, ...(padding ? [padding] : [])] : [])]

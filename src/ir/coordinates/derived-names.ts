@@ -24,7 +24,6 @@ export const offsetArrayName = (array: (typeof OFFSET_ARRAYS)[number], axis: str
 export const listName = (list: string, tensor: string): string => `${list}_of_${tensor}`
 /** A tensor's own values at positions built at run time; the part's label follows. */
 export const valuesName = (tensor: string): string => `${tensor}_values`
-/** The name of one part of a tensor. */
 export const partName = (tensor: string, label: string): string => `${tensor}_${label}`
 
 /** True if a buffer that a step derives from the tensor may have this name. */

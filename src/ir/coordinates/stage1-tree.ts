@@ -11,7 +11,6 @@ import type { Access, Assign, If1, Iteration, Kernel1, Let1, Reduce1, Stmt1 } fr
 
 export type Body1 = readonly Stmt1[]
 
-/** The nested bodies of a statement. */
 function bodiesOf1(s: Stmt1): readonly Body1[] {
   switch (s.kind) {
     case 'iterate':
@@ -23,7 +22,6 @@ function bodiesOf1(s: Stmt1): readonly Body1[] {
   }
 }
 
-/** Maps the nested bodies of a statement. */
 export function mapBodies1(s: Stmt1, f: (body: Body1) => Body1): Stmt1 {
   switch (s.kind) {
     case 'iterate': {
@@ -75,7 +73,6 @@ export function mapExprs1(s: Stmt1, f: (e: Expr) => Expr, onTarget = (t: Load) =
   }
 }
 
-/** The context of a statement. */
 export interface StatementContext {
   /** Outermost first. */
   readonly iterations: readonly Iteration[]
@@ -130,7 +127,6 @@ export const iterationsOf = memoize((body: Body1): readonly Iteration[] => {
   return out
 })
 
-/** The statements that write buffers, in source order. */
 export function writersIn(body: Body1): readonly (Assign | Reduce1)[] {
   const out: (Assign | Reduce1)[] = []
   walkStmts1(body, (s) => {
@@ -139,7 +135,6 @@ export function writersIn(body: Body1): readonly (Assign | Reduce1)[] {
   return out
 }
 
-/** Names of the buffers that statements write. */
 export const writtenBuffers1 = (body: Body1): ReadonlySet<string> =>
   new Set(writersIn(body).flatMap((s) => s.targets.map((t) => t.buffer)))
 

@@ -5,7 +5,6 @@ import { definitionsIn, loopsOf } from '../statements/definitions.ts'
 import type { Buffer, Stmt } from '../statements/loops.ts'
 import type { Body } from '../statements/tree.ts'
 
-/** Generator of fresh names. */
 export interface FreshNames {
   /** `base` if it is free, otherwise `base_2`, `base_3` …; the result is reserved from now on. */
   fresh(base: string): string
@@ -22,7 +21,6 @@ export function unusedNumber(base: string, isReserved: (name: string) => boolean
   return number
 }
 
-/** A set of reserved names. */
 export class Names implements FreshNames {
   readonly #taken: Set<string>
   /** The next number to try for a base, so that n requests for one name take O(n) steps. */
@@ -54,7 +52,6 @@ export class Names implements FreshNames {
   }
 }
 
-/** Every name that a kernel binds, together with `additional`. */
 export const namesOf = (
   kernel: {
     readonly params: readonly Param[]
@@ -72,5 +69,4 @@ export const namesOf = (
     ].flatMap((names) => [...names]),
   )
 
-/** The names of the loop nests of a body. */
 export const nestNames = (body: Body): Names => new Names(loopsOf(body).map((l) => l.nest))

@@ -105,7 +105,6 @@ export function rewriteExpr(
   return result
 }
 
-/** Replaces variables by name. */
 export function substitute(e: Expr, map: ReadonlyMap<string, Expr>): Expr {
   if (map.size === 0) return e
   return rewriteExpr(e, (x) => (x.kind === 'var' ? map.get(x.name) : undefined))
@@ -173,7 +172,6 @@ export const freeVars: (e: Expr) => ReadonlySet<string> = memoize((e: Expr) =>
       : unionOfOperands(e, freeVars),
 )
 
-/** Names of the arrays that an expression reads. */
 export const buffersRead: (e: Expr) => ReadonlySet<string> = memoize((e: Expr) => {
   const operandBuffers = unionOfOperands(e, buffersRead)
   return e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...operandBuffers]) : operandBuffers
@@ -204,10 +202,8 @@ export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name
 export const mentionsSome = (e: Expr, names: { has(name: string): boolean }): boolean =>
   [...freeVars(e)].some((v) => names.has(v))
 
-/** True if the expression reads memory. */
 export const readsMemory = (e: Expr): boolean => buffersRead(e).size > 0
 
-/** True if the expression reads one of these arrays. */
 export const readsSome = (e: Expr, arrays: { has(name: string): boolean }): boolean =>
   [...buffersRead(e)].some((b) => arrays.has(b))
 

@@ -89,7 +89,6 @@ export function cast(x: Expr, dtype: ExprType, span?: Span): Expr {
   return freeze({ kind: 'cast', x, dtype, span })
 }
 
-/** The type of `a op b`. */
 export function binaryType(op: BinaryOp, a: ExprType, b: ExprType): ExprType {
   return isTruth(op) ? 'bool' : a === b ? a : join(a, b)
 }
@@ -125,31 +124,18 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
     const [x, y] = [a, b].map((e) => (e.kind === 'const' ? cast(e, 'index') : coordinateIn(e)))
     if (x && y) return binary(op, x, y, span)
   }
-  if (op === 'and')
-    return isConstant(a, 1)
-      ? b
-      : isConstant(b, 1)
-        ? a
-        : isConstant(a, 0) || isConstant(b, 0)
-          ? bool(false)
-          : sameExpr(a, b)
-            ? a
-            : make()
-  if (op === 'or')
-    return isConstant(a, 0)
-      ? b
-      : isConstant(b, 0)
-        ? a
-        : isConstant(a, 1) || isConstant(b, 1)
-          ? bool(true)
-          : sameExpr(a, b)
-            ? a
-            : make()
+  if (op === 'and' || op === 'or') {
+    const neutral = op === 'and' ? 1 : 0
+    if (isConstant(a, neutral)) return b
+    if (isConstant(b, neutral) || sameExpr(a, b)) return a
+    return isConstant(a, 1 - neutral) || isConstant(b, 1 - neutral) ? bool(op === 'or') : make()
+  }
   if (!isInt(dtype) || scalarType(a.dtype) !== scalarType(b.dtype)) return make()
+  const neutral = NEUTRAL[op]
+  if (neutral !== undefined && isConstant(b, neutral)) return a
   switch (op) {
     case 'add':
       if (isConstant(a, 0)) return b
-      if (isConstant(b, 0)) return a
       if (b.kind === 'binary' && b.op === 'sub' && sameExpr(b.b, a)) return b.a
       if (a.kind === 'binary' && a.op === 'sub' && sameExpr(a.b, b)) return a.a
       // Constants come last, so that neighbouring elements share the variable part of their addresses. A sum
@@ -162,22 +148,12 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
       }
       return make()
     case 'sub':
-      if (isConstant(b, 0)) return a
       if (sameExpr(a, b)) return constant(0, dtype)
       if (a.kind === 'binary' && a.op === 'add' && sameExpr(a.a, b)) return a.b
-      if (a.kind === 'binary' && a.op === 'add' && sameExpr(a.b, b)) return a.a
-      return make()
+      return a.kind === 'binary' && a.op === 'add' && sameExpr(a.b, b) ? a.a : make()
     case 'mul':
-      return isConstant(a, 1)
-        ? b
-        : isConstant(b, 1)
-          ? a
-          : isConstant(a, 0) || isConstant(b, 0)
-            ? constant(0, dtype)
-            : make()
-    case 'div':
-    case 'quo':
-      return isConstant(b, 1) ? a : make()
+      if (isConstant(a, 1)) return b
+      return isConstant(a, 0) || isConstant(b, 0) ? constant(0, dtype) : make()
     case 'mod':
     case 'rem':
       return isConstant(b, 1) ? constant(0, dtype) : make()
@@ -188,6 +164,9 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
       return make()
   }
 }
+
+/** Right operands that do not change an integer. */
+const NEUTRAL: Readonly<Partial<Record<BinaryOp, number>>> = { add: 0, sub: 0, mul: 1, div: 1, quo: 1 }
 
 export const add = (a: Expr, b: Expr): Expr => binary('add', a, b)
 export const sub = (a: Expr, b: Expr): Expr => binary('sub', a, b)

@@ -10,7 +10,6 @@ import { sameExpr } from './structural-equality.ts'
 
 export type Pattern = string | number | readonly [op: BinaryOp, a: Pattern, b: Pattern]
 
-/** The expressions bound to the letters of a pattern. */
 export interface Bindings {
   readonly [letter: string]: Expr
   readonly c: Const

@@ -38,7 +38,6 @@ export interface Bounds {
   readonly end?: Expr | undefined
 }
 
-/** Extents from which the bounds of queries are derived. */
 interface Extents {
   /** Upper bound on the number of distinct tuples. */
   readonly distinctTuples: (of: readonly Expr[]) => Expr | undefined
@@ -189,7 +188,6 @@ export const QUERIES = {
 
 export type QueryKind = keyof typeof QUERIES
 
-/** A query without a name. */
 export type UnnamedQuery = {
   readonly [K in QueryKind]: { readonly kind: K } & Fields<(typeof QUERIES)[K]['takes']>
 }[QueryKind]

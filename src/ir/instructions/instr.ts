@@ -8,8 +8,7 @@ import type { Expr } from '../expressions/expr.ts'
 import { sameData } from '../expressions/structural-equality.ts'
 import type { Reduce, Store } from '../statements/store-and-reduce.ts'
 import type { Dtype } from '../values/dtype.ts'
-import type { CallPiece, InstrCall } from './instr-call.ts'
-import { instrCall } from './instr-call.ts'
+import { type CallPiece, type InstrCall, instrCall } from './instr-call.ts'
 
 /**
  * The layout of a tile of `shape`. In registers, `threads` neighbouring threads hold it together: each has `size` of
@@ -91,7 +90,6 @@ export interface Operand {
 export const tileSteps = (o: Pick<Operand, 'shape'>, { shape }: Memory): readonly number[] =>
   o.shape.map((_, d) => shape[d - o.shape.length + shape.length] ?? 1)
 
-/** Number of tiles in each dimension. */
 export function tilesOf(o: Pick<Operand, 'shape'>, m: Memory): readonly number[] {
   const steps = tileSteps(o, m)
   return o.shape.map((n, d) => n / steps[d]!)
@@ -192,7 +190,6 @@ export interface Instr {
   readonly span?: Span | undefined
 }
 
-/** An element of a buffer. */
 export interface BufferElement {
   readonly buffer: string
   readonly index: readonly Expr[]

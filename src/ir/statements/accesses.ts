@@ -14,12 +14,10 @@ export const isReadOnly = (b: Buffer): boolean =>
 /** True for the boundaries of an axis' segments; binding validates that they ascend. */
 export const isOffsets = (b: Buffer): boolean => b.positions !== undefined
 
-/** Names of the offset arrays among the buffers. */
 export const offsetsIn = memoize(
   (buffers: readonly Buffer[]): ReadonlySet<string> => new Set(buffers.filter(isOffsets).map((b) => b.name)),
 )
 
-/** One read or write of a buffer element. */
 export interface BufferAccess {
   readonly buffer: string
   /** Empty for a whole-buffer `fill`; a search is a read with no index. */
@@ -27,7 +25,6 @@ export interface BufferAccess {
   readonly mode: 'read' | 'write'
   /** `whole`: a fill, or a search over a range. */
   readonly whole: boolean
-  /** The statement that reads or writes. */
   readonly stmt: Stmt
   /** The loops around the statement, outermost first, within the walked body. */
   readonly path: readonly For[]

@@ -88,7 +88,6 @@ export function sameStmts(a: Body, b: Body): boolean {
 export const renameBuffer = (body: Body, from: string, to: string): Body =>
   renameBuffers(body, new Map([[from, to]]))
 
-/** `renameBuffer` for several buffers at once. */
 export function renameBuffers(body: Body, names: ReadonlyMap<string, string>): Body {
   if (names.size === 0) return body
   return redirectAccesses(
@@ -98,12 +97,11 @@ export function renameBuffers(body: Body, names: ReadonlyMap<string, string>): B
   )
 }
 
-/** An accessed element; without an index, the whole buffer. */
 type Accessed = Pick<Load, 'buffer' | 'index'>
 
 /**
  * Redirects accesses to other elements: of loads, stores, targets of reductions, and operands of instructions, and of searches and
- * fills, which have no index. `f` and `alloc` (for allocated buffers) return undefined for those that do not change.
+ * fills, whose kind is `whole`. `f` and `alloc` (for allocated buffers) return undefined for those that do not change.
  */
 export function redirectAccesses(
   body: Body,
@@ -114,7 +112,7 @@ export function redirectAccesses(
     const to = f(l)
     return to ? load(to.buffer, to.index, l.dtype, l.span) : l
   }
-  const whole = (buffer: string): string => f({ buffer, index: [] })?.buffer ?? buffer
+  const whole = (buffer: string): string => f({ kind: 'whole', buffer, index: [] })?.buffer ?? buffer
   return rewriteStmts(body, {
     expr: (e) => {
       if (e.kind === 'load') return moved(e)

@@ -8,24 +8,6 @@ import { memoize } from '../memoize.ts'
 import type { Buffer, For, Stmt } from './loops.ts'
 import { type Body, bodiesOf, withBodies } from './tree.ts'
 
-/** The definitions in a statement and everything nested in it. */
-interface Definitions {
-  /** Outer before inner. */
-  readonly loops: readonly For[]
-  /** Loops by the names that users write: `i` and `agg.i`. */
-  readonly named: ReadonlyMap<string, readonly For[]>
-  readonly allocs: ReadonlyMap<string, Buffer>
-  /** All bound names: of loops, lets and allocations. */
-  readonly names: ReadonlySet<string>
-}
-
-const NOTHING: Definitions = {
-  loops: [],
-  named: new Map(),
-  allocs: new Map(),
-  names: new Set(),
-}
-
 /** The names that the statement itself binds, without nested statements. */
 export function boundBy(s: Stmt): readonly string[] {
   switch (s.kind) {
@@ -38,107 +20,76 @@ export function boundBy(s: Stmt): readonly string[] {
     case 'vector_load':
       return s.names
     default:
-      return []
+      return NO_NAMES
   }
 }
 
-function neverBinds({ kind }: Stmt): boolean {
-  switch (kind) {
-    case 'store':
-    case 'reduce':
-    case 'fill':
-    case 'barrier':
-    case 'vector_store':
-    case 'instr':
-      return true
-    default:
-      return false
-  }
-}
+const NO_NAMES: readonly string[] = []
 
-export const definitionsIn = (s: Stmt): Definitions => (neverBinds(s) ? NOTHING : definitionsInside(s))
-
-const definitionsInside = memoize((s: Stmt): Definitions => new StatementDefinitions(s))
-
-/** Computed on first use: for most statements only the loops are needed. */
-class StatementDefinitions implements Definitions {
+/** The definitions in a statement and everything nested in it, computed on first use: for most statements only the loops are needed. */
+class Definitions {
   readonly #stmt: Stmt
-  #loops: readonly For[] | undefined
   #named: ReadonlyMap<string, readonly For[]> | undefined
   #allocs: ReadonlyMap<string, Buffer> | undefined
   #names: ReadonlySet<string> | undefined
+  /** Outer before inner. */
+  readonly loops: readonly For[]
 
   constructor(s: Stmt) {
     this.#stmt = s
+    const inside = bodiesOf(s).flatMap(loopsOf)
+    this.loops = s.kind === 'for' ? [s, ...inside] : inside
   }
 
-  get loops(): readonly For[] {
-    this.#loops ??= collectLoops(this.#stmt)
-    return this.#loops
-  }
-
+  /** Loops by the names that users write: `i` and `agg.i`. */
   get named(): ReadonlyMap<string, readonly For[]> {
     if (this.#named) return this.#named
     const named = new Map<string, For[]>()
     for (const l of this.loops)
-      for (const name of [l.name, `${l.nest}.${l.name}`]) {
-        const loopsOfName = named.get(name)
-        if (loopsOfName) loopsOfName.push(l)
-        else named.set(name, [l])
-      }
+      for (const name of [l.name, `${l.nest}.${l.name}`]) named.set(name, [...(named.get(name) ?? []), l])
     this.#named = named
     return named
   }
 
   get allocs(): ReadonlyMap<string, Buffer> {
-    if (this.#allocs) return this.#allocs
-    const allocs = new Map<string, Buffer>()
-    visitStatements(this.#stmt, (x) => {
-      if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
-    })
-    this.#allocs = allocs
-    return allocs
+    this.#allocs ??= new Map(
+      this.#all((s) => (s.kind === 'alloc' ? [[s.buffer.name, s.buffer] as const] : [])),
+    )
+    return this.#allocs
   }
 
+  /** All bound names: of loops, lets and allocations. */
   get names(): ReadonlySet<string> {
-    if (this.#names) return this.#names
-    const names = new Set<string>()
-    visitStatements(this.#stmt, (x) => {
-      for (const name of boundBy(x)) names.add(name)
-    })
-    this.#names = names
-    return names
+    this.#names ??= new Set(this.#all(boundBy))
+    return this.#names
+  }
+
+  /** Collects `of` for the statement and those nested in it, outer before inner. */
+  #all<T>(of: (s: Stmt) => readonly T[]): T[] {
+    const out: T[] = []
+    const visit = (s: Stmt): void => {
+      out.push(...of(s))
+      for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) visit(b[k]!)
+    }
+    visit(this.#stmt)
+    return out
   }
 }
+
+export const definitionsIn = (s: Stmt): Definitions =>
+  bodiesOf(s).length === 0 && boundBy(s) === NO_NAMES ? NOTHING : definitionsInside(s)
+
+const definitionsInside = memoize((s: Stmt): Definitions => new Definitions(s))
 
 /** True if the statement, or one nested in it, binds the name. */
-export function bindsName(s: Stmt, name: string): boolean {
-  switch (s.kind) {
-    case 'for':
-      return s.var === name || s.body.some((x) => bindsName(x, name))
-    case 'while':
-      return s.body.some((x) => bindsName(x, name))
-    case 'if':
-      return s.then.some((x) => bindsName(x, name)) || s.else.some((x) => bindsName(x, name))
-    default:
-      return boundBy(s).includes(name)
-  }
-}
-
-/** Visits the statement and those nested in it, outer before inner. */
-function visitStatements(s: Stmt, visit: (s: Stmt) => void): void {
-  visit(s)
-  for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) visitStatements(b[k]!, visit)
-}
-
-function collectLoops(s: Stmt): readonly For[] {
-  const innerPath = bodiesOf(s).flatMap(loopsOf)
-  return s.kind === 'for' ? [s, ...innerPath] : innerPath
-}
+export const bindsName = (s: Stmt, name: string): boolean =>
+  boundBy(s).includes(name) || bodiesOf(s).some((b) => b.some((x) => bindsName(x, name)))
 
 /** All loops, outer before inner. */
 export const loopsOf = (body: Body): readonly For[] =>
   body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)
+
+const NOTHING = new Definitions(Object.freeze({ kind: 'barrier' }))
 
 /** Buffers that statements allocate, by name. */
 export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
@@ -200,7 +151,6 @@ function locateLoop(body: Body, start: number, name: string, path: readonly For[
   return undefined
 }
 
-/** Replaces the loop with this variable by the result of `f`. */
 export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
   const index = indexOfContainer(body, name)
   const replaced = index < 0 ? undefined : replaceInStatement(body[index]!, name, f)
@@ -208,27 +158,17 @@ export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | B
   return replaceAt(body, index, replaced)
 }
 
-/** The replacement of a statement that contains the loop; `undefined` if it does not. */
 function replaceInStatement(s: Stmt, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
   if (s.kind === 'for' && s.var === name) {
     const replacement = f(s)
     return Array.isArray(replacement) ? (replacement as Body) : [replacement as Stmt]
   }
-  switch (s.kind) {
-    case 'for':
-    case 'while': {
-      const body = replaceInBody(s.body, name, f)
-      return body && [withBodies(s, [body])]
-    }
-    case 'if': {
-      const then = replaceInBody(s.then, name, f)
-      if (then) return [withBodies(s, [then, s.else])]
-      const elseBody = replaceInBody(s.else, name, f)
-      return elseBody && [withBodies(s, [s.then, elseBody])]
-    }
-    default:
-      return undefined
+  const bodies = bodiesOf(s)
+  for (const [k, body] of bodies.entries()) {
+    const replaced = replaceInBody(body, name, f)
+    if (replaced) return [withBodies(s, bodies.with(k, replaced))]
   }
+  return undefined
 }
 
 function replaceInBody(body: Body, name: string, f: (loop: For) => Stmt | Body): Body | undefined {

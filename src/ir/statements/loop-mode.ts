@@ -3,17 +3,9 @@ import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../expressions/expr.ts'
 import type { Signals } from '../instructions/instr.ts'
 import { mapSame } from '../lists.ts'
-import type { For, LoopMode } from './loops.ts'
+import type { LoopMode } from './loops.ts'
 
-/** The expressions in a loop's mode, which rewriting the loop must rewrite too. */
-export function modeExprs({ mode }: For): readonly Expr[] {
-  if (mode.kind === 'accumulate') return mode.partition ? [mode.partition.search] : []
-  if (mode.kind !== 'instr' || !mode.signals) return []
-  const { index, multicast } = mode.signals
-  return [...index, ...(multicast ? [multicast.turn] : [])]
-}
-
-/** The mode with `f` applied to the expressions of `modeExprs`. */
+/** The mode with `f` applied to its expressions. */
 export function mapMode(mode: LoopMode, f: (e: Expr) => Expr): LoopMode {
   if (mode.kind === 'accumulate' && mode.partition) {
     const search = f(mode.partition.search)

@@ -19,7 +19,6 @@ import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
 export type * from './store-and-reduce.ts'
 
-/** The memory that holds a buffer. */
 export type Scope = 'global' | 'shared' | 'register'
 
 /** A buffer of Stage II (several dimensions) or Stage III (one: its length in elements). */

@@ -20,7 +20,6 @@ import type {
 } from './loops.ts'
 import { type Body, stmt } from './tree.ts'
 
-/** Optional further fields of a statement. */
 type Extra<T> = Partial<Omit<T, 'kind'>>
 
 /** A serial loop, without a nest name by default. */
@@ -65,7 +64,6 @@ export const reduction = (fields: Omit<Reduce, 'kind'>): Reduce => stmt({ kind: 
 
 export const alloc = (buffer: Buffer): Alloc => stmt({ kind: 'alloc', buffer })
 
-/** Binds a name to a value. */
 export const define = (name: string, value: Expr, extra: Extra<Let> = {}): Let =>
   stmt({ kind: 'let', name, dtype: value.dtype, value, ...extra })
 

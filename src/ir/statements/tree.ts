@@ -10,7 +10,7 @@ import type { CallPiece, InstrCall } from '../instructions/instr-call.ts'
 import { mapSame } from '../lists.ts'
 import { enableMemo, memoize } from '../memoize.ts'
 import { isWord, scalarType } from '../values/dtype.ts'
-import { mapMode, modeExprs } from './loop-mode.ts'
+import { mapMode } from './loop-mode.ts'
 import type { For, Kernel2, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
@@ -46,7 +46,6 @@ function isTyped(s: Stmt): boolean {
   }
 }
 
-/** The nested bodies of a statement. */
 export function bodiesOf(s: Stmt): readonly Body[] {
   switch (s.kind) {
     case 'for':
@@ -88,34 +87,14 @@ export const withSignals = (s: For, signals: Signals | undefined): For =>
   s.mode.kind === 'instr' ? stmt({ ...s, mode: Object.freeze({ ...s.mode, signals }) }) : s
 
 /** The direct expressions of a statement, nested bodies aside; a reduction's targets count by their indices. */
-export function exprsOf(s: Stmt): readonly Expr[] {
-  switch (s.kind) {
-    case 'for':
-      return [s.extent, ...s.guards, ...modeExprs(s)]
-    case 'if':
-    case 'while':
-      return [s.cond]
-    case 'store':
-      return [...s.index, s.value]
-    case 'reduce':
-      return [...s.targets.flatMap((t) => t.index), ...s.values]
-    case 'alloc':
-      return s.buffer.shape
-    case 'let':
-    case 'fill':
-      return [s.value]
-    case 'barrier':
-      return []
-    case 'vector_load':
-      return [s.load]
-    case 'vector_store':
-      return [...s.target.index, ...s.values]
-    case 'instr':
-      return piecesOf(s).flatMap((p) => (p.kind === 'value' ? [p.value] : p.index))
-    default:
-      return unreachable(s)
-  }
-}
+export const exprsOf = memoize((s: Stmt): readonly Expr[] => {
+  const out: Expr[] = []
+  mapExprs(s, (e) => {
+    out.push(e)
+    return e
+  })
+  return out
+})
 
 /** Maps the direct expressions of a statement (what `exprsOf` lists). */
 export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
@@ -189,7 +168,6 @@ export const piecesOf = memoize((s: InstrCall): readonly Piece[] =>
   s.texts.flatMap((t) => t.pieces.filter((p): p is Piece => typeof p !== 'string')),
 )
 
-/** The call with `f` applied to the pieces of `piecesOf`. */
 export function mapPieces(s: InstrCall, f: (p: Piece) => Piece): InstrCall {
   const texts = mapSame(s.texts, (t) => {
     const pieces = mapSame(t.pieces, (p) => (typeof p === 'string' ? p : f(p)))
@@ -261,7 +239,6 @@ export const mapLoops = (
     return mapBodies(next, (b) => mapLoops(b, f, inner))
   })
 
-/** True if a statement passes the test, or one nested in it. */
 export const someStmt = (body: Body, test: (s: Stmt) => boolean): boolean =>
   body.some((s) => test(s) || bodiesOf(s).some((b) => someStmt(b, test)))
 
@@ -289,5 +266,4 @@ export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Bod
   return out
 }
 
-/** True if there is a barrier anywhere inside. */
 export const hasBarrier = (body: Body): boolean => someStmt(body, (s) => s.kind === 'barrier')

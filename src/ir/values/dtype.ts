@@ -38,7 +38,6 @@ import { SCALAR_TYPES, type ScalarType } from '../../ast/nodes/nodes-base.ts'
 /** The types of stored elements, which the source can name. */
 export const DTYPES = SCALAR_TYPES
 export type Dtype = ScalarType
-/** The types of expressions. */
 export type ExprType = Dtype | 'index'
 
 /** The type in which a value of type `t` is stored, and computed unless indices have 64 bits. */

@@ -51,13 +51,11 @@ export function f16ToF32Bits(): Uint32Array {
   }))
 }
 
-/** The value of an f16 bit pattern. */
 export function fromF16(bits: number): number {
   words[0] = f16ToF32Bits()[bits]!
   return f32[0]!
 }
 
-/** The value of a bf16 bit pattern. */
 export function fromBf16(bits: number): number {
   words[0] = bits << 16
   return f32[0]!

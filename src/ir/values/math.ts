@@ -85,7 +85,6 @@ function erf(x: number): number {
   return Math.sign(x) * Math.min(1, (2 / Math.sqrt(Math.PI)) * Math.exp(-a * a) * sum)
 }
 
-/** Rounds half to even. */
 function roundEven(x: number): number {
   const f = Math.floor(x)
   const d = x - f

@@ -10,7 +10,6 @@ import { type ArithOp, type CompareOp, type LogicOp, MATH, type MathFn } from '.
 
 export type Binary = (a: number, b: number) => number
 
-/** True for 1, 2, 4, …. */
 export const isPowerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
 
 /** A function that reduces an exact integer to the type's range, modulo 2^bits; floats are unchanged. */
@@ -31,7 +30,6 @@ export function wrap(dtype: ExprType): (x: number) => number {
   }
 }
 
-/** Converts a value of type `from` to type `to`. */
 export function convert(from: ExprType, to: ExprType): (x: number) => number {
   if (isFloat(to)) return rounding(to)
   if (to === 'bool' || !isFloat(from)) return wrap(to)

@@ -3,10 +3,8 @@ import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { codesOf, hasHoles, indexBits, type StoredAxis } from '../coordinates/axis.ts'
 import { binary, call, type Expr, int, mul, sub } from '../expressions/expr.ts'
 
-/** Bits per element of a mask. */
 export const MASK_BITS = 1
 
-/** Number of 32-bit words for `count` fields. */
 export const wordsFor = (count: number, bits: number): number => Math.ceil(count / (32 / bits))
 
 /**

@@ -26,7 +26,6 @@ export interface Block {
   readonly axes: readonly ThreadAxis[]
   /** Names of the buffers of which each thread has a private copy. */
   readonly registers: ReadonlySet<string>
-  /** Names of the buffers in shared memory. */
   readonly shared: ReadonlySet<string>
   /** Names of the buffers that are validated to be monotone. */
   readonly indptr: ReadonlySet<string>

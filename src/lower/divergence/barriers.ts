@@ -95,7 +95,6 @@ function decided(s: If, block: BarrierScope): Body {
   return [define(name, s.cond), stmt({ ...s, cond: all([...readFree, variable(name, 'bool')]) })]
 }
 
-/** Inserts barriers between consecutive statements. */
 function siblings(inner: Body, block: BarrierScope): Body {
   const out: Stmt[] = []
   // Accesses since the last barrier of the block (`since`), and since the last barrier of each row (`recent`).

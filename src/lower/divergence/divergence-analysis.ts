@@ -86,7 +86,6 @@ export class Varying {
     for (const name of this.#names(e)) for (const a of this.#axes.get(name) ?? NONE) out.add(a)
   }
 
-  /** Returns true if the axis has one thread. */
   #alone(axis: ThreadAxis): boolean {
     return (this.#threads.get(axis) ?? 2) <= 1
   }

@@ -28,7 +28,6 @@ export class Conditions {
     this.#names = names
   }
 
-  /** Returns true if `e` may differ between threads of a block. */
   divergent(e: Expr): boolean {
     return this.#varying.differs(e)
   }

@@ -71,7 +71,6 @@ function intoBranches(body: Body, names: Names): Body {
 const hasVersions = (s: Stmt): s is If =>
   isUniformCondition(s) && s.else.length > 0 && someStmt([s], (x) => isLoop(x) && hasBlockBarrier(x))
 
-/** Prepends the lets that the body uses. */
 function withUsed(lets: readonly Let[], body: Body): Body {
   const used = new Set(freeVarsOf(body))
   const usedLets = lets.toReversed().filter((l) => {

@@ -47,7 +47,6 @@ const COST: Partial<Record<Expr['kind'], number>> = {
   unary: 0.5,
 }
 const OP_COST: Readonly<Record<string, number>> = { mul: 1, quo: 4, rem: 4, div: 4, mod: 4 }
-/** The cost of an expression with its operands. */
 const costOf: (e: Expr) => number = memoize((e: Expr) => {
   const own = isFreeCast(e) ? 0 : e.kind === 'binary' ? (OP_COST[e.op] ?? 0.5) : (COST[e.kind] ?? 0)
   return children(e).reduce((sum, c) => sum + costOf(c), own)
@@ -272,7 +271,6 @@ function shareUsers(before: Scope, then: Scope, otherwise: Scope): void {
   }
 }
 
-/** Returns a name that describes the kind of expression. */
 function nameFor(e: Expr): string {
   switch (e.kind) {
     case 'load':

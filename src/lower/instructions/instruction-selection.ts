@@ -217,7 +217,6 @@ function matrixOf(b: Buffer, o: Operand): Matrix {
   }
 }
 
-/** The row and the column of an element. */
 const matrixIndex = (b: Buffer, index: readonly Expr[]): readonly [Expr, Expr] => [
   address(b.shape.slice(0, -1), index.slice(0, -1)),
   index.at(-1)!,

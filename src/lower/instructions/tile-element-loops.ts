@@ -211,7 +211,6 @@ export class ElementLoops {
   }
 }
 
-/** The lane number of a thread among those that hold a tile. */
 const laneOf = ({ threads }: Memory): Expr => (threads === 1 ? int(0) : builtin('thread.x'))
 
 /** The tile with the most dimensions, written ones first. Its elements determine the loop over slots. */

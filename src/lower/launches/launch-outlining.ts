@@ -54,7 +54,6 @@ export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanSt
 
 const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
 
-/** Returns a loop nest that sets every element of a buffer to a value. */
 function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): Stmt {
   const buffer = kernel.buffers.find((b) => b.name === s.buffer)
   invariant(buffer, `no buffer ${s.buffer}`)
@@ -224,7 +223,6 @@ class Binder {
 
 // A loop nest over all elements of a buffer by flat address, for fills and whole-buffer copies.
 
-/** Number of threads per block. */
 const THREADS = 256
 
 /** Returns true if a loop is bound to a hardware axis; new nests are then bound too. */

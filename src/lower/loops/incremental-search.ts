@@ -5,18 +5,7 @@
 
 import { linear } from '../../analysis/integers/linear.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
-import {
-  add,
-  binary,
-  bool,
-  type Expr,
-  int,
-  load,
-  lt,
-  type Search,
-  search,
-  select,
-} from '../../ir/expressions/expr.ts'
+import { add, binary, bool, type Expr, int, load, type Search, search } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
@@ -44,9 +33,7 @@ import {
 } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
-
-/** Upper bound on the elements of index arrays. */
-const PAST_END = int(2147483647)
+import { segmentEnd } from '../reduce/segment-accumulators.ts'
 
 export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -88,7 +75,7 @@ function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names):
     const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
     const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
     // `limit` is the first value of the next segment. The position moves only if the searched value reaches the limit.
-    const setLimit = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)]), PAST_END))
+    const setLimit = set(limit, segmentEnd(s, at(place)))
     const advance = when(binary('le', at(limit), s.value), [
       set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)),
       setLimit,

@@ -36,6 +36,9 @@ export const flatBuffers = memoize((buffers: readonly Buffer[]): readonly Buffer
 const storedShape = (b: Buffer): readonly Expr[] =>
   b.memory?.scope === 'shared' ? tiledShape(b, b.memory) : b.shape
 
+/** Kinds of accesses without an index. */
+const NO_ELEMENT: ReadonlySet<string> = new Set(['whole', 'name', 'map'])
+
 export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
   const all = buffersByName(buffers, body)
   const flatIndex = (buffer: string, index: readonly Expr[]): Expr => {
@@ -52,7 +55,7 @@ export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
   return redirectAccesses(
     body,
     (at) => {
-      if (at.index.length === 0 || (isFlat(at) && at.kind !== 'word')) return undefined
+      if (NO_ELEMENT.has(at.kind!) || (isFlat(at) && at.kind !== 'word')) return undefined
       const index = flatIndex(at.buffer, at.index)
       return { buffer: at.buffer, index: [at.kind === 'word' ? div(index, int(2)) : index] }
     },

@@ -252,7 +252,6 @@ function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): 
   return [...out.values()].filter((c) => c.length > 1)
 }
 
-/** Removes lets that are never used. */
 function withoutUnused(body: Body): Body {
   const used = new Set<string>()
   walkStmts(body, (s) => {

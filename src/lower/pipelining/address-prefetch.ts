@@ -59,7 +59,6 @@ export function addressesAhead(
 }
 
 export interface AddressesOnce {
-  /** The copies, which read their addresses from `registers`. */
   readonly copies: Body
   readonly registers: readonly Buffer[]
   readonly fill: () => Body

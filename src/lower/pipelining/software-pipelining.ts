@@ -103,7 +103,6 @@ interface Expanded {
 }
 
 interface Surroundings {
-  /** The top-level nest that contains the loop. */
   readonly top: Stmt
   /** Names of allocated buffers, in shared memory and registers. */
   readonly memory: ReadonlySet<string>
@@ -245,7 +244,6 @@ function expandLoop(
   }
 }
 
-/** Returns a loop of `count` iterations. */
 const eachOf = (name: string, count: number, body: (k: Expr) => Body): Stmt =>
   forLoop(name, int(count), body(variable(name)))
 

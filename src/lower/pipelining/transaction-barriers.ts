@@ -142,7 +142,6 @@ export class TransactionBarrier {
     return this.#afterFirstUse(round, [barrierArrive(this.#instr, this.#place(round, free), owner)])
   }
 
-  /** The block that owns the stage of an iteration. */
   #owningBlock = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
 
   /** Returns `body` under the condition that the stage was used before. */

@@ -23,11 +23,9 @@ import { local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
 import { initialValue } from '../../ir/values/monoid.ts'
 
-/** Values of the variables of copied loops. */
 export type LoopValues = ReadonlyMap<string, Expr>
 export const NOTHING: LoopValues = new Map()
 
-/** Index value of an empty accumulator. */
 const NO_ELEMENT = int(-2147483648)
 
 /** Upper bound on the elements of index arrays. */
@@ -73,7 +71,6 @@ export class SegmentAccumulators {
     ]
   }
 
-  /** Condition that the accumulators hold an element. */
   occupied(): Expr {
     return binary('ne', this.place(0), NO_ELEMENT)
   }
@@ -111,7 +108,6 @@ export class SegmentAccumulators {
     })
   }
 
-  /** Combines `values` into the sums. */
   combine(map: LoopValues, values: readonly Expr[]): Stmt {
     const targets = this.#accumulators.map((_, k) => this.#accumulator(k, map))
     return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets, values })
@@ -202,7 +198,6 @@ export class SegmentAccumulators {
   }
 }
 
-/** The end of the segment that a search finds at `place`. */
 export const segmentEnd = ({ buffer, hi }: Search, place: Expr): Expr =>
   select(lt(place, hi), load(buffer, [place]), PAST_END)
 

@@ -54,7 +54,6 @@ export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue
   return { registers: sums.registers, start: sums.start(), flush, end: [when(sums.occupied(), flush())] }
 }
 
-/** State of the segments of a thread's partition. */
 class ShareSegments {
   readonly sums: SegmentAccumulators
   readonly shares: WorkPartition

@@ -49,7 +49,6 @@ export function reduceSegments(kernel: Kernel2): Kernel2 {
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
-/** Lowers the loop with variable `v` in statement `at` of the kernel. */
 function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
   const mode = findLoop([whole], v)!.loop.mode as Accumulate
   const { carry, within, by, partition: shares } = mode
@@ -237,7 +236,6 @@ function fixupStart(
   ])
 }
 
-/** Returns true if the statement fills a buffer with the identity of the reducer. */
 function fillsIdentity(s: Stmt | undefined, { reducer }: Reduce): boolean {
   const [identity] = reducer.identity
   return (

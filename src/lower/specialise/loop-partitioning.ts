@@ -138,7 +138,6 @@ interface End {
   readonly most: number
 }
 
-/** Returns the loop over full tiles, and the last tile. */
 function partition(loop: For, { total, size, guards }: Tiles, names: Names): Body {
   const count = div(total, int(size))
   const left = mod(total, int(size))
