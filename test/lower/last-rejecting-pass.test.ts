@@ -20,7 +20,7 @@ function reached(file: string, into: Set<string> = new Set()): ReadonlySet<strin
 }
 
 const refuses = (file: string): boolean =>
-  /\bfail\(|\bSptError\b/.test(textOf(file).replace(/@throws.*/g, ''))
+  /\bfail\w*\(|\bSptError\b/.test(textOf(file).replace(/@throws.*/g, ''))
 
 const last = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REJECTING_PASS)
 const fileOf = (run: unknown): string => {

@@ -18,7 +18,7 @@ function once(copy: Stmt): readonly string[] {
   const inner = loop('go', 'n', [copy])
   const facts = new Facts({ sizes: [] })
   const { fill } = pipelineInvariants(inner.body, inner, loop('tile', 'n', [inner]), facts, new Names())
-  return fill.map((s) => (s.kind === 'store' ? printExpr(s.value) : s.kind))
+  return fill().map((s) => (s.kind === 'store' ? printExpr(s.value) : s.kind))
 }
 const element = (from: Expr): Stmt => store(at('Xs', ['e']), at('X', [from, 'e']))
 const elements = (...body: Stmt[]): Stmt => loop('e', 4, body)

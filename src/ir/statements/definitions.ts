@@ -76,7 +76,9 @@ class Definitions {
   }
 }
 
-export const definitionsIn = (s: Stmt): Definitions =>
+type DefinitionsInside = Pick<Definitions, keyof Definitions>
+
+export const definitionsIn = (s: Stmt): DefinitionsInside =>
   bodiesOf(s).length === 0 && boundBy(s) === NO_NAMES ? NOTHING : definitionsInside(s)
 
 const definitionsInside = memoize((s: Stmt): Definitions => new Definitions(s))
@@ -89,7 +91,7 @@ export const bindsName = (s: Stmt, name: string): boolean =>
 export const loopsOf = (body: Body): readonly For[] =>
   body.length === 1 ? definitionsIn(body[0]!).loops : body.flatMap((s) => definitionsIn(s).loops)
 
-const NOTHING = new Definitions(Object.freeze({ kind: 'barrier' }))
+const NOTHING: DefinitionsInside = { loops: [], named: new Map(), allocs: new Map(), names: new Set() }
 
 /** Buffers that statements allocate, by name. */
 export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>

@@ -5,7 +5,7 @@
  */
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import type { Facts } from '../../analysis/integers/facts.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
@@ -44,8 +44,7 @@ export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, fa
   for (const [buffer, { loop, instr, operand }] of readers) {
     const by = writers.get(buffer)
     if (by === undefined) continue
-    fail({
-      code: 'schedule/unfenced',
+    failAs('schedule/unfenced', {
       message: `${instr.name} reads operand ${operand} through the async proxy, and ${by} fills ${buffer} without a fence`,
       ...(loop.span ? { span: loop.span } : {}),
       expected: `${buffer} filled by instructions whose written operand is declared \`fenced\``,

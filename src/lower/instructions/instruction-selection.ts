@@ -9,7 +9,7 @@ import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/instructio
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { add, all, builtin, type Expr, eq, int, mod, mul, select } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -114,8 +114,7 @@ class Lowering {
   #call(loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall {
     const together = (all: readonly Expr[]): void => {
       if (instr.threads > 1 && all.some((e) => mentions(e, 'thread.x')))
-        fail({
-          code: 'schedule/divergent-instruction',
+        failAs('schedule/divergent-instruction', {
           message: `${instr.name} is done by ${instr.threads} threads together under a condition that differs between threads`,
           ...(loop.span ? { span: loop.span } : {}),
           expected: 'conditions that are the same for every thread of thread.x',

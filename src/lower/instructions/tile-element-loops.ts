@@ -6,7 +6,7 @@
 
 import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { builtin, div, type Expr, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -274,8 +274,7 @@ const readsTiles = (s: Store, lanes: Lanes): boolean =>
   accessesOf([s]).some((a) => a.mode !== 'write' && lanes.buffers.has(a.buffer))
 
 function rejectOpaqueTile(s: Stmt, why: string): never {
-  return fail({
-    code: 'schedule/opaque-tile',
+  return failAs('schedule/opaque-tile', {
     message: why,
     ...(s.span ? { span: s.span } : {}),
     expected: 'the same number for every element, or loops that `tensorize` gives to an instruction',

@@ -16,14 +16,12 @@ import { type Body, exprsOf, rewriteStmts, stmt } from '../../ir/statements/tree
 /** Upper bound on the addresses of one load expression that a thread keeps in registers. */
 const MOST = 32
 
-export interface AddressesAhead {
-  /** The copies, which read their addresses from `registers`. */
+/** Copies that read values from `registers`. */
+export interface Hoisted {
   readonly copies: Body
   readonly registers: readonly Buffer[]
-  /**
-   * Returns statements that load the addresses into `registers` if `within` holds, after replacing variables by the expressions in `at`.
-   */
-  readonly fill: (within: Expr, at?: ReadonlyMap<string, Expr>) => Body
+  /** Returns statements that compute the registers if `within` holds, after replacing variables by the expressions in `at`. */
+  readonly fill: (within?: Expr, at?: ReadonlyMap<string, Expr>) => Body
 }
 
 interface Address {
@@ -45,24 +43,13 @@ interface Use {
  * Prefetches the addresses that change with the iteration (`moving`), for copies that run under the conditions `known`. `stable` returns
  * true for buffers that are not written meanwhile.
  */
-export function addressesAhead(
+export const addressesAhead = (
   copies: Body,
   known: readonly Expr[],
   moving: (a: Load) => boolean,
   stable: (buffer: string) => boolean,
   names: Names,
-): AddressesAhead {
-  const { kept, replaced } = inRegisters(copies, known, (u) => moving(u.load), [], stable, names)
-  const fill = (within: Expr, at?: ReadonlyMap<string, Expr>): Body =>
-    kept.map((k) => when(within, at ? substituteStmts(filling(k, names), at) : filling(k, names)))
-  return { copies: replaced, registers: kept.map((k) => k.registers), fill }
-}
-
-export interface AddressesOnce {
-  readonly copies: Body
-  readonly registers: readonly Buffer[]
-  readonly fill: () => Body
-}
+): Hoisted => inRegisters(copies, known, (u) => moving(u.load), [], stable, names)
 
 /**
  * Hoists addresses out of `loop`: those that are invariant in `loop`, but change within a copy or between iterations of the outer loop
@@ -74,16 +61,11 @@ export function addressesOnce(
   stable: (buffer: string) => boolean,
   names: Names,
   over?: For,
-): AddressesOnce {
+): Hoisted {
   const fixed = ({ load, path }: Use): boolean =>
     !mentions(load, loop.var) &&
     (path.some((l) => mentions(load, l.var)) || (over !== undefined && mentions(load, over.var)))
-  const { kept, replaced } = inRegisters(copies, [], fixed, [loop], stable, names)
-  return {
-    copies: replaced,
-    registers: kept.map((k) => k.registers),
-    fill: () => kept.flatMap((k) => filling(k, names)),
-  }
+  return inRegisters(copies, [], fixed, [loop], stable, names)
 }
 
 interface Kept extends Address {
@@ -101,7 +83,7 @@ function inRegisters(
   around: readonly For[],
   stable: (buffer: string) => boolean,
   names: Names,
-): { readonly kept: readonly Kept[]; readonly replaced: Body } {
+): Hoisted {
   const uses = new Map<string, Use[]>()
   visitUses(copies, known, (u, ofAddress) => {
     if (ofAddress && isSelected(u)) uses.set(keyOf(u.load), [])
@@ -111,7 +93,6 @@ function inRegisters(
     const a = addressOf(list, stable)
     return a ? [{ key, ...a, registers: registersFor(a, names) }] : []
   })
-  if (kept.length === 0) return { kept, replaced: copies }
   const by = new Map(kept.map((k) => [k.key, k]))
   const over = new Set(kept.flatMap((k) => k.loops.map((l) => l.var)))
   const replaced = rewriteStmts(copies, {
@@ -121,7 +102,15 @@ function inRegisters(
     },
     stmt: (s) => (s.kind === 'for' && over.has(s.var) ? unrolled(s) : undefined),
   })
-  return { kept, replaced }
+  return {
+    copies: replaced,
+    registers: kept.map((k) => k.registers),
+    fill: (within, at = new Map()) =>
+      kept.flatMap((k) => {
+        const body = substituteStmts(filling(k, names), at)
+        return within ? [when(within, body)] : body
+      }),
+  }
 }
 
 /** Returns the loop nest that loads each address into its register. */

@@ -23,28 +23,16 @@ import type { Buffer, For } from '../../ir/statements/loops.ts'
 import { local, store } from '../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, exprsOf, rewriteStmts } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
+import type { Hoisted } from './address-prefetch.ts'
 
 /** Maximum number of values that a thread keeps in registers. */
 const MOST = 16
-
-export interface PipelineInvariants {
-  /** The copies, which read these values from `registers`. */
-  readonly copies: Body
-  readonly registers: readonly Buffer[]
-  readonly fill: Body
-}
 
 /**
  * Hoists values from `copies` in `loop` that depend on the iteration of `over` only. Loads are hoisted only if all iterations evaluate
  * them.
  */
-export function pipelineInvariants(
-  copies: Body,
-  loop: For,
-  over: For,
-  known: Facts,
-  names: Names,
-): PipelineInvariants {
+export function pipelineInvariants(copies: Body, loop: For, over: For, known: Facts, names: Names): Hoisted {
   const copyVars = new Set([loop.var, ...boundVarsOf(copies)])
   const memory = allocatedNames(copies)
   const isOne = (e: Expr): boolean =>
@@ -96,7 +84,7 @@ export function pipelineInvariants(
   return {
     copies: rewriteStmts(copies, { expr: fromRegisters }),
     registers: [...registers.values()],
-    fill,
+    fill: () => fill,
   }
 }
 

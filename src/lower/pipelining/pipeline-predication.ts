@@ -2,7 +2,7 @@
  * Guards of software-pipelined loops. If copies count bytes on an mbarrier, those of every iteration run, or the loop is rejected. No
  * divergent guard encloses a loop that all threads of a block must run: other statements get such a guard individually (guard sinking).
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children, mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
@@ -28,8 +28,7 @@ export function canRunUnconditionally(copies: Body, all: Body, instr: Instr): bo
 
 /** Throws `schedule/conditional-rounds`: skipped iterations are not counted, so consumers would wait for the wrong one. */
 export const rejectConditions = (loop: For, instr: Instr): never =>
-  fail({
-    code: 'schedule/conditional-rounds',
+  failAs('schedule/conditional-rounds', {
     message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts the copies of every iteration`,
     ...(loop.span ? { span: loop.span } : {}),
     expected:
@@ -42,8 +41,7 @@ export const rejectConditions = (loop: For, instr: Instr): never =>
  * iterations.
  */
 export const rejectCluster = (loop: For): never =>
-  fail({
-    code: 'schedule/not-one-sequence',
+  failAs('schedule/not-one-sequence', {
     message: `blocks of a cluster copy for each other in ${loop.name}, which goes on into the next iterations around`,
     ...(loop.span ? { span: loop.span } : {}),
     expected: 'no cluster, or a pipeline that ends with the loop',

@@ -20,7 +20,7 @@
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { copiesIn, type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { add, bool, type Expr, int, lt, mod, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -89,8 +89,7 @@ function sequenceOf(top: Stmt, name: string): PipelineSequence {
   const sequence = pipelineSequence([top], name)
   if ('over' in sequence) return sequence
   const loop = sequence.loops.at(-1)!
-  return fail({
-    code: 'schedule/not-one-sequence',
+  return failAs('schedule/not-one-sequence', {
     message: sequence.message,
     ...(loop.span ? { span: loop.span } : {}),
     expected: sequence.expected,
@@ -126,7 +125,7 @@ function expandLoop(
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
   const tile = sequence && pipelineInvariants(statements, loop, sequence.over, facts, names)
   const once = addressesOnce(tile?.copies ?? statements, loop, stable, names, sequence?.over)
-  const enter = (): Body => [...(tile?.fill ?? []), ...once.fill()]
+  const enter = (): Body => [...(tile?.fill() ?? []), ...once.fill()]
   const copiesAt = (values: ReadonlyMap<string, Expr>, number: Expr): Body =>
     inStage(copyStatements(substituteStmts(once.copies, values), names), staged, mod(number, int(stages)))
 

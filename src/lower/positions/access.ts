@@ -3,7 +3,7 @@
  * is the open iterator of its axis, the position is known. Otherwise a dense coordinate is its own position after a range check, and a
  * sparse coordinate is searched.
  */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { isPadded, repeatsCoordinates, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import { all, and, type Expr, select } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
@@ -78,8 +78,7 @@ function looseAxes(
 /** Throws `lower/unordered-lookup` unless entries with equal coordinates are adjacent, which the search of their children requires. */
 function checkTogether(axis: StoredAxis): void {
   if (!repeatsCoordinates(axis) || ('ordered' in axis && axis.ordered && !isPadded(axis))) return
-  fail({
-    code: 'lower/unordered-lookup',
+  failAs('lower/unordered-lookup', {
     message: `axis ${axis.name} is nonunique and unordered, so the entries of a coordinate are not contiguous, and elements below cannot be looked up`,
     ...(axis.span ? { span: axis.span } : {}),
     expected: `accesses at the iterators of ${axis.name} and of the child axes`,
@@ -88,8 +87,7 @@ function checkTogether(axis: StoredAxis): void {
 }
 
 function rejectAmbiguousAccess(axis: StoredAxis): never {
-  fail({
-    code: 'lower/unordered-lookup',
+  failAs('lower/unordered-lookup', {
     message: `axis ${axis.name} is below several entries of a coordinate, whose elements cannot be looked up`,
     ...(axis.span ? { span: axis.span } : {}),
     expected: `accesses at the iterators of ${axis.name} and of the parent axes`,

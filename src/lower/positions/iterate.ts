@@ -1,5 +1,5 @@
 /** Opening of an iterator: its loop, guards, and coordinates (SparseTIR's decompress, section 4.1). */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   isAttached,
@@ -155,8 +155,7 @@ function openFused(
 }
 
 function rejectUnderMask(axis: StoredAxis, mask: StoredAxis): never {
-  fail({
-    code: 'lower/fused-bitmap',
+  failAs('lower/fused-bitmap', {
     message: `a fused loop cannot run over ${axis.name}, which is ${axis.kind} under the bitmap ${mask.name}`,
     ...(axis.span ? { span: axis.span } : {}),
     expected: `the bitmap ${mask.name} as the last member, or dense_fixed and sparse_fixed axes under ${mask.name}`,

@@ -7,7 +7,7 @@
  */
 
 import { conditionsAround, hoistable } from '../../analysis/dependence/loop-writes.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { all, bool, type Expr, int, type Load, load } from '../../ir/expressions/expr.ts'
 import { children, isLazy, mentionsSome, withChildren } from '../../ir/expressions/expr-tree.ts'
@@ -276,8 +276,7 @@ function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
 }
 
 function reject(loop: For, why: string): never {
-  fail({
-    code: 'schedule/cross-thread',
+  failAs('schedule/cross-thread', {
     message: `a reduction over threads cannot be completed: ${why}`,
     ...(loop.span ? { span: loop.span } : {}),
     expected:
