@@ -13,7 +13,7 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { printedCoordSteps } from '../src/api/kernels/trace-text.ts'
+import { printedCoordSteps } from '../src/api/kernels/nests.ts'
 import { SptError } from '../src/ast/diagnostics/diagnostic.ts'
 import { suggestion } from '../src/ast/diagnostics/suggest.ts'
 import { type Device, devices, type Kernel, load, type SptProgram } from '../src/node.ts'

@@ -80,8 +80,8 @@ export type { Dtype } from './ir/values/dtype.ts'
 export type { PartReport, TensorReport } from './pictures/format-figures.ts'
 export type { PictureOptions } from './pictures/picture/index.ts'
 export type { PartFormat, TensorFormat } from './run/bind/index.ts'
+export type { ResidentDense } from './run/execution/external-memory.ts'
 export type { KernelGraph } from './run/execution/launch-commands.ts'
-export type { ResidentDense } from './run/execution/resident-dense.ts'
 export type {
   ClearExplanation,
   ExplainOptions,

@@ -2,7 +2,7 @@
 import { sizesOf } from '../../src/api/inputs/bound-inputs.ts'
 import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/cost-model/prediction.ts'
 import { type Kernel, load, type Tensor, type TraceStep } from '../../src/node.ts'
-import { runOn } from '../../src/run/compile/default-schedules.ts'
+import { runOn } from '../../src/run/compile/compiled-program.ts'
 import { JUDGED, memberSets, tensorsFor } from '../sketches/judged.ts'
 import { packageFile, together } from '../support.ts'
 import type { DataSet } from '../verify-all/data.ts'

@@ -2,11 +2,13 @@
  * The interface of devices. A backend prints the source of a `CompiledPlan`; a device compiles and runs it. Implementations:
  * `cpu.ts`, `webgpu.ts`, `cuda/`. They do not depend on formats, schedules or loops.
  */
-
 import type { DeviceKind } from '../backends/target.ts'
 import type { ModuleText } from '../backends/targets/index.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
-import type { LibraryText, Routine } from './library-text.ts'
+
+export type { ArgSpec, Entry } from '../backends/module.ts'
+export type { DeviceKind } from '../backends/target.ts'
+export type { ModuleText } from '../backends/targets/index.ts'
 
 export type HostArray = TypedArray
 
@@ -34,10 +36,6 @@ export interface DeviceBuffer {
   readonly label: string
   free(): void
 }
-
-export type { ArgSpec, Entry } from '../backends/module.ts'
-export type { DeviceKind } from '../backends/target.ts'
-export type { ModuleText } from '../backends/targets/index.ts'
 
 export type ArgValue = DeviceBuffer | number | MatrixValue
 
@@ -193,40 +191,7 @@ export class Outcome {
 }
 
 // Graphs, streams and events: work that is queued without waiting for it.
-//
-// Replays of a graph with new data:
-// ```ts
-// const graph = await device.graph(commands)     // recorded once
-// for (const x of inputs) {
-//   await device.upload(buffer, x)               // in place: the graph reads the current contents of its buffers
-//   graph.launch()                               // one call; does not wait
-//   use(await device.download(result))           // transfers run after all work queued before
-// }
-// graph.free()
-// ```
-//
-// Two streams, a producer and a consumer:
-// ```ts
-// const [a, b] = [device.stream('a'), device.stream('b')]
-// const made = device.event()
-// produce.launch(a)
-// a.record(made)
-// other.launch(b)                                // may overlap with `produce`
-// b.wait(made)
-// consume.launch(b)                              // runs after both
-// await device.finish()                          // rejects on faults
-// ```
-//
-// The time of a region:
-// ```ts
-// const [start, end] = [device.event(), device.event()]
-// stream.record(start)
-// graph.launch(stream)
-// stream.record(end)
-// const milliseconds = await end.since(start)
-// ```
-//
-// Implementations:
+// Examples: docs/how-to/streams-and-graphs.md. Implementations:
 //
 // |  | cuda | webgpu | cpu |
 // |---|---|---|---|
@@ -272,4 +237,66 @@ export interface DeviceEvent {
   /** Milliseconds from `earlier` to this event, when both have happened. @throws SptError `device/not-recorded` */
   since(earlier: DeviceEvent): Promise<number>
   free(): void
+}
+
+/**
+ * Declarations of vendor libraries, called through their C interface. Files, calls and arguments are data (`data/libraries/`);
+ * devices contain no library by name.
+ */
+/**
+ * An argument of a call: a number; a name (`handle`, `variant`, a created object, a size, or a buffer, passed by address); an
+ * array of an axis or its number of entries; or a float, passed by host address.
+ */
+export type LibraryArgument =
+  | number
+  | string
+  | { readonly of: 'offsets' | 'indices' | 'entries'; readonly axis: string }
+  /** A float constant, or a scalar by name. */
+  | { readonly float: number | string }
+
+/** An object created by a call, whose first argument is the address of the handle. */
+export interface LibraryObject {
+  readonly into: string
+  readonly call: string
+  readonly arguments: readonly LibraryArgument[]
+  readonly destroy: string
+}
+
+export interface Routine {
+  readonly name: string
+  /** Name of the equivalent kernel. */
+  readonly computes: string
+  /** Algorithms, by name. */
+  readonly variants: Readonly<Record<string, number>>
+  readonly make: readonly LibraryObject[]
+  /** Leading arguments of every call of the routine. */
+  readonly arguments: readonly LibraryArgument[]
+  /** Call that returns the size of its workspace in bytes. */
+  readonly size?: string
+  /** Call that is made once with the arguments and the workspace. */
+  readonly prepare?: string
+  readonly run: string
+}
+
+export interface LibraryText {
+  readonly name: string
+  /** File name of the library without its extension. */
+  readonly file: string
+  /** Folder next to the compiler's, in installations with a folder per library. */
+  readonly folder: string
+  /** Libraries that have to be loaded first. */
+  readonly needs: readonly string[]
+  readonly create: string
+  readonly destroy: string
+  /** Call that sets the stream. */
+  readonly stream: string
+  /** Call that returns the version as a number, and the units of its parts (1000 for the major version, for example). */
+  readonly version: { readonly call: string; readonly units: readonly number[] }
+  /** Statuses of `prepare` for routines without a preparation. */
+  readonly unsupported: readonly number[]
+  /** Workspace for the library, because its own allocations cannot be recorded in a graph. */
+  readonly workspace?: { readonly call: string; readonly bytes: number }
+  /** The parameters of each call in C; each returns a status, 0 for success. */
+  readonly prototypes: Readonly<Record<string, string>>
+  readonly routines: readonly Routine[]
 }

@@ -3,8 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { add, builtin, type Expr, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
 import type { Buffer, Launch, Stmt } from '../../src/ir/statements/loops.ts'
 import { countLaunch } from '../../src/run/explain/count.ts'
-import { type Multiprocessor, occupancyOf } from '../../src/run/explain/occupancy.ts'
-import { achievedOf, roofOf, workOf } from '../../src/run/explain/roofline.ts'
+import {
+  achievedOf,
+  type Multiprocessor,
+  occupancyOf,
+  roofOf,
+  workOf,
+} from '../../src/run/explain/roofline.ts'
 
 const HOPPER: Multiprocessor = {
   major: 9,

@@ -1,7 +1,7 @@
 /** Room for lists that a run finds: just enough, one too little, and what is said of it. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { printedSteps } from '../../src/api/kernels/trace-text.ts'
+import { printedSteps } from '../../src/api/kernels/nests.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { runLoops } from '../../src/api/stages/stage-check.ts'
 import type { Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'

@@ -1,6 +1,6 @@
 /** Steps that take formats of several parts: what is refused, as text and as data, and steps for each part. */
 import { expect, test } from 'vitest'
-import { printedSteps } from '../../src/api/kernels/trace-text.ts'
+import { printedSteps } from '../../src/api/kernels/nests.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'

@@ -1,7 +1,7 @@
 /** Room for all lists together that a run finds: just enough of it, too little, and for what lies between two iterations. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { printedSteps } from '../../src/api/kernels/trace-text.ts'
+import { printedSteps } from '../../src/api/kernels/nests.ts'
 import { quantity } from '../../src/ast/parse/checks.ts'
 import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { costly } from '../support/cases.ts'

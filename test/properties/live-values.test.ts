@@ -1,7 +1,7 @@
 /** Formats whose structure is found in each run, with values of their own: results, lists and values are those of the host. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { printedSteps } from '../../src/api/kernels/trace-text.ts'
+import { printedSteps } from '../../src/api/kernels/nests.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { runLoops } from '../../src/api/stages/stage-check.ts'
 import { reference } from '../../src/reference/index.ts'

@@ -9,8 +9,8 @@ import type { ResidentParts } from '../../storage/engines/device/index.ts'
 import { CompiledSchedule, isBound, type PreparedKernel } from '../compiled/compiled.ts'
 import { CompiledVariants } from '../compiled/compiled-variants.ts'
 import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
-import { traceOf } from '../kernels/trace-text.ts'
-import { residentStructure } from '../resident/resident-structure.ts'
+import { traceOf } from '../kernels/nests.ts'
+import { residentStructure } from '../resident/resident-binding.ts'
 import type { AutoSchedulable } from './format-candidates.ts'
 import { type AutoScheduleInputs, fastestCandidates, keepsDeclaredFormats } from './schedule-candidates.ts'
 
@@ -60,9 +60,8 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     return bound && !(bound instanceof SptError) ? bound : this.#bind(declared ?? first!, values, inputs)
   }
 
-  #bind(form: K, { tensors, params, seed }: ReturnType<typeof valuesIn>, inputs: RunInputs): Bound {
-    const { kernel } = form.compilation
-    const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
+  #bind(form: K, values: ReturnType<typeof valuesIn>, inputs: RunInputs): Bound {
+    const bound = bindInputs(form.compilation.kernel, values)
     this.#bound.set(bound, { form, inputs })
     return bound
   }

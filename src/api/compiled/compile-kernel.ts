@@ -1,7 +1,7 @@
 /** Compilation of a kernel whose schedule is fixed: its own steps, or those of the auto-scheduler. */
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { type Defaulted, runOn } from '../../run/compile/default-schedules.ts'
+import { type Defaulted, runOn } from '../../run/compile/compiled-program.ts'
 import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
 import { compileOn, lanesOf } from '../../run/execution/execute.ts'
 import type { Device } from '../../runtime/device.ts'

@@ -6,8 +6,8 @@ import type { Compilation } from '../../run/compile/compile.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 import { Turns } from '../../run/execution/call-queue.ts'
 import { checkFits, compileOn, Executable, lanesOf, type Program } from '../../run/execution/execute.ts'
+import type { ResidentDense } from '../../run/execution/external-memory.ts'
 import type { KernelGraph } from '../../run/execution/launch-commands.ts'
-import type { ResidentDense } from '../../run/execution/resident-dense.ts'
 import type { ExplainOptions, Explanation } from '../../run/explain/index.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/summation-order.ts'
 import { type Verification, verify, verifyAgainst } from '../../run/verify/verify.ts'
@@ -120,23 +120,18 @@ export class CompiledSchedule extends CompiledKernel {
   }
 
   bind(inputs: RunInputs): Bound {
-    const { tensors, params, seed } = valuesIn(this.compilation.kernel, inputs)
-    this.#fits(tensors, params)
-    return bindInputs(this.compilation.kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
+    const values = valuesIn(this.compilation.kernel, inputs)
+    this.#checkFits(values)
+    return bindInputs(this.compilation.kernel, values)
   }
 
   estimateBytes(inputs: RunInputs): number {
-    const { tensors, params } = valuesIn(this.compilation.kernel, inputs)
-    return this.#fits(tensors, params)
+    return this.#checkFits(valuesIn(this.compilation.kernel, inputs))
   }
 
-  #fits(tensors: Readonly<Record<string, Tensor>>, params: Readonly<Record<string, number>>): number {
-    const known = bindParams(
-      this.compilation.kernel,
-      new Map(Object.entries(tensors)),
-      new Map(Object.entries(params)),
-    )
-    return checkFits(this.program, known)
+  #checkFits({ tensors, params }: ReturnType<typeof valuesIn>): number {
+    const [bound, given] = [new Map(Object.entries(tensors)), new Map(Object.entries(params))]
+    return checkFits(this.program, bindParams(this.compilation.kernel, bound, given))
   }
 
   async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {

@@ -6,7 +6,7 @@
 import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { overflow } from '../../run/execution/overflow-error.ts'
-import type { Branch, DispatchSource } from './dispatch-branch.ts'
+import type { Branch, DispatchSource, SelectedVariant } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { type FillRatio, liveOf } from './dispatcher.ts'
 
@@ -19,8 +19,8 @@ export function overflowError({ executable }: Branch): Promise<SptError | undefi
 export const updates = ({ executable }: Branch): boolean =>
   executable.program.plan.buffers.some((b) => b.role === 'inout')
 
-export interface SelectionWithinCapacity<V> {
-  readonly variant: V
+export interface SelectionWithinCapacity {
+  readonly variant: SelectedVariant
   readonly overflowed: string | null
   /** Names of the fill ratios that count as 1, because the schedule that measures them overflowed. */
   readonly counted: ReadonlySet<string>
@@ -31,19 +31,19 @@ export interface SelectionWithinCapacity<V> {
  * and schedules whose memory layout differs (`isElsewhere`). If no other schedule remains, the first one is kept. Throws the SptError of
  * an illegal selected schedule.
  */
-export function selectWithinCapacity<V>(
-  of: DispatchSource<V>,
+export function selectWithinCapacity(
+  of: DispatchSource,
   found: ReadonlyMap<string, number>,
   fullOf: (text: string) => Branch | undefined,
   isElsewhere: (text: string) => boolean,
-): SelectionWithinCapacity<V> {
+): SelectionWithinCapacity {
   const first = of.choose(found)
   const passed = new Set<string>()
   let overflowed: string | null = null
   let counted: ReadonlySet<string> = new Set()
   let variant = first
   for (;;) {
-    const { text } = of.chosen(variant)
+    const { text } = variant.selection
     const full = fullOf(text)
     if (!full && !isElsewhere(text)) return { variant, overflowed, counted }
     passed.add(text)
@@ -66,8 +66,8 @@ export function selectWithinCapacity<V>(
 export type KnownFillRatio = Pick<FillRatio, 'value' | 'source'>
 
 /** Returns the fill ratios on which the selection is based, by name. */
-export function fillRatiosOf<V>(
-  { statistics, unknown }: DispatchSource<V>,
+export function fillRatiosOf(
+  { statistics, unknown }: DispatchSource,
   { values }: Selection,
   found: ReadonlyMap<string, KnownFillRatio>,
   counted: ReadonlySet<string>,

@@ -14,21 +14,12 @@ import { CompiledVariants } from '../compiled/compiled-variants.ts'
 import { expectInputs, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
 import { randomInputs } from '../inputs/small-data.ts'
-import type { ErrorSources } from '../programs/error-sources.ts'
 import { withPlace } from '../programs/error-sources.ts'
+import type { Compilable, SelectedVariant } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { fixedDispatcher, isOpen, liveOf } from './dispatcher.ts'
 import { RunTimeDispatcher } from './run-time-dispatcher.ts'
-import {
-  fetchedRequest,
-  type OpenDispatch,
-  type Schedulable,
-  type SelectedKernel,
-  type SelectionInputs,
-  type SelectionRequest,
-  selectionRequest,
-  selectSchedule,
-} from './schedule-selection.ts'
+import { Chooser, type OpenDispatch, type SelectionInputs } from './schedule-selection.ts'
 
 /** The kernel compiled under the selected schedule. */
 export interface CompiledVariant {
@@ -36,8 +27,10 @@ export interface CompiledVariant {
   readonly selection: Selection
 }
 
-interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 'sources'> {
-  compileSchedule(device: Device): Promise<CompiledSchedule>
+/** A schedule that was selected for some inputs. */
+interface Selected {
+  readonly chooser: Chooser<Compilable>
+  readonly variant: SelectedVariant
 }
 
 export class CompiledDispatch extends CompiledKernel {
@@ -45,10 +38,7 @@ export class CompiledDispatch extends CompiledKernel {
   readonly #open: OpenDispatch<Compilable>
   readonly #chosen = new Set<string>()
   readonly #compiled = new CompiledVariants<Compilable>()
-  readonly #bound = new WeakMap<
-    Bound,
-    { readonly variant: SelectedKernel<Compilable>; readonly asking: SelectionRequest<Compilable> }
-  >()
+  readonly #bound = new WeakMap<Bound, Selected>()
 
   constructor(open: OpenDispatch<Compilable>, device: Device) {
     super()
@@ -82,23 +72,22 @@ export class CompiledDispatch extends CompiledKernel {
    * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `prepare` would reject
    */
   async choose(inputs: SelectionInputs): Promise<CompiledVariant> {
-    const asking = await fetchedRequest(this.#open, this.device, inputs)
-    const variant = this.#answer(asking)
+    const chooser = await this.#chooser(inputs).fetch(inputs)
+    const variant = this.#select(chooser)
     const { kernel } = variant.kernel.compilation
-    const { tensors, params } = valuesIn(kernel, this.#takenBy(variant, asking))
+    const { tensors, params } = valuesIn(kernel, this.#inputsOf(variant, chooser))
     givenParams(kernel, Object.entries(params))
-    checkDimensions(kernel, new Map(Object.entries(tensors)), asking.statistics.sizes)
+    checkDimensions(kernel, new Map(Object.entries(tensors)), chooser.statistics.sizes)
     return { kernel: await this.#compile(variant), selection: variant.selection }
   }
 
   /** Selects a schedule, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bind(inputs: RunInputs): Bound {
-    const asking = selectionRequest(this.#open, inputs)
-    const variant = this.#answer(asking)
+    const chooser = this.#chooser(inputs)
+    const variant = this.#select(chooser)
     const { kernel } = variant.kernel.compilation
-    const { tensors, params, seed } = valuesIn(kernel, this.#takenBy(variant, asking))
-    const bound = bindInputs(kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
-    this.#bound.set(bound, { variant, asking })
+    const bound = bindInputs(kernel, valuesIn(kernel, this.#inputsOf(variant, chooser)))
+    this.#bound.set(bound, { chooser, variant })
     return bound
   }
 
@@ -109,27 +98,21 @@ export class CompiledDispatch extends CompiledKernel {
   async prepare(inputs: SelectionInputs | Bound): Promise<PreparedKernel> {
     if (isBound(inputs)) {
       const known = this.#bound.get(inputs)
-      if (!known)
-        return failWith('choose/other-binding', `the data were not bound for ${this.#name}`, {
-          expected: 'data that `bind` of this kernel returned',
-          hint: 'bind the data with this kernel, or call prepare of the kernel that bound the data',
-        })
-      return this.#prepared(known.variant, known.asking, inputs)
+      if (known) return this.#prepared(known, inputs)
+      return failWith('choose/other-binding', `the data were not bound for ${this.#name}`, {
+        expected: 'data that `bind` of this kernel returned',
+        hint: 'bind the data with this kernel, or call prepare of the kernel that bound the data',
+      })
     }
-    const asking = await fetchedRequest(this.#open, this.device, inputs)
+    const chooser = await this.#chooser(inputs).fetch(inputs)
+    const live = liveOf(this.#open.choice.statistics).map(([name]) => name)
     // The fill ratios do not decide whether the schedule is selected in every run, so 0 stands for them here.
-    const found = new Map(liveOf(this.#open.choice.statistics).map(([name]) => [name, 0]))
-    const nothing =
-      found.size > 0 ? resultOrError(() => selectSchedule({ ...asking, found }, this.device)) : null
-    if (
-      nothing === null ||
-      nothing instanceof SptError ||
-      !isOpen(this.#open.choice.statistics, nothing.selection)
-    )
-      return this.#prepared(this.#answer(asking), asking)
-    const there = Object.values(asking.inputs.tensors ?? {}).some((t) => t instanceof DenseOnDevice)
-    const isTold = [...found.keys()].some((name) => asking.statistics.isTold(name))
-    return this.#selected(asking, () => this.#answer(asking), !there && !isTold)
+    const nothing = resultOrError(() => chooser.choose(new Map(live.map((name) => [name, 0]))))
+    if (live.length === 0 || nothing instanceof SptError || !this.#isOpen(nothing))
+      return this.#prepared({ chooser, variant: this.#select(chooser) })
+    const there = Object.values(chooser.inputs.tensors ?? {}).some((t) => t instanceof DenseOnDevice)
+    const isTold = live.some((name) => chooser.statistics.isTold(name))
+    return this.#selecting(chooser, () => this.#select(chooser), !there && !isTold)
   }
 
   /** Releases every compiled schedule; later selections compile again. */
@@ -142,22 +125,33 @@ export class CompiledDispatch extends CompiledKernel {
     return `${choice.kernel}.${text}`
   }
 
-  #answer(asking: SelectionRequest<Compilable>): SelectedKernel<Compilable> {
-    const variant = selectSchedule(asking, this.device)
+  #chooser(inputs: SelectionInputs): Chooser<Compilable> {
+    return new Chooser(this.#open, this.device, inputs)
+  }
+
+  #select(
+    chooser: Chooser<Compilable>,
+    ...facts: Parameters<Chooser<Compilable>['choose']>
+  ): SelectedVariant {
+    const variant = chooser.choose(...facts)
     const { schedule, args, text } = variant.selection
     this.#chosen.add(schedule === null ? text : appliedName(schedule, args))
     return variant
   }
 
+  #isOpen({ selection }: SelectedVariant): boolean {
+    return isOpen(this.#open.choice.statistics, selection)
+  }
+
   /** Returns the inputs of a schedule, without the lists and sets of other schedules' formats. */
-  #takenBy({ kernel }: SelectedKernel<Compilable>, { inputs }: SelectionRequest<Compilable>): RunInputs {
+  #inputsOf({ kernel }: SelectedVariant, { inputs }: Chooser<Compilable>): RunInputs {
     expectInputs(inputs)
     const { tensors = {} } = inputs
     const used = formatInputsOfChoice(this.#open.choice)
     return { ...inputs, tensors: formatInputsFor(kernel.compilation.kernel, tensors, used) }
   }
 
-  #compile({ kernel, selection }: SelectedKernel<Compilable>): Promise<CompiledSchedule> {
+  #compile({ kernel, selection }: SelectedVariant): Promise<CompiledSchedule> {
     return this.#compiled.get(kernel, () =>
       kernel.compileSchedule(this.device).catch((e: unknown) => {
         throw withPlace(e, selection.span)
@@ -165,51 +159,43 @@ export class CompiledDispatch extends CompiledKernel {
     )
   }
 
-  async #prepared(
-    variant: SelectedKernel<Compilable>,
-    asked: SelectionRequest<Compilable>,
-    bound?: Bound,
-  ): Promise<PreparedKernel> {
-    const { statistics } = this.#open.choice
-    if (isOpen(statistics, variant.selection)) return this.#selected(asked, () => variant, false)
+  async #prepared({ chooser, variant }: Selected, bound?: Bound): Promise<PreparedKernel> {
+    if (this.#isOpen(variant)) return this.#selecting(chooser, () => variant, false)
     const compiled = await this.#compile(variant)
     const { source } = compiled.compilation
-    const data = bound ?? compiled.bind(this.#takenBy(variant, asked))
+    const data = bound ?? compiled.bind(this.#inputsOf(variant, chooser))
     const executable = await Executable.create(compiled.program, data, { source })
     return new PreparedKernel(compiled, executable, fixedDispatcher(compiled, executable, variant.selection))
   }
 
-  async #selected(
-    asked: SelectionRequest<Compilable>,
-    first: () => SelectedKernel<Compilable>,
+  async #selecting(
+    chooser: Chooser<Compilable>,
+    first: () => SelectedVariant,
     isFound: boolean,
   ): Promise<PreparedKernel> {
-    const asking = this.#drawn(asked)
-    const selection = await RunTimeDispatcher.create<SelectedKernel<Compilable>>(
+    this.#draw(chooser)
+    const dispatcher = await RunTimeDispatcher.create(
       {
         statistics: this.#open.choice.statistics,
-        unknown: asking.statistics.unknown,
-        choose: (found, passed) => this.#answer({ ...asking, found, passed }),
-        found: ({ kernel }) => kernel.compilation.kernel.runtimeLists ?? [],
-        chosen: ({ selection: chosen }) => chosen,
+        unknown: chooser.statistics.unknown,
+        choose: (found, passed) => this.#select(chooser, found, passed),
         compile: (v, device) => (device ? v.kernel.compileSchedule(device) : this.#compile(v)),
-        bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),
+        bind: (v, compiled) => compiled.bind(this.#inputsOf(v, chooser)),
       },
       first,
       isFound,
     )
-    return new PreparedKernel(selection.kernel, selection.executable, selection)
+    return new PreparedKernel(dispatcher.kernel, dispatcher.executable, dispatcher)
   }
 
-  /** Returns the request with random tensors generated, so that they are identical for all schedules. */
-  #drawn(asking: SelectionRequest<Compilable>): SelectionRequest<Compilable> {
-    const { choice, base } = this.#open
-    const { seed } = asking.inputs
-    if (seed === undefined) return asking
-    const used = formatInputsOfChoice(choice)
-    const values = valuesIn(base.compilation.source, { ...asking.inputs, statistics: {} })
-    const { tensors } = randomInputs(base.compilation.source, { ...values, seed }, used)
-    return { ...asking, inputs: { ...asking.inputs, ...(tensors && { tensors }) } }
+  /** Generates random tensors, so that they are identical for all schedules. */
+  #draw(chooser: Chooser<Compilable>): void {
+    const { inputs } = chooser
+    if (inputs.seed === undefined) return
+    const { source } = this.#open.base.compilation
+    const values = valuesIn(source, { ...inputs, statistics: {} })
+    const { tensors } = randomInputs(source, values, formatInputsOfChoice(this.#open.choice))
+    chooser.inputs = { ...inputs, ...(tensors && { tensors }) }
   }
 
   #undecided(): never {

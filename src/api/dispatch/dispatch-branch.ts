@@ -10,36 +10,42 @@ import { commandsMeasuring, commonBuffers } from '../../run/execution/shared-buf
 import type { Command, Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { CompiledSchedule } from '../compiled/compiled.ts'
-import type { Selection } from './dispatch-conditions.ts'
+import type { ErrorSources } from '../programs/error-sources.ts'
 import { liveOf } from './dispatcher.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
+import type { Schedulable, SelectedKernel } from './schedule-selection.ts'
 
-export interface DispatchSource<V> {
+/** A kernel that can be compiled under different schedules. */
+export interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 'sources'> {
+  compileSchedule(device: Device): Promise<CompiledSchedule>
+}
+export type SelectedVariant = SelectedKernel<Compilable>
+
+export interface DispatchSource {
   readonly statistics: ReadonlyMap<string, Statistic>
   /** Names of the statistics that only runs can measure. */
   readonly unknown: ReadonlySet<string>
   /** Selects a schedule by measured fill ratios. `passed`: schedules to skip. */
-  choose(found: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): V
-  found(variant: V): readonly RuntimeLists[]
-  chosen(variant: V): Selection
+  choose(found: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): SelectedVariant
   /** Compiles a schedule. `device`: another device than that of the dispatch. */
-  compile(variant: V, device?: Device): Promise<CompiledSchedule>
-  bind(variant: V, compiled: CompiledSchedule): Bound
+  compile(variant: SelectedVariant, device?: Device): Promise<CompiledSchedule>
+  bind(variant: SelectedVariant, compiled: CompiledSchedule): Bound
 }
 
 /** The schedule selected if all fill ratios were `share`, except that of `one`, which is 0. */
-export const covering = <V>(
-  of: DispatchSource<V>,
+export const covering = (
+  of: DispatchSource,
   share: number,
   one?: string,
   passed?: ReadonlySet<string>,
-): V => of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, name === one ? 0 : share])), passed)
+): SelectedVariant =>
+  of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, name === one ? 0 : share])), passed)
 
 /**
  * Schedules that measure a fill ratio, found by repeatedly skipping the selected one: the first if the other fill ratios are 1, and the
  * first if they are 0.
  */
-export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, void> {
+export function* telling(of: DispatchSource, name: string): Generator<SelectedVariant, void> {
   const statistic = of.statistics.get(name)!
   for (const others of [1, 0]) {
     const passed = new Set<string>()
@@ -48,12 +54,12 @@ export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, v
       if (variant instanceof SptError) break
       if (
         statistic.kind === 'fill_ratio' &&
-        of.found(variant).some((f) => determinesFillRatio(f, statistic))
+        (variant.kernel.compilation.kernel.runtimeLists ?? []).some((f) => determinesFillRatio(f, statistic))
       ) {
         yield variant
         break
       }
-      passed.add(of.chosen(variant).text)
+      passed.add(variant.selection.text)
     }
   }
 }
@@ -129,8 +135,8 @@ export class FillRatioTimes {
 }
 
 /** Prepared schedules of a dispatch that share the memory of inputs and outputs; each is created on first use. */
-export class DispatchBranches<V> {
-  readonly #of: DispatchSource<V>
+export class DispatchBranches {
+  readonly #of: DispatchSource
   readonly #made = new Map<string, Branch>()
   /** Schedules that cannot share memory, by text, with their `inout` tensors in another format. */
   readonly #elsewhere = new Map<string, readonly string[]>()
@@ -139,17 +145,17 @@ export class DispatchBranches<V> {
   /** The first schedule, which owns the memory. */
   readonly first: Branch
 
-  private constructor(of: DispatchSource<V>, first: Branch) {
+  private constructor(of: DispatchSource, first: Branch) {
     this.#of = of
     this.first = first
     this.#made.set(first.text, first)
   }
 
-  static async create<V>(of: DispatchSource<V>, first: V): Promise<DispatchBranches<V>> {
+  static async create(of: DispatchSource, first: SelectedVariant): Promise<DispatchBranches> {
     const compiled = await of.compile(first)
     const { source } = compiled.compilation
     const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
-    return new DispatchBranches(of, branchOf(of.statistics, of.chosen(first).text, compiled, executable))
+    return new DispatchBranches(of, branchOf(of.statistics, first.selection.text, compiled, executable))
   }
 
   [Symbol.iterator](): Iterator<Branch> {
@@ -162,8 +168,11 @@ export class DispatchBranches<V> {
   }
 
   /** Passes the branch of a schedule to `use`, at once if the branch exists. Undefined if the schedule cannot share memory. */
-  with(variant: V, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
-    const { text } = this.#of.chosen(variant)
+  with(
+    variant: SelectedVariant,
+    use: (branch: Branch) => Promise<void> | undefined,
+  ): Promise<void> | undefined {
+    const { text } = variant.selection
     if (this.#elsewhere.has(text)) return undefined
     const known = this.#made.get(text)
     if (known) return use(known)
@@ -171,7 +180,7 @@ export class DispatchBranches<V> {
   }
 
   /** Prepares another schedule with the values written so far; undefined if the schedule stores an `inout` tensor in another format. */
-  async #another(variant: V, text: string): Promise<Branch | undefined> {
+  async #another(variant: SelectedVariant, text: string): Promise<Branch | undefined> {
     const compiled = await this.#of.compile(variant)
     const bound = this.bind(variant, compiled)
     const { program, compilation } = compiled
@@ -192,7 +201,7 @@ export class DispatchBranches<V> {
     return made
   }
 
-  bind(variant: V, compiled: CompiledSchedule): Bound {
+  bind(variant: SelectedVariant, compiled: CompiledSchedule): Bound {
     let bound = this.#of.bind(variant, compiled)
     for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
     return bound
@@ -215,5 +224,31 @@ export class DispatchBranches<V> {
   free(): void {
     for (const branch of this) if (branch !== this.first) branch.executable.free()
     this.first.executable.free()
+  }
+}
+
+/** Asynchronous readback of measurements, one at a time; a request during a readback is served after it. */
+export class SparsityReadback {
+  #reading: Promise<void> | undefined
+  #again: (() => void) | undefined
+
+  /** Queues a readback. Its errors are dropped here, and reported by the next call that waits. */
+  later(read: () => Promise<void>): void {
+    if (this.#reading) {
+      this.#again = () => this.later(read)
+      return
+    }
+    this.#reading = read()
+      .catch(() => {})
+      .then(() => {
+        this.#reading = undefined
+        const again = this.#again
+        this.#again = undefined
+        again?.()
+      })
+  }
+
+  async known(): Promise<void> {
+    while (this.#reading) await this.#reading
   }
 }

@@ -14,6 +14,7 @@ import {
   fillRatiosOf,
   type KnownFillRatio,
   overflowError,
+  type SelectionWithinCapacity,
   selectWithinCapacity,
   updates,
 } from './capacity-overflow.ts'
@@ -23,19 +24,20 @@ import {
   DispatchBranches,
   type DispatchSource,
   finds,
+  type SelectedVariant,
+  SparsityReadback,
   telling,
 } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { type Dispatcher, type FillRatio, liveOf, type RunSelection } from './dispatcher.ts'
 import { fillRatio } from './fill-ratio.ts'
-import { SparsityReadback } from './sparsity-readback.ts'
 
 const MOST_RUNS_BETWEEN_SAMPLES = 16
 
-export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
-  readonly #of: DispatchSource<V>
+export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
+  readonly #of: DispatchSource
   readonly #live: readonly string[]
-  readonly #branches: DispatchBranches<V>
+  readonly #branches: DispatchBranches
   readonly #found: Map<string, KnownFillRatio>
   /** Schedules whose latest measurement exceeded their capacity. */
   readonly #full = new Set<Branch>()
@@ -57,9 +59,9 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   #isFreed = false
 
   private constructor(
-    of: DispatchSource<V>,
-    first: V,
-    branches: DispatchBranches<V>,
+    of: DispatchSource,
+    first: SelectedVariant,
+    branches: DispatchBranches,
     found: ReadonlyMap<string, KnownFillRatio>,
   ) {
     this.#of = of
@@ -67,7 +69,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     this.#branches = branches
     this.#found = new Map(found)
     this.#now = branches.first
-    this.#chosen = of.chosen(first)
+    this.#chosen = first.selection
     this.#covered = fillRatiosOf(of, this.#chosen, this.#found, new Set())
   }
 
@@ -76,11 +78,11 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
    * @param first selects on the host
    * @param isFound true if the device may measure the fill ratio first, which saves the host from reading the data
    */
-  static async create<V>(
-    of: DispatchSource<V>,
-    first: () => V,
+  static async create(
+    of: DispatchSource,
+    first: () => SelectedVariant,
     isFound: boolean,
-  ): Promise<RunTimeDispatcher<V>> {
+  ): Promise<RunTimeDispatcher> {
     const asked = isFound ? await RunTimeDispatcher.#asked(of) : null
     if (asked) return asked
     const selection = await RunTimeDispatcher.#made(of, first())
@@ -93,11 +95,11 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     return selection
   }
 
-  static async #made<V>(
-    of: DispatchSource<V>,
-    first: V,
+  static async #made(
+    of: DispatchSource,
+    first: SelectedVariant,
     found = new Map<string, KnownFillRatio>(),
-  ): Promise<RunTimeDispatcher<V>> {
+  ): Promise<RunTimeDispatcher> {
     return new RunTimeDispatcher(of, first, await DispatchBranches.create(of, first), found)
   }
 
@@ -105,8 +107,8 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
    * Measures the bound data with the launches of a builder. Null if no schedule can measure, or its launches are rejected or cannot run
    * alone.
    */
-  static async #asked<V>(of: DispatchSource<V>): Promise<RunTimeDispatcher<V> | null> {
-    let made: RunTimeDispatcher<V> | undefined
+  static async #asked(of: DispatchSource): Promise<RunTimeDispatcher | null> {
+    let made: RunTimeDispatcher | undefined
     try {
       made = await RunTimeDispatcher.#made(of, covering(of, 0))
       const { findings, commands } = made.#now
@@ -115,7 +117,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
         for (const branch of [made.#now, ...made.#others()]) await made.#sample(branch, 'given')
         await made.#decide()
         const { variant, overflowed, counted } = made.#decided()
-        if (of.chosen(variant).text === made.#now.text) return made
+        if (variant.selection.text === made.#now.text) return made
         // No data has been updated yet, so the selected schedule may use its own storage.
         const other = await RunTimeDispatcher.#made(of, variant, made.#found)
         made.free()
@@ -162,7 +164,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
 
   #regret(): string | null {
     if (Object.values(this.#covered).every((c) => c.measured === null)) return null
-    const now = resultOrError(() => this.#of.chosen(this.#decided().variant).text)
+    const now = resultOrError(() => this.#decided().variant.selection.text)
     return now instanceof SptError || now === this.#now.text ? null : now
   }
 
@@ -187,7 +189,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
 
   /** The error, with the reason why no other schedule is usable. */
   #unchanged(error: SptError): SptError {
-    const { text } = this.#of.chosen(this.#decided().variant)
+    const { text } = this.#decided().variant.selection
     const tensors = this.#branches.elsewhere(text)
     return tensors ? storedElsewhere(error, text, tensors) : error
   }
@@ -195,7 +197,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   #decide(): Promise<void> | undefined {
     this.#isNews = false
     const { variant, overflowed, counted } = this.#decided(this.#full.has(this.#now))
-    const chosen = this.#of.chosen(variant)
+    const chosen = variant.selection
     const isKnown = this.#branches.elsewhere(chosen.text) !== undefined
     const taken = this.#branches.with(variant, (branch) => {
       this.#overflowed = overflowed
@@ -255,8 +257,8 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     return this.#branches.write(name, update)
   }
 
-  rebuilt(device: Device): Promise<RunTimeDispatcher<V>> {
-    const of: DispatchSource<V> = {
+  rebuilt(device: Device): Promise<RunTimeDispatcher> {
+    const of: DispatchSource = {
       ...this.#of,
       compile: (variant) => this.#of.compile(variant, device),
       bind: (variant, compiled) => this.#branches.bind(variant, compiled),
@@ -270,7 +272,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   }
 
   /** Selects by the latest measurements. @param here true to consider only schedules that share this memory */
-  #decided(here = false): ReturnType<typeof selectWithinCapacity<V>> {
+  #decided(here = false): SelectionWithinCapacity {
     const found = new Map([...this.#found].map(([name, { value }]) => [name, value]))
     const full = new Map([...this.#full].map((b) => [b.text, b]))
     const isElsewhere = (text: string): boolean => here && this.#branches.elsewhere(text) !== undefined

@@ -7,18 +7,17 @@ import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
 import type { Choice, ScheduleCall } from '../../elaborate/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { DeviceKind } from '../../runtime/device.ts'
 import { formatInputsOfChoice } from '../../schedule/coordinates/as/format-inputs.ts'
 import type { ResidentTensor } from '../../storage/engines/device/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { predictedTimes } from '../auto-schedule/predicted-times.ts'
 import { PLAIN, plainReason } from '../auto-schedule/software-adapter-schedule.ts'
 import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
-import { declaredOf, expectInputs, isDeclared, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
+import { declaredOf, expectInputs, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { besideDeclared, type DeclaredInputs } from '../inputs/format-input-binding.ts'
 import { withPlace } from '../programs/error-sources.ts'
+import { residentStructure } from '../resident/resident-binding.ts'
 import { checkResident } from '../resident/resident-check.ts'
-import { residentStructure } from '../resident/resident-structure.ts'
 import {
   type Decision,
   type DispatchCall,
@@ -72,44 +71,6 @@ export interface Facts {
   readonly facts: DeviceFacts
   /** Values to bind; bare arrays have the shapes of their tensors. */
   readonly inputs: RunInputs
-  /** Statistics measured by earlier runs, by name. */
-  readonly found?: ReadonlyMap<string, number>
-  /** Schedule calls that the selection skips. */
-  readonly passed?: ReadonlySet<string> | undefined
-}
-
-export interface SelectionRequest<K extends Schedulable<K>> extends Facts {
-  readonly open: OpenDispatch<K>
-  /** Sparse tensors, resident and bound, if schedules are compared on them; otherwise undefined. */
-  readonly structure?: Readonly<Record<string, Tensor>> | undefined
-}
-
-export const selectionRequest = <K extends Schedulable<K>>(
-  open: OpenDispatch<K>,
-  given: SelectionInputs,
-): SelectionRequest<K> => ({
-  open,
-  ...factsFor(open.choice, open.base.compilation.source, given, formatInputsOfChoice(open.choice)),
-})
-
-/** Returns the request with all data that the selection will need from a device. Throws SptError as `selectionRequest`. */
-export async function fetchedRequest<K extends Schedulable<K>>(
-  open: OpenDispatch<K>,
-  on: SelectionContext,
-  given: SelectionInputs,
-): Promise<SelectionRequest<K>> {
-  const { choice, base } = open
-  const asked = selectionRequest(open, given)
-  await asked.statistics.download(choice.statistics)
-  const { source } = base.compilation
-  const resident = Object.entries(given.resident ?? {}).filter(([name]) =>
-    isDeclared(source, name, formatInputsOfChoice(choice)),
-  )
-  if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
-  const structure = structuredIn(asked)
-  // Arrays of a format with several parts are not over the kernel's axes.
-  for (const [name, t] of resident) if (t.kind !== 'parts') structure[name] = await residentStructure(t)
-  return { ...asked, structure }
 }
 
 /** Returns checked inputs with their statistics. Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
@@ -145,7 +106,12 @@ export function factsFor(
 
 /** Returns a function that looks up statistics, device properties and sizes. It throws SptError `choose/unknown-…` for unknown ones. */
 export const lookupOf =
-  (asking: QueriedFacts, { statistics, facts, found }: Facts, on: SelectionContext): Lookup =>
+  (
+    asking: QueriedFacts,
+    { statistics, facts }: Facts,
+    on: SelectionContext,
+    found?: ReadonlyMap<string, number>,
+  ): Lookup =>
   (variable) => {
     const told = found?.get(variable.name)
     if (told !== undefined) return told
@@ -155,95 +121,111 @@ export const lookupOf =
     return statistic ? statistics.of(statistic, variable) : statistics.size(variable.name)
   }
 
-/**
- * Selects the schedule for a device, and returns the kernel under it. Throws SptError `choose/…`, `bind/…` for data of statistics,
- * `schedule/…` for an illegal step.
- */
-export function selectSchedule<K extends Schedulable<K>>(
-  asked: SelectionRequest<K>,
-  on: SelectionContext,
-): SelectedKernel<K> {
-  const { open, statistics } = asked
-  const plain = open.isDefault ? withoutSchedule(asked, on) : null
-  if (plain) return plain
-  const model = modelFor(on)
-  const decisions = decide(open, lookupOf(open.choice, asked, on), asked.passed)
-  const made = (decision: Decision): SelectedKernel<K> => {
-    const kernel = applied(open, decision)
-    checkRequirements(open, decision, kernel.compilation, statistics.sizes)
-    return { kernel, selection: decision.selection }
-  }
-  const sparse = decisions.length > 1 && model ? (asked.structure ?? structuredIn(asked)) : {}
-  const compares = Object.keys(sparse).length > 0
-  const legal: SelectedKernel<K>[] = []
-  for (const decision of decisions) {
-    const variant = resultOrError(() => made(decision))
-    if (variant instanceof SptError) continue
-    if (!compares) return variant
-    legal.push(variant)
-  }
-  // If none of the schedules is legal, report the error of the first.
-  if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
-  return fastest(asked, model, kindOf(on), sparse, legal)
-}
+/** Selects schedules of an open dispatch for a device and inputs, by static facts, statistics of the data, and measurements of runs. */
+export class Chooser<K extends Schedulable<K>> {
+  readonly #open: OpenDispatch<K>
+  readonly #on: SelectionContext
+  readonly #source: Compilation['source']
+  readonly #used: DeclaredInputs
+  readonly #facts: Facts
+  /** Sparse tensors, resident and bound, if schedules are compared on resident ones; otherwise undefined. */
+  #structure: Record<string, Tensor> | undefined
+  /** Values to bind. */
+  inputs: RunInputs
 
-/** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
-function withoutSchedule<K extends Schedulable<K>>(
-  { open, statistics, inputs }: SelectionRequest<K>,
-  on: SelectionContext,
-): SelectedKernel<K> | null {
-  const { source } = open.base.compilation
-  const sparse = structuredIn({ open, inputs })
-  const reason = plainReason(on, open.base, statistics.sizes, sparse)
-  if (reason === null) return null
-  const none = {
-    schedule: null,
-    args: [],
-    declaredBy: null,
-    origin: null,
-    predictions: [],
-    costModel: null,
-    values: {},
-    rejectedBranches: [],
+  /** Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
+  constructor(open: OpenDispatch<K>, on: SelectionContext, given: SelectionInputs) {
+    this.#open = open
+    this.#on = on
+    this.#source = open.base.compilation.source
+    this.#used = formatInputsOfChoice(open.choice)
+    this.#facts = factsFor(open.choice, this.#source, given, this.#used)
+    this.inputs = this.#facts.inputs
   }
-  const span = open.choice.span ?? source.span
-  return { kernel: open.base, selection: { ...none, dispatch: open.text, text: PLAIN, reason, span } }
-}
 
-/** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
-function fastest<K extends Schedulable<K>>(
-  { open, statistics, inputs }: SelectionRequest<K>,
-  model: CostModel | null,
-  kind: DeviceKind,
-  sparse: Readonly<Record<string, Tensor>>,
-  legal: readonly SelectedKernel<K>[],
-): SelectedKernel<K> {
-  const kernels = legal.map((v) => v.kernel.compilation)
-  const { source } = open.base.compilation
-  const beside = besideDeclared(source, inputs.tensors ?? {}, formatInputsOfChoice(open.choice))
-  const times = predictedTimes(model, kind, source, sparse, statistics.sizes, kernels, beside)
-  const order = legal
-    .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
-    .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
-  const { kernel, selection } = order[0]!
-  const expected = order.flatMap(({ selection: { text }, milliseconds }) =>
-    Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
-  )
-  return {
-    kernel,
-    selection: { ...selection, predictions: expected, costModel: expected.length > 0 ? model!.chip : null },
+  get statistics(): Statistics {
+    return this.#facts.statistics
   }
-}
 
-function structuredIn<K extends Schedulable<K>>({
-  open,
-  inputs,
-}: Pick<SelectionRequest<K>, 'open' | 'inputs'>): Record<string, Tensor> {
-  const { source } = open.base.compilation
-  return sparseTensors(
-    source,
-    declaredOf(source, inputs.tensors ?? {}, formatInputsOfChoice(open.choice)) as Record<string, Tensor>,
-  )
+  /** Downloads all data that the selection needs from a device. */
+  async fetch({ resident = {} }: SelectionInputs): Promise<this> {
+    const { statistics, branches } = this.#open.choice
+    await this.statistics.download(statistics)
+    const own = Object.entries(declaredOf(this.#source, resident, this.#used))
+    if (own.length === 0 || !branches.some((b) => b.calls.length > 1) || !modelFor(this.#on)) return this
+    this.#structure = this.#sparse()
+    // Arrays of a format with several parts are not over the kernel's axes.
+    for (const [name, t] of own) if (t.kind !== 'parts') this.#structure[name] = await residentStructure(t)
+    return this
+  }
+
+  /**
+   * Selects a schedule, and returns the kernel under it. Throws SptError `choose/…`, `bind/…` for data of statistics, `schedule/…` for an
+   * illegal step.
+   * @param found - Statistics measured by earlier runs, by name
+   * @param passed - Schedule calls that the selection skips
+   */
+  choose(found?: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): SelectedKernel<K> {
+    const open = this.#open
+    const plain = open.isDefault ? this.#withoutSchedule() : null
+    if (plain) return plain
+    const model = modelFor(this.#on)
+    const decisions = decide(open, lookupOf(open.choice, this.#facts, this.#on, found), passed)
+    const made = (decision: Decision): SelectedKernel<K> => {
+      const kernel = applied(open, decision)
+      checkRequirements(open, decision, kernel.compilation, this.statistics.sizes)
+      return { kernel, selection: decision.selection }
+    }
+    const sparse = decisions.length > 1 && model ? (this.#structure ?? this.#sparse()) : {}
+    const compares = Object.keys(sparse).length > 0
+    const legal: SelectedKernel<K>[] = []
+    for (const decision of decisions) {
+      const variant = resultOrError(() => made(decision))
+      if (variant instanceof SptError) continue
+      if (!compares) return variant
+      legal.push(variant)
+    }
+    // If none of the schedules is legal, report the error of the first.
+    return legal.length < 2 ? (legal[0] ?? made(decisions[0]!)) : this.#fastest(model!, sparse, legal)
+  }
+
+  /** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
+  #withoutSchedule(): SelectedKernel<K> | null {
+    const { base, choice, text: dispatch } = this.#open
+    const reason = plainReason(this.#on, base, this.statistics.sizes, this.#sparse())
+    if (reason === null) return null
+    const none = { args: [], predictions: [], values: {}, rejectedBranches: [] }
+    const unknown = { schedule: null, declaredBy: null, origin: null, costModel: null }
+    const span = choice.span ?? this.#source.span
+    return { kernel: base, selection: { ...none, ...unknown, dispatch, text: PLAIN, reason, span } }
+  }
+
+  /** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
+  #fastest(
+    model: CostModel,
+    sparse: Readonly<Record<string, Tensor>>,
+    legal: readonly SelectedKernel<K>[],
+  ): SelectedKernel<K> {
+    const kernels = legal.map((v) => v.kernel.compilation)
+    const beside = besideDeclared(this.#source, this.inputs.tensors ?? {}, this.#used)
+    const { sizes } = this.statistics
+    const times = predictedTimes(model, kindOf(this.#on), this.#source, sparse, sizes, kernels, beside)
+    const order = legal
+      .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
+      .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
+    const { kernel, selection } = order[0]!
+    const predictions = order.flatMap(({ selection: { text }, milliseconds }) =>
+      Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
+    )
+    const costModel = predictions.length > 0 ? model.chip : null
+    return { kernel, selection: { ...selection, predictions, costModel } }
+  }
+
+  /** Returns the sparse tensors that are bound. */
+  #sparse(): Record<string, Tensor> {
+    const bound = declaredOf(this.#source, this.inputs.tensors ?? {}, this.#used)
+    return sparseTensors(this.#source, bound as Record<string, Tensor>)
+  }
 }
 
 const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()

@@ -23,9 +23,16 @@ import { sourceOf } from '../../run/bind/sources/coordinate-sources.ts'
 import { missingValue } from '../../storage/format-operands.ts'
 import { type CoordTensor, DenseOnDevice, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import { type BoundValues, sizesOf } from '../inputs/bound-inputs.ts'
-import { residentStructure } from '../resident/resident-structure.ts'
-import { isWhole, needsValues, setsOf, storedFraction } from './fill-ratio.ts'
-import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
+import { residentStructure } from '../resident/resident-binding.ts'
+import {
+  isWhole,
+  type Lengths,
+  lengthsOf,
+  needsValues,
+  offsetsOf,
+  setsOf,
+  storedFraction,
+} from './fill-ratio.ts'
 
 function elementsOf(
   kernel: Kernel1,

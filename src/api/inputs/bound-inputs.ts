@@ -58,7 +58,7 @@ export function valuesIn(
 ): {
   readonly tensors: Record<string, Tensor>
   readonly params: Readonly<Record<string, number>>
-  readonly seed: number | undefined
+  readonly seed?: number
 } {
   expectInputs(inputs)
   const { params: scalars = {}, seed, statistics = {} } = inputs
@@ -96,7 +96,7 @@ export function valuesIn(
   }
   const { ready, rest } = byPosition(kernel, flat, tensors, params)
   for (const [name, values] of rest) ready[name] = shaped(kernel, name, values, ready, params)
-  return { tensors: ready, params, seed }
+  return { tensors: ready, params, ...(seed === undefined ? {} : { seed }) }
 }
 
 /** Rejects values for an output or local buffer over dense axes, which the kernel would not read. @throws SptError `bind/not-input` */
@@ -231,7 +231,7 @@ export interface BoundValues {
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly resident: Readonly<Record<string, ResidentTensor>>
   readonly params: Readonly<Record<string, number>>
-  readonly seed: number | undefined
+  readonly seed?: number
   /** Statistics given by the caller, by name. */
   readonly statistics: ReadonlyMap<string, number>
   /** List and set arguments of formats, by name. */

@@ -91,8 +91,7 @@ export class SplitInputs {
   get own(): Inputs {
     if (this.#own) return this.#own
     const declared = declaredOf(this.#source, this.#tensors, this.used)
-    const { tensors, params, seed } = valuesIn(this.#source, { ...this.#given, tensors: declared })
-    this.#own = { tensors, params, ...(seed === undefined ? {} : { seed }) }
+    this.#own = valuesIn(this.#source, { ...this.#given, tensors: declared })
     return this.#own
   }
 

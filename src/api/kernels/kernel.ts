@@ -27,23 +27,22 @@ import type { CompiledKernel, CompiledSchedule, RunInputs } from '../compiled/co
 import { CompiledDispatch } from '../dispatch/compiled-dispatch.ts'
 import { type DispatchCall, dispatchCall } from '../dispatch/dispatch-conditions.ts'
 import {
-  fetchedRequest,
+  Chooser,
   type OpenDispatch,
   type SelectedKernel,
   type SelectionContext,
   type SelectionInputs,
-  selectSchedule,
 } from '../dispatch/schedule-selection.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
 import { declaredOf, valuesIn } from '../inputs/bound-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
 import type { Surroundings } from './instruction-lookup.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'
+import type { TraceStep } from './nests.ts'
 import { UnboundSpace } from './space.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
-import type { TraceStep } from './trace-text.ts'
 
-export type { TraceStep } from './trace-text.ts'
+export type { TraceStep } from './nests.ts'
 
 /** A kernel under the selected schedule. */
 export type Variant = SelectedKernel<Kernel>
@@ -184,7 +183,7 @@ export class Kernel extends SteppedKernel<Kernel> {
           this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
         hint: 'call compile(device)',
       })
-    return selectSchedule(await fetchedRequest(open, on, inputs), on)
+    return (await new Chooser(open, on, inputs).fetch(inputs)).choose()
   }
 
   /**

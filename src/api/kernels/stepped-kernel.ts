@@ -21,9 +21,18 @@ import type { LoopStep } from '../../schedule/steps/step-data.ts'
 import { expectArgument, expectEach, expectName, isRecord } from '../inputs/argument-checks.ts'
 import { chooseFormat } from '../programs/format-lookup.ts'
 import { refuseTextsOf, type Surroundings } from './instruction-lookup.ts'
-import { currentHandle, handleOf, iteratorOf, type Nest, nestsOf, Part } from './nests.ts'
+import {
+  currentHandle,
+  handleOf,
+  iteratorOf,
+  type Nest,
+  nestsOf,
+  Part,
+  printedSteps,
+  type TraceStep,
+  traceOf,
+} from './nests.ts'
 import { Steps } from './steps.ts'
-import { printedSteps, type TraceStep, traceOf } from './trace-text.ts'
 
 export type {
   IterationAttributes,

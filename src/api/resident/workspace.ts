@@ -27,10 +27,9 @@ import type { Bindable } from '../inputs/tensors.ts'
 import { expectKernel } from '../kernels/expect-kernel.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
-import { checkedOptions, type WorkspaceOptions } from './workspace-options.ts'
-import { WorkspaceResidents } from './workspace-residents.ts'
+import { checkedOptions, type WorkspaceOptions, WorkspaceResidents } from './workspace-residents.ts'
 
-export type { WorkspaceOptions } from './workspace-options.ts'
+export type { WorkspaceOptions } from './workspace-residents.ts'
 
 interface Shared {
   readonly memory: DeviceBuffer

@@ -2,7 +2,7 @@
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../../ast/diagnostics/span.ts'
-import type { TextOptions } from '../../backends/target.ts'
+import type { DeviceKind, TextOptions } from '../../backends/target.ts'
 import { emit, type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Launch, Plan } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
@@ -130,3 +130,12 @@ export function formatKey({ coordSteps }: Pick<Compilation, 'coordSteps'>): stri
   const kept = coordSteps.filter((s) => s.kind !== 'reorder')
   return kept.length === 0 ? '' : coordStepsKey(kept, false)
 }
+
+export interface Defaulted<K> {
+  parallel(): K
+  sequential(): K
+}
+
+/** Returns the default schedule for a kind of device: sequential on cpu, parallel on GPUs. */
+export const runOn = <K extends Defaulted<K>>(made: K, kind: DeviceKind): K =>
+  kind === 'cpu' ? made.sequential() : made.parallel()

@@ -26,11 +26,18 @@ import {
   preserving,
 } from './buffer-layout.ts'
 import type { Turns } from './call-queue.ts'
-import { LentOutputs, type Origin, type Residents, type SharedMemory } from './external-memory.ts'
+import {
+  Chained,
+  LentOutputs,
+  type Origin,
+  type ResidentDense,
+  type Residents,
+  residentOutput,
+  type SharedMemory,
+} from './external-memory.ts'
 import { checkRanges, hasWideIndices } from './index-ranges.ts'
 import { fullRun, KernelGraph } from './launch-commands.ts'
 import { lostWrites, overflow } from './overflow-error.ts'
-import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts'
 
 export { compileOn, lanesOf, type Program } from '../compile/compiled-program.ts'
 export { checkFits } from './buffer-layout.ts'

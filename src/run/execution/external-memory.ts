@@ -1,10 +1,15 @@
 /** Device memory that is passed to an executable, and owned by the caller. */
-import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { DeviceBuffer } from '../../runtime/device.ts'
+import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { failFreedBuffer } from '../../runtime/device-checks.ts'
-import type { ValueArray } from '../../storage/tensor.ts'
+import { fromDevice, storedBytes } from '../../runtime/webgpu/widened-elements.ts'
+import { DenseOnDevice, type DenseTensor, type ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'
+import { callerTensor, isRowMajor } from '../bind/sources/caller-tensors.ts'
+import { extentsOf } from '../bind/sources/coordinate-sources.ts'
+import type { Program } from '../compile/compiled-program.ts'
+import type { Turns } from './call-queue.ts'
 
 /** Tensors that were on the device before. On the host, only their shapes are bound. */
 export interface Residents {
@@ -97,4 +102,172 @@ export interface Origin {
   readonly shared?: SharedMemory
   /** The kernel as written, which lets errors name coordinates; undefined if they need not. */
   readonly source?: Kernel1
+}
+
+/**
+ * An output of a prepared kernel, on its device. Each run of that kernel changes its values, because it is the kernel's own memory. It is
+ * freed after the writing kernel and all kernels bound to it.
+ */
+export class ResidentDense extends DenseOnDevice {
+  readonly device: Device
+  readonly #memory: CountedMemory
+  readonly #turns: Turns
+  readonly #settle: () => Promise<void>
+
+  constructor(
+    of: Pick<ResidentDense, 'shape' | 'dtype' | 'origin' | 'device'>,
+    memory: CountedMemory,
+    turns: Turns,
+    settle: () => Promise<void>,
+  ) {
+    super(of)
+    this.device = of.device
+    this.#memory = memory
+    this.#turns = turns
+    this.#settle = settle
+  }
+
+  get bytes(): number {
+    return this.#memory.buffer.bytes
+  }
+
+  get freed(): boolean {
+    return this.#memory.freed
+  }
+
+  /** Downloads the values after all earlier calls on the kernels that it connects. Throws SptError `device/freed-buffer`. */
+  download(): Promise<DenseTensor> {
+    return this.#turns.take(() => this.downloadNow())
+  }
+
+  /** Reports errors of graphs that compute this output. Throws SptError like `run` of the kernel that writes the output. */
+  settle(): Promise<void> {
+    return this.#settle()
+  }
+
+  /** Downloads the values inside a queued call. */
+  async downloadNow(): Promise<DenseTensor> {
+    await this.settle()
+    const { device, shape, dtype } = this
+    const n = shape.reduce((a, b) => a * b, 1)
+    const bytes = n * storedBytes(device, dtype)
+    const memory = n === 0 ? new ArrayBuffer(0) : await device.download(this.memory, bytes)
+    return { kind: 'dense', shape, values: fromDevice(device, dtype, memory, n) as ValueArray, dtype }
+  }
+
+  get memory(): DeviceBuffer {
+    return this.#memory.buffer
+  }
+
+  /** Keeps the memory until the returned function is called. Throws SptError `device/freed`. */
+  hold(): () => void {
+    return this.#memory.hold(this.origin)
+  }
+
+  /** Orders calls on a kernel that is bound to it after earlier calls on the other kernels. */
+  joins(turns: Turns): void {
+    this.#turns.join(turns)
+  }
+}
+
+/**
+ * Returns an output as a device-resident tensor. `lend`: returns the memory of the buffer. Throws SptError `run/resident`, `run/shared`,
+ * `device/freed-buffer`.
+ */
+export function residentOutput(
+  { device }: Program,
+  { kernel, params }: Bound,
+  of: {
+    readonly name: string
+    readonly turns: Turns
+    readonly isShared: boolean
+    readonly lend: () => CountedMemory
+    readonly settle: () => Promise<void>
+  },
+): ResidentDense {
+  const { name } = of
+  const t = callerTensor(kernel, name)
+  const refuse = (why: string, hint: string): never =>
+    failAs('run/resident', {
+      message: `${name} of ${kernel.name} cannot stay on the device for another kernel: ${why}`,
+      expected: 'a dense output that is stored as declared',
+      hint,
+    })
+  const role = t?.first.role
+  if (!t || (role !== 'out' && role !== 'inout'))
+    refuse(`it is ${role === 'in' ? 'an input' : 'temporary'}`, 'bind an input to each kernel that reads it')
+  else if (!isRowMajor(kernel, t))
+    refuse(
+      'it is sparse, in a format, or in another order of its dimensions',
+      `bring it over by the host: await prepared.read('${name}')`,
+    )
+  if (of.isShared)
+    failWith('run/shared', `the memory of ${name} is written by every kernel of the workspace`, {
+      expected: 'a kernel with separate outputs',
+      hint: 'prepare the kernel by itself (compiled.prepare), or make a workspace without shareOutputs',
+    })
+  const { axes, first } = t!
+  const extents = extentsOf(kernel, params)
+  const shape = axes.map((a) => extents.get(a)!)
+  const origin = `${name} of ${kernel.name}`
+  return new ResidentDense({ shape, dtype: first.dtype, origin, device }, of.lend(), of.turns, of.settle)
+}
+
+export class Chained {
+  readonly tensors: ReadonlyMap<string, ResidentDense>
+  #held: readonly (() => void)[] = []
+
+  constructor(program: Program, bound: Bound) {
+    const tensors = new Map<string, ResidentDense>()
+    for (const [name, t] of bound.dense) {
+      if (!(t instanceof ResidentDense)) continue
+      if (t.device !== program.device)
+        failAs('run/other-device', {
+          message: `${name} of kernel ${bound.kernel.name} is bound to ${t.origin}, which is on another device: ${t.device.name}`,
+          expected: `a tensor of the device that the kernel was compiled for: ${program.device.name}`,
+          hint: 'copy the tensor over the host: await resident.download()',
+        })
+      const arena = program.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
+      if (arena)
+        failAs('run/resident', {
+          message: `${name} of kernel ${bound.kernel.name} shares a buffer with ${arena.members
+            .map((m) => m.buffer.name)
+            .filter((n) => n !== name)
+            .join(
+              ', ',
+            )} (${program.device.name} binds ${program.device.limits.maxBuffersPerLaunch} to a launch), and is bound to ${t.origin}, which has its own`,
+          expected: 'a schedule whose launches take fewer arrays',
+          hint: 'bind the tensor from the host: await resident.download()',
+        })
+      tensors.set(name, t)
+    }
+    this.tensors = tensors
+  }
+
+  get buffers(): ReadonlyMap<string, DeviceBuffer> {
+    return new Map([...this.tensors].map(([name, t]) => [name, t.memory]))
+  }
+
+  hold(): void {
+    for (const t of this.tensors.values()) this.#held = [...this.#held, t.hold()]
+  }
+
+  release(): void {
+    for (const f of this.#held) f()
+  }
+
+  async settle(): Promise<void> {
+    for (const t of this.tensors.values()) await t.settle()
+  }
+
+  async downloaded(bound: Bound): Promise<Bound> {
+    if (this.tensors.size === 0) return bound
+    const [dense, arrays] = [new Map(bound.dense), new Map(bound.arrays)]
+    for (const [name, t] of this.tensors) {
+      const now = await t.downloadNow()
+      dense.set(name, now)
+      arrays.set(name, now.values)
+    }
+    return { ...bound, dense, arrays }
+  }
 }

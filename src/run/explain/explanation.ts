@@ -8,31 +8,7 @@
  * e.launches[0].occupancy?.limitedBy                 // 'registers'
  * e.total.bytes.compulsory / (1e-3 * e.time!.median) // bytes per second, at least
  * ```
- * The same without a device: `explainModel(compilation, bound, 'cuda')`. `spt explain` prints it, for example:
- * ```
- * kernel    mul
- * device    cuda (NVIDIA H200)
- * schedule  gpu(8, 32)
- * sizes     m = 2,708, n = 2,708, d = 64
- *
- * step 1: launch mul_0
- *   blocks × threads  678 × 256 (339 × 2 × 1 of 32 × 8 × 1)
- *   registers         32 a thread, no local memory
- *   shared memory     0 bytes a block
- *   occupancy         6 blocks, 48 of 64 warps a multiprocessor (75.0 %), limited by grid; one wave
- *   bytes, at least   1.482 MB (each array once)
- *   bytes, accessed   8.107 MB loaded, 693.2 kB stored (before caches)
- *     A               675,584 loaded; has 10,556 of 4 bytes
- *     B               675,584 loaded; has 173,312 of 4 bytes
- *     C               173,312 stored; has 173,312 of 4 bytes
- *     …
- *   operations        1.351 million plain; 0.912 for each byte at least
- *   time              0.00340 ms (median of 50, least 0.00332 ms; an empty region takes 0.00120 ms)
- *   achieved          435.9 GB/s (5.2 %), 397.4 GFLOP/s (0.61 %)
- *   bound             cache, at least 0.000176 ms: 5.2 % of this rate reached; neither bytes nor operations limit it, but
- *                     latency, imbalance or cache traffic
- * ```
- * (The times are an illustration.)
+ * The same without a device: `explainModel(compilation, bound, 'cuda')`. `spt explain` prints it (docs/reference/cli/explain.md).
  *
  * **Counted**: *Elements loaded and stored*: accesses of all threads of a launch to global and shared memory, one element each, before
  * caches, coalescing and vector accesses. Control flow is simulated with the sizes and index arrays of the binding, so trip counts of

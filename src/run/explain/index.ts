@@ -24,8 +24,15 @@ import type {
   Resources,
   Times,
 } from './explanation.ts'
-import { type Multiprocessor, occupancyOf } from './occupancy.ts'
-import { achievedOf, ceilingsOf, roofOf, sumOf, workOf } from './roofline.ts'
+import {
+  achievedOf,
+  ceilingsOf,
+  type Multiprocessor,
+  occupancyOf,
+  roofOf,
+  sumOf,
+  workOf,
+} from './roofline.ts'
 
 export type * from './explanation.ts'
 

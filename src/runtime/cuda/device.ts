@@ -16,6 +16,7 @@ import type {
   Graph,
   HostArray,
   Library,
+  LibraryText,
   ModuleText,
   Stream,
 } from '../device.ts'
@@ -31,7 +32,6 @@ import {
   expectStream,
 } from '../device-checks.ts'
 import { failForeign } from '../in-order.ts'
-import type { LibraryText } from '../library-text.ts'
 import { Outcomes } from '../outcomes.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
 import type { KernelCompiler } from './compiler.ts'

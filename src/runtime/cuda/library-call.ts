@@ -1,7 +1,16 @@
 /** Vendor libraries of CUDA, opened for a context, and prepared calls with operands. */
 import { failAs, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import type { ArgSpec, DeviceBuffer, Library, LibraryCall, ModuleText, Operands } from '../device.ts'
-import type { LibraryArgument, LibraryText, Routine } from '../library-text.ts'
+import type {
+  ArgSpec,
+  DeviceBuffer,
+  Library,
+  LibraryArgument,
+  LibraryCall,
+  LibraryText,
+  ModuleText,
+  Operands,
+  Routine,
+} from '../device.ts'
 import type { CudaContext } from './context.ts'
 import type { Handle } from './driver.ts'
 import type { CFunction, Ffi } from './ffi.ts'

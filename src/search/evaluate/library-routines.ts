@@ -19,8 +19,15 @@ import type { Bound } from '../../run/bind/index.ts'
 import type { Program, Sources } from '../../run/compile/compiled-program.ts'
 import { elements } from '../../run/execution/buffer-layout.ts'
 import { lanesOf } from '../../run/execution/execute.ts'
-import type { Device, DeviceBuffer, DeviceKind, Library, Operands } from '../../runtime/device.ts'
-import type { LibraryText, Routine } from '../../runtime/library-text.ts'
+import type {
+  Device,
+  DeviceBuffer,
+  DeviceKind,
+  Library,
+  LibraryText,
+  Operands,
+  Routine,
+} from '../../runtime/device.ts'
 
 // A program that is one call of a library routine. Its arrays are those of an equivalent kernel.
 

@@ -10,7 +10,7 @@ import {
   predictTime,
   type TransferableData,
 } from '../../cost-model/prediction.ts'
-import { runOn } from '../../run/compile/default-schedules.ts'
+import { runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../spaces/sketches.ts'

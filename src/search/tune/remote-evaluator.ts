@@ -6,7 +6,7 @@ import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { type ModelData, termsOfCompilation } from '../../cost-model/prediction.ts'
 import type { Terms } from '../../cost-model/terms.ts'
-import { runOn } from '../../run/compile/default-schedules.ts'
+import { runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { applyPoint, type PointEvaluator, type PointFacts } from '../evaluate/evaluator.ts'
 import { modelInputs } from '../ranking/cost-model.ts'
