@@ -49,15 +49,11 @@ const { openCache } = await import(pathToFileURL(join(dist, 'src/cache/disk-cach
 const { treesIn } = await import(pathToFileURL(join(dist, 'src/io/package/program-trees.js')).href)
 const { parse } = await import(pathToFileURL(join(dist, 'src/schedule/steps/language.js')).href)
 const shipped = treesIn([openCache(trees, 'tree')], BUILD)
-const { parseTable } = await import(pathToFileURL(join(dist, 'src/ast/parse/parse-table.js')).href)
-for (const [folder, ending, parseFile] of [
-  ['kernels', '.spt', parse],
-  ['data/choices', '.json', parseTable],
-])
+for (const folder of ['kernels', 'data/choices'])
   for (const file of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith(ending)) continue
+    if (!file.endsWith('.spt')) continue
     const source = { name: file, text: readFileSync(join(root, folder, file), 'utf8') }
-    await shipped.store(source, parseFile(source))
+    await shipped.store(source, parse(source))
   }
 
 /** The name of the build, instead of none. */

@@ -229,7 +229,10 @@ export function elaborate(linked: Program): Elaborated {
       space: spaceOf,
       choice: choiceOf,
       extended: (c) => program.extended.get(c),
-      table: (c) => program.files.get(resolvePath(c.span.source, c.table!.value))?.table,
+      tables: (c) =>
+        (program.files.get(resolvePath(c.span.source, c.table!.value))?.decls ?? []).filter(
+          (d) => d.kind === 'table',
+        ),
       memory: memoriesIn(scope, report),
       instr: (id) => {
         const found = declared((x) => x.instrs, 'instruction', scope, report)(id)

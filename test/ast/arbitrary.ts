@@ -652,8 +652,49 @@ const calls: Arb<Pick<ast.Branch, 'isFastest' | 'calls'>> = fc.oneof(
     .chain((list) => dressed(list, plain))
     .map((list) => ({ isFastest: true, calls: list })),
 )
-const branch = (cond: Arb<ast.Expr | null>): Arb<ast.Branch> =>
-  fc.tuple(cond, calls).map(([c, called]) => ({ cond: c, ...called, span }))
+const branch = (
+  cond: Arb<ast.Expr | null>,
+  origin: Arb<ast.Path | null> = fc.constant(null),
+): Arb<ast.Branch> =>
+  fc.tuple(cond, calls, origin).map(([c, called, from]) => ({ cond: c, ...called, origin: from, span }))
+const branchPlace = (b: ast.Branch): Pick<Place, 'blocks' | 'filled'> =>
+  b.isFastest ? { blocks: 1, filled: [b.calls.length > 0] } : plain()
+
+// Dispatch tables: their texts are quoted as paths are.
+const quoted: Arb<ast.Path> = fc
+  .constantFrom('a', 'NVIDIA H200', '2026-11-29')
+  .map((value) => ({ value, span }))
+const natural: Arb<ast.NumberLit> = fc
+  .nat({ max: 99 })
+  .map((value) => ({ kind: 'number', value, float: false, span }))
+const originField: Arb<ast.OriginField> = fc
+  .record({ name: ident, values: fc.array(fc.oneof(quoted, natural), { minLength: 1, maxLength: 3 }) })
+  .map((f) => ({ ...f, span }))
+const origin: Arb<ast.Origin> = fc
+  .record({
+    name: quoted,
+    status: ident,
+    fields: fc.array(originField, { maxLength: 3 }).chain((list) => dressed(list, plain)),
+  })
+  .map((o) => ({ ...o, span }))
+const table: Arb<ast.DispatchTable> = fc
+  .record({
+    kernel: ident,
+    types: typeChoices,
+    hash: fc.option(quoted),
+    items: fc
+      .tuple(
+        fc.array(origin, { maxLength: 2 }),
+        fc.array(branch(expr, fc.option(quoted)), { maxLength: 3 }),
+        fc.option(branch(fc.constant(null), fc.option(quoted))),
+      )
+      .chain(([origins, when, otherwise]) =>
+        dressed<ast.Origin | ast.Branch>([...origins, ...when, ...(otherwise ? [otherwise] : [])], (x) =>
+          'cond' in x ? branchPlace(x) : { blocks: 1, filled: [x.fields.length > 0] },
+        ),
+      ),
+  })
+  .map((t) => ({ kind: 'table', ...t, span }))
 const choice: Arb<ast.Dispatch> = fc
   .tuple(
     ident,
@@ -664,9 +705,7 @@ const choice: Arb<ast.Dispatch> = fc
     typeChoices,
   )
   .chain(([kernel, name, params, when, otherwise, types]) =>
-    dressed(otherwise ? [...when, otherwise] : when, (b) =>
-      b.isFastest ? { blocks: 1, filled: [b.calls.length > 0] } : plain(),
-    ).chain((branches) =>
+    dressed(otherwise ? [...when, otherwise] : when, branchPlace).chain((branches) =>
       fc.boolean().map(
         (isExtension): ast.Dispatch => ({
           kind: 'choice',
@@ -874,7 +913,7 @@ const instr: Arb<ast.Instr> = tileParams
   )
   .map((s) => ({ kind: 'instr', ...s, span }))
 
-export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(
+export const decl: Arb<Decl> = fc.oneof<Arb<Decl>[]>(
   kernel,
   monoid,
   format,
@@ -882,11 +921,14 @@ export const decl: Arb<ast.Decl> = fc.oneof<Arb<ast.Decl>[]>(
   scheduleFunction,
   choice,
   space,
+  table,
   memory,
   instr,
 )
 
-function inside(d: ast.Decl): number {
+type Decl = ast.File['decls'][number]
+
+function inside(d: Decl): number {
   switch (d.kind) {
     case 'kernel':
       return d.members.length
@@ -895,8 +937,8 @@ function inside(d: ast.Decl): number {
       return d.steps.length
     case 'choice':
       return d.by === 'rules' ? d.branches.length : d.items.length
+    case 'table':
     case 'memory':
-      return d.items.length
     case 'instr':
       return d.items.length
     default:
@@ -904,7 +946,7 @@ function inside(d: ast.Decl): number {
   }
 }
 
-function topPlace(d: ast.Import | ast.Decl): Pick<Place, 'blocks' | 'filled'> {
+function topPlace(d: ast.Import | Decl): Pick<Place, 'blocks' | 'filled'> {
   if (d.kind === 'import') return plain()
   return { blocks: 1, filled: [inside(d) > 0] }
 }

@@ -126,7 +126,7 @@ describe('trees', () => {
 
   test('cached locations know their source, except for packaged files', () => {
     const source = read('spmv.spt')
-    const spansOf = (s: Source) => decodeTree(encodeTree(parse(s)), s).decls.map((d) => d.name.span)
+    const spansOf = (s: Source) => decodeTree(encodeTree(parse(s)), s).decls.map((d) => d.span)
     const texts = (s: Source) => new Set(spansOf(s).map((span) => sourceOf(span)?.text))
     expect(texts(source)).toEqual(new Set([source.text]))
     expect(texts({ ...source, name: 'sparsetile/kernels/spmv.spt' })).toEqual(new Set([undefined]))

@@ -583,20 +583,17 @@ test('--generalise takes the name of a table and several cases, before anything 
   const told = async (...argv: string[]) =>
     (await spt(['tune', program, ...several, '--trials', '1', ...argv])).err
   const two = ['--bind', `A=${folder.at('graphs/*.mtx')}`, '--size', 'd=4']
-  expect(await told(...two, '--generalise', 'x.spt')).toContain('is not the name of a dispatch table')
+  expect(await told(...two, '--generalise', 'x.json')).toContain('is not the name of a dispatch table')
   expect(
-    await told('--bind', `A=${folder.at('a.mtx')}`, '--size', 'd=4', '--generalise', folder.at('x.json')),
+    await told('--bind', `A=${folder.at('a.mtx')}`, '--size', 'd=4', '--generalise', folder.at('x.spt')),
   ).toContain('needs several matrices or sizes')
-  const other = folder.file(
-    'other.json',
-    '{ "version": 1, "kernel": "add", "origins": {}, "rules": [{ "use": "a" }] }',
-  )
+  const other = folder.file('other.spt', 'dispatch add { otherwise a }')
   expect(await told(...two, '--generalise', other)).toContain('table/kernel')
-  expect(await told(...two, '--generalise', folder.file('cut.json', '{ "version"'))).toContain('table/syntax')
+  expect(await told(...two, '--generalise', folder.file('cut.spt', 'dispatch {'))).toContain('parse/unclosed')
 })
 
 test('--generalise writes a table, and a program with the dispatch that reads it', async () => {
-  const [table, out] = [folder.at('found.json'), folder.at('found.spt')]
+  const [table, out] = [folder.at('found-table.spt'), folder.at('found.spt')]
   const slow = folder.file(
     'slow.spt',
     `${PROGRAM}\nschedule mul.cpu_space choose by search { by in 1, 2; split f by by -> (fo, fi) }\n`,

@@ -1,4 +1,4 @@
-/** Dispatch tables (`choose from "FILE.json"`): the same dispatch as the rules in the text, and errors that name the place. */
+/** Dispatch tables (`choose from "FILE.spt"`): the same dispatch as the rules in the text, and errors that name the place. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
@@ -27,18 +27,18 @@ const stored = (rules: readonly StoredRule[]): string =>
 const program = (choice: string, table?: string) =>
   load(KERNEL + choice, {
     read: async (path) => {
-      if (path !== 'mul.json' || table === undefined) throw new Error('no such file')
+      if (path !== 'mul.spt' || table === undefined) throw new Error('no such file')
       return table
     },
   })
 
-async function problem(table: string, choice = 'schedule mul.auto choose from "mul.json"'): Promise<string> {
+async function problem(table: string, choice = 'schedule mul.auto choose from "mul.spt"'): Promise<string> {
   try {
     await program(choice, table)
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     const [d] = e.diagnostics
-    const text = d!.span!.source === 'mul.json' ? table : KERNEL + choice
+    const text = d!.span!.source === 'mul.spt' ? table : KERNEL + choice
     return `${d!.code}: ${d!.message} [${text.slice(d!.span!.start, d!.span!.end)}]`
   }
   return 'none'
@@ -89,7 +89,7 @@ test('a stored dispatch selects what the same rules in the text select', async (
           return { rest, origin }
         }
         const text = await selected(`schedule mul.auto choose { ${list.map(ruleText).join('; ')} }`)
-        const table = await selected('schedule mul.auto choose from "mul.json"')
+        const table = await selected('schedule mul.auto choose from "mul.spt"')
         expect(table.rest).toEqual(text.rest)
         expect(text.origin).toBeNull()
         if (table.rest.reason === 'otherwise') expect(table.origin).toEqual(ORIGIN)
@@ -102,7 +102,7 @@ test('a stored dispatch selects what the same rules in the text select', async (
 })
 
 test('the declaration is printed as written', () => {
-  const text = '// Found on graphs.\nschedule mul.auto(b = 4) choose from "../data/mul.json"\n'
+  const text = '// Found on graphs.\nschedule mul.auto(b = 4) choose from "../data/mul.spt"\n'
   expect(print(parse({ name: 'mul.spt', text: `${KERNEL}\n${text}` })).endsWith(`\n${text}`)).toBe(true)
 })
 
@@ -111,7 +111,7 @@ test('a damaged table is an error with a place, or still a table', async () => {
     { when: 'cuda and d % 4 == 2', calls: ['tiles(1, each = 2)', 'plain'], origin: 'h' },
     { calls: 'plain' },
   ])
-  const choice = 'schedule mul.auto choose from "mul.json"'
+  const choice = 'schedule mul.auto choose from "mul.spt"'
   let rejected = 0
   await fc.assert(
     fc.asyncProperty(
@@ -139,93 +139,102 @@ test('a damaged table is an error with a place, or still a table', async () => {
 })
 
 describe('a wrong dispatch table', () => {
-  const rule = (text: string): string =>
-    `{ "version": 1, "kernel": "mul", "origins": {}, "rules": [${text}, { "use": "plain" }] }`
+  const rule = (text: string): string => `dispatch mul { ${text}; otherwise plain }`
+  const origin = (text: string): string => `dispatch mul { origin "h" ${text}; otherwise plain from "h" }`
   test.each([
-    ['not JSON', '{ "version": 1,, }', 'table/syntax: a text in double quotes belongs here [,]'],
-    ['cut off', '{ "version": 1, "kernel": "mul"', 'table/syntax: a comma or `}` is missing []'],
-    ['a comment', '// choices\n{}', 'table/syntax: a value is missing [/]'],
-    ['more than a value', '{} {}', 'table/syntax: nothing may follow the value of the file [{}]'],
-    ['too deep', '['.repeat(1000), 'table/syntax: the values are nested too deeply [[]'],
-    ['a list', '[]', 'table/field: the dispatch table is a list [[]]'],
-    [
-      'a later version',
-      '{ "version": 2, "laws": [] }',
-      'table/version: the dispatch table has version 2 [2]',
-    ],
-    [
-      'an unknown field',
-      rule('{ "wen": "cpu", "use": "plain" }'),
-      'table/field: the rule has no field "wen" ["wen"]',
-    ],
-    [
-      'no schedule',
-      rule('{ "when": "cpu" }'),
-      'table/field: the rule has neither "use" nor "fastest" [{ "when": "cpu" }]',
-    ],
+    ['JSON', '{ "version": 1 }', 'parse/unexpected: unexpected `{` [{]'],
+    ['cut off', 'dispatch mul { otherwise', 'parse/unclosed: `{` is never closed [{]'],
+    ['no schedule', rule('when (cpu)'), 'parse/unexpected: unexpected `;` [;]'],
     [
       'an early otherwise',
-      rule('{ "use": "plain" }'),
-      'table/field: only the last rule may be without "when" [{ "use": "plain" }]',
+      rule('otherwise plain'),
+      'parse/after-otherwise: nothing is left to choose after `otherwise` [otherwise plain]',
     ],
     [
       'an empty list',
-      rule('{ "when": "cpu", "fastest": [] }'),
-      'table/field: fastest is not a list of schedules [[]]',
+      rule('when (cpu) fastest { }'),
+      'check/empty-choice: `fastest` needs a schedule [when (cpu) fastest { }]',
     ],
-    [
-      'an escape',
-      rule('{ "when": "c\\u0070u", "use": "plain" }'),
-      'table/field: this is not a text of the language ["c\\u0070u"]',
-    ],
-    [
-      'no such origin',
-      rule('{ "when": "cpu", "use": "plain", "origin": "x" }'),
-      'table/field: there is no origin "x" ["x"]',
-    ],
+    ['nothing', 'dispatch mul { }', 'check/empty-choice: mul.auto has nothing to choose from [auto]'],
+    ['no such origin', rule('when (cpu) plain from "x"'), 'table/field: there is no origin "x" ["x"]'],
     [
       'an unknown schedule',
-      rule('{ "when": "cpu", "use": "plane" }'),
+      rule('when (cpu) plane'),
       'check/unknown-schedule: kernel mul has no schedule plane [plane]',
     ],
     [
       'an unknown parameter',
-      rule('{ "when": "cpu", "use": "tiles(1, ech = 2)" }'),
+      rule('when (cpu) tiles(1, ech = 2)'),
       'check/unknown-parameter: schedule tiles has no parameter ech [ech]',
     ],
-    [
-      'an unknown size',
-      rule('{ "when": "k > 1", "use": "plain" }'),
-      'check/unknown-name: there is no k here [k]',
-    ],
-    [
-      'a wrong condition',
-      rule('{ "when": "d < ", "use": "plain" }'),
-      'parse/unexpected: the file ends too early []',
-    ],
-    [
-      'steps',
-      rule('{ "when": "cpu", "use": "plain; split i by 2" }'),
-      'parse/unexpected: unexpected `;` [;]',
-    ],
+    ['an unknown size', rule('when (k > 1) plain'), 'check/unknown-name: there is no k here [k]'],
+    ['a wrong condition', rule('when (d < ) plain'), 'parse/unexpected: unexpected `)` [)]'],
     [
       'another kernel',
-      stored([{ calls: 'plain' }]).replace('"mul"', '"add"'),
-      'table/kernel: `mul.json` holds a dispatch of kernel add ["mul.json"]',
+      'dispatch add { otherwise plain }',
+      'table/kernel: `mul.spt` holds a dispatch of kernel add ["mul.spt"]',
     ],
     [
       'a measured origin without a device',
-      stored([{ calls: 'plain' }]).replace('transferred', 'measured'),
-      'table/field: origin "h" is measured and has no field "device" ["h"]',
+      origin('measured { }'),
+      'table/field: origin "h" is measured and has no field device ["h"]',
+    ],
+    [
+      'a transferred origin without a note',
+      origin('transferred { }'),
+      'table/field: origin "h" is transferred and has no field note ["h"]',
+    ],
+    ['another status', origin('found { note "x" }'), 'table/field: origin "h" is found [found]'],
+    [
+      'an unknown field',
+      origin('transferred { note "x"; nota "x" }'),
+      'table/field: origin "h" has no field nota [nota]',
+    ],
+    [
+      'a field twice',
+      origin('transferred { note "x"; note "y" }'),
+      'table/field: note is given twice [note "y"]',
+    ],
+    [
+      'a date of another form',
+      origin('transferred { note "x"; date "yesterday" }'),
+      'table/field: date has a value that does not fit [date "yesterday"]',
+    ],
+    [
+      'a count of another form',
+      origin('transferred { note "x"; trials 1.5 }'),
+      'table/field: trials has a value that does not fit [trials 1.5]',
     ],
   ])('%s', async (_, table, expected) => {
     expect(await problem(table)).toBe(expected)
   })
 
-  test('a program, a missing file, a text without a reader', async () => {
-    expect(await problem('', 'schedule mul.auto choose from "text.spt"')).toBe(
-      'table/program: `text.spt` is a program ["text.spt"]',
+  test('a program, a missing file, a text without a reader, a file of an earlier version', async () => {
+    expect(await problem('', 'schedule mul.auto choose from "mul.spt"')).toBe(
+      'table/program: `mul.spt` has no dispatch table ["mul.spt"]',
     )
-    await expect(program('schedule mul.auto choose from "mul.json"')).rejects.toThrow('mul.json')
+    await expect(program('schedule mul.auto choose from "mul.spt"')).rejects.toThrow('mul.spt')
+    expect(await problem('', 'schedule mul.auto choose from "mul.json"')).toBe(
+      'table/version: dispatch tables are programs now, not JSON ["mul.json"]',
+    )
   })
+
+  test('an origin outside of a table', async () => {
+    expect(await problem('', 'schedule mul.auto choose { otherwise plain from "h" }')).toBe(
+      'table/field: only the branches of a dispatch table have an origin ["h"]',
+    )
+  })
+})
+
+test('a file may hold tables of several kernels, and other declarations', async () => {
+  const table = `kernel other(n: size) {}
+dispatch other { otherwise plain }
+dispatch mul { otherwise tiles(2) }
+`
+  const p = await program('schedule mul.auto choose from "mul.spt"', table)
+  const { selection } = await p
+    .kernel('mul')
+    .schedule('auto')
+    .choose('cpu', { params: { m: 1, d: 1, n: 1 } })
+  expect(selection.text).toBe('tiles(2)')
 })

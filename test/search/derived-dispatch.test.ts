@@ -122,7 +122,7 @@ describe('a dispatch derived from measurements', () => {
       return
     }
     const table = dispatchTableText({ kernel: 'product', origins: [], rules })
-    const stored = `${PROGRAM}\n${declarations}schedule product.${name} choose from "t.json"`
+    const stored = `${PROGRAM}\n${declarations}schedule product.${name} choose from "t.spt"`
     const read = (await load(stored, { name: 'product.spt', read: async () => table })).kernel('product')
     for (const values of [...evidence.cases.map((e) => e.values), drawnValues(c), drawnValues(c)]) {
       const k = selectCandidate(dispatch.rules, evidence.candidates, values)!

@@ -7,7 +7,7 @@ import { checkTable, dispatchTable, staleChoices } from '../../src/search/choice
 import { PRODUCT } from '../support/product.ts'
 
 const PROGRAM = `${PRODUCT}schedule product.tiled(rows = 8) { split i by rows -> (io, ii) }
-schedule product.auto choose from "product.json"
+schedule product.auto choose from "product-table.spt"
 `
 const kernel = parseProgram(PRODUCT, 'product.spt').kernel('product')
 const origin = {
@@ -55,7 +55,7 @@ describe('a table that a search writes', () => {
     expect(await chosen(table, 'cuda', 4)).toEqual(['tiled(4)', origin.name])
     expect(await chosen(table, 'cuda', 1)).toEqual(['tiled(6)', origin.name])
     expect(await chosen(table, 'cpu', 5)).toEqual(['tiled(2)', 'hand'])
-    expect(table).toContain('"when": "cuda and (d > 2 or m > 9)"')
+    expect(table).toContain('when (cuda and (d > 2 or m > 9))')
     expect(table).not.toContain('tiled(3)')
     // Written again, it has each rule and each search once.
     expect(searched([{ calls: 'tiled(6)' }], table).match(/tiled\(6\)/g)).toHaveLength(1)
@@ -65,9 +65,17 @@ describe('a table that a search writes', () => {
   })
 
   test('is rejected if it belongs to another kernel', () => {
-    expect(() => checkTable(first, 'a.json', 'product')).not.toThrow()
-    expect(() => checkTable(first, 'a.json', 'sum')).toThrow('`a.json` holds a dispatch of kernel product')
-    expect(() => checkTable('{', 'a.json', 'product')).toThrow(SptError)
+    expect(() => checkTable(first, 'a.spt', 'product')).not.toThrow()
+    expect(() => checkTable(first, 'a.spt', 'sum')).toThrow('`a.spt` holds a dispatch of kernel product')
+    expect(() => checkTable('{', 'a.spt', 'product')).toThrow(SptError)
+    expect(() => checkTable(PROGRAM, 'a.spt', 'product')).toThrow('`a.spt` is a program')
+  })
+
+  test('keeps the comments of a table that it extends', () => {
+    const remark = first.replace('  otherwise', '  // All others.\n  otherwise')
+    expect(searched([{ calls: 'tiled(6)' }], remark)).toContain(
+      '  // All others.\n  otherwise tiled from "hand"',
+    )
   })
 
   test('is out of date after a change of the kernel, and not after a change of its text', async () => {
@@ -75,7 +83,7 @@ describe('a table that a search writes', () => {
     expect(changed).not.toBe(PROGRAM)
     const [warning] = staleChoices(await program(first, changed))
     expect([warning!.code, warning!.severity]).toEqual(['table/stale', 'warning'])
-    expect(warning!.hint).toContain('--generalise product.json')
+    expect(warning!.hint).toContain('--generalise product-table.spt')
     expect(staleChoices(await program(first, `// a remark\n${PROGRAM}`))).toEqual([])
   })
 
@@ -110,7 +118,7 @@ schedule scale.rows { unroll i by 4 }
     const of = parseProgram(typed(2)).kernel('scale<f16>')
     const table = dispatchTable({ kernel: of, rules: [{ calls: 'rows' }], device: 'cpu', origin: by })
     const all = async (factor: number) => {
-      const text = `${typed(factor)}schedule scale.auto choose from "scale.json"\n`
+      const text = `${typed(factor)}schedule scale.auto choose from "scale-table.spt"\n`
       const p = await load(text, { read: async () => table.replace('scale<f16>', 'scale') })
       return staleChoices(...p.kernels.map((name) => p.kernel(name)))
     }

@@ -48,7 +48,7 @@ function misspeltKeyword(
 const formsHint = ({ word, forms }: StepSyntax): string =>
   `write ${orList(forms.map((f) => `\`${formText(word, f)}\``))}`
 
-const DECLARED = /^[ \t]*(kernel|format|monoid|schedule|memory|instr)\b/gm
+const DECLARED = /^[ \t]*(kernel|format|monoid|schedule|memory|instr|dispatch)\b/gm
 
 /** The forms of the step around the error, if it is in a schedule or space. */
 function stepHint(before: string, steps: readonly StepSyntax[]): string | undefined {
@@ -221,8 +221,18 @@ const GROUPS: readonly SyntaxGroup[] = [
   { trigger: ['a function'], replaced: EXPRESSION, replacement: 'an expression' },
   {
     trigger: ['"kernel"', '"monoid"'],
-    replaced: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"import"', '"memory"', '"instr"'],
-    replacement: 'a declaration (`kernel`, `format`, `monoid`, `schedule`, `memory`, `instr` or `import`)',
+    replaced: [
+      '"kernel"',
+      '"monoid"',
+      '"format"',
+      '"schedule"',
+      '"import"',
+      '"memory"',
+      '"instr"',
+      '"dispatch"',
+    ],
+    replacement:
+      'a declaration (`kernel`, `format`, `monoid`, `schedule`, `memory`, `instr`, `dispatch` or `import`)',
   },
   {
     trigger: ['"let"', '"if"'],

@@ -72,7 +72,7 @@ function reportDuplicate(
 function declarations(file: File, problems: Diagnostic[]): Map<string, Named> {
   const result = new Map<string, Named>()
   for (const d of file.decls) {
-    if (isAttached(d)) continue
+    if (isAttached(d) || d.kind === 'table') continue
     const first = result.get(d.name.name)
     if (first) reportDuplicate(problems, `\`${d.name.name}\``, d.name, first.name)
     else result.set(d.name.name, d)
@@ -138,7 +138,8 @@ function findImported(path: string, i: Import, name: Ident, linking: Linking): N
 }
 
 /** True for declarations whose name begins with a kernel's: schedules, choices and spaces. */
-const isAttached = (d: Decl): d is KernelSchedule => d.kind === 'schedule' || d.kind === 'choice'
+const isAttached = (d: File['decls'][number]): d is KernelSchedule =>
+  d.kind === 'schedule' || d.kind === 'choice'
 
 /** The schedules, choices and spaces that a file declares, by kernel. */
 type Attached = ReadonlyMap<Kernel, readonly KernelSchedule[]>

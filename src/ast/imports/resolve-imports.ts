@@ -12,7 +12,6 @@ import { nameText } from '../diagnostics/expect-argument.ts'
 import { TextCache } from '../latest.ts'
 import type { File, Path } from '../nodes/nodes.ts'
 import type { Parser } from '../parse/parse.ts'
-import { isTablePath, parseTable } from '../parse/parse-table.ts'
 import { link } from './link.ts'
 import type { Program } from './linked-program.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
@@ -86,9 +85,7 @@ export interface Loader {
 }
 
 export function loaderOf(parser: Parser): Loader {
-  const parse = (source: Source): File =>
-    isTablePath(source.name) ? parseTable(source) : parser.parse(source)
-  const memory = new TreeCache({ ...parser, parse })
+  const memory = new TreeCache(parser)
   const loadFiles: Loader['loadFiles'] = (entry, read, readImport = read, store = undefined) =>
     filesFrom(entry, read, readImport, store, memory)
   return {

@@ -1,6 +1,6 @@
 /** Schedules and their steps: the part of the AST that describes the execution of kernels (`nodes.ts` has the rest). */
 import type { Ident, Item, Node, Path, TypeName } from './nodes-base.ts'
-import type { AsPart, Expr } from './nodes-exprs.ts'
+import type { AsPart, Expr, NumberLit } from './nodes-exprs.ts'
 import type { Width } from './nodes-formats.ts'
 import type { Instance } from './nodes-instr.ts'
 
@@ -159,16 +159,26 @@ export interface Branch extends Item {
   readonly isFastest: boolean
   /** In source order. */
   readonly calls: readonly ScheduleCall[]
-  /** The origin of a stored branch. */
-  readonly origin?: string
+  /** In a dispatch table, the name of an origin. */
+  readonly origin: Path | null
 }
-/** The content of a dispatch table. */
-export interface DispatchTable {
-  readonly kernel: Ident
+/** `dispatch kernel hash "…" { origins and branches }`: a dispatch table, whose branches `choose from` reads. */
+export interface DispatchTable extends Item, Pick<ScheduleName, 'kernel' | 'types'> {
+  readonly kind: 'table'
   /** Identity of the kernel for which the rules were found; null if it is unknown. */
-  readonly kernelHash: Ident | null
-  readonly origins: readonly RuleOrigin[]
-  readonly branches: readonly Branch[]
+  readonly hash: Path | null
+  readonly items: readonly (Origin | Branch)[]
+}
+/** `origin "name" measured { fields }`: elaboration checks the fields and makes a `RuleOrigin`. */
+export interface Origin extends Item {
+  readonly name: Path
+  readonly status: Ident
+  readonly fields: readonly OriginField[]
+}
+/** `date "2026-11-29"`, `matrices "cora", "citeseer"`, `trials 128`. */
+export interface OriginField extends Item {
+  readonly name: Ident
+  readonly values: readonly (Path | NumberLit)[]
 }
 /** The search or commit that a stored branch comes from. `transferred`: a search has no record, and `note` describes the source. */
 export interface RuleOrigin {

@@ -25,9 +25,7 @@ export * from './nodes-schedules.ts'
 export interface File extends Item {
   readonly kind: 'file'
   readonly imports: readonly Import[]
-  readonly decls: readonly Decl[]
-  /** The content of a dispatch table, which has no declarations. */
-  readonly table?: DispatchTable
+  readonly decls: readonly (Decl | DispatchTable)[]
 }
 
 /** `import "path"` (`names` is null: every name) or `import { a, b as c } from "path"`. */

@@ -1,10 +1,12 @@
 /** Choices among schedules, and spaces of schedules: parse actions for the grammar. */
+import type { Node } from 'ohm-js'
 import { failAt, type Span } from '../diagnostics/diagnostic.ts'
 import type * as ast from '../nodes/nodes.ts'
 import { Writable } from './comments.ts'
 import {
   type Actions,
   type Braces,
+  between,
   blockItem,
   checked,
   get,
@@ -53,7 +55,17 @@ export const spaces: Actions = {
 
 const DISPATCH = { kind: 'choice', by: 'rules', isExtension: false, table: null }
 
-function checkOtherwise({ branches }: ast.Dispatch): void {
+function checkBranches({ branches }: ast.Dispatch): void {
+  checkOtherwise(branches)
+  const stored = branches.find((b) => b.origin)?.origin
+  if (stored)
+    failAt('table/field', stored.span, {
+      message: 'only the branches of a dispatch table have an origin',
+      hint: `remove \`from "${stored.value}"\``,
+    })
+}
+
+function checkOtherwise(branches: readonly ast.Branch[]): void {
   const otherwise = branches.findIndex((b) => b.cond === null)
   const misplaced = otherwise < 0 ? undefined : branches[otherwise + 1]
   if (misplaced)
@@ -65,32 +77,56 @@ function checkOtherwise({ branches }: ast.Dispatch): void {
 }
 
 /** A branch with a schedule call, or with several in braces (`fastest`). */
-function branch(cond: ast.Expr | null, called: ast.ScheduleCall | Braces<ast.ScheduleCall>, span: Span) {
-  if (!('items' in called)) return item<ast.Branch>({ cond, isFastest: false, calls: [called], span })
-  return blockItem<ast.Branch>({ cond, isFastest: true, calls: called.items, span }, called)
+function branch(cond: ast.Expr | null, called: Node, from: Node, span: Span): ast.Branch {
+  const calls = get<ast.ScheduleCall | Braces<ast.ScheduleCall>>(called)
+  const origin = get<ast.Path | null>(from)
+  if (!('items' in calls)) return item({ cond, isFastest: false, calls: [calls], origin, span })
+  return blockItem({ cond, isFastest: true, calls: calls.items, origin, span }, calls)
 }
 
 export const choices: Actions = {
   Choice_chosen: checked(
     line<ast.Dispatch>(DISPATCH, '', '...', '', 'name', 'params*', '', '{branches}'),
-    checkOtherwise,
+    checkBranches,
   ),
-  Choice_stored: line<ast.Dispatch>(
-    () => ({ ...DISPATCH, branches: [] }),
-    ...(['', '...', '', 'name', 'params*', '', '', 'table'] as const),
+  Choice_stored: checked(
+    line<ast.Dispatch>(
+      () => ({ ...DISPATCH, branches: [] }),
+      ...(['', '...', '', 'name', 'params*', '', '', 'table'] as const),
+    ),
+    ({ table, kernel }: ast.Dispatch) => {
+      if (table!.value.endsWith('.json'))
+        failAt('table/version', table!.span, {
+          message: 'dispatch tables are programs now, not JSON',
+          expected: `"${table!.value.replace(/json$/, 'spt')}"`,
+          hint: `write the file again: spt tune FILE --kernel ${kernel.name} … --generalise ${kernel.name}.spt`,
+        })
+    },
   ),
   Choice_extended: checked(
     line<ast.Dispatch>(
       () => ({ ...DISPATCH, params: [], isExtension: true }),
       ...(['', '...', '', 'name', '', '{branches}'] as const),
     ),
-    checkOtherwise,
+    checkBranches,
   ),
-  When(_, _open, cond, _close, called) {
-    return branch(get(cond), get(called), spanOf(this))
+  When(_, _open, cond, _close, called, from) {
+    return branch(get(cond), called, from, spanOf(this))
   },
-  Otherwise(_, called) {
-    return branch(null, get(called), spanOf(this))
+  Otherwise(_, called, from) {
+    return branch(null, called, from, spanOf(this))
+  },
+  Table: checked(
+    line<ast.DispatchTable>('table', '', '...', '', 'hash', '{items}'),
+    ({ items }: ast.DispatchTable) => checkOtherwise(items.filter((x) => 'cond' in x)),
+  ),
+  Origin: line<ast.Origin>(null, '', 'name', 'status', '{fields}'),
+  OriginField(name, values, _) {
+    return item<ast.OriginField>({
+      name: get(name),
+      values: get(values),
+      span: between(spanOf(name), spanOf(values)),
+    })
   },
   ScheduleCall: line<ast.ScheduleCall>(null, 'schedule', 'args*'),
   NamedArgs(_, args, _close) {

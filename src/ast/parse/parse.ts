@@ -184,7 +184,7 @@ export function parserFor(steps: readonly StepSyntax[]): Parser {
 }
 
 function fileOf(source: Source, trees: readonly unknown[], attach: Attacher): ast.File {
-  const nodes = (trees as readonly (readonly (ast.Import | ast.Decl)[])[]).flat()
+  const nodes = (trees as readonly (readonly (ast.Import | ast.File['decls'][number])[])[]).flat()
   const imports = nodes.filter((n) => n.kind === 'import')
   const decls = nodes.filter((n) => n.kind !== 'import')
   const trivia = new Writable()
@@ -202,11 +202,6 @@ export function parseFormatParts(source: Source): readonly ast.AsPart[] {
 /** Parses an expression on its own, or the one at `location` in its file. Throws like `parse`. */
 export function parseExpression(source: Source, location?: Span): ast.Expr {
   return parseText(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, location)
-}
-
-/** Parses a call of a schedule with arguments at `location` in its file. Throws like `parse`. */
-export function parseScheduleCall(source: Source, location: Span): ast.ScheduleCall {
-  return parseText(source, 'ScheduleCall', withoutSteps(), ([tree]) => tree as ast.ScheduleCall, location)
 }
 
 /** Runs `parse`, and moves the spans of its errors to `location` in the file. */

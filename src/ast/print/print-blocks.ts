@@ -49,12 +49,13 @@ export class Printer {
     this.line(layout(doc, this.indent, WIDTH) + trailingComments(t?.after))
   }
 
-  /** `head { … }` with its comments; on one line if `only`, the text of its single line, fits. */
-  block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void, only?: Doc): void {
+  /** `head { … } tail` with its comments; on one line if `only`, the text of its single line, fits. */
+  block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void, only?: Doc, tail = ''): void {
     this.printLeading(t, first)
     const short = this.oneLine(t, head, only)
     if (short === null) this.braces(layout(head, this.indent, WIDTH - 2), t?.open, t?.end, body)
     else this.text += short
+    this.text += tail
     this.close(t?.after)
   }
 

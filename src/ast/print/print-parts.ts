@@ -62,10 +62,13 @@ export const listNames = (list: readonly ListName[]): string[] =>
 export const typeList = (types: readonly string[]): string =>
   types.length === 0 ? '' : `<${types.join(', ')}>`
 
+/** `kernel<f16 or bf16>` */
+export const kernelText = (kernel: Ident, types: KernelSchedule['types']): string =>
+  kernel.name + typeList(types.map((t) => names(t).join(' or ')))
+
 /** `schedule kernel<types>.name(params)` */
 export function scheduleHead({ kernel, types, name, params }: KernelSchedule): Doc {
-  const of = `${kernel.name}${typeList(types.map((t) => names(t).join(' or ')))}`
-  return [`schedule ${of}.${name.name}`, optional(params.map(paramDoc))]
+  return [`schedule ${kernelText(kernel, types)}.${name.name}`, optional(params.map(paramDoc))]
 }
 
 /** `schedule name(params) -> (results)` */

@@ -4,9 +4,11 @@ import { quotedPath } from '../imports/resolve-path.ts'
 import type {
   Branch,
   Dispatch,
+  DispatchTable,
   Either,
   FormatOption,
   NumberList,
+  Origin,
   ScheduleCall,
   Space,
   SpaceItem,
@@ -16,11 +18,11 @@ import type {
   UseOption,
   UseStep,
 } from '../nodes/nodes.ts'
-import { type Doc, group, line, nest } from './layout-document.ts'
+import { commaSeparated, type Doc, group, line, nest } from './layout-document.ts'
 import type { PrintedGroup, Printer } from './print-blocks.ts'
 import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
 import { widthsDoc } from './print-format.ts'
-import { callDoc, optional, scheduleHead, single } from './print-parts.ts'
+import { callDoc, kernelText, optional, scheduleHead, single } from './print-parts.ts'
 
 /** Printers of the steps that are not specific to spaces. */
 interface StepPrinter {
@@ -121,11 +123,35 @@ export function printChoice(p: Printer, c: Dispatch): void {
   }
   p.block(c.trivia, true, [scheduleHead(c), c.isExtension ? ' extends' : ' choose'], () => {
     c.branches.forEach((b, k) => {
-      const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '
-      if (b.isFastest) p.block(b.trivia, k === 0, [head, 'fastest'], () => printCalls(p, b))
-      else p.item(b.trivia, k === 0, [head, namedCallDoc(b.calls[0]!)])
+      printBranch(p, b, k === 0)
     })
   })
+}
+
+function printBranch(p: Printer, b: Branch, first: boolean): void {
+  const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '
+  const from = b.origin ? ` from ${quotedPath(b.origin.value)}` : ''
+  if (b.isFastest) p.block(b.trivia, first, [head, 'fastest'], () => printCalls(p, b), undefined, from)
+  else p.item(b.trivia, first, [head, namedCallDoc(b.calls[0]!), from])
+}
+
+export function printTable(p: Printer, { trivia, kernel, types, hash, items }: DispatchTable): void {
+  const head = `dispatch ${kernelText(kernel, types)}${hash ? ` hash ${quotedPath(hash.value)}` : ''}`
+  p.block(trivia, true, head, () =>
+    items.forEach((x, k) => {
+      if ('cond' in x) printBranch(p, x, k === 0)
+      else printOrigin(p, x, k === 0)
+    }),
+  )
+}
+
+function printOrigin(p: Printer, { trivia, name, status, fields }: Origin, first: boolean): void {
+  p.block(trivia, first, `origin ${quotedPath(name.value)} ${status.name}`, () =>
+    fields.forEach((f, k) => {
+      const values = f.values.map((x) => ('kind' in x ? exprDoc(x) : quotedPath(x.value)))
+      p.item(f.trivia, k === 0, [f.name.name, ' ', group(nest(commaSeparated(values)))])
+    }),
+  )
 }
 
 function printCalls(p: Printer, { calls }: Branch): void {

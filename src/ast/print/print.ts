@@ -7,7 +7,6 @@ import { quotedPath } from '../imports/resolve-path.ts'
 import type {
   AsPart,
   BufferDecl,
-  Decl,
   EachStep,
   Expr,
   File,
@@ -50,7 +49,7 @@ import {
   typeList,
   values,
 } from './print-parts.ts'
-import { groupDoc, printChoice, printSpace } from './print-spaces.ts'
+import { groupDoc, printChoice, printSpace, printTable } from './print-spaces.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
 export function print(file: File): string {
@@ -92,11 +91,12 @@ function importDoc(i: Import): Doc {
   return [group('import {', nest(line, filled(list)), line, '}'), ` from ${path}`]
 }
 
-function printDeclaration(p: Printer, d: Decl): void {
+function printDeclaration(p: Printer, d: File['decls'][number]): void {
   if (d.kind === 'kernel') printKernel(p, d)
   else if (d.kind === 'monoid') printMonoid(p, d)
   else if (d.kind === 'format') printFormat(p, d)
   else if (d.kind === 'memory') printMemory(p, d)
+  else if (d.kind === 'table') printTable(p, d)
   else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
   else if (d.kind === 'choice' && d.by === 'rules') printChoice(p, d)
   else if (d.kind === 'choice') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })

@@ -68,7 +68,7 @@ export const tune: CommandSpec = {
     {
       flags: '--generalise <FILE>',
       about:
-        'With several matrices or sizes: write the rules to this dispatch table (.json), for `choose from`; rules for other devices are kept',
+        'With several matrices or sizes: write the rules to this dispatch table (.spt), for `choose from`; rules for other devices are kept',
       file: 'update',
     },
     { flags: '--whole', about: 'With --out: write a self-contained file that includes the source of FILE' },

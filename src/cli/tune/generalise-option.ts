@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { inPackage, quotedPath } from '../../ast/imports/resolve-path.ts'
-import { isTablePath } from '../../ast/parse/parse-table.ts'
 import { locate } from '../../io/package/package.ts'
 import { kernelWord } from '../../ir/coordinates/derived-names.ts'
 import type { TuneAllResult } from '../../search/tune/cases/tune-all-result.ts'
@@ -27,9 +26,9 @@ export async function checkGeneralise(
 ): Promise<void> {
   const path = tablePath(call)
   if (path === undefined) return
-  if (!isTablePath(path))
+  if (!path.endsWith('.spt') || path === call.one('out'))
     call.reject(`--generalise ${path} is not the name of a dispatch table`, {
-      expected: 'a name that ends with .json',
+      expected: 'a name that ends with .spt, other than the file of --out',
     })
   if (cases.length < 2)
     call.reject('--generalise needs several matrices or sizes', {

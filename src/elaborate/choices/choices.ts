@@ -1,10 +1,8 @@
 /** Elaboration of choices among schedules: their branches, conditions and arguments. */
 
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
-import { resolvePath } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
-import { kernelIdentifier, kernelWord } from '../../ir/coordinates/derived-names.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { isWord, scalarType } from '../../ir/values/dtype.ts'
 import type { Report } from '../diagnostics.ts'
@@ -15,6 +13,7 @@ import type { Resolve } from '../schedules/resolve.ts'
 import { wrongArgument } from '../schedules/schedule-params.ts'
 import type { Branch, Choice, Condition, Schedule } from '../schedules/schedule-types.ts'
 import { ChoiceNames, decidedParams } from './choice-names.ts'
+import { storedDispatch } from './dispatch-tables.ts'
 import { knownStatistics } from './live-coverage.ts'
 import { MAX_BRANCHES, together, type Way, waysOf } from './nested-choices.ts'
 
@@ -45,7 +44,7 @@ export function elaborateChoice(
   const extended = r.extended(c)
   const base = extended && r.choice(extended, inside)
   if (extended && !base) return null
-  const table = c.table && tableOf(c, r)
+  const table = c.table && storedDispatch(c, r)
   if (c.table && !table) return null
   const { branches: given } = table ?? c
   if (given.length === 0)
@@ -80,30 +79,9 @@ export function elaborateChoice(
     branches,
     statistics,
     device: context.names.device,
-    table: table && { path: resolvePath(c.span.source, c.table!.value), ...table },
+    table,
     span: c.name.span,
   }
-}
-
-/** Returns the stored rules of the kernel; null after a reported error. */
-function tableOf(c: Ast.Dispatch, r: Resolve): Ast.DispatchTable | null {
-  const table = r.table(c)
-  const { value, span } = c.table!
-  const kernel = c.kernel.name
-  if (!table)
-    return r.report.error('table/program', span, {
-      message: `\`${value}\` is a program`,
-      expected: 'a dispatch table: "choices.json"',
-      hint: `write the file with: spt tune FILE --kernel ${kernelWord(kernel)} … --generalise ${kernelIdentifier(kernel)}.json`,
-    })
-  // A table may serve all types of a kernel.
-  if ([kernel, r.kernel!.name, kernel.replace(/<.*/, '')].includes(table.kernel.name)) return table
-  return r.report.error('table/kernel', span, {
-    message: `\`${value}\` holds a dispatch of kernel ${table.kernel.name}`,
-    labels: [{ span: table.kernel.span, text: 'stated here' }],
-    expected: `a dispatch of kernel ${kernel}`,
-    hint: `if the kernel was renamed, write "kernel": "${kernel}" in the file`,
-  })
 }
 
 /** Returns the last branch of an extension, for all other cases: the extended choice. */
@@ -111,6 +89,7 @@ const allOthers = ({ name }: Ast.Dispatch): Ast.Branch => ({
   cond: null,
   isFastest: false,
   calls: [{ schedule: name, args: [], span: name.span }],
+  origin: null,
   span: name.span,
 })
 
@@ -132,7 +111,7 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
     })
   // Errors of the only call are reported for the whole branch.
   const called = b.isFastest ? b.calls : b.calls.map((call) => ({ ...call, span: b.span }))
-  const origin = context.origins.find((o) => o.name === b.origin)
+  const origin = context.origins.find((o) => o.name === b.origin?.value)
   const items = called.map((call) => calledWays(call, context, origin))
   if ([...conditions, ...items].some((x) => x === null)) return null
   const ways = items as readonly (readonly Way[])[]
@@ -201,7 +180,7 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
     return r.report.error('check/space-used', span, {
       message: `${name} is a space, whose steps are not decided`,
       expected: 'a schedule with steps, or a dispatch',
-      hint: `search the space, and read what is found with \`choose from\`: spt tune FILE --space ${name} … --generalise ${c.kernel.name}.json`,
+      hint: `search the space, and read what is found with \`choose from\`: spt tune FILE --space ${name} … --generalise ${c.kernel.name}.spt`,
     })
   return r.report.error('check/unknown-schedule', span, {
     message: `kernel ${c.kernel.name} has no schedule ${name}`,

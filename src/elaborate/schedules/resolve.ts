@@ -30,8 +30,8 @@ export interface Resolve {
   readonly choice: (c: Ast.Dispatch, path: readonly Ast.Dispatch[]) => Choice | null
   /** Returns the imported choice that a choice with `extends` extends; undefined for other choices. */
   readonly extended: (c: Ast.Dispatch) => Ast.Dispatch | undefined
-  /** Returns the rules in the file that a dispatch names; undefined if the file is a program. */
-  readonly table: (c: Ast.Dispatch) => Ast.DispatchTable | undefined
+  /** Returns the dispatch tables in the file that a dispatch names. */
+  readonly tables: (c: Ast.Dispatch) => readonly Ast.DispatchTable[]
   /** Returns a space of the same kernel; null if it has errors or is being resolved. */
   readonly space: (s: Ast.Space, path: readonly Ast.Space[]) => Space | null
 }

@@ -1,7 +1,7 @@
 /** Types of elaborated schedules, and of choices among them, with resolved names. */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import type { DispatchTable, RuleOrigin } from '../../ast/nodes/nodes.ts'
+import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
@@ -53,8 +53,17 @@ export interface Choice {
   /** The device queries in the expressions of the branches, by the names of their variables. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
   /** The file of the branches; null for branches in the text. */
-  readonly table: (DispatchTable & { readonly path: string }) | null
+  readonly table: StoredDispatch | null
   readonly span: Span
+}
+
+/** The branches of a dispatch table. */
+export interface StoredDispatch {
+  readonly path: string
+  /** Identity of the kernel for which the branches were found; null if it is unknown. */
+  readonly hash: Ast.Path | null
+  readonly origins: readonly RuleOrigin[]
+  readonly branches: readonly Ast.Branch[]
 }
 
 export interface Branch {

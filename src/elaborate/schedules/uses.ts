@@ -87,7 +87,7 @@ export function findSchedule(
     return r.report.error('check/choice-used', span, {
       message: `${name} is chosen when data are bound, and has no steps before`,
       expected: 'a schedule with steps',
-      hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? (r.table(decl)?.branches ?? []) : decl.branches).flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+      hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? r.tables(decl).flatMap((t) => t.items) : decl.branches).flatMap((b) => ('calls' in b ? b.calls.map((c) => c.schedule.name) : [])))].join(', ')}`,
     })
   if (decl.kind === 'choice')
     return r.report.error('check/space-used', span, {

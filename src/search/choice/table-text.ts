@@ -1,15 +1,16 @@
 /**
- * Dispatch tables as text: a JSON file with one rule per line, so that differences between versions are readable. Rules
- * for one kind of device are merged into the table, and tables of another version of their kernel are reported.
+ * Dispatch tables as text, with one branch per line, so that differences between versions are readable. Rules for one
+ * kind of device are merged into the table, and tables of another version of their kernel are reported.
  */
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { type Diagnostic, fail } from '../../ast/diagnostics/diagnostic.ts'
-import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
-import { parseTable, TABLE_VERSION } from '../../ast/parse/parse-table.ts'
-import { printStep } from '../../ast/print/print.ts'
+import { type Diagnostic, failAt } from '../../ast/diagnostics/diagnostic.ts'
+import type { Branch, DispatchTable, Expr, Origin, RuleOrigin } from '../../ast/nodes/nodes.ts'
+import { print, printStep } from '../../ast/print/print.ts'
+import { kernelText } from '../../ast/print/print-parts.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { kernelWord } from '../../ir/coordinates/derived-names.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
+import { parse } from '../../schedule/steps/language.ts'
 import { hashOf, kernelHash } from '../records/identity.ts'
 
 /** A rule of a dispatch table, in the syntax of the language. */
@@ -19,7 +20,6 @@ export interface StoredRule {
   /** The schedule, or the candidates among which the cost model selects. */
   readonly calls: string | readonly string[]
   readonly origin?: string
-  readonly note?: string
 }
 
 interface StoredDispatch {
@@ -29,44 +29,32 @@ interface StoredDispatch {
   readonly rules: readonly StoredRule[]
 }
 
-/** Longest line of a rule; longer rules have a field per line. */
-const WIDTH = 120
+/** Texts of the language have no quotes and no line breaks. */
+const quoted = (x: unknown): string => `"${String(x).replaceAll('"', "'").replace(/\s+/g, ' ')}"`
 
-const fieldLines = (fields: readonly (readonly [string, string])[], indent: string): string =>
-  fields.map(([name, value]) => `${indent}"${name}": ${value}`).join(',\n')
-
-function ruleText({ when, calls, origin, note }: StoredRule): string {
-  const texts = Object.entries({ when, use: typeof calls === 'string' ? calls : undefined, origin, note })
-  const fields = texts.flatMap(([name, x]): (readonly [string, string])[] =>
-    x === undefined ? [] : [[name, JSON.stringify(x)]],
-  )
-  if (typeof calls !== 'string') {
-    const list = calls.map((c) => `        ${JSON.stringify(c)}`).join(',\n')
-    fields.splice(when === undefined ? 0 : 1, 0, ['fastest', `[\n${list}\n      ]`])
-  }
-  const line = `    { ${fields.map(([name, value]) => `"${name}": ${value}`).join(', ')} }`
-  if (line.length <= WIDTH && !line.includes('\n')) return line
-  return `    {\n${fieldLines(fields, '      ')}\n    }`
-}
-
-export function dispatchTableText({ kernel, kernelHash, origins, rules }: StoredDispatch): string {
-  const head = [`"version": ${TABLE_VERSION}`, `"kernel": ${JSON.stringify(kernel)}`]
-  if (kernelHash !== undefined) head.push(`"kernelHash": ${JSON.stringify(kernelHash)}`)
-  const stated = origins.map(({ name, ...fields }) => {
-    const values = Object.entries(fields).map(([k, v]) => [k, JSON.stringify(v)] as const)
-    return `    ${JSON.stringify(name)}: {\n${fieldLines(values, '      ')}\n    }`
+function originText({ name, status, ...fields }: RuleOrigin): string {
+  const lines = Object.entries(fields).map(([field, x]) => {
+    const value: unknown = x
+    const texts = Array.isArray(value)
+      ? value.map(quoted)
+      : [typeof value === 'number' ? value : quoted(value)]
+    return `${field} ${texts.join(', ')}`
   })
-  return `{
-  ${head.join(',\n  ')},
-  "origins": {
-${stated.join(',\n')}
-  },
-  "rules": [
-${rules.map(ruleText).join(',\n')}
-  ]
+  return `origin ${quoted(name)} ${status} {\n${lines.join('\n')}\n}`
 }
-`
+
+function ruleText({ when, calls, origin }: StoredRule): string {
+  const called = typeof calls === 'string' ? calls : `fastest { ${calls.join('; ')} }`
+  const head = when === undefined ? 'otherwise' : `when (${when})`
+  return `${head} ${called}${origin === undefined ? '' : ` from ${quoted(origin)}`}`
 }
+
+export const dispatchTableText = ({ kernel, kernelHash: hash, origins, rules }: StoredDispatch): string =>
+  formatted(`dispatch ${kernel}${hash === undefined ? '' : ` hash ${quoted(hash)}`} {
+${[...origins.map(originText), ...rules.map(ruleText)].join('\n')}
+}`)
+
+const formatted = (text: string): string => print(parse({ name: 'table', text }))
 
 // Dispatch tables of another version of their kernel.
 
@@ -77,14 +65,14 @@ ${rules.map(ruleText).join(',\n')}
 export function staleChoices(...kernels: readonly Kernel[]): readonly Diagnostic[] {
   const stored = kernels.flatMap((kernel) =>
     [...kernel.declaredDispatches.values()].flatMap(({ name, table }) => {
-      if (!table?.kernelHash) return []
+      if (!table?.hash) return []
       const now = tableHash(
         kernel,
         table.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)),
       )
       // The hash of the kernel alone: a search found schedules that were not declared yet.
-      const isCurrent = [now, kernelHash(kernel)].includes(table.kernelHash.name)
-      return [{ kernel, name, table, hash: table.kernelHash, now, isCurrent }]
+      const isCurrent = [now, kernelHash(kernel)].includes(table.hash.value)
+      return [{ kernel, name, table, hash: table.hash, now, isCurrent }]
     }),
   )
   const current = new Set(stored.flatMap((s) => (s.isCurrent ? [s.table.path] : [])))
@@ -96,17 +84,12 @@ export function staleChoices(...kernels: readonly Kernel[]): readonly Diagnostic
     severity: 'warning',
     message: `the dispatch table of ${kernel.name}.${name} was found for another version of the kernel or of its schedules`,
     span: hash.span,
-    hint: `search again: spt tune FILE --kernel ${kernelWord(kernel.name)} --bind … --generalise ${table.path}; if the schedules are as fast as before: "kernelHash": "${now}"`,
+    hint: `search again: spt tune FILE --kernel ${kernelWord(kernel.name)} --bind … --generalise ${table.path}; if the schedules are as fast as before: hash "${now}"`,
   }))
 }
 
 // Dispatch tables from searches: the rules for one kind of device, next to the rules for others that a table
 // has.
-
-interface RuleJson extends Omit<StoredRule, 'calls'> {
-  readonly use?: string
-  readonly fastest?: readonly string[]
-}
 
 /** Rules that a search found for a kind of device, with the search. */
 export interface FoundRules {
@@ -116,18 +99,27 @@ export interface FoundRules {
   readonly origin: RuleOrigin
 }
 
-/** @throws SptError `table/…` for a text that is no table of the kernel */
-export function checkTable(text: string, name: string, kernel: string): void {
-  const { table } = parseTable({ name, text })
-  const of = table!.kernel
-  if (of.name !== kernel)
-    fail({
-      code: 'table/kernel',
-      message: `\`${name}\` holds a dispatch of kernel ${of.name}`,
-      span: of.span,
+/** @throws SptError `table/…`, `parse/…` for a text that is not just a table of the kernel */
+export const checkTable = (text: string, name: string, kernel: string): void =>
+  void tableIn(text, name, kernel)
+
+function tableIn(text: string, name: string, kernel: string): DispatchTable {
+  const file = parse({ name, text })
+  const [table, second] = file.decls
+  if (table?.kind !== 'table' || second || file.imports.length > 0)
+    return failAt('table/program', file.span, {
+      message: `\`${name}\` is a program`,
+      expected: 'a file with a dispatch table only',
+      hint: 'name another file',
+    })
+  const of = kernelText(table.kernel, table.types)
+  if (of !== kernel)
+    failAt('table/kernel', table.kernel.span, {
+      message: `\`${name}\` holds a dispatch of kernel ${of}`,
       expected: `a dispatch of kernel ${kernel}`,
       hint: 'name another file',
     })
+  return table
 }
 
 /**
@@ -142,31 +134,33 @@ export function dispatchTable({ kernel, rules, device, origin }: FoundRules, pre
     return { ...(condition !== undefined && { when: condition }), calls, origin: origin.name }
   })
   const isTotal = rules.some((r) => r.when === undefined)
-  const isReplaced = ({ when, origin: from }: StoredRule): boolean =>
-    from === origin.name ||
-    (isTotal && when !== undefined && new RegExp(`^${device}(?:$| and )(?!.* or )`).test(when))
-  const before = previous === undefined ? { origins: {}, rules: [] } : (JSON.parse(previous) as TableJson)
-  const kept = before.rules
-    .map(({ use, fastest, ...r }): StoredRule => ({ ...r, calls: use ?? fastest! }))
-    .filter((r) => !isReplaced(r))
-  const all = [...found, ...kept]
-  const origins = [...Object.entries(before.origins).map(([name, o]) => ({ ...o, name })), origin].filter(
-    (o, k, list) =>
-      all.some((r) => r.origin === o.name) && list.findLastIndex((p) => p.name === o.name) === k,
+  const isReplaced = ({ cond, origin: from }: Branch): boolean =>
+    from?.value === origin.name || (isTotal && cond !== null && isOnlyFor(device, cond))
+  const read = (text: string): DispatchTable => tableIn(text, 'table', kernel.name)
+  const own = read(dispatchTableText({ kernel: kernel.name, origins: [origin], rules: found }))
+  const before = previous === undefined ? { ...own, items: [] } : read(previous)
+  const earlier = before.items
+  const branches = [...own.items, ...earlier.filter((x) => !isBranch(x) || !isReplaced(x))].filter(isBranch)
+  const origins = [...earlier, ...own.items].filter(
+    (x, k, list): x is Origin =>
+      !isBranch(x) &&
+      branches.some((b) => b.origin?.value === x.name.value) &&
+      list.findLastIndex((y) => !isBranch(y) && y.name.value === x.name.value) === k,
   )
-  const called = all.flatMap((r) => r.calls).map((call) => /\w+/.exec(call)![0])
-  return dispatchTableText({
-    kernel: kernel.name,
-    kernelHash: tableHash(kernel, called),
-    origins,
-    rules: all,
-  })
+  const called = branches.flatMap((b) => b.calls.map((c) => c.schedule.name))
+  const { span } = own
+  const hash = { value: tableHash(kernel, called), span }
+  const table: DispatchTable = { ...before, hash, items: [...origins, ...branches] }
+  return print({ kind: 'file', imports: [], decls: [table], span })
 }
 
-interface TableJson {
-  readonly origins: Readonly<Record<string, Omit<RuleOrigin, 'name'>>>
-  readonly rules: readonly RuleJson[]
-}
+const isBranch = (x: DispatchTable['items'][number]): x is Branch => 'cond' in x
+
+/** True if a condition holds on one kind of device only. */
+const isOnlyFor = (device: DeviceKind, e: Expr): boolean =>
+  e.kind === 'binary' && e.op === 'and'
+    ? isOnlyFor(device, e.a) || isOnlyFor(device, e.b)
+    : e.kind === 'name' && e.name === device
 
 const grouped = (condition: string): string => (/\bor\b/.test(condition) ? `(${condition})` : condition)
 
