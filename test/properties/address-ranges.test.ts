@@ -166,6 +166,22 @@ test.each(BOUNDED)('%s is never rejected for sizes within its range', (access) =
       expect(refusal(plan, new Map(Object.entries({ m: m!, n: n!, j_count: count! })))).toBeUndefined()
 })
 
+test.each([
+  [2 ** 29, undefined],
+  [2 ** 31 - 1, 'plan/overflow'],
+])('an index 2 * j - 1 over runs of %i columns', (n, refused) => {
+  const { plan } = parseProgram(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = run(i, n)
+  axis x = dense_fixed(m)
+  buffer A: f32[i, j] in
+  buffer X: f32[x] in fill 1
+  buffer Y: f32[i] out
+  iterate s [i, j] as SR { Y[i] += A[i, j] * X[2 * j - 1] }
+}`).kernel().compilation
+  expect(refusal(plan, new Map(Object.entries({ m: 4, n, j_count: 9 })))).toBe(refused)
+})
+
 const DOT = `
 kernel dot(m: size, n: size) {
   axis i = dense_fixed(m)

@@ -159,7 +159,11 @@ export class Ranges {
     const buffer = this.#buffers.get(e.buffer)
     let range = wholeOf(e.dtype)
     if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
-    else if (buffer?.below) range = below(this.of(buffer.below, scope))
+    else if (buffer?.below) {
+      const end = this.of(buffer.below, scope)
+      // No code computes this end. Elements have 32 bits, whatever it is.
+      range = end.over ? interval(0, HIGHEST, true, true) : below(end)
+    }
     // The number of positions bounds an offset, but a sum with this bound does not prove an overflow.
     else if (buffer?.positions) range = interval(0, upTo(this.of(buffer.positions, scope)).hi, true, false)
     return over ? { ...range, over } : range
