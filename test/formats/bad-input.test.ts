@@ -39,14 +39,14 @@ function bind(
   axes: readonly StoredAxis[],
   arrays: StoredTensor['arrays'],
   values: ValueArray | null = null,
-  more: { shape?: number[]; widths?: ReadonlyMap<string, number>; dtype?: 'f64' } = {},
+  more: { shape?: number[]; widths?: ReadonlyMap<string, number> } = {},
 ) {
   const sizes = [3, 5, 4, 4]
   return validateStored(
     axes,
     new Map(axes.map((a, k) => [a.name, sizes[k]!])),
     { kind: 'stored', shape: more.shape ?? sizes.slice(0, axes.length), arrays, values, dtype: 'f32' },
-    { widths: more.widths, dtype: more.dtype },
+    { widths: more.widths },
   )
 }
 
@@ -253,12 +253,6 @@ describe('ready-made arrays', () => {
       'bind/extra-array',
       () => bind(csr, { j: { ...good, mask: I(0) } }),
       ['j', 'mask'],
-    ],
-    [
-      'another type than the buffer',
-      'bind/value-type',
-      () => bind(csr, { j: good }, null, { dtype: 'f64' }),
-      ['f32', 'f64'],
     ],
     [
       'another shape',

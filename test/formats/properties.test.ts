@@ -244,7 +244,7 @@ describe('random axis forests', () => {
         const names = c.axes.map((a) => a.name).slice(0, 1 + (cut % c.axes.length))
         const part = restrict(s, names)
         const coords = c.coords.slice(0, names.length)
-        const out = scatterValues(s, { coords, values: c.values, dtype: 'f64' }, 'f64', 0, '+', names)
+        const out = scatterValues(part, { coords, values: c.values, dtype: 'f64' }, 'f64', 0)
         expect(out.length).toBe(part.size)
         const back = without(toCoords(part, out, 'f64'), 0)
         expect(lines(back.coords, back.values!, false)).toEqual(lines(coords, c.values, false))

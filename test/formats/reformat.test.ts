@@ -3,9 +3,21 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { allocate } from '../../src/columns/allocate.ts'
 import { Frame } from '../../src/columns/column-engine.ts'
 import { runSync } from '../../src/columns/coroutines.ts'
-import { instantiateFormat } from '../../src/formats/instance/instantiate.ts'
+import { bindArguments } from '../../src/formats/instance/format-arguments.ts'
+import { formatInstance } from '../../src/formats/instance/instantiate-format.ts'
+import { makeArrayNames } from '../../src/formats/instance/translate-names.ts'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
-import { add, ceildiv, constant, div, int, mod, mul, variable } from '../../src/ir/expressions/expr.ts'
+import {
+  add,
+  ceildiv,
+  constant,
+  div,
+  type Expr,
+  int,
+  mod,
+  mul,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
 import type { Format, FormatParam } from '../../src/ir/formats/format.ts'
 import type { TypedArray } from '../../src/ir/values/arrays.ts'
 import { assembleTrees } from '../../src/storage/assembly/tree-assembly.ts'
@@ -60,7 +72,18 @@ const over: StoredAxis[] = [
   { ...sparseVariable('col', 'row'), extent: v('n') },
 ]
 
-describe('instantiateFormat', () => {
+function instantiateFormat(
+  format: Format,
+  args: readonly Expr[],
+  axes: readonly StoredAxis[],
+  rename = (name: string): string => name,
+) {
+  const bound = bindArguments(format, args, rename)
+  const arrayNames = makeArrayNames(format, '', new Set(), rename)
+  return formatInstance(format, bound, axes, { axis: rename, arrayNames, query: rename })
+}
+
+describe('instances of formats', () => {
   it('substitutes arguments, dimensions and names', () => {
     const f = instantiateFormat(bsr, [int(4)], over, (n) => `A_${n}`)
     expect(f.text).toBe('bsr(4)')

@@ -20,12 +20,11 @@ import { listExtentInPart } from '../../ir/formats/list-extents.ts'
 import type { Query } from '../../ir/formats/queries.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { checkFields } from '../../ir/values/packed-fields.ts'
-import { type Arguments, bindArguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
+import { type Arguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
 import {
   type ArrayNames,
   declaredWithValue,
   extentScope,
-  makeArrayNames,
   type Scope,
   scopeOf,
   translate,
@@ -33,26 +32,6 @@ import {
   translateQueries,
   withVariables,
 } from './translate-names.ts'
-
-/**
- * Replaces the format's parameters by arguments, its dimensions by `over`, and the names of its axes, tables and
- * queries by `rename` of them (so that a kernel can hold several instances). A parameter without an argument
- * takes its default or is measured.
- *
- * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/division-by-zero`,
- * `format/extent`
- */
-export function instantiateFormat(
-  format: Format,
-  args: readonly Expr[],
-  over: readonly StoredAxis[],
-  rename: (name: string) => string = (name) => name,
-): FormatInstance {
-  const bound = bindArguments(format, args, rename)
-  const data = new Set([...bound.given.values()].map((g) => g.name))
-  const arrayNames = makeArrayNames(format, '', data, rename)
-  return formatInstance(format, bound, over, { axis: rename, arrayNames, query: rename })
-}
 
 /** Names of axes, of tables, and of queries, which do not occur in kernels. */
 export interface NamesInKernel {

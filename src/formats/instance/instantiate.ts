@@ -24,7 +24,6 @@ import { makeArrayNames, translate, translateQueries } from './translate-names.t
 import { testInstance } from './trial.ts'
 
 export type { FormatInstance } from '../../ir/formats/format.ts'
-export { instantiateFormat } from './instantiate-format.ts'
 
 /** A format and its arguments: numbers, and names of lists and sets among the data. */
 export interface InstantiateUse {

@@ -14,16 +14,12 @@ const MAX_ROWS = 8192
 
 /** Sample rows: a coordinate on each axis, and the sizes of the tensor. */
 export class Samples {
-  /** Old axes, then sizes. */
-  readonly names: readonly string[]
-  readonly columns: readonly Int32Array[]
-  readonly #extents: readonly Int32Array[]
-
-  constructor(names: readonly string[], columns: readonly Int32Array[], extents: readonly Int32Array[]) {
-    this.names = names
-    this.columns = columns
-    this.#extents = extents
-  }
+  /** @param names old axes, then sizes */
+  constructor(
+    readonly names: readonly string[],
+    readonly columns: readonly Int32Array[],
+    private readonly extents: readonly Int32Array[],
+  ) {}
 
   get rows(): number {
     return this.columns[0]?.length ?? 0
@@ -37,12 +33,12 @@ export class Samples {
     const rows: number[] = []
     for (let e = 0; e < this.rows; e++) if (test(e)) rows.push(e)
     const pick = (c: Int32Array): Int32Array => Int32Array.from(rows, (e) => c[e]!)
-    return new Samples(this.names, this.columns.map(pick), this.#extents.map(pick))
+    return new Samples(this.names, this.columns.map(pick), this.extents.map(pick))
   }
 
   /** `4 × 5`. */
   shape(row: number): string {
-    return this.#extents.map((x) => x[row]).join(' × ')
+    return this.extents.map((x) => x[row]).join(' × ')
   }
 }
 

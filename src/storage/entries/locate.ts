@@ -10,10 +10,9 @@ import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import type { BuiltinReducer } from '../../ir/values/monoid.ts'
 import { checkCoords } from '../coordinate-checks.ts'
 import { scatter } from '../engines/host/scatter.ts'
-import { paddedPositions, restrict, type Storage } from '../storage.ts'
+import { paddedPositions, type Storage } from '../storage.ts'
 import { type CoordTensor, checkValueArray, type ValueArray } from '../tensor.ts'
 import { type Expanded, expandTree } from './stored-coords.ts'
 
@@ -49,10 +48,11 @@ export function locate(
     const isPlain = tree.length === 1 && isDense(tree[0]!.axis)
     const treeOrdinals = repeating.includes(tree) ? ordinals : null
     const treeEntries = (): Expanded => (treeOrdinals ? elements(tree) : expandTree(tree))
-    positionsByTree.set(
-      tree,
-      isPlain ? keys[0]! : mergeTree(tree, keys, treeEntries(), treeOrdinals, tree === repeating[0]),
-    )
+    const maxima = tree.map((l) => Math.max(0, l.extent - 1))
+    const isLast = tree === repeating[0]
+    const match = (): Int32Array =>
+      matchTuples(treeEntries(), keys, maxima, treeOrdinals, isLast, (e) => rejectAbsent(tree, keys, e))
+    positionsByTree.set(tree, isPlain ? keys[0]! : match())
   }
   for (const tree of storage.trees) {
     const size = tree.at(-1)!.positions
@@ -73,17 +73,17 @@ function storageOfTree(storage: Storage, tree: readonly Level[], candidates: Ite
 }
 
 /**
- * Positions of entries in one tree. `ordinals`: each entry gets the position with this number among those
- * with its coordinates. The quotient remains for the other trees, unless this is the `last`.
+ * The position of the stored tuple that equals each tuple of `keys`. With `ordinals`, the one with this number among equal
+ * tuples; the quotient remains for other trees, unless this is the `last`, whose last tuple serves greater ordinals.
  */
-function mergeTree(
-  tree: readonly Level[],
-  keys: readonly Int32Array[],
+export function matchTuples(
   stored: Expanded,
+  keys: readonly Int32Array[],
+  maxima: readonly number[],
   ordinals: Int32Array | null,
   last: boolean,
+  rejectAbsent: (entry: number) => never,
 ): Int32Array {
-  const maxima = tree.map((l) => Math.max(0, l.extent - 1))
   const storedOrder = lexicographic(stored.coords, maxima)
   const entryOrder = lexicographic(keys, maxima)
   const n = keys[0]!.length
@@ -102,7 +102,7 @@ function mergeTree(
     const e = entryOrder.order ? entryOrder.order[s]! : s
     if (s === 0 || entryOrder.columns.some((c) => c[s - 1] !== c[s])) {
       while (h < m && compare(h, s) < 0) h++
-      if (h >= m || compare(h, s) !== 0) rejectAbsent(tree, keys, e)
+      if (h >= m || compare(h, s) !== 0) rejectAbsent(e)
       multiplicity = 1
       while (ordinals && h + multiplicity < m && compare(h + multiplicity, s) === 0) multiplicity++
     }
@@ -162,10 +162,9 @@ function rejectAbsent(tree: readonly Level[], keys: readonly Int32Array[], e: nu
 export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
 
 /**
- * The values of a buffer over `axes` (all of the storage's axes, or a prefix of each tree): an array of the buffer's
- * type, in position order, with `fill` at positions without an entry. Entries at one position are reduced in float64,
- * then rounded; the default is `+`, and `or` for bool. If the storage was built from another tensor, this tensor may
- * have fewer coordinates, but no additional ones. `locationOf` describes an entry in messages.
+ * The values of a buffer in position order, with `fill` at positions without an entry. Entries at one position are summed
+ * in float64, then rounded, or combined by `or`. If the storage was built from another tensor, this one may have fewer
+ * coordinates, but no additional ones. `locationOf` describes an entry in messages.
  *
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`, `bind/value-range`,
  * `bind/value-type`, `bind/values-length`, `bind/out-of-memory`
@@ -175,13 +174,10 @@ export function scatterValues(
   tensor: Entry,
   dtype: Dtype,
   fill: number,
-  reduce: BuiltinReducer = dtype === 'bool' ? 'or' : '+',
-  axes?: readonly string[],
   locationOf?: (entry: number) => string,
 ): ValueArray {
-  const part = axes ? restrict(storage, axes) : storage
   if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
-  const positions = positionsOf(part, tensor.coords)
+  const positions = positionsOf(storage, tensor.coords)
   const n = tensor.coords[0]?.length ?? tensor.values?.length ?? 0
   if (tensor.values && tensor.values.length !== n)
     fail({
@@ -190,8 +186,8 @@ export function scatterValues(
       expected: `${n} values`,
       hint: 'give a value for every entry, or none for a pattern',
     })
-  const distinct = isBuiltFrom(part, tensor.coords) && part.entries!.distinct
-  return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, locationOf)
+  const distinct = isBuiltFrom(storage, tensor.coords) && storage.entries!.distinct
+  return scatter(storage.size, positions, n, tensor, dtype, fill, distinct, locationOf)
 }
 
 /** Position of each entry, as by `locate`; `null`: entry e has position e. */

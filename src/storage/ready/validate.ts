@@ -27,8 +27,6 @@ export interface ValidateOptions {
   readonly widths?: ReadonlyMap<string, number> | undefined
   /** Padding coordinates of the axes that declare one. */
   readonly paddings?: ReadonlyMap<string, number> | undefined
-  /** The buffer's type, if it must match. */
-  readonly dtype?: Dtype | undefined
   /** The value of coordinates that are not stored; default 0. */
   readonly fill?: number | undefined
   /** True for a part of a tensor in a format: duplicates are then checked on the tensor's axes (`checkDisjoint`). */
@@ -69,13 +67,6 @@ export function validateStored(
     padding.set(axis.name, markPadding(level, parentPadding))
   }
   const storage = makeStorage(axes, levels, null)
-  if (options.dtype !== undefined && options.dtype !== tensor.dtype)
-    fail({
-      code: 'bind/value-type',
-      message: `the values are ${tensor.dtype}, the buffer is ${options.dtype}`,
-      expected: `values of type ${options.dtype}`,
-      hint: 'convert the values, or declare the buffer with their type',
-    })
   if (tensor.values) checkValues(storage, tensor.values, tensor.dtype, options.name)
   if (!options.part) checkElements(storage, tensor, options)
   return storage

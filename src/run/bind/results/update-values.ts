@@ -5,11 +5,11 @@
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
-import { largest } from '../../../columns/key-columns.ts'
-import { lexicographic } from '../../../columns/lexicographic-sort.ts'
+import { ascending } from '../../../columns/allocate.ts'
+import { largest, repetitions, uniqueTuples } from '../../../columns/key-columns.ts'
 import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
-import { scatterValues } from '../../../storage/entries/locate.ts'
+import { matchTuples, scatterValues } from '../../../storage/entries/locate.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
 import {
   checkValueArray,
@@ -234,39 +234,26 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
   const same = source.columns.every((c, d) => equal(c, next.columns[d]!))
   if (same) return values ? { values, dtype } : { values: filledArray(dtype, n, 1), dtype }
   const maxima = source.columns.map((c, d) => Math.max(largest(c), largest(next.columns[d]!)))
-  const have = lexicographic(source.columns, maxima)
-  const want = lexicographic(next.columns, maxima)
+  const stored = { positions: ascending(n, 'entries'), coords: source.columns }
+  // Duplicates are assigned to separate entries while there are any; the rest is combined in the last.
+  const to = matchTuples(stored, next.columns, maxima, repetitions(next.columns), true, (e) =>
+    fail({
+      code: 'bind/absent-coordinate',
+      message: `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
+      expected: 'coordinates that were bound',
+      hint: 'to write elsewhere, prepare again with all these coordinates, with 0 for missing elements (the result of `read` has them)',
+    }),
+  )
   const wide = values ? convertValues(values, dtype, 'f64') : null
   const out = new Float64Array(n)
-  const compare = (h: number, w: number): number => {
-    for (let d = 0; d < maxima.length; d++) {
-      const by = have.columns[d]![h]! - want.columns[d]![w]!
-      if (by !== 0) return by
-    }
-    return 0
-  }
-  // Entries without a new value get the fill value. Only the first of equal coordinates gets it, because they are summed.
+  // Only the first of equal coordinates gets the fill value, because their values are summed.
+  for (const e of uniqueTuples(source.columns).entries) out[e] = fill
   const seen = new Uint8Array(n)
-  for (let s = 0; s < n; s++)
-    if (s === 0 || !have.columns.every((c) => c[s] === c[s - 1])) out[have.order ? have.order[s]! : s] = fill
-  let h = 0
   for (let w = 0; w < m; w++) {
-    const e = want.order ? want.order[w]! : w
-    while (h < n && compare(h, w) < 0) h++
-    if (h >= n || compare(h, w) !== 0)
-      fail({
-        code: 'bind/absent-coordinate',
-        message: `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
-        expected: 'coordinates that were bound',
-        hint: 'to write elsewhere, prepare again with all these coordinates, with 0 for missing elements (the result of `read` has them)',
-      })
-    // Duplicates are assigned to separate entries while there are any; the rest is summed.
-    const to = have.order ? have.order[h]! : h
-    const x = wide ? wide[e]! : 1
-    out[to] = seen[to] === 0 ? x : logical ? Math.max(out[to]!, x) : out[to]! + x
-    seen[to] = 1
-    const another = w + 1 < m && want.columns.every((c) => c[w] === c[w + 1])
-    if (another && h + 1 < n && compare(h + 1, w) === 0) h++
+    const e = to[w]!
+    const x = wide ? wide[w]! : 1
+    out[e] = seen[e] === 0 ? x : logical ? Math.max(out[e]!, x) : out[e]! + x
+    seen[e] = 1
   }
   return { values: out, dtype: 'f64' }
 }

@@ -300,5 +300,5 @@ export function placedValues(
       piece.source.columns.map((c) => c[entry]!),
     )
   }
-  return scatterValues(own, { coords, values: held, dtype }, b.dtype, b.fill, undefined, undefined, place)
+  return scatterValues(own, { coords, values: held, dtype }, b.dtype, b.fill, place)
 }

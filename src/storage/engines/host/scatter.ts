@@ -6,7 +6,6 @@ import type { PlacedEntries } from '../../../columns/stored-level.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
-import type { BuiltinReducer } from '../../../ir/values/monoid.ts'
 import {
   type CoordTensor,
   decoder,
@@ -23,9 +22,8 @@ export const storeValues: Host['storeValues'] = (frame, position, size, source) 
   const entries = placedEntries(frame, position, source.distinct)
   const entry = frame.entry as Int32Array | null
   const values = stored && (entry ? gatherColumn(stored, entry) : stored)
-  const reduce = dtype === 'bool' ? 'or' : '+'
   const tensor = { values, dtype }
-  const out = scatter(size, entries.positions, frame.n, tensor, dtype, fill, reduce, source.distinct)
+  const out = scatter(size, entries.positions, frame.n, tensor, dtype, fill, source.distinct)
   return { values: out, entries }
 }
 
@@ -44,7 +42,7 @@ function isIdentity(positions: Int32Array): boolean {
 /** Values of entries; `null`: all 1. */
 type Values = Pick<CoordTensor, 'values' | 'dtype'>
 
-/** Scatters values of `n` entries into an array of `size`. `reduce`: combines values at one position. */
+/** Scatters values of `n` entries into an array of `size`. Values at one position are added. */
 export function scatter(
   size: number,
   positions: Int32Array | null,
@@ -52,7 +50,6 @@ export function scatter(
   tensor: Values,
   dtype: Dtype,
   fill: number,
-  reduce: BuiltinReducer,
   distinct: boolean,
   place?: (entry: number) => string,
 ): ValueArray {
@@ -61,7 +58,7 @@ export function scatter(
   if (sameType && !positions && n === size) return values.slice()
   const out = filledArray(dtype, size, fill)
   if (positions && !distinct && hasCollision(positions, size))
-    return reduceInto(out, positions, tensor, dtype, reduce, place)
+    return sumInto(out, positions, tensor, dtype, place)
   if (sameType) {
     if (positions) scatterCopy(out, values, positions)
     else out.set(values)
@@ -91,21 +88,12 @@ function hasCollision(positions: Int32Array, size: number): boolean {
   return false
 }
 
-const COMBINE: Readonly<Record<BuiltinReducer, (a: number, b: number) => number>> = {
-  '+': (a, b) => a + b,
-  '*': (a, b) => a * b,
-  min: (a, b) => Math.min(a, b),
-  max: (a, b) => Math.max(a, b),
-  and: (a, b) => (a !== 0 && b !== 0 ? 1 : 0),
-  or: (a, b) => (a !== 0 || b !== 0 ? 1 : 0),
-}
-
-function reduceInto(
+/** Adds values at one position in float64, or combines them by `or`. */
+function sumInto(
   out: ValueArray,
   positions: Int32Array,
   tensor: Values,
   dtype: Dtype,
-  reduce: BuiltinReducer,
   place = (e: number): string => `element ${positions[e]}`,
 ): ValueArray {
   const { values } = tensor
@@ -114,7 +102,6 @@ function reduceInto(
     dtype,
     rejectMisfit(dtype, (p) => place(positions.indexOf(p))),
   )
-  const combine = COMBINE[reduce]
   const sums = zeroed('f64', out.length)
   const seen = zeroed('u8', out.length)
   for (let e = 0; e < positions.length; e++) {
@@ -122,7 +109,7 @@ function reduceInto(
     const raw = values === null ? 1 : read ? read(values[e]!) : values[e]!
     // Sums of numbers are checked; for `or`, a non-boolean input would otherwise become a truth value.
     const x = write && dtype === 'bool' ? write(raw, p) : raw
-    sums[p] = seen[p] === 1 ? combine(sums[p]!, x) : x
+    sums[p] = seen[p] === 0 ? x : dtype === 'bool' ? Math.max(sums[p]!, x) : sums[p]! + x
     seen[p] = 1
   }
   for (let p = 0; p < out.length; p++) if (seen[p] === 1) out[p] = write ? write(sums[p]!, p) : sums[p]!
