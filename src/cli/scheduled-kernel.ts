@@ -9,17 +9,27 @@ import type { DeclaredInputs } from '../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { verifierFor } from '../api/programs/lazy-verifier.ts'
 import { readParsed, SptProgram } from '../api/programs/program.ts'
-import { failWith, SptError, withSources } from '../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith, SptError, withSources } from '../ast/diagnostics/diagnostic.ts'
 import { escapeText } from '../ast/diagnostics/render.ts'
 import type { Program } from '../ast/imports/linked-program.ts'
 import { readProgramText, rootedIn, shippedText } from '../io/package/program-text.ts'
 import { programTrees } from '../io/package/program-trees.ts'
+import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { isRefusedByDevice } from '../run/compile/device-limits.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
+import type { Tensor } from '../storage/tensor.ts'
 import type { Call } from './arguments/command.ts'
+import { deviceProperty } from './arguments/options.ts'
 import { checkSources } from './arguments/paths.ts'
-import { argumentsOf, type ScheduleCall } from './arguments/schedule-call.ts'
-import { checkNames, sizeOptions } from './run/bind-options.ts'
+import { argumentsOf, type ScheduleCall, scheduleCall } from './arguments/schedule-call.ts'
+import {
+  checkNames,
+  declaredFiles,
+  readInputs,
+  readRemaining,
+  sizeOptions,
+  suggestSchedules,
+} from './run/bind-options.ts'
 
 /** Reads and elaborates a program with its imports, under the trust options of the call. */
 export async function loadFile(path: string, call: Call): Promise<SptProgram> {
@@ -90,6 +100,11 @@ export interface ScheduledKernel {
   readonly rejectedDefault?: { readonly name: string; readonly error: SptError } | undefined
 }
 
+const unscheduled = (
+  kernel: Kernel,
+  rejectedDefault?: ScheduledKernel['rejectedDefault'],
+): ScheduledKernel => ({ kernel, schedule: null, selection: null, rejectedDefault })
+
 /** The kernel under the requested schedule, otherwise under `fallback` if it exists and the device supports it. */
 export function applySchedule(
   kernel: Kernel,
@@ -110,168 +125,178 @@ export function applySchedule(
       return { kernel: kernel.schedule(fallback), schedule: fallback, selection: null }
     } catch (error) {
       if (!isRefusedByDevice(error)) throw error
-      return { kernel, schedule: null, selection: null, rejectedDefault: { name: fallback, error } }
+      return unscheduled(kernel, { name: fallback, error })
     }
-  return { kernel, schedule: null, selection: null }
+  return unscheduled(kernel)
 }
 
 /** Reports on standard error that the default schedule was rejected, with the reason. */
 export function reportRejectedDefault(call: Call, { rejectedDefault }: ScheduledKernel): void {
-  if (rejectedDefault)
-    call.io.err(
-      escapeText(
-        `note: schedule ${rejectedDefault.name} is left out: ${rejectedDefault.error.diagnostics[0]!.message} (${rejectedDefault.error.diagnostics[0]!.code})\n`,
-      ),
-    )
+  if (!rejectedDefault) return
+  const [{ message, code }] = rejectedDefault.error.diagnostics as [Diagnostic]
+  call.io.err(escapeText(`note: schedule ${rejectedDefault.name} is left out: ${message} (${code})\n`))
 }
 
-/**
- * Applies `use` to the kernel under its schedule. If the device rejects a schedule that was not requested, applies it to the
- * unscheduled kernel.
- */
-export async function withFallback<T>(
-  call: Call,
-  scheduled: ScheduledKernel,
-  unscheduled: Kernel,
-  use: (s: ScheduledKernel) => Promise<T>,
-): Promise<T> {
-  try {
-    return await use(scheduled)
-  } catch (error) {
-    const schedule = call.one('schedule') === undefined ? scheduled.schedule : null
-    if (schedule === null || !isRefusedByDevice(error)) throw error
-    const fallback = {
-      kernel: unscheduled,
-      schedule: null,
-      selection: null,
-      rejectedDefault: { name: schedule, error },
+/** A kernel of a program, with the schedule that a call requests for a kind of device. */
+export class KernelRequest {
+  readonly call: Call
+  readonly program: SptProgram
+  readonly kind: DeviceKind
+  /** The unscheduled kernel. */
+  readonly source: Kernel
+  readonly requested: ScheduleCall | undefined
+  /** True if data, sizes or the device select the schedule. */
+  readonly isSelected: boolean
+  #fixed: ScheduledKernel | undefined
+
+  constructor(call: Call, program: SptProgram, kind: DeviceKind, path: string, isSelecting: boolean) {
+    this.call = call
+    this.program = program
+    this.kind = kind
+    this.source = selectKernel(program, call, path)
+    this.requested = scheduleCall(call)
+    this.isSelected = isSelecting && isDispatched(this.source, this.requested)
+  }
+
+  /** The scheduled kernel; `null` if the schedule is selected. */
+  get fixed(): ScheduledKernel | null {
+    if (this.isSelected) return null
+    this.#fixed ??= applySchedule(this.source, this.requested, this.kind === 'cpu' ? 'cpu' : 'gpu')
+    return this.#fixed
+  }
+
+  /** The kernel whose names are bound before a schedule is selected. */
+  get bindable(): Kernel1 {
+    return (this.fixed?.kernel ?? this.source).compilation.kernel
+  }
+
+  /** Lists and sets that the formats of the candidate schedules need. */
+  get formatData(): DeclaredInputs {
+    return this.source.formatInputs(this.requested?.name ?? 'auto')
+  }
+
+  /** Reads the files that are bound before a schedule is selected. @throws SptError as `checkNames`, `io/…` */
+  async readEarly(
+    files: ReadonlyMap<string, string>,
+    sizes: ReadonlyMap<string, number>,
+  ): Promise<Record<string, Tensor>> {
+    const { bindable, source } = this
+    const early = this.isSelected ? declaredFiles(source, files, this.formatData) : files
+    await suggestSchedules(source, () => checkNames(bindable, early.keys(), sizes.keys()))
+    return readInputs(bindable, early, sizes)
+  }
+
+  /** Adds the tensors of the remaining files that the scheduled kernel takes. */
+  readRemaining(
+    { kernel }: ScheduledKernel,
+    files: ReadonlyMap<string, string>,
+    tensors: Readonly<Record<string, Tensor>>,
+    sizes: ReadonlyMap<string, number>,
+  ): Promise<Record<string, Tensor>> {
+    return suggestSchedules(this.source, () =>
+      readRemaining(kernel.compilation.kernel, files, tensors, sizes, this.formatData),
+    )
+  }
+
+  /** The kernel under the schedule that the requested choice, or `auto`, selects. */
+  async select(context: SelectionContext, inputs: SelectionInputs): Promise<ScheduledKernel> {
+    const { source, requested } = this
+    const dispatch = requested ? source.schedule(requested.name, ...argumentsOf(source, requested)) : source
+    const { kernel, selection } = await dispatch.choose(context, inputs)
+    return { kernel, schedule: selection.text, selection }
+  }
+
+  /**
+   * The scheduled kernel for data. A software adapter may run `parallel()` instead of the default schedule
+   * (`api/plain-schedule.ts`), unless the formats need bound data.
+   */
+  async schedule(
+    device: Device | null,
+    inputs: SelectionInputs & Pick<BoundValues, 'tensors' | 'params'>,
+  ): Promise<ScheduledKernel> {
+    const { fixed, source: kernel } = this
+    if (!fixed) return this.select(device ?? this.kind, inputs)
+    if (!device?.isSoftware || this.requested || fixed.schedule === null) return fixed
+    const { tensors, params } = inputs
+    const { source } = kernel.compilation
+    const isPlain =
+      Object.keys(tensors).every((name) => isDeclared(source, name, new Set())) &&
+      plainReason(device, kernel, sizesOf(source, { tensors, params, resident: {} }), tensors) !== null
+    return isPlain ? unscheduled(kernel) : fixed
+  }
+
+  /**
+   * Applies `use` to the scheduled kernel, or to the unscheduled kernel if the device rejects a schedule that was not
+   * requested.
+   */
+  async withFallback<T>(scheduled: ScheduledKernel, use: (s: ScheduledKernel) => Promise<T>): Promise<T> {
+    try {
+      return await use(scheduled)
+    } catch (error) {
+      const schedule = this.requested ? null : scheduled.schedule
+      if (schedule === null || !isRefusedByDevice(error)) throw error
+      const fallback = unscheduled(this.source, { name: schedule, error })
+      reportRejectedDefault(this.call, fallback)
+      return use(fallback)
     }
-    reportRejectedDefault(call, fallback)
-    return use(fallback)
+  }
+
+  /** Inputs of automatic selection: sizes and statistics (`longest(j)=700`) of `--size`, and device properties. */
+  selectionInputs(): SelectionInputs & Pick<BoundValues, 'params'> {
+    const { call, kind } = this
+    const [capability] = deviceProperty(call, kind, 'capability').map(Number)
+    const [processors] = deviceProperty(call, kind, 'processors').map(Number)
+    const features = deviceProperty(call, kind, 'feature')
+    if (features.length > 0) checkFeatures(features)
+    const entries = [...sizeOptions(call)]
+    const sizes = new Map(entries.filter(([name]) => !name.includes('(')))
+    checkNames(this.source.compilation.source, [], sizes.keys())
+    return {
+      params: Object.fromEntries(sizes),
+      statistics: Object.fromEntries(entries.filter(([name]) => name.includes('('))),
+      capability,
+      processors,
+      features: features.length > 0 ? features : undefined,
+    }
+  }
+
+  /**
+   * Rejects inputs of automatic selection, for a fixed schedule. `usesSizes`: the command also needs `--bind`, and
+   * `--size` without statistics.
+   * @throws UsageError
+   */
+  checkSelectionInputs(usesSizes: boolean): void {
+    const { name, dispatches } = this.source
+    const isUsed = (o: string, text: string): boolean =>
+      usesSizes && (o === 'bind' || (o === 'size' && !text.slice(0, text.lastIndexOf('=')).includes('(')))
+    const [unused] = SELECTION_OPTIONS.flatMap((o) =>
+      this.call.many(o).flatMap((text) => (isUsed(o, text) ? [] : [`--${o} ${text}`])),
+    )
+    if (unused === undefined) return
+    const [choice] = dispatches
+    this.call.reject(
+      `${unused} has no effect: the schedule of kernel ${name} does not depend on data or the device`,
+      {
+        expected: 'a schedule that is chosen by data, sizes, statistics or the device',
+        hint: choice === undefined ? `omit ${unused}` : `omit ${unused}, or select --schedule ${choice}`,
+      },
+    )
   }
 }
+
+export const SELECTION_OPTIONS = ['bind', 'size', 'capability', 'processors', 'feature']
 
 /** True if the requested schedule (default: `auto`) dispatches on data. */
 export const isDispatched = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
   kernel.dispatches.includes(requested?.name ?? 'auto')
 
-/**
- * Drops the default schedule if a software adapter runs `parallel()` instead (`api/plain-schedule.ts`). A requested schedule is
- * kept, as is a schedule whose formats need bound data.
- */
-export function applySoftwareRule(
-  fixed: ScheduledKernel,
-  kernel: Kernel,
-  requested: ScheduleCall | undefined,
-  device: Device | null,
-  { tensors, params }: Pick<BoundValues, 'tensors' | 'params'>,
-): ScheduledKernel {
-  if (!device?.isSoftware || requested || fixed.schedule === null) return fixed
-  const { source } = kernel.compilation
-  const isPlain =
-    Object.keys(tensors).every((name) => isDeclared(source, name, new Set())) &&
-    plainReason(device, kernel, sizesOf(source, { tensors, params, resident: {} }), tensors) !== null
-  return isPlain ? { kernel, schedule: null, selection: null } : fixed
-}
-
-/** Lists and sets that the formats of the candidate schedules need. */
-export const formatDataFor = (kernel: Kernel, requested: ScheduleCall | undefined): DeclaredInputs =>
-  kernel.formatInputs(requested?.name ?? 'auto')
-
-/** The kernel under the schedule for a device; `null` if the schedule is selected by data. */
-export const fixedSchedule = (
-  kernel: Kernel,
-  requested: ScheduleCall | undefined,
+/** Loads a program and applies `work` to the kernel that the call names; errors show the sources of the program. */
+export async function withKernel<T>(
+  call: Call,
   kind: DeviceKind,
-): ScheduledKernel | null =>
-  isDispatched(kernel, requested) ? null : applySchedule(kernel, requested, kind === 'cpu' ? 'cpu' : 'gpu')
-
-/** The kernel under the schedule selected by the requested choice, or by `auto`. */
-export async function selectSchedule(
-  kernel: Kernel,
-  requested: ScheduleCall | undefined,
-  context: SelectionContext,
-  inputs: SelectionInputs,
-): Promise<ScheduledKernel> {
-  const dispatch = requested ? kernel.schedule(requested.name, ...argumentsOf(kernel, requested)) : kernel
-  const variant = await dispatch.choose(context, inputs)
-  return { kernel: variant.kernel, schedule: variant.selection.text, selection: variant.selection }
-}
-
-/** Inputs of automatic selection: sizes and statistics (`longest(j)=700`) of `--size`, and device properties. */
-export function selectionInputs(call: Call, kernel: Kernel, kind: DeviceKind): SelectionInputs {
-  const [capability] = deviceProperty(call, kind, 'capability').map(Number)
-  const [processors] = deviceProperty(call, kind, 'processors').map(Number)
-  const features = deviceProperty(call, kind, 'feature')
-  if (features.length > 0) checkFeatures(features)
-  const entries = [...sizeOptions(call)]
-  const sizes = new Map(entries.filter(([name]) => !name.includes('(')))
-  checkNames(kernel.compilation.source, [], sizes.keys())
-  return {
-    params: Object.fromEntries(sizes),
-    statistics: Object.fromEntries(entries.filter(([name]) => name.includes('('))),
-    capability,
-    processors,
-    features: features.length > 0 ? features : undefined,
-  }
-}
-
-/**
- * Rejects inputs of automatic selection if the schedule is fixed. `usesSizes`: the command also needs `--bind`, and `--size`
- * without statistics.
- * @throws UsageError
- */
-export function checkSelectionInputs(call: Call, kernel: Kernel, usesSizes: boolean): void {
-  const isUsed = (o: string, text: string): boolean =>
-    usesSizes && (o === 'bind' || (o === 'size' && !text.slice(0, text.lastIndexOf('=')).includes('(')))
-  const unused = ['bind', 'size', 'capability', 'processors', 'feature'].flatMap((o) =>
-    call
-      .many(o)
-      .filter((text) => !isUsed(o, text))
-      .map((text) => `--${o} ${text}`),
-  )
-  const [first] = unused
-  if (first === undefined) return
-  const [choice] = kernel.dispatches
-  call.reject(
-    `${first} has no effect: the schedule of kernel ${kernel.name} does not depend on data or the device`,
-    {
-      expected: 'a schedule that is chosen by data, sizes, statistics or the device',
-      hint: choice === undefined ? `omit ${first}` : `omit ${first}, or select --schedule ${choice}`,
-    },
-  )
-}
-
-const PROPERTIES = {
-  capability: {
-    syntax: /^\d+\.\d$/,
-    noun: 'a compute capability',
-    expected: 'major and minor: --capability 9.0',
-    devices: 'CUDA devices',
-  },
-  processors: {
-    syntax: /^[1-9]\d{0,8}$/,
-    noun: 'a number of multiprocessors',
-    expected: 'an integer that is positive: --processors 132',
-    devices: 'GPUs',
-  },
-  feature: {
-    syntax: /^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/,
-    noun: 'a feature',
-    expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
-    devices: 'GPUs',
-  },
-}
-
-/** The values of a device property, checked. @throws UsageError */
-function deviceProperty(call: Call, kind: DeviceKind, name: keyof typeof PROPERTIES): readonly string[] {
-  const { syntax, noun, expected, devices } = PROPERTIES[name]
-  const values = call.many(name)
-  const invalid = values.find((text) => !syntax.test(text))
-  if (invalid !== undefined) call.reject(`--${name} ${invalid} is not ${noun}`, { expected })
-  if (values.length > 0 && (kind === 'cpu' || (name === 'capability' && kind !== 'cuda')))
-    call.reject(`--${name} is of ${devices}, and this is for ${kind}`, {
-      hint: `omit --${name}, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
-    })
-  return values
+  work: (request: KernelRequest) => T | Promise<T>,
+  { path = call.args[0]!, isSelecting = true } = {},
+): Promise<T> {
+  const program = await loadFile(path, call)
+  return withSourcesOf(program, () => work(new KernelRequest(call, program, kind, path, isSelecting)))
 }

@@ -1,5 +1,6 @@
 /** Options shared by several commands. */
-import type { OptionSpec } from './command.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
+import type { Call, OptionSpec } from './command.ts'
 
 export const KERNEL: OptionSpec = {
   flags: '--kernel <K>',
@@ -29,22 +30,53 @@ export const SEED: OptionSpec = {
   about: 'Seed of the random data for unbound tensors (default: 0)',
 }
 
-/** Options of commands that may select a schedule for a device without opening it. */
-export const DEVICE_PROPERTIES: readonly OptionSpec[] = [
-  {
+const PROPERTIES = {
+  capability: {
     flags: '--capability <C>',
     about: 'CUDA compute capability for automatic selection (9.0)',
+    syntax: /^\d+\.\d$/,
+    noun: 'a compute capability',
+    expected: 'major and minor: --capability 9.0',
+    devices: 'CUDA devices',
   },
-  {
+  processors: {
     flags: '--processors <N>',
     about: 'Number of SMs for automatic selection',
+    syntax: /^[1-9]\d{0,8}$/,
+    noun: 'a number of multiprocessors',
+    expected: 'an integer that is positive: --processors 132',
+    devices: 'GPUs',
   },
-  {
+  feature: {
     flags: '--feature <F>',
     about: 'Device feature for automatic selection (subgroups)',
     repeats: true,
+    syntax: /^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/,
+    noun: 'a feature',
+    expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
+    devices: 'GPUs',
   },
-]
+}
+
+/** Options of commands that may select a schedule for a device without opening it. */
+export const DEVICE_PROPERTIES: readonly OptionSpec[] = Object.values(PROPERTIES)
+
+/** The values of a device property, checked. @throws UsageError */
+export function deviceProperty(
+  call: Call,
+  kind: DeviceKind,
+  name: keyof typeof PROPERTIES,
+): readonly string[] {
+  const { syntax, noun, expected, devices } = PROPERTIES[name]
+  const values = call.many(name)
+  const invalid = values.find((text) => !syntax.test(text))
+  if (invalid !== undefined) call.reject(`--${name} ${invalid} is not ${noun}`, { expected })
+  if (values.length > 0 && (kind === 'cpu' || (name === 'capability' && kind !== 'cuda')))
+    call.reject(`--${name} is of ${devices}, and this is for ${kind}`, {
+      hint: `omit --${name}, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
+    })
+  return values
+}
 
 /** `--size` of commands that need no data. */
 export const SELECTION_SIZES: OptionSpec = {

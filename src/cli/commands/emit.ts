@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
-import type { DeclaredInputs } from '../../api/inputs/format-input-binding.ts'
-import type { Kernel } from '../../api/kernels/kernel.ts'
+import type { BoundValues, RunInputs } from '../../api/inputs/bound-inputs.ts'
+import type { SptProgram } from '../../api/programs/program.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
@@ -14,25 +13,19 @@ import { binary, type Expr } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Clear, Launch, Plan } from '../../ir/statements/loops.ts'
-import type { Call, CommandSpec } from '../arguments/command.ts'
+import type { CommandSpec } from '../arguments/command.ts'
 import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
 import { checkSources } from '../arguments/paths.ts'
-import { scheduleCall } from '../arguments/schedule-call.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { standardStream } from '../output/outputs.ts'
 import { checkNames, declaredFiles, readInputs } from '../run/bind-options.ts'
 import {
-  applySchedule,
-  checkSelectionInputs,
-  formatDataFor,
   isDispatched,
-  loadFile,
+  type KernelRequest,
   reportRejectedDefault,
-  selectionInputs,
-  selectKernel,
-  selectSchedule,
-  withSourcesOf,
+  SELECTION_OPTIONS,
+  withKernel,
 } from '../scheduled-kernel.ts'
 
 const TARGET_LIST = orList(TARGET_NAMES)
@@ -72,33 +65,19 @@ export const emit: CommandSpec = {
     const target = call.choice('target', TARGET_NAMES)
     if (target === undefined) return call.reject('--target is missing', { expected: TARGET_LIST })
     const { scheduleDevice, parallel, lowering, extension } = TARGETS[target]
-    const requested = scheduleCall(call)
-    const program = await loadFile(call.args[0]!, call)
-    const texts = await withSourcesOf(program, async () => {
-      const source = selectKernel(program, call)
-      const sizes = selectionInputs(call, source, scheduleDevice)
-      const isGiven =
-        requested !== undefined ||
-        ['bind', 'size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
-      const fixed =
-        isGiven && isDispatched(source, requested)
-          ? null
-          : applySchedule(source, requested, scheduleDevice === 'cpu' ? 'cpu' : 'gpu')
-      const formatData = formatDataFor(source, requested)
-      const inputs = {
-        ...sizes,
-        ...(await readBindings(call, fixed?.kernel ?? source, sizes, fixed ? null : formatData)),
-      }
-      const scheduled = fixed ?? (await selectSchedule(source, requested, scheduleDevice, inputs))
+    const isSelecting = ['schedule', ...SELECTION_OPTIONS].some((o) => call.flag(o))
+    const work = async (
+      request: KernelRequest,
+    ): Promise<{ texts: readonly NamedText[]; program: SptProgram }> => {
+      const { source, fixed, program } = request
+      const sizes = request.selectionInputs()
+      const inputs = { ...sizes, ...(await readBindings(request, sizes)) }
+      const scheduled = fixed ?? (await request.select(scheduleDevice, inputs))
       const { kernel } = scheduled
-      checkNames(
-        kernel.compilation.kernel,
-        call.pairs('bind', 'PATH').keys(),
-        [],
-        fixed ? undefined : formatData,
-      )
+      const bound = call.pairs('bind', 'PATH').keys()
+      checkNames(kernel.compilation.kernel, bound, [], fixed ? undefined : request.formatData)
       const availableForms = formsOn(kernel, scheduleDevice, inputs)
-      if (!isDispatched(source, requested)) checkSelectionInputs(call, source, availableForms.length > 0)
+      if (!isDispatched(source, request.requested)) request.checkSelectionInputs(availableForms.length > 0)
       reportRejectedDefault(call, scheduled)
       return withForm(kernel, availableForms, (k, forms) => {
         const emitted = parallel ? k.parallel() : k.sequential()
@@ -106,9 +85,13 @@ export const emit: CommandSpec = {
         if (sizes.capability !== undefined)
           for (const m of modules) for (const e of m.entries) rejectSharedOverflowAt(sizes.capability, e)
         const texts = withLaunchComments(modules, emitted.compilation.planFor(lowering))
-        return forms.length > 0 ? withHeader(texts, `schedule: ${formText(forms)}`) : texts
+        return {
+          program,
+          texts: forms.length > 0 ? withHeader(texts, `schedule: ${formText(forms)}`) : texts,
+        }
       })
-    })
+    }
+    const { texts, program } = await withKernel(call, scheduleDevice, work, { isSelecting })
     const out = call.one('out')
     if (out === undefined) {
       call.io.out(`${joinModules(texts).trimEnd()}\n`)
@@ -129,24 +112,20 @@ export const emit: CommandSpec = {
   },
 }
 
-/** Tensors of `--bind`, if any. `formatData`: lists and sets of formats, if the schedule is selected by data. */
+/** Tensors of `--bind`, if any. Lists and sets of formats do not affect the selection. */
 async function readBindings(
-  call: Call,
-  scheduled: Kernel,
-  { params = {} }: Pick<RunInputs, 'params'>,
-  formatData: DeclaredInputs | null,
+  { call, source, fixed, bindable, formatData }: KernelRequest,
+  { params }: Pick<BoundValues, 'params'>,
 ): Promise<Pick<RunInputs, 'tensors'>> {
   const paths = call.pairs('bind', 'PATH')
   if (paths.size === 0) return {}
-  // Lists and sets of formats do not affect the selection.
-  const files = formatData ? declaredFiles(scheduled, paths, formatData) : paths
-  const { kernel } = scheduled.compilation
-  checkNames(kernel, files.keys(), [])
+  const files = fixed ? paths : declaredFiles(source, paths, formatData)
+  checkNames(bindable, files.keys(), [])
   // Predicted times need the stored cost models.
   const { installStoredModels } = await import('../../search/calibrate/stored.ts')
   installStoredModels()
   const numbers = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
-  return { tensors: await readInputs(kernel, files, numbers) }
+  return { tensors: await readInputs(bindable, files, numbers) }
 }
 
 interface NamedText {

@@ -11,24 +11,12 @@ import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { BIND, DEVICE, DEVICE_PROPERTIES, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
-import { scheduleCall } from '../arguments/schedule-call.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { jsonNumber } from '../output/figures.ts'
-import { bindOptions, checkNames, declaredFiles, readInputs, readRemaining } from '../run/bind-options.ts'
+import { bindOptions } from '../run/bind-options.ts'
 import { explanationText } from '../run/explain-report.ts'
-import {
-  applySoftwareRule,
-  checkSelectionInputs,
-  fixedSchedule,
-  formatDataFor,
-  loadFile,
-  reportRejectedDefault,
-  selectionInputs,
-  selectKernel,
-  selectSchedule,
-  withSourcesOf,
-} from '../scheduled-kernel.ts'
+import { reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
 
 // The error index: `spt explain CODE` prints the section of a code from `docs/reference/errors/`.
 
@@ -120,36 +108,17 @@ export const explain: CommandSpec = {
         })
     }
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
-    const requested = scheduleCall(call)
     const { files, seed } = bindOptions(call)
-    const program = await loadFile(argument, call)
-    return withSourcesOf(program, async () => {
-      const source = selectKernel(program, call)
-      const fixed = fixedSchedule(source, requested, kind)
-      const bindable = (fixed?.kernel ?? source).compilation.kernel
-      const { params = {}, ...properties } = selectionInputs(call, source, kind)
-      if (fixed) checkSelectionInputs(call, source, true)
-      const formatData = formatDataFor(source, requested)
-      const earlyFiles = fixed ? files : declaredFiles(source, files, formatData)
-      checkNames(bindable, earlyFiles.keys(), [])
+    return withKernel(call, kind, async (request) => {
+      const { params, ...properties } = request.selectionInputs()
+      if (request.fixed) request.checkSelectionInputs(true)
       const sizes = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
-      const earlyTensors = await readInputs(bindable, earlyFiles, sizes)
+      const earlyTensors = await request.readEarly(files, sizes)
       const earlyInputs = { tensors: earlyTensors, params, seed }
       const { device, reason } = await openDevice(kind)
       try {
-        const scheduled = fixed
-          ? applySoftwareRule(fixed, source, requested, device, {
-              tensors: earlyTensors,
-              params: Object.fromEntries(sizes),
-            })
-          : await selectSchedule(source, requested, device ?? kind, { ...earlyInputs, ...properties })
-        const tensors = await readRemaining(
-          scheduled.kernel.compilation.kernel,
-          files,
-          earlyTensors,
-          sizes,
-          formatData,
-        )
+        const scheduled = await request.schedule(device, { ...properties, ...earlyInputs })
+        const tensors = await request.readRemaining(scheduled, files, earlyTensors, sizes)
         const inputs = { ...earlyInputs, tensors }
         reportRejectedDefault(call, scheduled)
         const { kernel } = scheduled

@@ -78,7 +78,7 @@ function row(r: PredictedReport['layers'][number], times: boolean): string[] {
 /** In quotes for a POSIX shell. */
 const shellWord = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** One warning for each layer with almost no kept elements, with a remedy. */
+/** A warning for each layer with almost no kept elements, with a remedy. */
 export function* sparseLayerWarnings({ layers, sparseLayers, warnBelow }: PruneReport): Generator<string> {
   for (const { name, rows, cols, kept } of layers.filter((l) => sparseLayers.includes(l.name))) {
     const glob = globOf(name)

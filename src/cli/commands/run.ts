@@ -11,38 +11,17 @@ import { devices } from '../../node.ts'
 import { allAxesOf } from '../../run/bind/sources/caller-tensors.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'
 import type { Verification } from '../../run/verify/verify.ts'
-import type { Device, DeviceKind } from '../../runtime/device.ts'
+import type { DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
 import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
-import { scheduleCall } from '../arguments/schedule-call.ts'
 import { type Form, formsOn } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { size } from '../output/figures.ts'
-import {
-  bindOptions,
-  checkNames,
-  checkOutputs,
-  declaredFiles,
-  paddingOf,
-  readInputs,
-  readRemaining,
-  sizeOptions,
-  suggestSchedules,
-} from '../run/bind-options.ts'
+import { bindOptions, checkOutputs, paddingOf, sizeOptions } from '../run/bind-options.ts'
 import { PhaseTimer, warmUp } from '../run/phase-timer.ts'
 import { builtFormats, type Report, reportJson, reportText } from '../run/run-report.ts'
 import { conversions, duplicatesIn, sparseSizes } from '../run/sparse-sizes.ts'
-import {
-  applySoftwareRule,
-  fixedSchedule,
-  formatDataFor,
-  loadFile,
-  reportRejectedDefault,
-  selectKernel,
-  selectSchedule,
-  withFallback,
-  withSourcesOf,
-} from '../scheduled-kernel.ts'
+import { reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
 
 /** Bytes above which the reference computes a sample of rows, if rows are independent. */
 const SAMPLE_FROM = 2 ** 27
@@ -87,47 +66,35 @@ export const run: CommandSpec = {
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
-    const requested = scheduleCall(call)
     const { files, seed } = bindOptions(call)
     const params = sizeOptions(call)
     const outputs = call.pairs('out', 'PATH')
 
     const timer = new PhaseTimer('parse', call.io)
-    const program = await loadFile(call.args[0]!, call)
-    return withSourcesOf(program, async () => {
+    return withKernel(call, kind, async (request) => {
       timer.begin('lower')
-      const source = selectKernel(program, call)
-      const fixed = fixedSchedule(source, requested, kind)
+      const { source, fixed } = request
       if (fixed) reportRejectedDefault(call, fixed)
-      const lowered = fixed && requested ? lower(fixed.kernel, kind) : fixed?.kernel
-      // Before a schedule is selected by data, names are bound as in the unscheduled kernel.
-      const bindable = (lowered ?? source).compilation.kernel
+      if (fixed && request.requested) lower(fixed.kernel, kind)
       timer.begin('read')
-      const formatData = formatDataFor(source, requested)
-      const earlyFiles = fixed ? files : declaredFiles(source, files, formatData)
-      await suggestSchedules(source, () => checkNames(bindable, earlyFiles.keys(), params.keys()))
-      await checkOutputs(bindable, outputs)
-      const earlyTensors = await readInputs(bindable, earlyFiles, params)
+      await checkOutputs(request.bindable, outputs)
+      const earlyTensors = await request.readEarly(files, params)
       const earlyInputs = { tensors: earlyTensors, params: Object.fromEntries(params), seed }
       timer.begin('open')
-      const device = await openDevice(kind)
+      const device = await devices[kind]()
       try {
         timer.begin('choose')
-        const scheduled = fixed
-          ? applySoftwareRule(fixed, source, requested, device, earlyInputs)
-          : await selectSchedule(source, requested, device, earlyInputs)
+        const scheduled = await request.schedule(device, earlyInputs)
         timer.begin('read')
-        const tensors = await suggestSchedules(source, () =>
-          readRemaining(scheduled.kernel.compilation.kernel, files, earlyTensors, params, formatData),
-        )
+        const tensors = await request.readRemaining(scheduled, files, earlyTensors, params)
         timer.begin('lower')
-        const { used: executed, compiled } = await withFallback(call, scheduled, source, async (s) => {
+        const { used: executed, compiled } = await request.withFallback(scheduled, async (s) => {
           lower(s.kernel, kind)
           timer.begin('compile')
           return { used: s, compiled: (await s.kernel.compileDefault(device)).compiled }
         })
         const stage1 = compiled.compilation.kernel
-        const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, formatData) }
+        const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, request.formatData) }
         timer.begin('build')
         checkMemory(compiled.estimateBytes(inputs))
         const bound = compiled.bind(inputs)
@@ -195,8 +162,6 @@ export const run: CommandSpec = {
   },
 }
 
-const openDevice = (kind: DeviceKind): Promise<Device> => devices[kind]()
-
 /** Automatic forms of a kernel without a schedule, if one of them runs. */
 function formsOf(
   kernel: Kernel,
@@ -211,9 +176,8 @@ function formsOf(
 }
 
 /** Computes the plan for a device. */
-function lower(kernel: Kernel, kind: DeviceKind): Kernel {
+function lower(kernel: Kernel, kind: DeviceKind): void {
   void runOn(kernel, kind).compilation.plan
-  return kernel
 }
 
 function exitCode(call: Call, v: Verification | null): number {

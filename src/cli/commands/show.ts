@@ -13,22 +13,12 @@ import {
   DEFAULT_SURVEY,
   type ScheduleCall,
   SPACE,
-  scheduleCall,
   spaceName,
   spaceOf,
 } from '../arguments/schedule-call.ts'
 import { EXIT } from '../output/failure.ts'
 import { bindOptions, checkNames, readInputs } from '../run/bind-options.ts'
-import {
-  applySchedule,
-  checkSelectionInputs,
-  isDispatched,
-  loadFile,
-  selectionInputs,
-  selectKernel,
-  selectSchedule,
-  withSourcesOf,
-} from '../scheduled-kernel.ts'
+import { applySchedule, isDispatched, type KernelRequest, withKernel } from '../scheduled-kernel.ts'
 
 type Stage = 1 | 2 | 3
 
@@ -118,14 +108,12 @@ export const show: CommandSpec = {
   async run(call) {
     const stageOption = call.choice('stage', ['1', '2', '3'] as const)
     const stage = stageOption === undefined ? undefined : (Number(stageOption) as Stage)
-    const namedSchedule = scheduleCall(call)
     const device = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const after = call.one('after')
     const surveySize = call.integer('survey', 0, MAX_SURVEYED)
     const { files } = bindOptions(call)
-    const program = await loadFile(call.args[0]!, call)
-    const text = await withSourcesOf(program, async () => {
-      const kernel = selectKernel(program, call)
+    const text = await withKernel(call, device, async (request) => {
+      const { source: kernel, requested: named, program } = request
       if (call.flag('attributes')) {
         const [{ attributesReport }, { sourceLocator }] = await Promise.all([
           import('../run/attributes.ts'),
@@ -138,14 +126,12 @@ export const show: CommandSpec = {
         const tile = call.numbers('tile', 'N')
         return permutationReport(kernel, call.one('iteration'), tile, sourceLocator(program.sources))
       }
-      if (call.flag('space')) return spaceText(call, kernel, device, files, surveySize)
-      const sizes = selectionInputs(call, kernel, device)
-      if (!namedSchedule || !isDispatched(kernel, namedSchedule)) checkSelectionInputs(call, kernel, false)
-      const choice =
-        namedSchedule && isDispatched(kernel, namedSchedule)
-          ? (await selectSchedule(kernel, namedSchedule, device, sizes)).selection
-          : null
-      const requested = choice?.schedule ? { name: choice.schedule, args: choice.args } : namedSchedule
+      if (call.flag('space')) return spaceText(request, files, surveySize)
+      const sizes = request.selectionInputs()
+      const isSelected = named !== undefined && isDispatched(kernel, named)
+      if (!isSelected) request.checkSelectionInputs(false)
+      const choice = isSelected ? (await request.select(device, sizes)).selection : null
+      const requested = choice?.schedule ? { name: choice.schedule, args: choice.args } : named
       if (after === undefined) return applySchedule(kernel, requested, undefined).kernel.show(stage ?? 1)
       if (/^\d+$/.test(after)) {
         const prefix = requested
@@ -161,15 +147,14 @@ export const show: CommandSpec = {
 }
 
 async function spaceText(
-  call: Call,
-  kernel: Kernel,
-  device: Device['kind'],
+  request: KernelRequest,
   files: ReadonlyMap<string, string>,
   surveySize: number | undefined,
 ): Promise<string> {
-  const selection = selectionInputs(call, kernel, device)
+  const { call, source: kernel, kind: device } = request
+  const selection = request.selectionInputs()
   checkNames(kernel.source, files.keys(), [], kernel.formatInputs())
-  const sizes = new Map(Object.entries(selection.params ?? {}).map(([name, x]) => [name, Number(x)]))
+  const sizes = new Map(Object.entries(selection.params).map(([name, x]) => [name, Number(x)]))
   const tensors = await readInputs(kernel.source, files, sizes, kernel.formatInputs())
   const space = await spaceOf(call, kernel, device, { ...selection, tensors })
   const { spaceReport } = await import('../tune/space-report.ts')

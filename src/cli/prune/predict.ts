@@ -19,16 +19,12 @@ import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/ranking/cost-model.ts'
 import type { Call, OptionSpec } from '../arguments/command.ts'
 import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../arguments/options.ts'
-import { parseScheduleCall, scheduleCall } from '../arguments/schedule-call.ts'
+import { parseScheduleCall } from '../arguments/schedule-call.ts'
 import {
   applySchedule,
-  fixedSchedule,
-  formatDataFor,
-  loadFile,
+  type KernelRequest,
   type ScheduledKernel,
-  selectionInputs,
-  selectKernel,
-  selectSchedule,
+  withKernel,
   withSourcesOf,
 } from '../scheduled-kernel.ts'
 
@@ -78,15 +74,12 @@ export async function createPredictor(
   const path = call.one('predict')
   if (path === undefined) return null
   const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
-  const requested = scheduleCall(call)
-  const program = await loadFile(path, call)
-  return withSourcesOf(program, () => {
-    const kernel = selectKernel(program, call, path)
-    const selection = selectionInputs(call, kernel, kind)
-    const fixed = fixedSchedule(kernel, requested, kind)
+  const prepare = (request: KernelRequest): ((pruned: Pruned) => Promise<PredictedReport>) => {
+    const { source: kernel, fixed, formatData, program } = request
+    const selection = request.selectionInputs()
+    const { params } = selection
     const weights = weightsName(kernel)
-    checkSizesBeside(kernel.source, [weights], toNumbers(selection.params))
-    const formatData = formatDataFor(kernel, requested)
+    checkSizesBeside(kernel.source, [weights], toNumbers(params))
     const setGranularity = granularitySetter(kernel, call.number('granularity'))
     const sets = [...formatData.keys()].filter((name) => formatData.get(name)?.kind === 'set')
     const schedules = new Set<string>()
@@ -99,10 +92,7 @@ export async function createPredictor(
       const setElements = Object.fromEntries(sets.map((name) => [name, keptElements(tileMask, layer)]))
       const tensors = { [weights]: keptElements(keptMask, layer), ...setElements }
       try {
-        const { params = {} } = selection
-        const scheduled = setGranularity(
-          fixed ?? (await selectSchedule(kernel, requested, kind, { ...selection, tensors })),
-        )
+        const scheduled = setGranularity(fixed ?? (await request.select(kind, { ...selection, tensors })))
         if (usesInstructions(scheduled.kernel.compilation.loops.body))
           return {
             reason: `${scheduled.schedule} uses instructions (tensor cores, copies), which the cost model does not support`,
@@ -150,7 +140,8 @@ export async function createPredictor(
         prediction: { kernel: kernel.name, device: kind, chip, schedules: [...schedules] },
       }
     }
-  })
+  }
+  return withKernel(call, kind, prepare, { path })
 }
 
 /** Schedule parameter for the number of outputs of a tile. */

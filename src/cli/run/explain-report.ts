@@ -71,7 +71,6 @@ function workLines(w: Work): Lines {
   }
 }
 
-/** Lines about the time of a launch or of all launches. */
 function timeLines({ time, achieved, roof }: Pick<LaunchExplanation, 'time' | 'achieved' | 'roof'>): Lines {
   return {
     ...(time && { time: timeText(time) }),
@@ -159,7 +158,6 @@ export function explanationText(
   return header + steps.join('')
 }
 
-/** The kind of a device, with its name if there is one. */
 export const deviceText = (kind: string, name: string | null): string =>
   name === null || name === kind ? kind : `${kind} (${name})`
 
