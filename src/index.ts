@@ -37,15 +37,7 @@ export {
   unpackIndices,
 } from './api/inputs/tensors.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernels/kernel.ts'
-export type {
-  MicroTile,
-  MicroTileFormat,
-  PermutableDimension,
-  PermutableDimensions,
-  PermutableIteration,
-  PermutationObstacle,
-  TensorDimension,
-} from './api/kernels/micro-tiles.ts'
+export type * from './api/kernels/micro-tiles.ts'
 export type { Nest, NestLoop } from './api/kernels/nests.ts'
 export { Part } from './api/kernels/nests.ts'
 export type {

@@ -1,4 +1,5 @@
 /** Lookup of declared memories and instructions by name, for steps in TypeScript. */
+
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
@@ -14,8 +15,14 @@ import {
 import { sameData } from '../../ir/expressions/structural-equality.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
+import { memoize } from '../../ir/memoize.ts'
 import type { StageObserver } from '../../run/compile/compile.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
+import {
+  type FormatInput,
+  formatInputs,
+  inputsOfFormats,
+} from '../../schedule/coordinates/as/format-inputs.ts'
 import type { CacheScope, MemoryScope } from '../../schedule/steps/arguments.ts'
 import type { LoopStep } from '../../schedule/steps/step-data.ts'
 
@@ -114,3 +121,13 @@ export interface Surroundings extends Declarations {
   readonly own: Named | null
   readonly observer: StageObserver | null
 }
+
+/** List and set arguments of the formats of schedules, dispatches and spaces, by name. */
+export const formatInputsIn = memoize((s: Surroundings) =>
+  formatInputs(s.schedules.values(), s.spaces.values(), s.choices.values()),
+)
+
+export const allFormatInputsIn = memoize(
+  (s: Surroundings): ReadonlyMap<string, FormatInput> =>
+    new Map([...inputsOfFormats(s.formats.values()), ...formatInputsIn(s)]),
+)

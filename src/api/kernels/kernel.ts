@@ -3,14 +3,11 @@ import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Choice, Schedule } from '../../elaborate/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { memoize } from '../../ir/memoize.ts'
 import { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
 import {
   type FormatInput,
-  formatInputs,
   formatInputsOfChoice,
-  inputsOfFormats,
   type UsedFormat,
   usedFormats,
 } from '../../schedule/coordinates/as/format-inputs.ts'
@@ -36,7 +33,7 @@ import {
 import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
 import { declaredOf, valuesIn } from '../inputs/bound-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
-import type { Surroundings } from './instruction-lookup.ts'
+import { allFormatInputsIn, formatInputsIn, type Surroundings } from './instruction-lookup.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'
 import type { TraceStep } from './nests.ts'
 import { UnboundSpace } from './space.ts'
@@ -288,15 +285,6 @@ export class Kernel extends SteppedKernel<Kernel> {
     return new Kernel(c, this.surroundings)
   }
 }
-
-const formatInputsIn = memoize((s: Surroundings) =>
-  formatInputs(s.schedules.values(), s.spaces.values(), s.choices.values()),
-)
-
-const allFormatInputsIn = memoize(
-  (s: Surroundings): ReadonlyMap<string, FormatInput> =>
-    new Map([...inputsOfFormats(s.formats.values()), ...formatInputsIn(s)]),
-)
 
 function stillOpen({ kernel, name, branches }: Choice): never {
   return failWith('choose/open', `${kernel}.${name} is chosen when data are bound, and has no steps before`, {

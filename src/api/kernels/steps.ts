@@ -90,19 +90,15 @@ export abstract class Steps<K> extends ErrorSources {
     expectOptions('live', options, ['capacity', 'total', 'for', 'inPlace'])
     const { inPlace = true, for: carried, ...capacities } = options
     expectArgument(typeof inPlace === 'boolean', 'inPlace of live', inPlace, 'true or false')
-    for (const [name, n] of Object.entries(capacities).flatMap(([name, x]) =>
-      [x].flat().map((n) => [name, n] as const),
-    ))
-      expectArgument(
-        typeof n !== 'number' || (Number.isInteger(n) && n >= 0 && n < 2 ** 31),
-        `${name} of live`,
-        n,
-        'an integer from 0 to 2147483647, or an expression over sizes as a text',
-      )
     const given = Object.entries(capacities).flatMap(([name, x]) =>
       x === undefined
         ? []
-        : [[name, Array.isArray(x) ? x.map((e) => this.#capacity(e)) : this.#capacity(x)] as const],
+        : [
+            [
+              name,
+              Array.isArray(x) ? x.map((e) => this.#capacity(name, e)) : this.#capacity(name, x),
+            ] as const,
+          ],
     )
     const numbers = (isGiven ? args.slice(0, -1) : args) as readonly (number | string)[]
     const chosen = chooseFormat(format, numbers, this.surroundings.formats)
@@ -116,7 +112,10 @@ export abstract class Steps<K> extends ErrorSources {
     })
   }
 
-  #capacity<T>(x: T): T | Expr {
+  #capacity<T>(name: string, x: T): T | Expr {
+    const fits = typeof x !== 'number' || (Number.isInteger(x) && x >= 0 && x < 2 ** 31)
+    const expected = 'an integer from 0 to 2147483647, or an expression over sizes as a text'
+    expectArgument(fits, `${name} of live`, x, expected)
     if (typeof x === 'number') return int(x)
     return typeof x === 'string' ? parseSizes(x, this.source) : x
   }

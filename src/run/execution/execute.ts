@@ -3,7 +3,6 @@
  * is rejected here, with the name of the buffer or kernel, before anything runs.
  */
 import { failWith, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
-import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Command, type DeviceBuffer, Outcome } from '../../runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from '../../runtime/measure.ts'
@@ -26,17 +25,9 @@ import {
   preserving,
 } from './buffer-layout.ts'
 import type { Turns } from './call-queue.ts'
-import {
-  Chained,
-  LentOutputs,
-  type Origin,
-  type ResidentDense,
-  type Residents,
-  residentOutput,
-  type SharedMemory,
-} from './external-memory.ts'
+import { Chained, LentOutputs, type Origin, type ResidentDense, residentOutput } from './external-memory.ts'
 import { checkRanges, hasWideIndices } from './index-ranges.ts'
-import { fullRun, KernelGraph } from './launch-commands.ts'
+import { fullRun, type KernelGraph } from './launch-commands.ts'
 import { lostWrites, overflow } from './overflow-error.ts'
 
 export { compileOn, lanesOf, type Program } from '../compile/compiled-program.ts'
@@ -63,13 +54,10 @@ export class Executable {
   readonly #commands: readonly Command[]
   #instead: Instead | undefined
   readonly #resident: ReadonlyMap<string, DeviceBuffer>
-  readonly #residents: Residents | undefined
-  readonly #shared: SharedMemory | undefined
-  readonly #source: Kernel1 | undefined
+  readonly #origin: Origin
   readonly #chained: Chained
   readonly #lent = new LentOutputs()
   readonly #outcome = new Outcome(() => withSources(this.program, () => this.#checkStatus()))
-  /** Allocated bytes on the device. */
   readonly bytes: number
 
   private constructor(
@@ -77,16 +65,14 @@ export class Executable {
     bound: Bound,
     memory: ReadonlyMap<string, DeviceBuffer>,
     chained: Chained,
-    { resident, shared, source }: Origin,
+    origin: Origin,
   ) {
     this.program = program
-    this.#shared = shared
-    this.#source = source
+    this.#origin = origin
     this.#bound = bound
     this.memory = memory
-    this.#residents = resident
     this.#chained = chained
-    this.#resident = new Map([...(resident?.buffers ?? []), ...chained.buffers])
+    this.#resident = new Map([...(origin.resident?.buffers ?? []), ...chained.buffers])
     this.#places = placesOf(program, bound, memory)
     this.#commands = program.instead ? [] : fullRun(program, bound, memory, this.#outcome)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
@@ -99,7 +85,7 @@ export class Executable {
 
   /** Names of tensors that were on the device before. */
   get residents(): readonly string[] {
-    return this.#residents?.tensors ?? []
+    return this.#origin.resident?.tensors ?? []
   }
 
   /** Host data including the current values of resident tensors, which each call downloads. Throws SptError `run/resident`. */
@@ -108,8 +94,8 @@ export class Executable {
   }
 
   async #structured(): Promise<Bound> {
-    if (!this.#residents) return this.#bound
-    return this.#residents.whole(this.#bound, async (buffer) =>
+    if (!this.#origin.resident) return this.#bound
+    return this.#origin.resident.whole(this.#bound, async (buffer) =>
       this.#places.has(buffer) ? this.values(buffer) : null,
     )
   }
@@ -129,7 +115,7 @@ export class Executable {
     return residentOutput(this.program, this.#bound, {
       name,
       turns,
-      isShared: this.#shared?.buffers.has(name) ?? false,
+      isShared: this.#origin.shared?.buffers.has(name) ?? false,
       lend: () => this.#lent.of(name, this.#place(name).memory),
       settle: () => this.#settle(),
     })
@@ -147,11 +133,8 @@ export class Executable {
   static async create(compiled: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
     const program = await fitting(compiled, bound)
     const chained = new Chained(program, bound)
-    const there = new Map([
-      ...(origin.resident?.buffers ?? []),
-      ...(origin.shared?.buffers ?? []),
-      ...chained.buffers,
-    ])
+    const { resident, shared } = origin
+    const there = new Map([...(resident?.buffers ?? []), ...(shared?.buffers ?? []), ...chained.buffers])
     const memory = new Map<string, DeviceBuffer>()
     try {
       chained.hold()
@@ -196,7 +179,8 @@ export class Executable {
     await this.#upload(this.#place(name), values)
   }
 
-  #isOthers = (name: string): boolean => !this.#shared?.isOwn && !!this.#shared?.buffers.has(name)
+  #isOthers = (name: string): boolean =>
+    !this.#origin.shared?.isOwn && !!this.#origin.shared?.buffers.has(name)
 
   /** Replaces the bound data by data of the same structure, and uploads these buffers. */
   async rebind(bound: Bound, buffers: readonly string[]): Promise<void> {
@@ -216,7 +200,7 @@ export class Executable {
 
   /** Commands of one run, also for graphs of several kernels. Throws SptError `device/freed`. */
   get commands(): readonly Command[] {
-    this.#residents?.check()
+    this.#origin.resident?.check()
     this.#lent.check()
     return this.#instead?.commands ?? this.#commands
   }
@@ -224,7 +208,7 @@ export class Executable {
   /** Records all launches as one graph. Throws SptError like `run`. */
   async graph(): Promise<KernelGraph> {
     const { device } = this.program
-    return new KernelGraph(await device.graph(this.commands), () => device.finish())
+    return Object.assign(await device.graph(this.commands), { finish: () => device.finish() })
   }
 
   /** Measures runs for benchmarks, in milliseconds. Throws SptError like `run`, and `measure/options`. */
@@ -236,7 +220,7 @@ export class Executable {
   async values(name: string): Promise<ValueArray> {
     const { device } = this.program
     const { buffer, memory, at } = this.#place(name)
-    this.#residents?.check()
+    this.#origin.resident?.check()
     const n = elements(buffer, this.bound, mostElements(device))
     if (n === 0) return newValues(buffer.dtype, 0)
     const unit = elementBytes(device, buffer)
@@ -259,7 +243,7 @@ export class Executable {
     const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
     if (lost.length === 0) return
     // Values that reside only on the device cannot be passed to the reference.
-    const source = this.#resident.size === 0 ? this.#source : undefined
+    const source = this.#resident.size === 0 ? this.#origin.source : undefined
     throw lostWrites(plan.name, lost, source && { source, bound: this.#bound, bytes: this.bytes })
   }
 
@@ -293,11 +277,11 @@ export class Executable {
   free(): void {
     this.#outcome.forget()
     this.#instead?.free()
-    const shared = this.#shared?.buffers
+    const shared = this.#origin.shared?.buffers
     for (const [name, b] of this.memory)
       if (!this.#resident.has(name) && !shared?.has(name)) this.#lent.of(name, b).free()
     this.#chained.release()
-    this.#shared?.release()
+    this.#origin.shared?.release()
   }
 
   async #upload({ buffer, memory, at }: BufferLocation, values: ValueArray): Promise<void> {

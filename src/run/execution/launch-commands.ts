@@ -4,7 +4,7 @@ import { physicalGrid } from '../../backends/grid-folding.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Launch, Plan, PlanStep } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { ArgValue, Command, Device, DeviceBuffer, Graph, Outcome, Stream } from '../../runtime/device.ts'
+import type { ArgValue, Command, Device, DeviceBuffer, Graph, Outcome } from '../../runtime/device.ts'
 import type { Bound } from '../bind/index.ts'
 import type { Program } from '../compile/compiled-program.ts'
 
@@ -88,33 +88,10 @@ function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, 
  * const C = await prepared.read('C')
  * ```
  */
-export class KernelGraph implements Graph {
-  readonly #graph: Graph
-  readonly #finish: () => Promise<void>
-
-  constructor(graph: Graph, finish: () => Promise<void>) {
-    this.#graph = graph
-    this.#finish = finish
-  }
-
-  launch(stream?: Stream): void {
-    this.#graph.launch(stream)
-  }
-
+export interface KernelGraph extends Graph {
   /**
    * Resolves when the queued work of the device has finished. Throws SptError like `Device.finish`: `run/lost-writes` if a write of the
    * latest replay found no element, `run/overflow`, `device/fault`.
    */
-  finish(): Promise<void> {
-    return this.#finish()
-  }
-
-  /** Milliseconds of each of `repeats` replays, like `Graph.time`. Throws SptError `run/lost-writes`, `run/overflow`. */
-  time(repeats: number, between?: Graph): Promise<number[]> {
-    return this.#graph.time(repeats, between)
-  }
-
-  free(): void {
-    this.#graph.free()
-  }
+  finish(): Promise<void>
 }

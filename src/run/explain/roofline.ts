@@ -61,28 +61,27 @@ export function workOf(bytes: Bytes, operations: Operations, certainty: Certaint
   }
 }
 
+const BYTES = ['compulsory', 'loaded', 'stored', 'sharedLoaded', 'sharedStored'] as const
+const OPERATIONS = ['scalar', 'matrix16', 'matrix32', 'matrixOther'] as const
+
+const totals = <K extends string>(keys: readonly K[], list: readonly Readonly<Record<K, number>>[]) =>
+  Object.fromEntries(keys.map((k) => [k, list.reduce((n, x) => n + x[k], 0)])) as Record<K, number>
+
 /** Sums the work of launches; traffic between launches counts in each. `cleared`: bytes of clears. */
 export function sumOf(works: readonly Work[], cleared: number): Work {
-  const sum = (of: (w: Work) => number): number => works.reduce((n, w) => n + of(w), 0)
-  return workOf(
-    {
-      compulsory: sum((w) => w.bytes.compulsory) + cleared,
-      loaded: sum((w) => w.bytes.loaded),
-      stored: sum((w) => w.bytes.stored) + cleared,
-      sharedLoaded: sum((w) => w.bytes.sharedLoaded),
-      sharedStored: sum((w) => w.bytes.sharedStored),
-    },
-    {
-      scalar: sum((w) => w.operations.scalar),
-      matrix16: sum((w) => w.operations.matrix16),
-      matrix32: sum((w) => w.operations.matrix32),
-      matrixOther: sum((w) => w.operations.matrixOther),
-    },
-    {
-      sampledFraction: Math.min(1, ...works.map((w) => w.certainty.sampledFraction)),
-      hasAssumptions: works.some((w) => w.certainty.hasAssumptions),
-    },
+  const bytes = totals(
+    BYTES,
+    works.map((w) => w.bytes),
   )
+  const operations = totals(
+    OPERATIONS,
+    works.map((w) => w.operations),
+  )
+  const { compulsory, stored } = bytes
+  return workOf({ ...bytes, compulsory: compulsory + cleared, stored: stored + cleared }, operations, {
+    sampledFraction: Math.min(1, ...works.map((w) => w.certainty.sampledFraction)),
+    hasAssumptions: works.some((w) => w.certainty.hasAssumptions),
+  })
 }
 
 export interface Ceilings {

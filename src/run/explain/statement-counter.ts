@@ -185,7 +185,7 @@ export class StatementCounter {
   }
 
   #operations(n: number): Part {
-    return { fixed: new Map([[this.#counters.work('plain'), n]]), moving: [] }
+    return { fixed: new Map([[this.#counters.at('plain'), n]]), moving: [] }
   }
 
   #reduce(s: Reduce): Part {

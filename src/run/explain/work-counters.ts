@@ -72,20 +72,13 @@ export class Counters {
     return this.#places.size
   }
 
-  work(kind: Work): number {
-    return this.#place(kind)
-  }
-
-  access(buffer: string, access: Access): number {
-    return this.#place(`${access} ${buffer}`)
-  }
-
   /** Returns the value of a counter; 0 if it does not exist. */
   read(counts: Float64Array, name: Work | `${Access} ${string}`): number {
     return counts[this.#places.get(name) ?? -1] ?? 0
   }
 
-  #place(name: string): number {
+  /** Returns the index of a counter, which is created on demand. */
+  at(name: Work | `${Access} ${string}`): number {
     const at = this.#places.get(name) ?? this.#places.size
     this.#places.set(name, at)
     return at
@@ -104,29 +97,19 @@ export function accessOf(c: Counters, buffer: string, access: Access): Fixed {
   const b = c.buffers.get(buffer)
   invariant(b, `no buffer ${buffer}`)
   if (b.scope === 'register') return new Map()
-  if (b.scope === 'global') return new Map([[c.access(buffer, access), 1]])
+  if (b.scope === 'global') return new Map([[c.at(`${access} ${buffer}`), 1]])
   const bytes = DTYPE_BYTES[b.dtype]
-  const read: [number, number] = [c.work('shared loads'), bytes]
-  const written: [number, number] = [c.work('shared stores'), bytes]
+  const read: [number, number] = [c.at('shared loads'), bytes]
+  const written: [number, number] = [c.at('shared stores'), bytes]
   return new Map(access === 'loads' ? [read] : access === 'stores' ? [written] : [read, written])
 }
 
-const ARITHMETIC: ReadonlySet<string> = new Set([
-  'add',
-  'sub',
-  'mul',
-  'div',
-  'mod',
-  'min',
-  'max',
-  'quo',
-  'rem',
-])
+const ARITHMETIC: readonly string[] = ['add', 'sub', 'mul', 'div', 'mod', 'min', 'max', 'quo', 'rem']
 
 /** Operations of this node, without its operands. */
 export function operationsOf(e: Expr): number {
   if (!isFloat(e.dtype)) return 0
-  return e.kind === 'call' || (e.kind === 'binary' && ARITHMETIC.has(e.op)) ? 1 : 0
+  return e.kind === 'call' || (e.kind === 'binary' && ARITHMETIC.includes(e.op)) ? 1 : 0
 }
 
 /** Operations of an expression, including both branches of a selection. */
@@ -167,7 +150,7 @@ export function instructionWork(c: Counters, call: InstrCall, instr: Instr): Fix
   const each =
     values.reduce((n, e) => n + operationsIn(e), 0) + (body.kind === 'reduce' ? combining(body) : 0)
   const times = instr.iters.reduce((n, i) => n * i.extent, 1) / instr.threads
-  if (each > 0) addTo(out, new Map([[c.work(unitOf(instr)), each * times]]))
+  if (each > 0) addTo(out, new Map([[c.at(unitOf(instr)), each * times]]))
   return out
 }
 

@@ -180,6 +180,15 @@ export class CudaContext {
     }
   }
 
+  /** Frees a resource after all work has finished; does nothing after a fault or disposal. */
+  release(action: string, free: () => void): void {
+    if (!this.isUsable) return
+    this.inContext(action, () => {
+      this.drain()
+      free()
+    })
+  }
+
   /** Waits for all work before memory or code is freed. The context must be current. */
   drain(): void {
     for (const queue of this.#queues) if (queue.busy) this.#synchronize(queue)

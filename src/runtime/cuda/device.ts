@@ -247,13 +247,9 @@ export class CudaDevice implements Device {
   }
 
   #free(buffer: CudaBuffer): void {
-    if (!this.#context.isUsable) {
-      buffer.freed = true
-      return
-    }
-    this.#context.inContext(`freeing '${buffer.label}'`, () => {
-      this.#context.drain()
-      this.#context.check('cuMemFree_v2', this.#memory.free(buffer))
-    })
+    buffer.freed = true
+    this.#context.release(`freeing '${buffer.label}'`, () =>
+      this.#context.check('cuMemFree_v2', this.#memory.free(buffer)),
+    )
   }
 }

@@ -9,7 +9,7 @@
  */
 import type { HostArray } from '../device.ts'
 import { absentError, CUDA, CudaCallError, meaning } from './errors.ts'
-import type { Ffi } from './ffi.ts'
+import { type Ffi, firstUsable } from './ffi.ts'
 import { driverCandidates, type Machine } from './libraries.ts'
 
 export type Handle = bigint
@@ -139,13 +139,8 @@ const DRIVER_HINT =
 /** Loads and binds the driver's library. @throws SptError `device/absent` if it is missing */
 export function loadDriver(ffi: Ffi, machine: Machine, explicit?: string): CudaDriver {
   const tried: string[] = []
-  for (const path of driverCandidates(machine, explicit)) {
-    try {
-      return bindDriver(ffi, path)
-    } catch (cause) {
-      tried.push(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
-    }
-  }
+  const driver = firstUsable(driverCandidates(machine, explicit), tried, (path) => bindDriver(ffi, path))
+  if (driver) return driver
   throw absentError({
     message: 'there is no usable NVIDIA driver: libcuda.so.1 could not be loaded',
     hint: DRIVER_HINT,

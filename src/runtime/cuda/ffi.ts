@@ -25,6 +25,25 @@ export interface Ffi {
   abandonCalls(): void
 }
 
+/** First line of an error. */
+export const reasonOf = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).split('\n')[0]!
+
+/** The first path that `open` accepts; the reasons of the others are added to `tried`. */
+export function firstUsable<T>(
+  paths: readonly string[],
+  tried: string[],
+  open: (path: string) => T,
+): T | undefined {
+  for (const path of paths)
+    try {
+      return open(path)
+    } catch (cause) {
+      tried.push(`${path}: ${reasonOf(cause)}`)
+    }
+  return undefined
+}
+
 const HINT = 'npm install koffi (an optional dependency; prebuilt for Linux, macOS and Windows)'
 
 let loading: Promise<Ffi> | undefined
@@ -40,9 +59,8 @@ async function importKoffi(): Promise<Ffi> {
   try {
     koffi = await loadKoffi()
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause)
     throw absentError({
-      message: `CUDA needs the package koffi, which cannot be loaded: ${text}`,
+      message: `CUDA needs the package koffi, which cannot be loaded: ${reasonOf(cause)}`,
       hint: HINT,
     })
   }

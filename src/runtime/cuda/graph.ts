@@ -105,16 +105,9 @@ export class CudaGraph implements Graph {
   }
 
   free(): void {
-    const { context } = this.#host
     if (this.#freed) return
-    if (!context.isUsable) {
-      this.#freed = true
-      return
-    }
-    context.inContext('freeing a graph', () => {
-      context.drain()
-      this.release()
-    })
+    this.#freed = true
+    this.#host.context.release('freeing a graph', () => this.release())
   }
 
   /** Frees the driver's resources; the graph must not be in flight. */

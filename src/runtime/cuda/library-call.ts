@@ -13,7 +13,7 @@ import type {
 } from '../device.ts'
 import type { CudaContext } from './context.ts'
 import type { Handle } from './driver.ts'
-import type { CFunction, Ffi } from './ffi.ts'
+import { type CFunction, type Ffi, firstUsable } from './ffi.ts'
 import { libraryCandidates, type Machine } from './libraries.ts'
 import type { CudaMemory } from './memory.ts'
 
@@ -30,34 +30,23 @@ function loadLibrary(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText
   const { file, folder, needs, prototypes } = text
   // Dependencies are resolved by name once they are loaded.
   for (const dependency of needs)
-    libraryCandidates(machine, dependency, folder).some((path) => tryLoad(ffi, path))
+    firstUsable(libraryCandidates(machine, dependency, folder), [], (path) => ffi.load(path))
   const tried: string[] = []
-  for (const path of libraryCandidates(machine, file, folder))
-    try {
-      const library = ffi.load(path)
-      return new Map(
-        Object.entries(prototypes).map(([call, parameters]) => {
-          const fn = library.bind(`int32_t ${call}(${parameters})`)
-          if (!fn) throw new Error(`it has no ${call}`)
-          return [call, fn]
-        }),
-      )
-    } catch (cause) {
-      tried.push(`${path}: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`)
-    }
+  const calls = firstUsable(libraryCandidates(machine, file, folder), tried, (path) => {
+    const library = ffi.load(path)
+    return new Map(
+      Object.entries(prototypes).map(([call, parameters]) => {
+        const fn = library.bind(`int32_t ${call}(${parameters})`)
+        if (!fn) throw new Error(`it has no ${call}`)
+        return [call, fn]
+      }),
+    )
+  })
+  if (calls) return calls
   return failWith('device/no-library', `${text.name} is not installed, or cannot be loaded`, {
     expected: `${file}.so, of a CUDA toolkit or of NVIDIA's Python wheels`,
     notes: tried,
   })
-}
-
-function tryLoad(ffi: Pick<Ffi, 'load'>, path: string): boolean {
-  try {
-    ffi.load(path)
-    return true
-  } catch {
-    return false
-  }
 }
 
 export class CudaLibrary implements Library {
@@ -233,9 +222,7 @@ export class CudaLibraryCall implements LibraryCall {
     if (this.freed) return
     this.freed = true
     const { context } = this.library.host
-    if (!context.isUsable) return
-    context.inContext(`releasing ${this.#routine.name}`, () => {
-      context.drain()
+    context.release(`releasing ${this.#routine.name}`, () => {
       for (const { object, destroy } of [...this.#objects.values()].reverse())
         this.library.status(destroy, object)
       for (const b of this.#memory) b.free()

@@ -183,11 +183,9 @@ export class CudaModules {
   #unload(module: CudaModule): void {
     module.freed = true
     this.#live.delete(module)
-    if (!this.#context.isUsable) return
-    this.#context.inContext(`releasing module '${module.text.name}'`, () => {
-      this.#context.drain()
-      this.#context.call('cuModuleUnload', module.handle)
-    })
+    this.#context.release(`releasing module '${module.text.name}'`, () =>
+      this.#context.call('cuModuleUnload', module.handle),
+    )
   }
 
   /** Unloads all modules before the context is destroyed. */

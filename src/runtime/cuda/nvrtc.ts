@@ -2,7 +2,7 @@
 import { type Diagnostic, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 import { absentError } from './errors.ts'
-import type { CFunction, CLibrary, Ffi } from './ffi.ts'
+import { type CFunction, type CLibrary, type Ffi, firstUsable } from './ffi.ts'
 import { builtinsLibraries, type Machine, nvrtcCandidates } from './libraries.ts'
 
 export interface CompileTarget {
@@ -182,18 +182,13 @@ export function openNvrtc(
 export function loadNvrtc(ffi: Ffi, machine: Machine, driverVersion: number, explicit?: string): Nvrtc {
   const tried: string[] = []
   const driverMajor = Math.floor(driverVersion / 1000)
-  for (const path of nvrtcCandidates(machine, explicit)) {
-    try {
-      for (const part of builtinsLibraries(machine, path)) ffi.load(part)
-      const nvrtc = openNvrtc(ffi.load(path), ffi.abandonCalls)
-      if (nvrtc.major <= driverMajor) return nvrtc
-      tried.push(
-        `${path}: NVRTC ${nvrtc.major}.${nvrtc.minor} is newer than the driver's CUDA ${driverMajor}`,
-      )
-    } catch (cause) {
-      tried.push(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
-    }
-  }
+  const found = firstUsable(nvrtcCandidates(machine, explicit), tried, (path) => {
+    for (const part of builtinsLibraries(machine, path)) ffi.load(part)
+    const nvrtc = openNvrtc(ffi.load(path), ffi.abandonCalls)
+    if (nvrtc.major <= driverMajor) return nvrtc
+    throw new Error(`NVRTC ${nvrtc.major}.${nvrtc.minor} is newer than the driver's CUDA ${driverMajor}`)
+  })
+  if (found) return found
   throw absentError({
     message: 'the GPU is there, but NVRTC (libnvrtc.so), which compiles kernels for it, could not be loaded',
     expected: `NVRTC 11.2 or later, of CUDA ${driverMajor} at most`,

@@ -36,12 +36,14 @@ const WORD: Readonly<Record<Exclude<Dtype, 'f64'>, WordDtype>> = {
 
 export const WORD_BYTES = 4
 
+type WithStorage = Pick<Device, 'storage' | 'features'>
+
 /** True if an element of the type occupies a 32-bit word on the device. */
-export const isWord = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtype): boolean =>
+export const isWord = (device: WithStorage, dtype: Dtype): boolean =>
   device.storage === 'words' && !(dtype === 'f16' && device.features.has('shader-f16'))
 
 /** Bytes of an element in the device's memory. */
-export const storedBytes = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtype): number =>
+export const storedBytes = (device: WithStorage, dtype: Dtype): number =>
   isWord(device, dtype) ? WORD_BYTES : DTYPE_BYTES[dtype]
 
 /** The word type of a `dtype`; `subject` names the tensor in the error. @throws SptError `device/no-f64` */
@@ -74,44 +76,34 @@ export function hostToDevice(dtype: Dtype, values: HostArray): WordArray {
   return values instanceof Uint32Array ? values : Uint32Array.from(values)
 }
 
+const FROM_WORDS: Readonly<Record<Exclude<Dtype, 'f64'>, (words: ArrayBuffer, length: number) => HostArray>> =
+  {
+    f32: (words, n) => new Float32Array(words, 0, n),
+    i32: (words, n) => new Int32Array(words, 0, n),
+    u32: (words, n) => new Uint32Array(words, 0, n),
+    f16: (words, n) => Uint16Array.from(new Uint32Array(words, 0, n), f32BitsToF16),
+    bf16: (words, n) => Uint16Array.from(new Uint32Array(words, 0, n), f32BitsToBf16),
+    i8: (words, n) => Int8Array.from(new Int32Array(words, 0, n)),
+    u8: (words, n) => Uint8Array.from(new Uint32Array(words, 0, n)),
+    bool: (words, n) => new Uint8Array(new Uint32Array(words, 0, n).map((v) => (v === 0 ? 0 : 1))),
+  }
+
 /** Inverse of `hostToDevice`: the first `length` elements (default: all) of `words`. */
 export function deviceToHost(
   dtype: Dtype,
   words: ArrayBuffer,
   length = words.byteLength / WORD_BYTES,
 ): HostArray {
-  switch (dtype) {
-    case 'f32':
-      return new Float32Array(words, 0, length)
-    case 'i32':
-      return new Int32Array(words, 0, length)
-    case 'u32':
-      return new Uint32Array(words, 0, length)
-    case 'f16':
-      return Uint16Array.from(new Uint32Array(words, 0, length), f32BitsToF16)
-    case 'bf16':
-      return Uint16Array.from(new Uint32Array(words, 0, length), f32BitsToBf16)
-    case 'i8':
-      return Int8Array.from(new Int32Array(words, 0, length))
-    case 'u8':
-      return Uint8Array.from(new Uint32Array(words, 0, length))
-    case 'bool':
-      return new Uint8Array(new Uint32Array(words, 0, length).map((v) => (v === 0 ? 0 : 1)))
-    case 'f64':
-      wordDtype(dtype)
-  }
-  invariant(false, `no words of type ${dtype}`)
+  wordDtype(dtype)
+  return FROM_WORDS[dtype as Exclude<Dtype, 'f64'>](words, length)
 }
 
 /** Converts host elements to the layout of the device's memory. `fromDevice` is the inverse. */
-export const toDevice = (
-  device: Pick<Device, 'storage' | 'features'>,
-  dtype: Dtype,
-  values: HostArray,
-): HostArray => (isWord(device, dtype) ? hostToDevice(dtype, values) : values)
+export const toDevice = (device: WithStorage, dtype: Dtype, values: HostArray): HostArray =>
+  isWord(device, dtype) ? hostToDevice(dtype, values) : values
 
 export const fromDevice = (
-  device: Pick<Device, 'storage' | 'features'>,
+  device: WithStorage,
   dtype: Dtype,
   bytes: ArrayBuffer,
   length: number,
@@ -120,26 +112,17 @@ export const fromDevice = (
     ? deviceToHost(dtype, bytes, length)
     : (new (arrayClass(dtype))(bytes, 0, length) as HostArray)
 
-/** Rounds or wraps `x` to a value of type `dtype`. */
-export function roundTo(dtype: Dtype, x: number): number {
-  switch (dtype) {
-    case 'f64':
-      return x
-    case 'f32':
-      return Math.fround(x)
-    case 'f16':
-      return fromF16(toF16(x))
-    case 'bf16':
-      return fromBf16(toBf16(x))
-    case 'i32':
-      return x | 0
-    case 'u32':
-      return x >>> 0
-    case 'i8':
-      return (x << 24) >> 24
-    case 'u8':
-      return x & 0xff
-    case 'bool':
-      return x === 0 ? 0 : 1
-  }
+/** Rounds or wraps a number to a value of the type. */
+const ROUND: Readonly<Record<Dtype, (x: number) => number>> = {
+  f64: (x) => x,
+  f32: Math.fround,
+  f16: (x) => fromF16(toF16(x)),
+  bf16: (x) => fromBf16(toBf16(x)),
+  i32: (x) => x | 0,
+  u32: (x) => x >>> 0,
+  i8: (x) => (x << 24) >> 24,
+  u8: (x) => x & 0xff,
+  bool: (x) => (x === 0 ? 0 : 1),
 }
+
+export const roundTo = (dtype: Dtype, x: number): number => ROUND[dtype](x)
