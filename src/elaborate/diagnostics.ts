@@ -1,4 +1,7 @@
-/** Collection of the errors of a program, so that one run shows several. */
+/**
+ * Collection of the errors of a program, so that one run shows several. Functions of elaboration that have reported an
+ * error return null, or false for a check.
+ */
 import { type Diagnostic, type Problem, type Span, SptError } from '../ast/diagnostics/diagnostic.ts'
 
 const MAX_ERRORS = 50

@@ -1,7 +1,6 @@
 /**
  * Elaboration: the names of a program are resolved, expressions are typed, and declarations are checked. AST → Stage I.
  */
-
 import { nearest } from '../ast/diagnostics/suggest.ts'
 import { type Program, type Scope, scopeOf } from '../ast/imports/linked-program.ts'
 import { resolvePath } from '../ast/imports/resolve-path.ts'
@@ -207,7 +206,7 @@ export function elaborate(linked: Program): Elaborated {
     if (family && report.count === errors) instrFamilies.set(s, { memories, family })
     return family
   }, named.instrs)
-  /** Returns the resolution of names for a schedule, function, dispatch or space; null if its kernel is unknown. */
+  /** The resolution of names for a schedule, function, dispatch or space; null if its kernel is unknown. */
   const around = (s: Ast.KernelSchedule | Ast.ScheduleFunction): Resolve | null => {
     const scope = scopeOf(program, s)
     const owner = s.kind === 'function' ? undefined : ownerOf(s)

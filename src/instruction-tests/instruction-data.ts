@@ -1,5 +1,4 @@
 /** Parts of instruction tests: names, data, and the kernel with its schedule. */
-
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { SptProgram } from '../api/programs/program.ts'
 import { int } from '../ir/expressions/expr.ts'
@@ -56,7 +55,6 @@ export function testOf(
   return { kernel, inputs: { tensors: Object.fromEntries(tensors) } }
 }
 
-/** Largest absolute value in test arrays. */
 export const LARGEST = 3
 
 /** Integers from -3 to 3, so that sums are exact in any order; 1 and -1 for products. */

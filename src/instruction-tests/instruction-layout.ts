@@ -2,7 +2,6 @@
  * Layout of an operand in an instruction test: the array that contains its tiles, and the element that the body accesses. Each index is
  * injective in its loops, so the iterations are independent.
  */
-
 import { digitsOf, sumOf } from '../analysis/instructions/operand-digits.ts'
 import { MAPPED_BYTES } from '../analysis/instructions/operands.ts'
 import { add, div, type Expr, int, mul, variable } from '../ir/expressions/expr.ts'
@@ -23,13 +22,11 @@ export interface Loops {
   readonly round: string
 }
 
-/** Number of iterations of loops that do not test atomic updates. */
 export const TWICE = 2
 
 /** Number of threads of a block that update the same elements. */
 export const THREADS = 32
 
-/** A dimension of an operand's array. */
 export interface Dim {
   readonly index: Expr
   /** Number of elements; undefined if the dimension is a loop. */
@@ -43,7 +40,6 @@ export interface Layout {
   readonly dims: readonly Dim[]
 }
 
-/** Maximum bytes of a shared-memory tile for two adjacent tiles to be tested. */
 export const SMALL = 1 << 14
 
 const loop = (name: string): Dim => ({ loop: name, index: variable(name) })

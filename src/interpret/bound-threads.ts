@@ -4,7 +4,6 @@
  * first one only. A reduction across threads delivers its result to the first thread, or to each thread if the target is a
  * register.
  */
-
 import type { ThreadAxis } from '../ir/expressions/expr.ts'
 import { boundIndex } from '../ir/instructions/hardware-axes.ts'
 import type { For, Lanes, Stmt } from '../ir/statements/loops.ts'
@@ -114,7 +113,6 @@ export class Threads {
     return reduction
   }
 
-  /** Runs `action` in the first thread of the axes that these loops are bound to, or in each of them. */
   atThreads(loops: readonly For[], atEach: boolean, action: () => void): () => void {
     const axes = loops.flatMap((l) => {
       const name = boundIndex(l, 'thread')

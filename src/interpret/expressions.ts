@@ -37,7 +37,6 @@ export class Expressions {
   readonly #values = new Map<Expr, Value>()
   /** Number of the current evaluation. */
   #evaluation = 0
-  /** Rank of the thread whose registers are accessed; `null` if one thread owns all registers. */
   readonly #rank: (() => number) | null
 
   constructor(rank: (() => number) | null) {
@@ -55,7 +54,6 @@ export class Expressions {
     this.#evaluation++
   }
 
-  /** Declares a buffer by its cell. */
   declare(cell: Cell): void {
     this.#cells.set(cell.buffer.name, cell)
   }

@@ -1,5 +1,4 @@
 /** Memory of the interpreters: elements of buffers, with a poison value for unwritten memory. */
-
 import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Buffer } from '../ir/statements/loops.ts'
 import { type ExprType, isFloat } from '../ir/values/dtype.ts'
@@ -11,7 +10,6 @@ export type Cells = { readonly length: number; [k: number]: number }
 export const poisonValue = (t: ExprType): number =>
   isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
 
-/** Creates memory filled with the poison value. */
 export const createPoisoned = (t: ExprType, length: number): Cells =>
   new Array<number>(length).fill(poisonValue(t))
 

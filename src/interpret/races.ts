@@ -46,7 +46,6 @@ interface Element {
   readonly read: AccessRecord
   readonly write: AccessRecord
   readonly atomic: AccessRecord
-  /** True during an asynchronous write. */
   readonly isClaimed?: true
 }
 
@@ -64,7 +63,6 @@ export class Memory {
     return this.#cells.length
   }
 
-  /** Begins a launch: earlier accesses are ordered before it. */
   begin(): void {
     this.#elements = new Map()
   }

@@ -126,5 +126,4 @@ export function errorAt(b: Bounds, a: number, t: Dtype, combined: Dtype): number
   return error + (terms * UNIT[combined] + storedUnit) * magnitude + LEAST_NORMAL[combined]
 }
 
-/** Marks all elements as undecided. */
 export const undecide = (b: Bounds): void => void b.error.fill(Number.POSITIVE_INFINITY)

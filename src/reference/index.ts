@@ -59,7 +59,6 @@ export function reductions(
   run(kernel, observed, { visits })
 }
 
-/** Runs the kernel; returns the sample that it was restricted to. */
 function run(
   kernel: Kernel1,
   bound: ReferenceState,
@@ -118,7 +117,6 @@ function restrict({ sample }: ReferenceState): {
   }
 }
 
-/** Reads a buffer in the caller's coordinates. */
 function readBuffer(kernel: Kernel1, b: Buffer1, bound: ReferenceState): RefResult {
   const t = bound.ctx.tensors.get(b.name)!
   const names = callerAxes(kernel, b)

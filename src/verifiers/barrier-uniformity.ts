@@ -2,7 +2,6 @@
  * Checks that all threads of a block reach every barrier together: no condition and no trip count around a barrier may differ
  * between them. The check is syntactic, like the uniformity analysis of WGSL.
  */
-
 import type { Expr, ThreadAxis } from '../ir/expressions/expr.ts'
 import { someExpr } from '../ir/expressions/expr-tree.ts'
 import { levelOf } from '../ir/instructions/hardware-axes.ts'

@@ -7,7 +7,6 @@ import type { Buffer } from '../ir/statements/loops.ts'
 import { type ExprType, elementType } from '../ir/values/dtype.ts'
 import { MATH } from '../ir/values/math.ts'
 
-/** Variables and buffers in scope. */
 export interface ExprScope {
   readonly vars: ReadonlyMap<string, ExprType>
   readonly buffers: ReadonlyMap<string, Buffer>

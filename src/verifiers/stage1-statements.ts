@@ -1,5 +1,4 @@
 /** Invariants of Stage I statements and their expressions. */
-
 import { InternalError, unreachable } from '../ast/diagnostics/diagnostic.ts'
 import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/coordinates/axis.ts'
 import type { Access, Buffer1, Iteration, Reduce1, Stmt1 } from '../ir/coordinates/stage1.ts'
@@ -155,7 +154,6 @@ export class Verifier {
   }
 }
 
-/** Checks the types of one node and of its operands. */
 function verifyNode(x: Expr): void {
   switch (x.kind) {
     case 'builtin':
@@ -203,5 +201,4 @@ function verifyMonoid(m: Monoid): void {
     })
 }
 
-/** True if `name` is the base of the attached axis `a`: its iterator may have this name. */
 const isViewName = (a: Axis, name: string): boolean => isAttached(a) && a.base === name

@@ -2,7 +2,6 @@
  * Invariants of Stage I, established by elaboration and preserved by every Stage I step. A violation is a bug of the
  * compiler.
  */
-
 import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import { unreachable } from '../ast/diagnostics/diagnostic.ts'
 import {

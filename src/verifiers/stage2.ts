@@ -2,7 +2,6 @@
  * Invariants of Stage II kernels, checked before and after every step. A violation is a bug of the compiler: `InternalError`
  * with the location.
  */
-
 import { invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { freeVars, orderReadsLast, readsMemory, readsSome } from '../ir/expressions/expr-tree.ts'

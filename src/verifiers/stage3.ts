@@ -2,7 +2,6 @@
  * Invariants of Stage III plans. They are checked once the launches exist; each later pass adds further invariants. A
  * violation is a bug of the compiler: `InternalError` with the location.
  */
-
 import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { binaryType, type Expr } from '../ir/expressions/expr.ts'
 import { freeVars, someExpr } from '../ir/expressions/expr-tree.ts'

@@ -5,7 +5,6 @@
  * least a code and a message; modules that have source locations add spans, modules that have symbol tables add
  * candidates. Any other exception of a pass is converted to an `InternalError` that names the pass (`inPass`).
  */
-
 import type { Details, Diagnostic, Problem } from './diagnostic-types.ts'
 import { render } from './render.ts'
 import { type Source, type Span, sourceOf } from './span.ts'
@@ -13,7 +12,6 @@ import { type Source, type Span, sourceOf } from './span.ts'
 export type { Advice, Details, Diagnostic, Label, Problem, Refusal, Severity } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
 
-/** Removes repeated diagnostics with equal code, message and span. */
 function withoutRepeats(list: readonly Diagnostic[]): readonly Diagnostic[] {
   const key = ({ code, message, span }: Diagnostic): string =>
     `${code} ${message} ${span?.source} ${span?.start} ${span?.end}`
@@ -95,7 +93,6 @@ export function inPass<T>(pass: string, work: () => T): T {
   }
 }
 
-/** Throws a user error. */
 export function fail(diagnostic: Diagnostic): never {
   throw new SptError(diagnostic)
 }

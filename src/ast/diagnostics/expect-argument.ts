@@ -10,7 +10,6 @@ export function show(x: unknown): string {
   return typeof x === 'function' ? 'a function' : String(x)
 }
 
-/** Describes an object by its class, if it has one. */
 function instanceText(x: object): string {
   const name: unknown = x.constructor?.name
   if (typeof name !== 'string' || name === '' || name === 'Object') return 'an object'
@@ -80,7 +79,6 @@ export function expectOptions<T extends object>(
   })
 }
 
-/** Checks an optional boolean. @throws SptError `api/argument` */
 export function expectFlag(subject: string, flag: unknown): void {
   expectArgument(flag === undefined || typeof flag === 'boolean', subject, flag, 'true or false')
 }

@@ -1,5 +1,4 @@
 /** Hints for syntax errors: what a token in this place means in other languages, or a common slip, and what to type. */
-
 export interface ErrorLocation {
   readonly found: string
   /** The text before the location, without trailing blanks. */

@@ -18,9 +18,7 @@ export const FLAG = kind('true or false', (x) => typeof x === 'boolean')
 export const FUNCTION = kind('a function', (x) => typeof x === 'function')
 export const NUMBER = kind('a number', isNumber)
 export const INTEGER = kind('an integer', Number.isSafeInteger)
-/** From 0 on. */
 export const COUNT = kind('a whole number from 0 on', (x) => Number.isSafeInteger(x) && (x as number) >= 0)
-/** From 1 on. */
 export const POSITIVE_COUNT = kind(
   'a whole number from 1 on',
   (x) => Number.isSafeInteger(x) && (x as number) >= 1,

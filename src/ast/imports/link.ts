@@ -208,7 +208,6 @@ function scopeFor(
   }
 }
 
-/** The name of a schedule, with the types that it is for. */
 const scheduleKey = ({ types, name }: KernelSchedule): string =>
   [...types.map((t) => t.map((x) => x.name).join(' or ')), name.name].join('.')
 

@@ -187,7 +187,6 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
     : diagnostics
 }
 
-/** The first line of an arbitrary value thrown by a reader. */
 const reasonOf = (reason: unknown): string =>
   (reason instanceof Error ? reason.message || reason.name : nameText(reason)).trim().split('\n')[0]!
 

@@ -141,19 +141,16 @@ export const levelProperties = (kind: AxisWord): LevelProperties | undefined => 
   return declared.level
 }
 
-/** Modifiers of a sparse axis. */
 export interface Flags {
   readonly ordered: boolean
   readonly unique: boolean
 }
 
-/** The AST node of an axis kind. */
 export type AxisDefOf<K extends AxisWord> = Node & { readonly kind: K } & {
   readonly [F in keyof (typeof AXES)[K]['takes']]: Operands[(typeof AXES)[K]['takes'][F] & OperandKind]
 } & (K extends SparseKind ? Flags : unknown)
 export type AxisDef = { readonly [K in AxisWord]: AxisDefOf<K> }[AxisWord]
 
-/** An operand of a definition: field, kind and value. */
 type Operand = {
   readonly [K in OperandKind]: { readonly field: string; readonly kind: K; readonly value: Operands[K] }
 }[OperandKind]

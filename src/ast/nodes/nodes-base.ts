@@ -40,7 +40,6 @@ export interface Item extends Node {
 export interface Ident extends Node {
   readonly name: string
 }
-/** The path of a file, as written. */
 export interface Path extends Node {
   readonly value: string
 }

@@ -1,5 +1,4 @@
 /** Formats: descriptions of axes with maps of coordinates, and compositions of other formats. */
-
 import type { Ident, Item, Node } from './nodes-base.ts'
 import type { Element, Expr, FormatUse, ListName } from './nodes-exprs.ts'
 import type { AxisDecl } from './nodes-kernels.ts'

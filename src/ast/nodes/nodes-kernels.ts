@@ -1,5 +1,4 @@
 /** Kernels: axes, buffers, statements; and the monoids that they reduce with. */
-
 import type { Span } from '../diagnostics/diagnostic.ts'
 import type { AxisDef } from './axis-kinds.ts'
 import type { Ident, Item, Node, Trivia, TypeName } from './nodes-base.ts'

@@ -6,7 +6,6 @@
  * each axis kind, two names after `split … ->`, literals that are finite or `inf`/`nan` and never negative (`-1` is
  * `neg` of 1). Elaboration resolves names.
  */
-
 import type { Ident, Item, Node, Path } from './nodes-base.ts'
 import type { Format } from './nodes-formats.ts'
 import type { Instr, Memory } from './nodes-instr.ts'

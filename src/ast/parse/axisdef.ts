@@ -1,5 +1,4 @@
 /** Definitions of axes: the parser reads `KIND(arguments) modifiers`, and `axis-kinds.ts` defines their meaning. */
-
 import { failAt, type Span } from '../diagnostics/diagnostic.ts'
 import { axisKindMeant } from '../diagnostics/foreign-names.ts'
 import { AXES, type AxisDef, type AxisWord, type Flags } from '../nodes/axis-kinds.ts'
@@ -13,7 +12,6 @@ interface Parts {
   readonly span: Span
 }
 
-/** The keywords of axis kinds. */
 export const AXIS_KINDS: readonly string[] = Object.keys(AXES)
 
 export function axisDef(p: Parts): AxisDef {

@@ -20,7 +20,6 @@ export interface BlockSlot {
 
 type ListKey = 'before' | 'after' | 'open' | 'end' | 'openElse' | 'endElse'
 
-/** Trivia under construction. */
 export class Writable {
   readonly lists: Partial<Record<ListKey, Comment[]>> = {}
   blank = false

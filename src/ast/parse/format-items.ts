@@ -1,5 +1,4 @@
 /** Items in the body of a format, and the checks that combine them into a description or a composition. */
-
 import { failAt } from '../diagnostics/diagnostic.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
 import { levelProperties } from '../nodes/axis-kinds.ts'
@@ -23,7 +22,6 @@ import type {
 import { AXIS_CLAIMS, FORMAT_PARAM_TYPES } from '../nodes/nodes.ts'
 import { rejectRepeated } from './checks.ts'
 
-/** One line or block of a format's body. */
 export type FormatItem = AxisDecl | CoordMap | Sort | Mask | Holds | Rule
 
 const isRule = (i: FormatItem): i is Rule =>
@@ -137,9 +135,7 @@ export function checkPacked(def: AxisDef, span: Span): void {
   })
 }
 
-/**
- * Checks an axis of a kernel: lists, and padding with a coordinate, are not allowed there. @throws SptError
- */
+/** Checks an axis of a kernel: lists, and padding with a coordinate, are not allowed there. @throws SptError */
 export function checkKernelAxis(a: AxisDecl): void {
   if (a.padding)
     failAt('parse/padding', a.padding.span, {

@@ -204,7 +204,6 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
-/** The offset after the closing backtick. */
 function endOfCode(text: string, start: number, span: (start: number, end: number) => Span): number {
   const close = text.indexOf('`', start + 1)
   if (close >= 0) return close + 1
@@ -250,7 +249,6 @@ export function rejectBranchCount(span: Span): never {
 /** Greatest height of an expression tree: recursive passes must not overflow the stack. */
 export const MAX_HEIGHT = 400
 
-/** The number of blanks that the line of `offset` begins with. */
 function indentOf(text: string, offset: number): number {
   const start = text.lastIndexOf('\n', offset - 1) + 1
   let p = start

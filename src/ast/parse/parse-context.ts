@@ -22,7 +22,6 @@ interface Context {
 }
 let cx: Context
 
-/** Runs `run` with the given context. */
 export function inContext<T>(context: Context, run: () => T): T {
   const previous = cx
   cx = context
@@ -51,7 +50,6 @@ export const spanOf = (n: Node): Span => spanIn(cx.source, cx.at(n.source.startI
 export const between = (a: Span, b: Span): Span => spanIn(cx.source, a.start, b.end)
 export const word = (n: Node): ast.Ident => ({ name: n.sourceString, span: spanOf(n) })
 
-/** A list in braces. */
 export interface Braces<T> {
   readonly items: readonly T[]
   readonly span: Span

@@ -82,14 +82,12 @@ interface ReadContext {
   readonly lists: Map<string, { readonly what: string; readonly length: number; readonly span: Span }>
 }
 
-/** The number of parse nodes of a syntax element. */
 const arity = (s: Syntax): number => {
   if (typeof s === 'string') return 1
   if ('optional' in s) return s.optional.reduce((n, x) => n + arity(x), 0)
   return s.value.kind === 'list' && s.value.parentheses && !isLoopLists(s.value) ? 3 : 1
 }
 
-/** The step arguments in the parse nodes of a syntax. */
 function readArguments(syntax: readonly Syntax[], nodes: readonly Node[], cx: ReadContext): StepArgument[] {
   let index = 0
   return syntax.flatMap((s, k) => {
@@ -111,7 +109,6 @@ function readArguments(syntax: readonly Syntax[], nodes: readonly Node[], cx: Re
   })
 }
 
-/** A value, or a group of values. */
 function readGroup(v: Exclude<ValueSyntax, ListSyntax>, node: Node): StepValue {
   if (v.kind === 'loop') return get<StepValue>(node)
   if (v.kind !== 'name' || v.of === 'size') return readValue(v, node)

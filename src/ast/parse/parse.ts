@@ -1,5 +1,4 @@
 /** Text → AST. Only the `parse` files use Ohm: they hold the parse actions for the grammar. */
-
 import grammar, { type SptGrammar } from '../../../grammar/spt.ohm-bundle.js'
 import { type Diagnostic, fail, SptError } from '../diagnostics/diagnostic.ts'
 import { type Source, type Span, sourceOf, spanAt, spanIn } from '../diagnostics/span.ts'
@@ -173,7 +172,6 @@ export interface Parser {
   parseSteps(source: Source): readonly ast.Step[]
 }
 
-/** A parser for a language with these steps. */
 export function parserFor(steps: readonly StepSyntax[]): Parser {
   const language = lazy(() => languageOf(extensible.with('SptWithSteps', stepRules(steps)), steps))
   return {

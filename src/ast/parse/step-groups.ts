@@ -3,17 +3,14 @@ import type { Span } from '../diagnostics/span.ts'
 import type { Expr, Step, StepArgument, StepValue, UseArgument, UseStep, WordStep } from '../nodes/nodes.ts'
 import { checkSameLength } from './checks.ts'
 
-/** Returns a group of values, or a single value itself. */
 export const groupOf = (items: readonly StepValue[], span: Span): StepValue =>
   items.length === 1 ? items[0]! : { kind: 'group', items, span }
 
-/** Applies a function to a value, or to each value of a group. */
 export const mapGroup = (v: StepValue, f: (v: StepValue) => StepValue): StepValue =>
   v.kind === 'group' ? { ...v, items: v.items.map(f) } : f(v)
 
 type Group = Extract<StepValue | UseArgument, { kind: 'group' }>
 
-/** Returns the groups in an argument of a step or of `use`, in source order. */
 function groupsIn(a: StepArgument | UseArgument): readonly Group[] {
   if (typeof a === 'string') return []
   if ('field' in a && 'value' in a) return groupsOf(a.value)
@@ -66,7 +63,6 @@ function single(v: StepValue, k: number): StepValue {
   return { ...v, items: items.filter((x) => x !== undefined) }
 }
 
-/** Returns the equivalent uses without groups. */
 export function singleUses(step: UseStep): readonly UseStep[] {
   const [first] = step.args.flatMap(groupsIn)
   if (!first) return [step]

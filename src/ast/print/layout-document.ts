@@ -1,7 +1,6 @@
 /**
  * A small layout algebra: a group is printed on one line if it fits, otherwise all its own breaks become line breaks.
  */
-
 export type Doc =
   | string
   | readonly Doc[]
@@ -11,9 +10,7 @@ export type Doc =
 
 const INDENT = 2
 
-/** A space or a line break. */
 export const line: Doc = { kind: 'line', flat: ' ' }
-/** Nothing or a line break. */
 export const softline: Doc = { kind: 'line', flat: '' }
 export const group = (...doc: Doc[]): Doc => ({ kind: 'group', doc })
 export const nest = (...doc: Doc[]): Doc => ({ kind: 'nest', doc })
@@ -28,7 +25,6 @@ export function bracketList(open: string, items: readonly Doc[], close: string):
   return group(open, nest(softline, areShort ? filled(items) : commaSeparated(items)), softline, close)
 }
 
-/** Items that share lines. */
 export const filled = (items: readonly Doc[]): Doc =>
   items.map((d, k) => (k === 0 ? d : [',', group(line, d)]))
 

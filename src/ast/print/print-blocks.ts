@@ -1,5 +1,4 @@
 /** Lines, blocks and their comments, the building blocks of printed declarations. */
-
 import type { Comment, If, Stmt, Trivia } from '../nodes/nodes.ts'
 import { bracketList, type Doc, layout } from './layout-document.ts'
 import { exprDoc } from './print-expr.ts'

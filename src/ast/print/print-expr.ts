@@ -1,5 +1,4 @@
 /** Expressions as layout documents, with parentheses only if the grammar needs them. */
-
 import type { AsPart, Call, Expr, For, FormatUse, NumberLit } from '../nodes/nodes.ts'
 import { INFIX, LEVEL } from '../nodes/nodes-exprs.ts'
 import { bracketList, commaSeparated, type Doc, group, line, nest, softline } from './layout-document.ts'

@@ -1,5 +1,4 @@
 /** Formats as text: descriptions, with their items in canonical order, and compositions. */
-
 import type {
   Composition,
   CoordMap,

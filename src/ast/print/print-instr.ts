@@ -1,5 +1,4 @@
 /** Memories and instructions as text. Code of targets is printed unchanged. */
-
 import type {
   Examples,
   Expr,

@@ -1,5 +1,4 @@
 /** Spaces of schedules, and choices among schedules, as text. */
-
 import { quotedPath } from '../imports/resolve-path.ts'
 import type {
   Branch,

@@ -2,7 +2,6 @@
  * AST → canonical text, the output of `spt fmt`. Parsing it gives the same AST back (spans aside), including comments.
  * Lines have at most 120 characters if their expressions can be broken.
  */
-
 import { quotedPath } from '../imports/resolve-path.ts'
 import type {
   AsPart,
@@ -173,7 +172,6 @@ function statementDoc(s: Exclude<Stmt, If | Iterate>): Doc {
   return [values(s.targets), ` ${op} `, values(s.values)]
 }
 
-/** The text of a body of one update. */
 const updateDoc = (s: Stmt): Doc | undefined =>
   s.kind === 'if' || s.kind === 'iterate' ? undefined : statementDoc(s)
 

@@ -31,7 +31,7 @@ export interface Coverage {
   readonly span: Span
 }
 
-/** Returns the text of the statistic, which is its name in values and messages. */
+/** The text of the statistic, which is its name in values and messages. */
 export const coverageText = ({ tensor, format, called, args }: Coverage): string =>
   `fill_ratio(${tensor}, ${appliedFormat(
     called,
@@ -39,7 +39,6 @@ export const coverageText = ({ tensor, format, called, args }: Coverage): string
     args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? String(a.value) : printExpr1(a))),
   )})`
 
-/** Returns the statistic with numbers in place of expressions. */
 export const withNumbers = (c: Coverage, value: (e: Expr) => number): Coverage => ({
   ...c,
   args: c.args.map((a) =>
@@ -54,7 +53,6 @@ export interface ArgumentNames {
   readonly what: string
 }
 
-/** Returns the statistic of a call of `fill_ratio`; null after a reported error. */
 export function coverageOf(
   e: Ast.Call,
   kernel: Kernel1,
@@ -92,7 +90,6 @@ export function coverageOf(
   return { kind: 'fill_ratio', tensor: of.name, format, called, args, named: of.span, span: e.span }
 }
 
-/** Returns the number of dimensions of a tensor; null after a reported error. */
 function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1, report: Report): number | null {
   const buffer = buffers.find((b) => b.name === name)
   if (buffer) return buffer.axes.length
@@ -126,10 +123,9 @@ export const FEATURE_WORDS: readonly string[] = [...FEATURES.keys()]
 
 const TYPES: readonly string[] = ['f16', 'f32', 'f64', 'bf16', 'i8', 'u8', 'i32', 'u32']
 
-/** Returns a feature as devices list it: `subgroup_matrix(16, 16, 16, f16, f32)`. */
+/** A feature as devices list it: `subgroup_matrix(16, 16, 16, f16, f32)`. */
 export const featureText: (name: string, args: readonly string[]) => string = appliedName
 
-/** Returns the feature of a call of `has`; null after a reported error. */
 export function featureOf(e: Ast.Call, report: Report): string | null {
   const [feature] = e.args
   const written = feature?.kind === 'name' || feature?.kind === 'call' ? feature : null
@@ -161,7 +157,6 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   })
 }
 
-/** Returns a number or a type as in the device's own list; null after a reported error. */
 function argumentOf(e: Ast.Expr, report: Report): string | null {
   if (e.kind === 'number' && !e.float) return String(e.value)
   if (e.kind === 'name' && TYPES.includes(e.name)) return e.name

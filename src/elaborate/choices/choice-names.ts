@@ -2,7 +2,6 @@
  * Resolution of names in the conditions and arguments of choices: parameters, sizes, the device, and statistics of the
  * bound data.
  */
-
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { DEVICE_KINDS, type DeviceKind } from '../../backends/target.ts'
@@ -61,8 +60,8 @@ function meaningOf(name: string, kernel: Kernel1): string | null {
 }
 
 /**
- * Returns the parameters of a choice or space. Reports names that have another meaning in conditions, and defaults that
- * are known not to be integers.
+ * The parameters of a choice or space. Reports names that have another meaning in conditions, and defaults that are
+ * known not to be integers.
  */
 export function decidedParams(c: Ast.Choice, kernel: Kernel1, report: Report): readonly ScheduleParam[] {
   const params = scheduleParams(c, report)
@@ -75,7 +74,6 @@ export function decidedParams(c: Ast.Choice, kernel: Kernel1, report: Report): r
   return params
 }
 
-/** Reports a name that has another meaning in conditions. */
 export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1, report: Report): void {
   const meaning = meaningOf(name, kernel)
   if (meaning)

@@ -1,5 +1,4 @@
 /** Elaboration of choices among schedules: their branches, conditions and arguments. */
-
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
@@ -17,7 +16,6 @@ import { storedDispatch } from './dispatch-tables.ts'
 import { knownStatistics } from './live-coverage.ts'
 import { MAX_BRANCHES, together, type Way, waysOf } from './nested-choices.ts'
 
-/** The context of a choice that is being elaborated. */
 interface Context {
   readonly choice: Ast.Dispatch
   /** The choices through which the elaborated choice is called, followed by the elaborated choice. */
@@ -31,7 +29,6 @@ interface Context {
   readonly r: Resolve
 }
 
-/** Returns the elaborated choice; null after a reported error. @param path choices that call this one */
 export function elaborateChoice(
   c: Ast.Dispatch,
   r: Resolve,
@@ -84,7 +81,7 @@ export function elaborateChoice(
   }
 }
 
-/** Returns the last branch of an extension, for all other cases: the extended choice. */
+/** The last branch of an extension, for all other cases: the extended choice. */
 const allOthers = ({ name }: Ast.Dispatch): Ast.Branch => ({
   cond: null,
   isFastest: false,
@@ -93,9 +90,7 @@ const allOthers = ({ name }: Ast.Dispatch): Ast.Branch => ({
   span: name.span,
 })
 
-/**
- * Returns the branches for one branch of the text, several if that branch calls choices; null after a reported error.
- */
+/** The branches for one branch of the text, several if that branch calls choices. */
 function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
   const { names, r } = context
   const parts = b.cond ? conjuncts(b.cond) : []
@@ -140,7 +135,6 @@ function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r 
   return true
 }
 
-/** Returns a schedule with arguments, or the branches of a called choice; null after a reported error. */
 function calledWays(
   call: Ast.ScheduleCall,
   context: Context,
@@ -157,10 +151,7 @@ function calledWays(
 const conjuncts = (e: Ast.Expr): readonly Ast.Expr[] =>
   e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
 
-/**
- * Returns the called schedule or choice; null after a reported error. In an extension, its own name means the extended
- * choice.
- */
+/** The called schedule or choice. In an extension, its own name means the extended choice. */
 function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): Schedule | Choice | null {
   const { name, span } = b.schedule
   if (base && name === c.name.name) return base
@@ -193,10 +184,7 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
   })
 }
 
-/**
- * Returns the values in the order of the parameters; null after a reported error. @param passed parameters that have
- * the caller's value by default
- */
+/** The values in the order of the parameters. @param passed parameters that have the caller's value by default */
 function argumentsOf(
   b: Ast.ScheduleCall,
   schedule: Pick<Schedule, 'name' | 'params'>,

@@ -7,7 +7,6 @@ import type { Report } from '../diagnostics.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import type { StoredDispatch } from '../schedules/schedule-types.ts'
 
-/** Returns the stored branches of the kernel; null after a reported error. */
 export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | null {
   const { report } = r
   const { value, span } = c.table!
@@ -81,7 +80,6 @@ const FIELDS: Readonly<Record<keyof OriginFields, Form>> = {
 }
 const NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 
-/** The origin of branches; its invalid fields are reported. */
 function originOf({ name, status, fields }: Ast.Origin, report: Report): Ast.RuleOrigin {
   const what = `origin "${name.value}"`
   const out: Record<string, unknown> = { name: name.value, status: status.name }

@@ -12,8 +12,8 @@ import type { Coverage } from './choice-coverage.ts'
 import type { Statistic } from './choice-names.ts'
 
 /**
- * Returns the statistics, with `live` for formats that one of the schedules builds at run time. Reports fill ratios of
- * other dense tensors that the kernel computes, which are unknown.
+ * The statistics, with `live` for formats that one of the schedules builds at run time. Reports fill ratios of other
+ * dense tensors that the kernel computes, which are unknown.
  */
 export function knownStatistics(
   statistics: ReadonlyMap<string, Statistic>,
@@ -46,9 +46,7 @@ export function knownStatistics(
   return out
 }
 
-/**
- * Returns whether two formats differ in their arguments at most: compositions in place are created anew for each use.
- */
+/** True if two formats differ in their arguments at most: compositions in place are created anew for each use. */
 export const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
   a === b ||
   (a.kind === 'composition' &&
@@ -59,7 +57,7 @@ export const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
       return p.kind === 'part' && q.kind === 'part' && isAlike(p.use.format, q.use.format)
     }))
 
-/** Returns the `live` formats of a schedule, and of the schedules that it uses. */
+/** The `live` formats of a schedule, and of the schedules that it uses. */
 const liveFormats = (s: Schedule): readonly (readonly [AsStep, AppliedFormat])[] => [
   ...[...s.formats].filter(([step]) => step.live),
   ...[...s.uses.values()].flatMap(liveFormats),

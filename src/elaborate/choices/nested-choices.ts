@@ -26,8 +26,8 @@ export interface Way {
 }
 
 /**
- * Returns the combinations of one path of each item (`fastest { a; inner }`). Their conditions are joined, in an order
- * in which the first combination that holds has, of each item, the first path that holds.
+ * The combinations of one path of each item (`fastest { a; inner }`). Their conditions are joined, in an order in which
+ * the first combination that holds has, of each item, the first path that holds.
  */
 export function together(items: readonly (readonly Way[])[]): readonly Way[] {
   const isOne = items.length === 1
@@ -49,9 +49,9 @@ export function together(items: readonly (readonly Way[])[]): readonly Way[] {
 const NOTHING: Way = { conditions: [], calls: [] }
 
 /**
- * Returns the branches of `inner`, called with `args` in the order of its parameters (null: the default), over the
- * names of the caller; null after a reported error. @param names the names of the caller, to which the queries of
- * `inner` are added @param own names of the caller's parameters, the only ones in arguments of `fill_ratio`
+ * The branches of `inner`, called with `args` in the order of its parameters (null: the default), over the names of the
+ * caller. @param names the names of the caller, to which the queries of `inner` are added @param own names of the
+ * caller's parameters, the only ones in arguments of `fill_ratio`
  */
 export function waysOf(
   inner: Choice,
@@ -99,10 +99,7 @@ const coverageOver = (c: Coverage, values: ReadonlyMap<string, Expr>): Coverage 
   args: c.args.map((a) => (typeof a === 'string' ? a : substituted(a, values))),
 })
 
-/**
- * Returns whether the arguments of a format are known before data are bound, and its text has one meaning. Reports an
- * error otherwise.
- */
+/** True if the arguments of a format are known before data are bound, and its text has one meaning. */
 function isKnown(
   of: Coverage,
   inner: Choice,

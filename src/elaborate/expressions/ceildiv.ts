@@ -11,7 +11,7 @@ import type { Report } from '../diagnostics.ts'
 import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
 
 /**
- * Returns whether a name is a size. Sums of sizes fit in 32 bits, because extents and coordinates with larger sums are
+ * True if a name is a size. Sums of sizes fit in 32 bits, because extents and coordinates with larger sums are
  * rejected.
  */
 export type Sizes = (name: string) => boolean
@@ -38,9 +38,7 @@ export function divideUp(
   return plain(ofSizes ? ceildiv(a, b) : roundedUp(a, b, whole))
 }
 
-/**
- * Returns the quotient rounded down, plus 1 if there is a remainder. A sum of `a` and `b` could overflow their type.
- */
+/** The quotient rounded down, plus 1 if there is a remainder. A sum of `a` and `b` could overflow their type. */
 function roundedUp(a: Expr, b: Expr, span: Span): Expr {
   if (b.kind === 'const' && b.value === 1) return a
   const rest = binary('ne', binary('mod', a, b, span), constant(0, b.dtype), span)
@@ -50,7 +48,7 @@ function roundedUp(a: Expr, b: Expr, span: Span): Expr {
 const isSize = (e: Expr, sizes: Sizes): boolean =>
   e.dtype === 'index' && !someExpr(e, (x) => x.kind === 'load' || (x.kind === 'var' && !sizes(x.name)))
 
-/** Returns whether an expression over sizes is never negative, given that sizes are not negative. */
+/** True if an expression over sizes is never negative, given that sizes are not negative. */
 const isNatural = (e: Expr): boolean =>
   isNonNegative(rangesBy((x) => (x.kind === 'var' ? { range: NATURAL } : undefined))(e))
 
@@ -65,7 +63,7 @@ export const divisionByZero = (span: Span, report: Report): null =>
 
 const text = exprPrinter(plainConstant)
 
-/** Returns operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
+/** Operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
 export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
   exactOperationOr((divisor) =>
     fail({

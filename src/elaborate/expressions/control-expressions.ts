@@ -8,7 +8,7 @@ import { isWord } from '../../ir/values/dtype.ts'
 import type { Sizes } from './ceildiv.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
-/** Returns the operands of a comparison, quasi-affine operands as coordinates. `texts`: the operands in the source. */
+/** The operands of a comparison, quasi-affine operands as coordinates. `texts`: the operands in the source. */
 export function asControl(
   texts: readonly Ast.Expr[],
   operands: readonly (Typed | null)[],
@@ -30,7 +30,7 @@ function isAffine(e: Ast.Expr, sizes: Sizes): boolean {
   return isLinear && isAffine(e.a, sizes) && isAffine(e.b, sizes)
 }
 
-/** Returns an expression of converted coordinates as a coordinate; undefined for other values. */
+/** An expression of converted coordinates as a coordinate; undefined for other values. */
 function affineIn(e: Expr): Expr | undefined {
   if (e.dtype === 'index') return e
   if (e.kind === 'const') return cast(e, 'index')

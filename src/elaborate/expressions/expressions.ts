@@ -1,5 +1,4 @@
 /** Elaboration of expressions: AST → typed IR. The caller resolves names, accesses and fields (`Names`). */
-
 import { type Span, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { functionHint } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -33,7 +32,7 @@ export interface Names {
   readonly functions?: readonly string[]
   /** The type of fractions without another type; f32 by default. */
   readonly real?: Real
-  /** Returns whether a name is a size, for results that become extents or coordinates; by default, no name is. */
+  /** True if a name is a size, for results that become extents or coordinates; by default, no name is. */
   readonly sizes?: Sizes
 }
 
@@ -81,7 +80,7 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
   }
 }
 
-/** Returns an expression with a definite type: an open literal becomes i32, or the place's type of fractions. */
+/** An expression with a definite type: an open literal becomes i32, or the place's type of fractions. */
 export function settled(e: Ast.Expr, names: Names, report: Report): Expr | null {
   const t = elaborateExpr(e, names, report)
   return t && settle(t, e.span, report, realOf(names))
@@ -109,7 +108,6 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
 /** Converts integers narrower than 32 bits to 32 bits, in which they are computed. */
 const wide = (x: Expr): Expr => (isInt(x.dtype) && x.dtype !== 'index' ? cast(x, computeType(x.dtype)) : x)
 
-/** Returns a condition; null after a reported error. */
 export function truth(t: Typed, span: Span, report: Report): Expr | null {
   if (t.expr.dtype === 'bool') return t.expr
   return report.error('check/condition', span, {
@@ -147,7 +145,6 @@ function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, r
   return plain(binary(op, x, y, at.whole))
 }
 
-/** Returns the literal that an operation on two literals gives; null after a reported error. */
 function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
   const x = (a.expr as { value: number }).value
   const y = (b.expr as { value: number }).value

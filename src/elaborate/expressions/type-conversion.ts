@@ -41,9 +41,7 @@ const INTO: Readonly<Record<ExprType, readonly ExprType[]>> = {
   f64: [],
 }
 
-/**
- * Returns whether a value of type `from` converts to `to` implicitly: only the precision of large integers may be lost.
- */
+/** True if a value of type `from` converts to `to` implicitly: only the precision of large integers may be lost. */
 export const fits = (from: ExprType, to: ExprType): boolean => from === to || INTO[from].includes(to)
 
 function literalAs(e: Expr, to: ExprType, at: Span, report: Report): Expr | null {
@@ -68,10 +66,10 @@ function literalAs(e: Expr, to: ExprType, at: Span, report: Report): Expr | null
   return constant(value, to, at)
 }
 
-/** Returns a coordinate, an extent or a position; a constant gets the type `index`. */
+/** A coordinate, an extent or a position; a constant gets the type `index`. */
 export const asIndex = (x: Expr): Expr => (x.kind === 'const' ? cast(x, 'index') : x)
 
-/** Returns the number of a literal; of several numbers, a fraction if there is one. */
+/** The number of a literal; of several numbers, a fraction if there is one. */
 function numberIn(e: Expr): number {
   if (e.kind === 'select')
     return [e.then, e.else].map(numberIn).reduce((a, b) => (Number.isInteger(a) ? b : a))
@@ -91,13 +89,13 @@ const show = (value: number): string =>
 /** The type of fractions that meet no floating-point type: f32 in kernels, f64 in expressions of the host. */
 export type Real = 'f32' | 'f64'
 
-/** Returns the expression, with i32 or `real` as the type of a literal; null after a reported error. */
+/** The expression, with i32 or `real` as the type of a literal. */
 export function settle(t: Typed, span: Span, report: Report, real: Real): Expr | null {
   if (t.literal === null) return t.expr
   return literalAs(t.expr, t.literal === 'int' ? 'i32' : real, span, report)
 }
 
-/** Returns the value converted to `to`; null after a reported error. `what` names the place in the message. */
+/** The value converted to `to`. `what` names the place in the message. */
 export function coerce(t: Typed, to: ExprType, what: string, span: Span, report: Report): Expr | null {
   const { expr, literal } = t
   if (literal !== null) {
@@ -115,7 +113,7 @@ export function coerce(t: Typed, to: ExprType, what: string, span: Span, report:
   })
 }
 
-/** Returns the explicit conversion `to(e)`; null after a reported error. */
+/** The explicit conversion `to(e)`. */
 export function convert(t: Typed, to: ExprType, span: Span, report: Report): Expr | null {
   if (t.literal !== null && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
     return literalAs(t.expr, to, span, report)
@@ -124,10 +122,7 @@ export function convert(t: Typed, to: ExprType, span: Span, report: Report): Exp
   return cast(rounds ? cast(t.expr, computeType(to), span) : t.expr, to, span)
 }
 
-/**
- * Returns both operands in their common type; a literal takes the type of the other operand. Null after a reported
- * error.
- */
+/** Both operands in their common type; a literal takes the type of the other operand. */
 export function joinOperands(
   a: Typed,
   b: Typed,
@@ -144,7 +139,7 @@ export function joinOperands(
   return [cast(left, dtype), cast(right, dtype)]
 }
 
-/** Returns the operand; a literal takes its type from the other operand. */
+/** The operand; a literal takes its type from the other operand. */
 function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real): Expr | null {
   if (t.literal === null) return t.expr
   if (other.literal !== null)
@@ -155,7 +150,6 @@ function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real):
   return literalAs(t.expr, to === 'bool' ? 'i32' : to, span, report)
 }
 
-/** Returns the expected form of an integer expression over these names, for messages. */
 export function integersOver(names: Iterable<string>): string {
   const list = [...names]
   return list.length > 0 ? `an integer expression over ${list.join(', ')}` : 'a number'

@@ -1,5 +1,4 @@
 /** Elaboration of compositions: the format of each part of a tensor. */
-
 import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
@@ -11,7 +10,6 @@ import type { FormatScope, ListAndSetParams, Numbers } from './format-place.ts'
 import { unknownDimension } from './format-sorts.ts'
 import { checkArguments, type FindFormat, forOrder, givenArgument, Queries } from './format-uses.ts'
 
-/** The scope of the rules in a block. */
 export interface RuleScope {
   readonly report: Report
   /** A description for messages, such as `format buckets`. */
@@ -23,7 +21,6 @@ export interface RuleScope {
   readonly find: FindFormat
 }
 
-/** Returns the rules of one block; null if an error was reported. */
 export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): readonly PartRule[] | null {
   const { report } = scope
   const before = report.count
@@ -48,11 +45,9 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
   return report.count > before ? null : parts
 }
 
-/** Returns the span of a part, or of the first word of a block. */
 const headOf = (r: Ast.Rule): Span =>
   r.kind === 'part' ? r.span : spanAt(r.span, r.span.start, r.span.start + r.kind.length)
 
-/** Returns whether neither the rule nor its format has a condition. */
 const takesAll = (r: PartRule): boolean =>
   r.kind !== 'part' ||
   (r.where === null && (r.use.format.kind === 'composition' || r.use.format.where === null))
@@ -96,10 +91,7 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
   return t && truth(t, e.span, report)
 }
 
-/**
- * Returns a format with arguments for tensors of as many dimensions as the composition has; null after a reported
- * error.
- */
+/** A format with arguments for tensors of as many dimensions as the composition has. */
 function elaborateUse(u: Ast.FormatUse, scope: RuleScope): FormatUse | null {
   const { report } = scope
   const named = scope.find(u.format)
@@ -137,7 +129,7 @@ function argument(e: Ast.Expr, format: AnyFormat, k: number, scope: RuleScope): 
   })
 }
 
-/** Returns `scope` with a name whose value differs from child to child; null after a reported error. */
+/** `scope` with a name whose value differs from child to child. */
 function inside(scope: RuleScope, name: Ast.Ident | null): RuleScope | null {
   if (!name) return scope
   const taken =

@@ -1,5 +1,4 @@
 /** Elaboration of `map` and `inverse` of a format: from the tensor's coordinates to stored coordinates, and back. */
-
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -28,8 +27,8 @@ export interface CoordinateMap {
 }
 
 /**
- * Returns a coordinate map; null after a reported error. Its operands may have other names in the text than in the
- * format; the result has the names that the format declares.
+ * A coordinate map. Its operands may have other names in the text than in the format; the result has the names that the
+ * format declares.
  */
 export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace): CoordinateMap | null {
   const { head, from, to, place } = at
@@ -91,8 +90,8 @@ class ListPositions {
   }
 
   /**
-   * Returns the position of a coordinate: its rank among the distinct coordinates that the list has under the same
-   * outer position. Null after a reported error.
+   * The position of a coordinate: its rank among the distinct coordinates that the list has under the same outer
+   * position.
    */
   #ask(name: string, span: Span): Expr | null {
     const { queries, to } = this.#at

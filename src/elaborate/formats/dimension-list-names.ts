@@ -1,7 +1,6 @@
 /**
  * Names, indices and list expressions in a format's text that is expanded for one order: `d[k]`, `d...`, `order(d)`.
  */
-
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -20,7 +19,6 @@ export const BEYOND = 'check/list-index'
 /** The elements of each list, by its name. */
 export type Lists = ReadonlyMap<string, readonly string[]>
 
-/** The scope of an expression in the text of a format that is expanded. */
 export interface Here {
   readonly report: Report
   readonly lists: Lists
@@ -46,7 +44,6 @@ export function unknownList({ name, span }: Ast.Ident, here: Here): null {
   })
 }
 
-/** Returns the dimension or axis that a list element such as `d[k]` names. */
 export function element(e: Ast.Element, here: Here): Ast.Ident {
   const { name, index, span } = e
   if (index) return { name: indexed(e, index, here) ?? name, span }
@@ -54,7 +51,6 @@ export function element(e: Ast.Element, here: Here): Ast.Ident {
   return e
 }
 
-/** Returns the name of `list[index]`; null after a reported error. */
 function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
   const elements = here.lists.get(list.name)
   if (!elements) return unknownList(list, here)
@@ -115,7 +111,6 @@ const literal = (value: number, span: Span): Ast.Expr =>
     ? { kind: 'unary', op: 'neg', x: { kind: 'number', value: -value, float: false, span }, span }
     : { kind: 'number', value, float: false, span }
 
-/** Returns `order(d)`, the number of elements of a list, as a literal. */
 function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   const [list, more] = e.args
   const elements = list?.kind === 'name' && !more && !e.by ? here.lists.get(list.name) : undefined
@@ -127,7 +122,7 @@ function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   return e
 }
 
-/** Returns the values of a `for`, each with the values of outer `for`s; an empty list after a reported error. */
+/** The values of a `for`, each with the values of outer `for`s; an empty list after a reported error. */
 export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const { name, from, to } = each
   const { report } = here
@@ -160,7 +155,7 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   )
 }
 
-/** Returns the value of an index, which must follow from the order of the tensor; null after a reported error. */
+/** The value of an index, which must follow from the order of the tensor. */
 export function number(e: Ast.Expr, here: Here): number | null {
   const before = here.report.count
   const value = arithmetic(expr(e, here))

@@ -19,11 +19,11 @@ import {
   withoutIndex,
 } from './dimension-list-names.ts'
 
-/** Returns the list of dimensions of a format; null for a format of fixed order. */
+/** The list of dimensions of a format; null for a format of fixed order. */
 export const listOver = (f: Pick<Ast.Format, 'over'>): Ast.ListName | null =>
   f.over.find((o) => o.all) ?? null
 
-/** Returns `f` for tensors of `order` dimensions, which its `over` must admit; null after a reported error. */
+/** `f` for tensors of `order` dimensions, which its `over` must admit. */
 export function writtenOut(f: Ast.Format, order: number, report: Report): Ast.Format | null {
   const before = report.count
   const list = listOver(f)
@@ -44,7 +44,7 @@ export function writtenOut(f: Ast.Format, order: number, report: Report): Ast.Fo
   return report.count > before ? null : { ...f, over: dims, body }
 }
 
-/** Returns the parts of a composition in a schedule, expanded over the dimensions of a format. */
+/** The parts of a composition in a schedule, expanded over the dimensions of a format. */
 export function partsWrittenOut(
   parts: readonly Ast.AsPart[],
   list: { readonly name: string; readonly length: number } | null,
@@ -61,7 +61,6 @@ export function partsWrittenOut(
   return parts.map((p) => ({ ...useOf(p, here), where: p.where && expr(p.where, here) }))
 }
 
-/** Returns the names of the elements of a list. */
 export const elementNames = (list: string, length: number): string[] =>
   Array.from({ length: Math.max(0, length) }, (_, k) => `${list}${k}`)
 
@@ -80,7 +79,7 @@ function takenIn(f: Ast.Format): Set<string> {
 
 // Descriptions -------------------------------------------------------------------------------------------------
 
-/** Returns the expanded description. Adds the lists of axes to those of `here`. */
+/** The expanded description. Adds the lists of axes to those of `here`. */
 function descriptionOf(
   b: Ast.Description,
   f: Ast.Format,
@@ -157,7 +156,6 @@ function copiesOf(axis: Ast.AxisDecl, here: Here): Copy[] {
   })
 }
 
-/** Returns the lists that the axes form. Reports gaps in a list. */
 function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<string, readonly string[]> {
   const out = new Map<string, readonly string[]>()
   const own = new Set([...f.params.map((p) => p.name.name), ...namesOf(f.over)])
@@ -191,10 +189,7 @@ const defOf = (def: Ast.AxisDef, here: Here): Ast.AxisDef =>
     return value && (kind === 'parent' || kind === 'root?') ? element(value, here) : value
   })
 
-/**
- * Returns the expanded coordinate map. `own` has the names that it maps from, in order; its operands may have other
- * names.
- */
+/** The expanded coordinate map. `own` has the names that it maps from, in order; its operands may have other names. */
 function mapOf(m: Ast.CoordMap, own: readonly string[], here: Here): Ast.CoordMap {
   const renamed = m.from.filter((i) => i.all && !here.lists.has(i.name))
   if (renamed[1]) unknownList(renamed[1], here)

@@ -7,20 +7,18 @@ import type { Names } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
 import { type FormatScope, integersAt, isGiven, queriesAt } from './format-place.ts'
 
-/** The forms of functions that are not queries of the tensor. */
 const FORMS = {
   segments: 'segments(rows), where rows is a list',
   size: 'size(i), where i is a dimension',
   position: 'position(jo), where jo is a list of the format',
 }
 
-/** Names of all functions of formats, for suggestions. */
 export const FORMAT_FUNCTIONS: readonly string[] = [
   ...queryWords((w) => w.takes !== null),
   ...Object.keys(FORMS),
 ]
 
-/** Returns the value of a call; null after a reported error; undefined for functions of every place. */
+/** The value of a call; undefined for functions of every place. */
 export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null | undefined {
   const fn = e.fn.name
   if (fn === 'segments') return segmentsAt(p, e)
@@ -74,7 +72,6 @@ function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
   })
 }
 
-/** Returns the position of an element's coordinate in a list of the format; null after a reported error. */
 function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
   const [list] = e.args
   const known =
@@ -99,7 +96,6 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
   })
 }
 
-/** Returns the name of a list or set; null after a reported error. */
 function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
   if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
   return p.report.error('check/not-given', e.span, {

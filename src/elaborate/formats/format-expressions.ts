@@ -21,16 +21,16 @@ import { familyOf } from './formats.ts'
 type NumberName = Ast.Name | Ast.Field
 const textOf = (e: NumberName): string => (e.kind === 'name' ? e.name : `${e.object.name}.${e.field.name}`)
 
-/** Returns the part if it is the only one and has no condition; null otherwise. */
+/** The part if it is the only one and has no condition; null otherwise. */
 export function singleUse(parts: readonly Ast.AsPart[]): Ast.AsPart | null {
   const [only, more] = parts
   return only && !more && !only.where ? only : null
 }
 
 /**
- * Returns the parts in place as a composition over the dimensions of the first format of fixed order, or for any order
- * if there is no such format; null after a reported error. Its parameters are the numbers that the text names and
- * `known` admits, by first mention. Lists and sets have their names in the data.
+ * The parts in place as a composition over the dimensions of the first format of fixed order, or for any order if there
+ * is no such format. Its parameters are the numbers that the text names and `known` admits, by first mention. Lists and
+ * sets have their names in the data.
  */
 export function composeInPlace(
   parts: readonly Ast.AsPart[],
@@ -98,7 +98,7 @@ function composed(
   return rules && { params: [...numbers, ...lists], parts: rules }
 }
 
-/** Returns the names that stand for numbers, each once, in the order of the text. */
+/** The names that stand for numbers, each once, in the order of the text. */
 function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: FindFormat): NumberName[] {
   const out = new Map<string, NumberName>()
   const bound = new Set([...queryWords((w) => w.takes === null), ...over])
@@ -177,7 +177,6 @@ export function parseFormatExpression(
   })
 }
 
-/** Returns a format with constant arguments; null after a reported error. */
 function constantUse(use: Ast.AsPart, find: FindFormat, report: Report): FormatExpression | null {
   const format = find(use.format)
   if (!format) return null

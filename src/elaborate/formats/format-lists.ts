@@ -61,7 +61,6 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
       )
 }
 
-/** Returns the width of a list; null after a reported error. */
 function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declared): Expr | null {
   const { report } = d
   const name = decl.name.name
@@ -118,7 +117,7 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
   return axis.width
 }
 
-/** Returns the lists that expressions can name, with the axes above them. */
+/** The lists that expressions can name, with the axes above them. */
 export const listNames = (b: Ast.Description, d: Declared): readonly ListName[] =>
   b.axes.flatMap((a) => {
     const axis = a.list ? storedAxis(d, a.name.name) : null
@@ -126,8 +125,7 @@ export const listNames = (b: Ast.Description, d: Declared): readonly ListName[] 
   })
 
 /**
- * Returns the lists with their coordinates and positions in the map; `order` has the names that the map gives
- * coordinates for.
+ * The lists with their coordinates and positions in the map; `order` has the names that the map gives coordinates for.
  */
 export const listsOf = (
   lists: readonly ListName[],

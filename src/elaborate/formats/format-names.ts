@@ -120,8 +120,8 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
 }
 
 /**
- * Returns the coordinate at a position of a list, under the coordinates on the axes above; null after a reported error.
- * Only inverse maps may use such a coordinate.
+ * The coordinate at a position of a list, under the coordinates on the axes above. Only inverse maps may use such a
+ * coordinate.
  */
 function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
   if (typeof p.queries === 'string')
@@ -132,10 +132,7 @@ function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Exp
   })
 }
 
-/**
- * Returns the place of a coordinate in a sort (in a map), or the coordinate at a place (in an inverse map); null after
- * a reported error.
- */
+/** The place of a coordinate in a sort (in a map), or the coordinate at a place (in an inverse map). */
 function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed | null {
   const { report } = p
   const { queries } = p
@@ -170,7 +167,7 @@ export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[
   return params
 }
 
-/** Returns the numeric parameters. A real parameter is an f64, because the host computes with it. */
+/** The numeric parameters. A real parameter is an f64, because the host computes with it. */
 export const numbersOf = (params: readonly FormatParam[]): Numbers =>
   new Map(
     params.flatMap(({ name, kind }) =>
@@ -180,14 +177,13 @@ export const numbersOf = (params: readonly FormatParam[]): Numbers =>
     ),
   )
 
-/** Returns the parameters that are lists and sets in the data. */
 export const givenOf = (params: readonly FormatParam[]): ListAndSetParams => ({
   kinds: new Map(
     params.flatMap(({ name, kind }) => (kind === 'list' || kind === 'set' ? [[name, kind] as const] : [])),
   ),
 })
 
-/** Returns the scope of constants: parameters, but nothing that depends on data. */
+/** The scope of constants: parameters, but nothing that depends on data. */
 export const constantPlace = (
   report: Report,
   values: Numbers,
@@ -205,7 +201,7 @@ export const constantPlace = (
   queries: 'it is a constant: parameters and arithmetic',
 })
 
-/** Returns an expression for a parameter: i32, or f64 for a real one; null after a reported error. */
+/** An expression for a parameter: i32, or f64 for a real one. */
 export function numberAt(p: FormatScope, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
   const names = namesAt(p)
   if (kind === 'integer') return integerAt(p, e, names, what)

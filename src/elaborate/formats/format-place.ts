@@ -15,7 +15,6 @@ export interface SortNames {
   readonly at: string
 }
 
-/** The head of a format, before its body. */
 export interface Head {
   readonly name: string
   readonly params: readonly FormatParam[]
@@ -23,7 +22,6 @@ export interface Head {
   readonly span: Span
 }
 
-/** A list of the format, and the axes above it. */
 export interface ListName {
   readonly name: string
   readonly under: readonly string[]
@@ -35,7 +33,6 @@ export type Numbers = ReadonlyMap<
   { readonly name: string; readonly dtype: ExprType; readonly coordinate?: true }
 >
 
-/** The scope of an expression in a format. */
 export interface FormatScope {
   readonly report: Report
   /** A description for messages, such as `the map of format blocks`. */
@@ -44,13 +41,13 @@ export interface FormatScope {
   /** The code of errors about unknown names. */
   readonly unknown?: string
   readonly given: ListAndSetParams
-  /** Returns the extent of a dimension by its name in this scope; null if `size` cannot be used. */
+  /** The extent of a dimension by its name in this scope; null if `size` cannot be used. */
   readonly size: ((dim: string) => string | undefined) | null
   readonly sorts: readonly SortNames[]
   readonly lists?: readonly ListName[]
   /** Names of declarations with errors: errors about their uses are not reported. */
   readonly refused?: ReadonlySet<string>
-  /** Returns the position of an element's coordinate in a list; in maps only. */
+  /** The position of an element's coordinate in a list; in maps only. */
   readonly position?: (list: string, span: Span) => Expr | null
   /** True if arrays (tables of sorts, and lists) can be read. */
   readonly loads: boolean
@@ -59,7 +56,6 @@ export interface FormatScope {
   readonly queries: Queries | string
 }
 
-/** Parameters that are lists or sets. */
 export interface ListAndSetParams {
   readonly kinds: ReadonlyMap<string, FormatParamKind>
   /**
@@ -69,8 +65,7 @@ export interface ListAndSetParams {
 }
 
 /**
- * Returns whether a name is a list or set. If lists and sets are not declared in the text, the use of a name declares
- * the name.
+ * True if a name is a list or set. If lists and sets are not declared in the text, the use of a name declares the name.
  */
 export const isGiven = (
   { given, values }: FormatScope,
@@ -80,11 +75,9 @@ export const isGiven = (
 ): boolean =>
   given.kinds.get(name) === kind || (!values.has(name) && given.declare?.(name, kind, span) === true)
 
-/** Returns the names that can be used, for messages. */
 export const expectedNames = (p: FormatScope): string =>
   p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'
 
-/** Returns an i32 operand; null after a reported error. */
 export function integerAt(p: FormatScope, e: Ast.Expr, names: Names, what: string): Expr | null {
   const t = elaborateExpr(e, names, p.report)
   const x = t && settle(t, e.span, p.report, 'f64')
@@ -105,7 +98,7 @@ export function integersAt(
   return out.some((e) => e === null) ? null : (out as Expr[])
 }
 
-/** Returns the list that queries are added to; null after a reported error, if queries are not allowed. */
+/** The list that queries are added to; null after a reported error, if queries are not allowed. */
 export function queriesAt(p: FormatScope, fn: string, span: Span): Queries | null {
   if (typeof p.queries !== 'string') return p.queries
   return p.report.error('check/query-place', span, {

@@ -1,5 +1,4 @@
 /** Sorts of formats, which order a dimension or a dense axis. */
-
 import { dependsOn, neededBy } from '../../analysis/dependence/query-dependence.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
@@ -14,8 +13,8 @@ import { type FormatScope, type Head, integerAt } from './format-place.ts'
 import { Queries } from './format-uses.ts'
 
 /**
- * Returns a sort; null after a reported error. Its key must have one value for a whole slice of the tensor, because a
- * sort moves all elements of a coordinate of `s.dim` together.
+ * A sort. Its key must have one value for a whole slice of the tensor, because a sort moves all elements of a
+ * coordinate of `s.dim` together.
  */
 export function elaborateSort(
   s: Ast.Sort,
@@ -72,7 +71,7 @@ export function elaborateSort(
   }
 }
 
-/** Returns the coordinate on an axis before its sort, from the map; null after a reported error. */
+/** The coordinate on an axis before its sort, from the map. */
 export function sortedOn(
   s: Ast.Sort,
   map: Expr,

@@ -21,10 +21,9 @@ import {
 } from '../../ir/formats/queries.ts'
 import type { Report } from '../diagnostics.ts'
 
-/** Returns the elaborated format of a name; null after an error, which is reported to `to`. */
+/** The elaborated format of a name; null after an error, which is reported to `to`. */
 export type FindFormat = (name: Ast.Ident, to?: Report) => AnyFormat | null
 
-/** Returns the declaration of a format name in a file; null after a reported error. */
 export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): Ast.Format | null {
   const decl = scope.formats.get(name.name)
   if (decl) return decl
@@ -52,7 +51,6 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   hint: 'import and rename a declaration: import { name as other } from "…"',
 })
 
-/** Returns the format for tensors of `order` dimensions; null after a reported error. */
 export function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
   try {
     return formatOfOrder(format, order)
@@ -75,8 +73,8 @@ const optional = (p: Taken): boolean =>
   p.default !== null || p.measured === true || p.kind === 'list' || p.kind === 'set'
 
 /**
- * Returns whether the number of arguments is valid: up to the last parameter without a default at least, and the number
- * of parameters at most. Reports an error otherwise.
+ * True if the number of arguments is valid: up to the last parameter without a default at least, and the number of
+ * parameters at most.
  */
 export function checkArguments(
   what: string,
@@ -96,10 +94,7 @@ export function checkArguments(
   return false
 }
 
-/**
- * Returns the arguments of a format: names of lists and sets, and the results of `number` for other arguments; null
- * after a reported error.
- */
+/** The arguments of a format: names of lists and sets, and the results of `number` for other arguments. */
 export function formatArguments<T>(
   { args, span }: Pick<Ast.FormatUse, 'args' | 'span'>,
   format: AnyFormat,
@@ -114,7 +109,6 @@ export function formatArguments<T>(
   return out.every((a) => a !== null) ? out : null
 }
 
-/** Returns the name of a list or set in an argument; null after a reported error. */
 export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat, report: Report): string | null {
   if (e.kind === 'name') return e.name
   return report.error('check/argument-type', e.span, {
@@ -137,7 +131,6 @@ export class Queries {
     this.#taken = taken
   }
 
-  /** Returns the variable with the result of a query. */
   ask(question: UnnamedQuery, span: Span): Var {
     const key = queryKey(question)
     let query = this.#byKey.get(key)
@@ -157,7 +150,7 @@ export class Queries {
   }
 }
 
-/** Returns the queries that an expression uses, directly or through other queries. */
+/** The queries that an expression uses, directly or through other queries. */
 export function queriesOf(e: Expr, queries: readonly Query[]): ReadonlySet<Query> {
   const out = new Set<Query>()
   const visit = (x: Expr): void => {

@@ -21,7 +21,7 @@ import type { FormatScope, Head, Numbers, SortNames } from './format-place.ts'
 import { elaborateSort, notSorted, sortedOn } from './format-sorts.ts'
 import { type FindFormat, Queries, queriesOf } from './format-uses.ts'
 
-/** Returns the format; null after a reported error. `find` returns the formats that a composition names. */
+/** The format. `find` returns the formats that a composition names. */
 export function elaborateFormat(f: Ast.Format, find: FindFormat, report: Report): AnyFormat | null {
   const write = (order: number, to: Report): OrderedFormat | null => {
     const plain = writtenOut(f, order, to)
@@ -64,8 +64,8 @@ const MORE = 4
 type FamilyHead = Pick<FormatFamily, 'name' | 'over' | 'span'>
 
 /**
- * Returns the format for any order. `write` returns the format for one order; null after a reported error. The text is
- * expanded for a trial order here, so that errors in the text are found early. Returns null after a reported error.
+ * The format for any order. `write` returns the format for one order. The text is expanded for a trial order here, so
+ * that errors in the text are found early.
  */
 export function familyOf(
   head: FamilyHead,

@@ -1,5 +1,4 @@
 /** Memories and instructions with parameters: a declaration has an instance for each list of arguments. */
-
 import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type AnyNode, mapSyntax } from '../../ast/nodes/walk.ts'
@@ -10,9 +9,7 @@ import { elaborateExpr, type Names, truth } from '../expressions/expressions.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import { WORDS } from './templates.ts'
 
-/** An integer, or a type. */
 export type Argument = number | Dtype
-/** The values of parameters, by name. */
 export type Values = ReadonlyMap<string, Argument>
 
 export interface FamilyParam {
@@ -28,16 +25,13 @@ export interface Family<T> {
   readonly params: readonly FamilyParam[]
   /** The instances for the declaration's examples; without parameters, the only instance. */
   readonly examples: readonly T[]
-  /** Returns the instance for these arguments, which fit the parameters; null after a reported error. */
+  /** The instance for these arguments, which fit the parameters. */
   tryInstantiate(args: readonly Argument[], report: Report, use?: Span): T | null
-  /** Returns the instance for these arguments. @throws SptError `check/…` */
+  /** The instance for these arguments. @throws SptError `check/…` */
   instantiate(args: readonly Argument[], use?: Span): T
 }
 
-/**
- * Returns the family of a declaration; null after a reported error. `make` elaborates an instance, in whose text the
- * arguments replace the parameters.
- */
+/** The family of a declaration. `make` elaborates an instance, in whose text the arguments replace the parameters. */
 export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
   decl: D,
   make: (instance: D, values: Values, report: Report) => T | null,
@@ -110,7 +104,6 @@ function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
     })
 }
 
-/** Returns the names that have a meaning in a declaration, other than its parameters. */
 function namesIn(decl: Ast.Memory | Ast.Instr): readonly string[] {
   if (decl.kind === 'memory')
     return [
@@ -127,7 +120,6 @@ function namesIn(decl: Ast.Memory | Ast.Instr): readonly string[] {
   return [...WORDS, ...decl.operands.map((o) => o.name.name), ...iterators]
 }
 
-/** Returns the arguments and the span of each example. */
 function examplesOf(
   decl: Ast.Memory | Ast.Instr,
   params: readonly FamilyParam[],
@@ -151,8 +143,8 @@ function around(list: readonly Ast.Expr[]): Span | undefined {
 }
 
 /**
- * Returns the arguments of a use; null after a reported error. An argument is null if `integer` returns null for it, or
- * if it is a type that `isOpenType` does not know yet.
+ * The arguments of a use. An argument is null if `integer` returns null for it, or if it is a type that `isOpenType`
+ * does not know yet.
  */
 export function instanceArguments(
   use: Ast.Instance,
@@ -181,7 +173,7 @@ export function instanceArguments(
   return report.count > before ? null : args
 }
 
-/** Returns the arguments of a use, whose integers must be constants; null after a reported error. */
+/** The arguments of a use, whose integers must be constants. */
 export function constantArguments(
   use: Ast.Instance,
   family: Pick<Family<unknown>, 'name' | 'params'>,
@@ -202,7 +194,6 @@ function constantInteger(e: Ast.Expr, report: Report): number | null {
   })
 }
 
-/** Returns whether the arguments satisfy each `require` of the declaration; reports an error otherwise. */
 function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, report: Report): boolean {
   for (const x of instance.items) {
     if (x.kind !== 'limit') continue
@@ -243,8 +234,8 @@ const KEPT: ReadonlySet<string> = new Set(['span', 'params', 'code', 'trivia'])
 export const TYPED: ReadonlySet<string> = new Set(['type', 'accumulate', 'fn', 'types'])
 
 /**
- * Returns a part of a declaration with arguments in place of parameters; `bytes(t)` becomes the size of a type. The
- * arguments of definitions are expressions.
+ * A part of a declaration with arguments in place of parameters; `bytes(t)` becomes the size of a type. The arguments
+ * of definitions are expressions.
  */
 export function filled<T>(part: T, values: ReadonlyMap<string, Argument | Ast.Expr>): T {
   if (values.size === 0) return part
@@ -261,7 +252,7 @@ export function filled<T>(part: T, values: ReadonlyMap<string, Argument | Ast.Ex
   return mapSyntax(part, replace, KEPT)
 }
 
-/** Returns a number as an i32 expression: its quotients round down, while inexact quotients of literals are errors. */
+/** A number as an i32 expression: its quotients round down, while inexact quotients of literals are errors. */
 function number(value: number, span: Span): Ast.Call {
   const literal: Ast.NumberLit = { kind: 'number', value, float: false, span }
   return { kind: 'call', fn: { name: 'i32', span }, args: [literal], span }

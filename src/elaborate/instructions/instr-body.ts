@@ -1,5 +1,4 @@
 /** Elaboration of an instruction's body: a single statement over the operands. */
-
 import { digitsIn, extentsOf, sumOf } from '../../analysis/instructions/operand-digits.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, type Load, load, variable } from '../../ir/expressions/expr.ts'
@@ -22,7 +21,6 @@ export interface InstrBody {
   readonly below: ReadonlyMap<string, number>
 }
 
-/** Elaborates the statement of an instruction. */
 export class BodyOf {
   readonly #s: Ast.Instr
   readonly #iterate: Ast.Iterate
@@ -111,9 +109,9 @@ export class BodyOf {
   }
 
   /**
-   * Returns an access to an operand; null after a reported error. The indices are iterators, each used once: one for
-   * each dimension, or several as digits of a dimension. In operands that are only read, elements of other operands may
-   * be digits as well; `within`: the operand whose index has this access as such an element.
+   * An access to an operand. The indices are iterators, each used once: one for each dimension, or several as digits of
+   * a dimension. In operands that are only read, elements of other operands may be digits as well; `within`: the
+   * operand whose index has this access as such an element.
    */
   #access(e: Ast.Access, { written = false, within = '' } = {}): Load | null {
     const o = this.#operands.get(e.buffer.name)
@@ -174,7 +172,7 @@ export class BodyOf {
     return known === undefined || known === extent
   }
 
-  /** Returns the names in an index. `of`: the operand whose index may contain elements of other operands. */
+  /** The names in an index. `of`: the operand whose index may contain elements of other operands. */
   #iterators(iters: readonly string[], of: Operand | undefined): Names {
     const refuse = (e: Ast.Expr): null =>
       this.#report.error('check/instr-index', e.span, {

@@ -2,7 +2,6 @@
  * Elaboration of one text (inline assembly) of an instruction: placeholders after `$` are resolved, and checked for
  * every thread.
  */
-
 import { spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
@@ -87,7 +86,7 @@ export class TextOf {
     })
   }
 
-  /** Writes the text for each number. Returns an empty text, because all is written; null after a reported error. */
+  /** Writes the text for each number. Returns an empty text, because all is written. */
   #repeat(r: Repeat, out: InstrPiece[]): '' | null {
     const { name } = r.name
     const outer = this.#values

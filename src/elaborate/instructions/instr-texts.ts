@@ -57,7 +57,6 @@ export function textsOf(
   })
 }
 
-/** Returns the words that a text may mention in addition to operands. */
 function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[] {
   switch (what) {
     case 'run':

@@ -2,7 +2,6 @@
  * Elaboration of declared instructions: AST → data. Bodies are elaborated in `instr-body.ts`, texts in
  * `instr-texts.ts`.
  */
-
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
@@ -22,13 +21,9 @@ const COUNTED = ['prepare', 'expect', 'wait'] as const
 const PLAIN = ['global', 'shared', 'register'] as const
 const isPlain = (name: string): name is (typeof PLAIN)[number] => (PLAIN as readonly string[]).includes(name)
 
-/**
- * Returns a declared memory; null after a reported error. `plain` has the names that need no declaration, for
- * suggestions.
- */
+/** A declared memory. `plain` has the names that need no declaration, for suggestions. */
 export type FindMemory = (use: Ast.Instance, plain: readonly string[]) => Memory | null
 
-/** Returns an instruction whose parameters have values, also in the text; null after a reported error. */
 export function elaborateInstr(
   s: Ast.Instr,
   values: Values,
@@ -206,8 +201,8 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
 }
 
 /**
- * Returns whether texts for zero-fill belong to a copy of one operand from global to shared memory, and exist for every
- * target of the instruction. Reports an error otherwise.
+ * True if texts for zero-fill belong to a copy of one operand from global to shared memory, and exist for every target
+ * of the instruction.
  */
 function fillsFit(
   s: Ast.Instr,
@@ -239,8 +234,8 @@ function fillsFit(
 }
 
 /**
- * Returns whether `packed` (fields of indices in global memory) and `ascending` (runs that divide a row) of an operand
- * are valid. Reports an error otherwise.
+ * True if `packed` (fields of indices in global memory) and `ascending` (runs that divide a row) of an operand are
+ * valid.
  */
 function indicesFit(
   o: Ast.Operand,
@@ -262,7 +257,6 @@ function indicesFit(
   return false
 }
 
-/** Returns whether a fenced operand is in shared memory; true for other operands. Reports an error otherwise. */
 function inShared(o: Ast.Operand, scope: Operand['scope'], report: Report): boolean {
   if (!o.fenced || scope === 'shared') return true
   report.error('check/instr-operand', o.span, {

@@ -1,5 +1,4 @@
 /** Elaboration of declared memories: AST → data. Their maps are checked for every element. */
-
 import { isIndex } from '../../analysis/integers/interval.ts'
 import type { Extents } from '../../analysis/integers/linear.ts'
 import { rangesOver } from '../../analysis/integers/ranges.ts'
@@ -20,7 +19,6 @@ import { needsOf, targetNamed } from './target-requirements.ts'
 /** The maximum number of elements of a tile, each of which is checked. */
 const MOST = 1 << 16
 
-/** Returns a memory whose parameters have values, also in the text; null after a reported error. */
 export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): Memory | null {
   const dtype = m.type.name as Dtype
   const shape = m.shape.map((e) => constantOf(e, 'an extent', report))
@@ -92,7 +90,7 @@ function tileText(t: Ast.MemoryText, values: Values, report: Report): TileText |
   }
 }
 
-/** Returns the text with the values of parameters in place of `$n`. */
+/** The text with the values of parameters in place of `$n`. */
 const filledText = (text: string, values: Values): string =>
   text.trim().replace(/\$([A-Za-z_]\w*)/g, (all, name: string) => String(values.get(name) ?? all))
 
@@ -151,7 +149,7 @@ function reduced(address: Expr, extents: Extents): Expr {
 /** The maximum number of threads of a block on any target; each thread is checked. */
 const MOST_THREADS = 1024
 
-/** Returns the number of threads that act together, 1 by default; null after a reported error. */
+/** The number of threads that act together, 1 by default. */
 export function threadsOf(e: Ast.Expr | null, report: Report): number | null {
   const threads = e ? constantOf(e, 'a number of threads', report) : 1
   if (!e || threads === null || threads <= MOST_THREADS) return threads
@@ -161,7 +159,6 @@ export function threadsOf(e: Ast.Expr | null, report: Report): number | null {
   })
 }
 
-/** Returns the value of a positive integer constant; null after a reported error. */
 export function constantOf(e: Ast.Expr, what: string, report: Report): number | null {
   const value = integerOver(e, new Map(), report)
   if (!value) return null
@@ -173,8 +170,8 @@ export function constantOf(e: Ast.Expr, what: string, report: Report): number | 
 }
 
 /**
- * Returns an integer expression over the given names, which are replaced by variables; null after a reported error.
- * `constants` have been substituted before, and are named in messages only.
+ * An integer expression over the given names, which are replaced by variables. `constants` have been substituted
+ * before, and are named in messages only.
  */
 export function integerOver(
   e: Ast.Expr,
@@ -200,7 +197,6 @@ export function integerOver(
   return t && coerce(t, 'index', 'this', e.span, report)
 }
 
-/** Returns the bits of `precision`; undefined if there is no precision, or after a reported error. */
 export function precisionOf(s: Ast.Instr, report: Report): number | undefined {
   const [first, second] = s.items.filter((x) => x.kind === 'precision')
   const bits = first && constantOf(first.bits, 'a precision', report)

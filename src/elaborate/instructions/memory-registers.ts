@@ -81,8 +81,8 @@ export function registers(
 }
 
 /**
- * Returns a condition `lane / a % b == 0` that holds for exactly one thread for each element; undefined if there is no
- * such condition.
+ * A condition `lane / a % b == 0` that holds for exactly one thread for each element; undefined if there is no such
+ * condition.
  */
 function ownerOf(slots: readonly Held[], total: number, threads: number): Expr | undefined {
   for (let a = 1; a <= threads; a++)
@@ -96,10 +96,7 @@ function ownerOf(slots: readonly Held[], total: number, threads: number): Expr |
   return undefined
 }
 
-/**
- * Returns a memory of opaque tiles, from the texts for targets, one of which must be a type; null after a reported
- * error.
- */
+/** A memory of opaque tiles, from the texts for targets, one of which must be a type. */
 export function object(
   m: Ast.Memory,
   base: Base,

@@ -1,5 +1,4 @@
 /** Requirements of target texts (`needs`). */
-
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { DeclaredTexts } from '../../backends/target.ts'
@@ -10,7 +9,6 @@ import type { Values } from './instances.ts'
 /** Names of experimental extensions, which may change at any time. */
 export const EXPERIMENTAL = /^chromium_\w+$/
 
-/** Returns the target of a declared text; null after a reported error. */
 export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetName | null {
   const known = TARGET_NAMES.find((t) => t === name)
   if (known) return known
@@ -21,8 +19,8 @@ export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetNa
 }
 
 /**
- * Returns the requirements by name: extensions of the target's language (`f16`), and properties of the device
- * (`lanes(32)`). Reports unknown requirements.
+ * The requirements by name: extensions of the target's language (`f16`), and properties of the device (`lanes(32)`).
+ * Reports unknown requirements.
  */
 export function needsOf(
   needs: readonly Ast.Need[],

@@ -1,5 +1,4 @@
 /** Parsing of declared target texts: placeholders after `$`, once for all instances. */
-
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -7,7 +6,6 @@ import { CLOSER } from '../../ast/parse/lexical-scan.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
 import type { Report } from '../diagnostics.ts'
 
-/** A range of characters in a text. */
 export interface TextRange {
   readonly from: number
   readonly to: number
@@ -61,7 +59,6 @@ const BRACKETS: Readonly<Record<string, string>> = { word: '[', at: '(', shared:
 /** For each operand: true if a bracket after the operand is a slot. Otherwise the bracket belongs to the text. */
 export type Slotted = ReadonlyMap<string, boolean>
 
-/** Returns the parts of a text; null after a reported error. */
 export function templateOf(code: Ast.Ident, operands: Slotted, report: Report): readonly Part[] | null {
   return new Reader(code, operands, report).parts(0, code.name.length)
 }
@@ -143,7 +140,7 @@ class Reader {
     return { kind: 'repeat', name: { name, span }, first, last, between, parts, from: at, to: end }
   }
 
-  /** Returns the index after the bracket that closes the one at `open`; null after a reported error. */
+  /** The index after the bracket that closes the one at `open`. */
   #closing(open: number, to: number): number | null {
     const stack: string[] = []
     for (let p = open; p < to; p++) {
@@ -157,7 +154,6 @@ class Reader {
     return this.#refuse(open, open + 1, 'this bracket is never closed', `\`${stack[0]}\``)
   }
 
-  /** Returns the expressions between commas; null after a reported error. */
   #list(from: number, to: number): readonly Ast.Expr[] | null {
     const out: Ast.Expr[] = []
     let depth = 0
@@ -175,7 +171,6 @@ class Reader {
     return out
   }
 
-  /** Returns an expression with its span in the file; null after a reported error. */
   #expression(from: number, to: number): Ast.Expr | null {
     const text = this.#text.slice(from, to)
     const span = this.#at(from, to)

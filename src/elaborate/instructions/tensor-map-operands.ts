@@ -16,7 +16,6 @@ const LINE = 128
 const MOST_IN_BOX = 256
 const SWIZZLES = [32, 64, 128]
 
-/** Returns the box of a mapped operand; null after a reported error. */
 export function boxOf(
   o: Ast.Operand,
   shape: readonly (number | null)[],
@@ -45,16 +44,16 @@ export function boxOf(
 }
 
 /**
- * Returns the offset at which a byte of a box arrives: the number of its chunk within `swizzle` bytes changes with the
- * number of the line.
+ * The offset at which a byte of a box arrives: the number of its chunk within `swizzle` bytes changes with the number
+ * of the line.
  */
 const arrival = (byte: number, swizzle: number): number =>
   swizzle === 0 ? byte : byte ^ ((Math.floor(byte / LINE) % (swizzle / CHUNK)) * CHUNK)
 
 /**
- * Returns whether the shared memory of boxes has the layout in which they arrive (PTX ISA, "Swizzling modes"): rows one
- * after the other, swizzled as the operand declares, in a tile of a declared memory that is aligned to the period of
- * the pattern. Reports an error otherwise.
+ * True if the shared memory of boxes has the layout in which they arrive (PTX ISA, "Swizzling modes"): rows one after
+ * the other, swizzled as the operand declares, in a tile of a declared memory that is aligned to the period of the
+ * pattern.
  */
 export function boxesFit(
   s: Ast.Instr,
@@ -104,8 +103,8 @@ export function boxesFit(
 }
 
 /**
- * Returns the message and the expected form for the first element of a tile that is not where a box places it;
- * undefined if all elements are.
+ * The message and the expected form for the first element of a tile that is not where a box places it; undefined if all
+ * elements are.
  */
 function misplaced(m: Memory, swizzle: number): [string, string] | undefined {
   const [rows, columns] = m.shape as [number, number]

@@ -1,5 +1,4 @@
 /** Declaration of parameters and axes of a kernel, and of the axes of a format, which have the same syntax. */
-
 import { levelProperties, operandsOf } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import {
@@ -35,7 +34,7 @@ export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
   }
 }
 
-/** Returns the names that an extent may use: `names`, each an i32. Other names, accesses and fields are reported. */
+/** The names that an extent may use: `names`, each an i32. Other names, accesses and fields are reported. */
 export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
   const expected = `an integer expression over ${what}`
   const only = (span: Ast.Expr['span']): null =>
@@ -127,8 +126,8 @@ const refersTo = (def: Ast.AxisDef): readonly Ast.Ident[] =>
   )
 
 /**
- * Returns the axis of this name. Returns null, and reports an error once, if there is no such axis, or if it is a view
- * and `views` is false.
+ * The axis of this name. Returns null, and reports an error once, if there is no such axis, or if it is a view and
+ * `views` is false.
  */
 function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
   const a = d.axes.get(name.name)
@@ -161,7 +160,6 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   }
 }
 
-/** Returns a stored axis with its operands: names of parents, and sizes. Returns null after a reported error. */
 function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const { def, span } = decl
   const sized = (e: Ast.Expr): Expr | null => extentExpr(e, names, d.report)

@@ -109,8 +109,8 @@ const isFloatLiteral = (e: Ast.Expr): boolean =>
   e.kind === 'number' ? e.float : e.kind === 'unary' && isFloatLiteral(e.x)
 
 /**
- * Returns the buffers for which reducers compute new values. Reducers that select a value, such as `max`, are exact in
- * any type and do not count.
+ * The buffers for which reducers compute new values. Reducers that select a value, such as `max`, are exact in any type
+ * and do not count.
  */
 function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>()): ReadonlySet<string> {
   for (const s of body) {
@@ -127,9 +127,9 @@ function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>(
 }
 
 /**
- * Returns the type in which a buffer accumulates; null after a reported error. The type may be wider than the storage
- * type, but is of the same kind. By default, sums into types narrower than 32 bits accumulate in the type of their
- * arithmetic, so that no schedule decides how often a sum is rounded.
+ * The type in which a buffer accumulates. The type may be wider than the storage type, but is of the same kind. By
+ * default, sums into types narrower than 32 bits accumulate in the type of their arithmetic, so that no schedule
+ * decides how often a sum is rounded.
  */
 function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | null {
   const dtype = b.type.name as Dtype

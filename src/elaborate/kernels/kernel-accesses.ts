@@ -1,5 +1,4 @@
 /** Resolution of names and accesses in a kernel's body. */
-
 import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import { valueMeant } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -14,7 +13,7 @@ import { type Declared, extentOf, type Scope, tooLong } from './kernel-names.ts'
 
 const VALUES = 'a size, a scalar, an iterator or a `let`'
 
-/** Returns the names of values: sizes and coordinates are converted to i32, so arithmetic on them wraps. */
+/** The names of values: sizes and coordinates are converted to i32, so arithmetic on them wraps. */
 export const bodyNames = (d: Declared, scope: Scope): Names => ({
   ...namesIn(d, scope, 'i32'),
   sizes: (name) => d.params.get(name)?.kind === 'size',
@@ -81,7 +80,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
 /** The maximum number of dimensions for which swapped indices are detected. */
 const MOST_SWAPPED = 4
 
-/** Returns the access `B[e, …]`, as a value or as a target; null after a reported error. */
+/** The access `B[e, …]`, as a value or as a target. */
 export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   const { report } = d
   const buffer = d.buffers.get(e.buffer.name)
@@ -133,7 +132,6 @@ function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
   return cast(value, 'index')
 }
 
-/** Returns a permutation of the indices that fits the dimensions; undefined if there is no such permutation. */
 function fittingOrder(
   index: readonly Ast.Expr[],
   axes: readonly string[],
@@ -155,8 +153,8 @@ function fittingOrder(
 }
 
 /**
- * Returns a bare iterator with its axis and the axis of the dimension, if the iterator's range is provably different
- * from the dimension; null otherwise.
+ * A bare iterator with its axis and the axis of the dimension, if the iterator's range is provably different from the
+ * dimension; null otherwise.
  */
 function differing(d: Declared, scope: Scope, e: Ast.Expr, dimension: string) {
   const seen = e.kind === 'name' ? scope.find(e.name) : undefined
@@ -167,7 +165,6 @@ function differing(d: Declared, scope: Scope, e: Ast.Expr, dimension: string) {
   return range && extent && tooLong(range, extent) ? { iterator: seen.name, from: seen.axis, axis } : null
 }
 
-/** Iterators in scope over an axis with the extent of `axis`. */
 function iteratorsOver(d: Declared, scope: Scope, axis: Axis): readonly string[] {
   const extent = extentOf(d, axis)
   return scope.iterators.flatMap((s) => {

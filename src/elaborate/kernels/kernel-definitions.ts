@@ -1,5 +1,4 @@
 /** Inline expansion of a kernel's definitions: `define mask(q, k) = k <= q` replaces each call of `mask`. */
-
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type AnyNode, mapSyntax, namesIn } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -44,8 +43,8 @@ export function mergedDefinitions(
 }
 
 /**
- * Returns the members with definitions in place of their calls. A definition may use parameters, earlier definitions,
- * and the kernel's parameters and buffers: names of iterators and `let`s would depend on the place of the call.
+ * The members with definitions in place of their calls. A definition may use parameters, earlier definitions, and the
+ * kernel's parameters and buffers: names of iterators and `let`s would depend on the place of the call.
  */
 export function withDefinitions(
   members: readonly Ast.Member[],

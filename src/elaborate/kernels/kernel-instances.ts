@@ -2,7 +2,6 @@
  * Monomorphisation: kernels with type parameters, with definitions, or that extend other kernels are replaced by plain
  * kernels, with schedules of their own. Later stages receive plain kernels only.
  */
-
 import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-program.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Report } from '../diagnostics.ts'
@@ -23,7 +22,7 @@ export interface Instances {
   readonly program: Program
   /** The kernels with type parameters that the entry file can name. */
   readonly typed: ReadonlyMap<string, TypedKernel>
-  /** Returns the kernel of a schedule, and the schedules in scope; null for plain kernels. */
+  /** The kernel of a schedule, and the schedules in scope; null for plain kernels. */
   readonly ownerOf: (s: Ast.KernelSchedule) => Owner | null
 }
 
@@ -52,7 +51,7 @@ interface Instance {
 const isPlain = (k: Ast.Kernel): boolean =>
   k.typeParams.length === 0 && k.base === null && !k.members.some(isDefine)
 
-/** Returns the instances of a program's kernels. Reports errors in heads of kernels and schedules. */
+/** The instances of a program's kernels. Reports errors in heads of kernels and schedules. */
 export function instantiateKernels(program: Program, report: Report): Instances {
   const isUntyped = (scope: Scope): boolean =>
     [...scope.kernels.values()].every(isPlain) &&
@@ -109,7 +108,7 @@ class Instantiation {
     return { ...scope, kernels, schedules }
   }
 
-  /** Returns an instance; null after a reported error. @param open kernels whose bases are being resolved */
+  /** An instance. @param open kernels whose bases are being resolved */
   #instance(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
     const made = this.#made.get(decl) ?? new Map<string, Instance | null>()
     this.#made.set(decl, made)
@@ -177,7 +176,6 @@ class Instantiation {
     return fits ? this.#instance(decl, types, open) : null
   }
 
-  /** Returns the schedules of an instance that a file can name. */
   #schedules(path: string, instance: Instance): ReadonlyMap<string, Ast.KernelSchedule> {
     const out = new Map<string, Ast.KernelSchedule>()
     for (const [name, { schedule, of }] of this.#visible(path, instance))
@@ -186,8 +184,8 @@ class Instantiation {
   }
 
   /**
-   * Returns the declared schedules for an instance. A schedule for some types replaces a schedule for every type, and
-   * a schedule of the kernel replaces a schedule of the base.
+   * The declared schedules for an instance. A schedule for some types replaces a schedule for every type, and a
+   * schedule of the kernel replaces a schedule of the base.
    */
   #visible(path: string, instance: Instance): Map<string, { schedule: Ast.KernelSchedule; of: Instance }> {
     const { origin, base } = instance
@@ -217,7 +215,7 @@ class Instantiation {
     return out
   }
 
-  /** Returns the copy of a schedule for an instance; names have the same meaning as for `of`. */
+  /** The copy of a schedule for an instance; names have the same meaning as for `of`. */
   #copy<S extends Ast.KernelSchedule>(s: S, of: Instance, instance: Instance): S {
     if (isPlain(instance.origin)) return s
     const copies = this.#copies.get(instance) ?? new Map<Ast.KernelSchedule, Ast.KernelSchedule>()
@@ -251,7 +249,6 @@ class Instantiation {
   }
 }
 
-/** Returns every list of types for the parameters of a kernel. */
 const allTypes = (k: Ast.Kernel): readonly (readonly string[])[] =>
   k.typeParams.reduce<readonly (readonly string[])[]>(
     (lists, p) => lists.flatMap((list) => p.types.map((t) => [...list, t.name])),

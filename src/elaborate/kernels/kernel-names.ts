@@ -31,11 +31,10 @@ export interface Declared {
   readonly broken: Set<string>
   /** The first declaration of each name. */
   readonly places: Map<string, { readonly what: string; readonly span: Span }>
-  /** Returns the monoid of this name in the kernel's file; null after a reported error. */
+  /** The monoid of this name in the kernel's file. */
   readonly monoid: (name: Ast.Ident) => Monoid | null
 }
 
-/** Returns an empty name space. */
 export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () => null): Declared => ({
   report,
   params: new Map(),
@@ -106,18 +105,18 @@ export function storedAxis(d: Declared, name: string): StoredAxis | null {
   return a && isStored(a) ? a : null
 }
 
-/** Returns the axis whose coordinates an axis visits: itself, or the base of a view; null for a fused axis. */
+/** The axis whose coordinates an axis visits: itself, or the base of a view; null for a fused axis. */
 function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
   if (isStored(a)) return a
   return isFused(a) ? null : storedAxis(d, a.base)
 }
 
-/** Returns the extent of the coordinates of an axis; null for a fused axis. */
+/** The extent of the coordinates of an axis; null for a fused axis. */
 export function extentOf(d: Declared, a: Axis): Expr | null {
   return coordinateAxis(d, a)?.extent ?? null
 }
 
-/** Returns the names from the root to the axis. */
+/** The names from the root to the axis. */
 export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
   const parent = parentOf(a)
   const up = parent === null ? null : storedAxis(d, parent)
@@ -126,7 +125,7 @@ export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
 
 // Extents that are provably different, which make an index an error.
 
-/** Returns whether the extents are two different sizes, or the range is longer by a constant. */
+/** True if the extents are two different sizes, or the range is longer by a constant. */
 export function tooLong(range: Expr, dimension: Expr): boolean {
   if (sameExpr(range, dimension)) return false
   if (range.kind === 'var' && dimension.kind === 'var') return true
@@ -183,8 +182,7 @@ export class Scope {
 }
 
 /**
- * Returns the innermost iterator over a stored axis, or over an attached view of it; undefined if there is no such
- * iterator.
+ * The innermost iterator over a stored axis, or over an attached view of it; undefined if there is no such iterator.
  */
 export function standsOn({ iterators }: Scope, axis: string): Seen | undefined {
   return iterators.findLast(

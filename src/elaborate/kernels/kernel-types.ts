@@ -1,5 +1,4 @@
 /** Checks of type parameters: their declarations, and lists of types in schedules and base kernels. */
-
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { walkSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -10,7 +9,7 @@ import { TYPED } from '../instructions/instances.ts'
 /** The first type of each parameter, in which a kernel without a list of types is used. */
 export const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
 
-/** Returns whether each type parameter is used, under a name without another meaning. */
+/** True if each type parameter is used, under a name without another meaning. */
 export function checkTypeParameters(decl: Ast.Kernel, report: Report): boolean {
   const before = report.count
   const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
@@ -30,7 +29,7 @@ export function checkTypeParameters(decl: Ast.Kernel, report: Report): boolean {
   return report.count === before
 }
 
-/** Returns whether each list of types names types of the corresponding parameter; an empty list stands for every type. */
+/** True if each list of types names types of the corresponding parameter; an empty list stands for every type. */
 export function checkTypes(
   given: readonly (readonly Ast.Ident[])[],
   decl: Ast.Kernel,
@@ -64,7 +63,6 @@ export function checkTypes(
   return odd.length === 0
 }
 
-/** Returns whether a part of a declaration uses a type parameter. */
 function usesType(part: unknown, type: string): boolean {
   let isUsed = false
   walkSyntax(part, ({ kind, name }, key) => {

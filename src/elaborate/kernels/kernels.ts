@@ -1,5 +1,4 @@
 /** Elaboration of a kernel: AST → Stage I. */
-
 import { accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
 import { checkKinds } from '../../analysis/dependence/iterator-kinds.ts'
 import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
@@ -16,7 +15,6 @@ const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'
 const isBuffer = (m: Ast.Member): m is Ast.BufferDecl => m.kind === 'buffer'
 const isIterate = (m: Ast.Member): m is Ast.Iterate => m.kind === 'iterate'
 
-/** Returns the kernel; null if an error was reported. */
 export function elaborateKernel(
   name: string,
   k: Ast.Kernel,

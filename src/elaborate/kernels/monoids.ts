@@ -61,7 +61,6 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   return monoid
 }
 
-/** Returns the names in an identity: each name is reported. */
 function constants(report: Report): Names {
   const refuse = (e: Ast.Expr): null =>
     report.error('check/monoid-identity', e.span, {

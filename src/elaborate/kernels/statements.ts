@@ -2,7 +2,6 @@
  * Elaboration of iterations and statements: AST → Stage I. A statement with an error is left out, and the error is
  * recorded.
  */
-
 import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -47,7 +46,7 @@ function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): re
   return out
 }
 
-/** Returns the depth of a value with its `let`s substituted. */
+/** The depth of a value with its `let`s substituted. */
 const levelsOf = (value: Expr, scope: Scope): number =>
   perExpr<number>((e, of) => {
     if (e.kind === 'var') return scope.find(e.name)?.levels ?? 0
@@ -69,7 +68,7 @@ const letOf = (name: Ast.Ident, dtype: ExprType): Seen => ({
   axis: null,
 })
 
-/** Returns whether no declaration in scope has the name of a new iterator or `let`; reports an error otherwise. */
+/** True if no declaration in scope has the name of a new iterator or `let`. */
 function free(d: Declared, scope: Scope, name: Ast.Ident, what: 'let' | 'iterator', own?: string): boolean {
   const before = scope.find(name.name)
   const declared = name.name === own ? undefined : d.places.get(name.name)
@@ -107,7 +106,6 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
   }
 }
 
-/** Returns the maximum number of iterators that are nested in each other in a body. */
 const nestOf = (body: readonly Ast.Stmt[]): number =>
   Math.max(
     0,
@@ -144,17 +142,13 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
   return iteration({ name: s.name.name, iters: iters as Iter[], where, body, span: s.span })
 }
 
-/** Returns the conjuncts of a `where`; null after a reported error. */
 function conditions(d: Declared, e: Ast.Expr, scope: Scope): readonly Expr[] | null {
   const t = elaborateExpr(e, bodyNames(d, scope), d.report)
   const cond = t && truth(t, e.span, d.report)
   return cond && conjuncts(cond)
 }
 
-/**
- * Returns the names that an iterator declares: its own name, or the names of the members of a fused axis; null after a
- * reported error.
- */
+/** The names that an iterator declares: its own name, or the names of the members of a fused axis. */
 function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | null {
   const axis = d.axes.get(it.axis.name)
   if (!axis) {
@@ -201,10 +195,7 @@ function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   return l
 }
 
-/**
- * Returns a value in the type of a target: the storage type, or with `wide` the type in which it accumulates. Null
- * after a reported error.
- */
+/** A value in the type of a target: the storage type, or with `wide` the type in which it accumulates. */
 function valueFor(d: Declared, scope: Scope, e: Ast.Expr, to: Load | null, wide: boolean): Expr | null {
   const t = elaborateExpr(e, bodyNames(d, scope), d.report)
   if (!t || !to) return null
@@ -240,9 +231,7 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   return builtinMonoid(name, first.dtype)
 }
 
-/**
- * Returns whether two targets of a tuple are the same element, which would keep the last value only; reports an error.
- */
+/** True if two targets of a tuple are the same element, which would keep the last value only; reports an error. */
 function repeats(d: Declared, s: Ast.Assign | Ast.Reduce, targets: readonly Load[]): boolean {
   const keys = targets.map(keyOf)
   const repeated = keys.findIndex((key, k) => keys.indexOf(key) < k)

@@ -24,14 +24,14 @@ export interface Resolve {
   readonly format: FindFormat
   readonly memory: (name: Ast.Ident, plain: readonly string[]) => Family<Memory> | null
   readonly instr: (name: Ast.Ident) => Family<Instr> | null
-  /** Returns a schedule of the same kernel or a function; null if it has errors or is being resolved. */
+  /** A schedule of the same kernel or a function; null if it has errors or is being resolved. */
   readonly schedule: (s: Ast.Schedule | Ast.ScheduleFunction, path: readonly OfSteps[]) => Schedule | null
-  /** Returns a choice of the same kernel; null if it has errors or is being resolved. */
+  /** A choice of the same kernel; null if it has errors or is being resolved. */
   readonly choice: (c: Ast.Dispatch, path: readonly Ast.Dispatch[]) => Choice | null
-  /** Returns the imported choice that a choice with `extends` extends; undefined for other choices. */
+  /** The imported choice that a choice with `extends` extends; undefined for other choices. */
   readonly extended: (c: Ast.Dispatch) => Ast.Dispatch | undefined
-  /** Returns the dispatch tables in the file that a dispatch names. */
+  /** The dispatch tables in the file that a dispatch names. */
   readonly tables: (c: Ast.Dispatch) => readonly Ast.DispatchTable[]
-  /** Returns a space of the same kernel; null if it has errors or is being resolved. */
+  /** A space of the same kernel; null if it has errors or is being resolved. */
   readonly space: (s: Ast.Space, path: readonly Ast.Space[]) => Space | null
 }

@@ -39,7 +39,7 @@ export function elaborateSchedule(
   }
 }
 
-/** Returns the names that steps or the kernel make: names of functions must differ. */
+/** The names that steps or the kernel make: names of functions must differ. */
 export function namesAround(
   made: Iterable<string>,
   kernel: Kernel1 | null,
@@ -50,7 +50,6 @@ export function namesAround(
   return new Set([...made, ...iterators, ...used])
 }
 
-/** Checks that the steps of a function make its results, and that new names differ from its parameters. */
 function checkFunction(s: Ast.ScheduleFunction, made: ReadonlySet<string>, report: Report): void {
   for (const { name, span } of s.results)
     if (!made.has(name))

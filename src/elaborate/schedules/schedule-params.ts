@@ -53,7 +53,6 @@ function checkKind(
     })
 }
 
-/** Returns the diagnostic for an argument of another type than `what`. */
 export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnostic => ({
   code: 'check/argument-type',
   message: `an argument is ${what}, and this is ${dtype}`,
@@ -61,7 +60,6 @@ export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnosti
   hint: dtype === 'bool' ? 'convert the argument: i32(…)' : 'round the argument down: i32(…)',
 })
 
-/** Returns an argument of a kind, over these names; null after a reported error. */
 export function argumentOver(
   names: Names,
   e: Ast.Expr,
@@ -74,7 +72,7 @@ export function argumentOver(
   return report.add(wrongArgument(kind === 'real' ? 'a number' : 'an integer', scalarType(x.dtype), e.span))
 }
 
-/** Returns a scope of i32 names and constants of parts only. */
+/** A scope of i32 names and constants of parts only. */
 export function parameters(
   known: ReadonlySet<string>,
   what: string,

@@ -57,7 +57,6 @@ export interface Choice {
   readonly span: Span
 }
 
-/** The branches of a dispatch table. */
 export interface StoredDispatch {
   readonly path: string
   /** Identity of the kernel for which the branches were found; null if it is unknown. */

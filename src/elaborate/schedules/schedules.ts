@@ -11,7 +11,6 @@ import { argumentOver, parameters, type ScheduleParam } from './schedule-params.
 import type { AppliedFormat, Schedule } from './schedule-types.ts'
 import { argumentValue, findSchedule } from './uses.ts'
 
-/** Memories that need no declaration. */
 const PLAIN = ['shared', 'register']
 
 /** Resolves the names in steps, in order, because steps may name results of earlier ones. */
@@ -66,7 +65,6 @@ export class StepWalk {
     if (step.kind === 'each') this.#each(step, parts)
   }
 
-  /** Resolves a use of a schedule or function, and its arguments. */
   #use(step: Ast.UseStep, parts: readonly string[]): void {
     const used = findSchedule(this.#s, step, this.#r, [...this.#path, this.#s])
     if (!used) return
@@ -115,7 +113,6 @@ export class StepWalk {
     else this.#checkOwn(loop.name, 'loop', parts)
   }
 
-  /** Reports a name in a function that is neither a parameter of a kind nor made by a step. */
   #checkOwn({ name, span }: Ast.Ident, kind: 'loop' | 'nest' | 'buffer', parts: readonly string[]): void {
     const given = this.#kinds.get(name)
     // A copy is a buffer and a loop nest of the same name.
@@ -130,7 +127,7 @@ export class StepWalk {
     })
   }
 
-  /** Returns the value of a numeric argument; null if the value depends on parameters, and after a reported error. */
+  /** The value of a numeric argument; null if the value depends on parameters, and after a reported error. */
   #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
     const { report } = this.#r
     const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
@@ -145,7 +142,6 @@ export class StepWalk {
     argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts, report), e, 'integer', report)
   }
 
-  /** Returns whether the arguments are valid. Constant arguments are checked by creating the instance. */
   #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
     const { report } = this.#r
     const isType = (name: string): boolean => this.#kinds.get(name) === 'type'
@@ -255,6 +251,5 @@ export class StepWalk {
   }
 }
 
-/** Returns the values in the arguments of a step, including values in lists. */
 const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =>
   args.flatMap((a) => (typeof a === 'string' ? [] : a.value.kind === 'list' ? a.value.items : [a.value]))

@@ -1,5 +1,4 @@
 /** Uses of schedules and schedule functions: their declarations, and the kinds of their arguments. */
-
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { SCALAR_TYPES } from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -19,7 +18,7 @@ const FORMS: Readonly<Record<Ast.ParamKind, string>> = {
   type: SCALAR_TYPES.join(', '),
 }
 
-/** Returns an argument as a value of the parameter's kind; null for a type and after a reported error. */
+/** An argument as a value of the parameter's kind; null for a type and after a reported error. */
 export function argumentValue(
   e: Ast.UseArgument,
   { name, kind }: Pick<ScheduleParam, 'name' | 'kind'>,
@@ -37,7 +36,7 @@ export function argumentValue(
   })
 }
 
-/** Returns an argument as a value of a kind; null for another kind of expression, and for types. */
+/** An argument as a value of a kind; null for another kind of expression, and for types. */
 export function valueIn(e: Ast.UseArgument, kind: Ast.ParamKind): Ast.StepValue | null {
   if (e.kind === 'group') return null
   if (kind === 'size') return { kind: 'integer', value: e, operand: false }
@@ -52,7 +51,6 @@ export function valueIn(e: Ast.UseArgument, kind: Ast.ParamKind): Ast.StepValue 
   return use && { kind: 'instance', of: kind, use }
 }
 
-/** Returns an argument as a loop; null for another expression. */
 export function loopIn(e: Ast.Expr): Ast.LoopRef | null {
   if (e.kind === 'name') return { nest: null, name: { name: e.name, span: e.span }, span: e.span }
   return e.kind === 'field' ? { nest: e.object, name: e.field, span: e.span } : null
@@ -63,7 +61,7 @@ function instanceIn(e: Ast.Expr): Ast.Instance | null {
   return e.kind === 'call' ? { name: e.fn, args: e.args, span: e.span } : null
 }
 
-/** Returns the schedule of the kernel with this name, otherwise the function; null after a reported error. */
+/** The schedule of the kernel with this name, otherwise the function. */
 export function findSchedule(
   s: OfSteps,
   step: Ast.UseStep,

@@ -28,7 +28,7 @@ export class SpaceNumbers {
     this.#report = report
   }
 
-  /** Returns the decision of a number; null after a reported error. Its condition becomes a condition of the space. */
+  /** The decision of a number. Its condition becomes a condition of the space. */
   elaborated(n: Ast.NumberDecision): NumberDecision | null {
     const report = this.#report
     const name = n.name.name
@@ -81,8 +81,7 @@ export class SpaceNumbers {
   }
 
   /**
-   * Returns the condition with the numbers that it mentions; an empty list if there is no condition, or after a
-   * reported error.
+   * The condition with the numbers that it mentions; an empty list if there is no condition, or after a reported error.
    */
   conditionsOf(e: Ast.Expr | null): readonly SpaceCondition[] {
     if (!e) return []
@@ -98,7 +97,6 @@ export class SpaceNumbers {
     this.conditions.push(...this.conditionsOf(e))
   }
 
-  /** Returns the numbers of the space that a node mentions. */
   mentionedIn(node: unknown): ReadonlySet<string> {
     const names = new Set(this.#declared.map((n) => n.name.name))
     return new Set(namesIn(node).flatMap(({ name }) => (names.has(name) ? [name] : [])))
@@ -112,7 +110,6 @@ const expressionsIn = (v: NumberList): readonly Expr[] =>
     ? v.entries.flatMap((e) => (e.power ? [e.value, e.power] : [e.value]))
     : [v.from, v.to, ...(v.by ? [v.by] : [])]
 
-/** Reports numbers and formats that no step and no option mentions. */
 export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): void {
   const used = new Set<string>()
   const add = (o: Option): void => {

@@ -6,18 +6,18 @@ import type { OpenValues, SpacePoint, SpaceUse } from './space-values.ts'
 import { Walk } from './space-walk.ts'
 
 /**
- * Returns the next decision that a point leaves open; null for a complete point. @throws SptError `space/…`, and the
- * errors of `known`
+ * The next decision that a point leaves open; null for a complete point. @throws SptError `space/…`, and the errors of
+ * `known`
  */
 export const openIn = (use: SpaceUse, point: SpacePoint): OpenValues | null => new Walk(use, point, '').open
 
-/** Returns a key of the part of a space that remains after a point: equal keys mean equal remainders. */
+/** A key of the part of a space that remains after a point: equal keys mean equal remainders. */
 export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use, point, '').rest
 
-/** Returns the schedule of a complete point, with arguments for its parameters. */
+/** The schedule of a complete point, with arguments for its parameters. */
 export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
 
-/** Returns the names of the decisions for which a point has values. */
+/** The names of the decisions for which a point has values. */
 export const decidedIn = (use: SpaceUse, point: SpacePoint): ReadonlySet<string> =>
   new Set(new Walk(use, point, '').decided)
 
@@ -35,8 +35,8 @@ export function refuseOthers(space: string, point: SpacePoint, decided: Readonly
 }
 
 /**
- * Returns the schedule of the program, with its arguments, if a schedule from `scheduleIn` only uses this one; null if
- * it has other steps.
+ * The schedule of the program, with its arguments, if a schedule from `scheduleIn` only uses this one; null if it has
+ * other steps.
  */
 export function soleUse(
   schedule: Schedule,
@@ -62,8 +62,8 @@ function literalValue(e: Ast.UseArgument): number | null {
 const TRIED = 20_000
 
 /**
- * Returns whether no point is possible for any data; unknown conditions reject nothing. Returns false if the search
- * takes too long.
+ * True if no point is possible for any data; unknown conditions reject nothing. Returns false if the search takes too
+ * long.
  */
 export function isEmpty(use: SpaceUse): boolean {
   let left = TRIED

@@ -6,7 +6,6 @@ import type { DeviceQuestion, Statistic } from '../choices/choice-names.ts'
 import type { ScheduleParam } from '../schedules/schedule-params.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
 
-/** A space of schedules; a point of it decides the options and the numbers. */
 export interface Space {
   readonly kernel: string
   readonly name: string

@@ -12,7 +12,7 @@ import type { NumberDecision, Space, SpaceStep } from './space-types.ts'
 
 export type Use = Extract<SpaceStep, { kind: 'use' }>
 
-/** Returns true for a step with open arguments. A `use` step of a schedule text has no `step` field. */
+/** True for a step with open arguments. A `use` step of a schedule text has no `step` field. */
 export const isUse = (leaf: { readonly kind: string }): leaf is Use => leaf.kind === 'use' && 'step' in leaf
 
 export function notAmong(name: string, value: unknown, options: readonly string[]): never {
@@ -23,7 +23,6 @@ export function notAmong(name: string, value: unknown, options: readonly string[
   })
 }
 
-/** Returns the value of a name; undefined if it is not known yet. */
 export type Known = (v: Var) => number | undefined
 
 /** The values of decisions by name: numbers, and the texts of options. */
@@ -54,8 +53,8 @@ class Unknown extends Error {}
 const UNKNOWN = new Unknown()
 
 /**
- * Returns the value in exact arithmetic; undefined if it depends on unknown names. Truth values are 0 and 1. @throws
- * SptError `space/division`
+ * The value in exact arithmetic; undefined if it depends on unknown names. Truth values are 0 and 1. @throws SptError
+ * `space/division`
  */
 export function partialValue(e: Expr, known: Known): number | undefined {
   if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
@@ -90,7 +89,7 @@ export function partialValue(e: Expr, known: Known): number | undefined {
 const isLazy = (e: Expr): boolean =>
   e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
 
-/** Returns whether an expression has no value if one of its names has no value. */
+/** True if an expression has no value if one of its names has no value. */
 export const isStrict = memoize((e: Expr): boolean => !someExpr(e, isLazy))
 
 function orNothing<T>(work: () => T): T | undefined {
@@ -108,8 +107,8 @@ const ranges = new WeakMap<
 >()
 
 /**
- * Returns the values of a number, in the order of the text; undefined if they depend on unknown names. `a .. b` doubles
- * from a up to b, and always includes b. @throws SptError `space/values`, `space/endless`
+ * The values of a number, in the order of the text; undefined if they depend on unknown names. `a .. b` doubles from a
+ * up to b, and always includes b. @throws SptError `space/values`, `space/endless`
  */
 export function numbersOf(
   { name, values, span }: Pick<NumberDecision, 'name' | 'values' | 'span'>,
@@ -170,7 +169,7 @@ function tooMany(name: string, many: number, span: Span): never {
 
 // Arguments of steps in a point of a space: the decided numbers, as literals of a text.
 
-/** Returns the arguments with numbers as literals. @throws SptError `space/argument` if one is not an integer */
+/** The arguments with numbers as literals. @throws SptError `space/argument` if one is not an integer */
 export const argumentsOf = ({ step, args }: Use, known: Known): readonly Ast.UseArgument[] =>
   step.args.map((written, k) => (args[k] ? argumentOf(args[k], step, known) : written))
 

@@ -30,7 +30,6 @@ import {
   type Use,
 } from './space-values.ts'
 
-/** A chosen step, or a nested space. */
 type Leaf = Ast.Step | Use | Nested
 interface Nested {
   readonly kind: 'nested'
@@ -38,7 +37,6 @@ interface Nested {
   readonly walk: () => Walk
 }
 
-/** The traversal of a space by one point. */
 export class Walk {
   open: OpenValues | null = null
   /** True if the values of the open decision depend on unknown names. */
@@ -132,7 +130,7 @@ export class Walk {
     return { space, params, known: this.#use.known }
   }
 
-  /** Returns the index of the option that the point chooses; null if it is not decided yet. */
+  /** The index of the option that the point chooses; null if it is not decided yet. */
   #choose({ name, options }: FormatDecision): number | null {
     const own = this.#prefix + name
     const before = this.#chosen.get(name)
@@ -193,7 +191,7 @@ export class Walk {
     this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true, considered }
   }
 
-  /** Returns the value in the point; undefined if it has no value. Names are the user's, for example `__proto__`. */
+  /** The value in the point; undefined if it has no value. Names are the user's, for example `__proto__`. */
   #said(name: string): number | string | undefined {
     return Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
   }
@@ -216,7 +214,7 @@ export class Walk {
     return space.numbers.some((n) => n.name === v.name) ? undefined : known(v)
   }
 
-  /** Returns whether no condition is known to be false, of the conditions so far and `more`. */
+  /** True if no condition is known to be false, of the conditions so far and `more`. */
   #isPossible(more: readonly SpaceCondition[] = []): boolean {
     return this.#hold([...this.#applicable, ...more])
   }
@@ -225,12 +223,12 @@ export class Walk {
     return conditions.every((c) => partialValue(c.expr, this.#known) !== 0)
   }
 
-  /** Returns whether a condition stays unknown for every value of a number, because it needs another open number. */
+  /** True if a condition stays unknown for every value of a number, because it needs another open number. */
   #waits({ expr, numbers }: SpaceCondition, next: string): boolean {
     return isStrict(expr) && numbers.some((n) => n !== next && this.#isOpen(n))
   }
 
-  /** Returns whether a number is open. Fixed numbers follow from the numbers that they mention. */
+  /** True if a number is open. Fixed numbers follow from the numbers that they mention. */
   #isOpen(name: string): boolean {
     return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !this.#isNameFor(name)
   }
@@ -268,7 +266,7 @@ export class Walk {
     return `${params}${JSON.stringify([left, places, values, nested])}`
   }
 
-  /** Returns the steps of a complete point, with arguments for its parameters. */
+  /** The steps of a complete point, with arguments for its parameters. */
   schedule(): { readonly schedule: Schedule; readonly args: readonly number[] } {
     invariant(!this.open, 'a whole point')
     const { space, params } = this.#use

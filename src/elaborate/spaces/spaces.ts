@@ -1,5 +1,4 @@
 /** Elaboration of search spaces: their decisions, conditions and steps. */
-
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { singleUses, writtenOut } from '../../ast/parse/step-groups.ts'
 import { print, printGroup, printParts, printStep } from '../../ast/print/print.ts'
@@ -14,7 +13,6 @@ import { refuseUnused, SpaceNumbers } from './space-numbers.ts'
 import { isEmpty } from './space-points.ts'
 import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
 
-/** Returns the space; null after a reported error. @param path the spaces that are being elaborated */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
   const { report, kernel } = r
   if (!kernel) return null
@@ -79,7 +77,7 @@ class Elaboration {
     this.#taken.add(name.name)
   }
 
-  /** Returns an unused name `use`, `use2`, … for a decision without a name in the text. */
+  /** An unused name `use`, `use2`, … for a decision without a name in the text. */
   #unnamed(word: string): string {
     for (let k = 1; ; k++) {
       const name = k === 1 ? word : `${word}${k}`
@@ -151,7 +149,6 @@ class Elaboration {
     })
   }
 
-  /** Returns the step `A as F`, with one step for each option of F. */
   #applied(s: Ast.AsStep, decided: Ast.FormatDecision): SpaceStep {
     const [part] = s.parts
     const given = part?.args[0] ?? part?.where
@@ -198,7 +195,7 @@ class Elaboration {
     return { kind: 'options', name, options }
   }
 
-  /** Returns a use of a schedule or function, with numbers in place of sizes that the point decides. */
+  /** A use of a schedule or function, with numbers in place of sizes that the point decides. */
   #plainUse(step: Ast.UseStep, params: readonly Ast.ScheduleParam[]): SpaceStep {
     const sizeOf = (e: Ast.UseArgument, k: number): Ast.Expr | null =>
       e.kind === 'group' || (params[k] && params[k].kind !== 'size') ? null : e

@@ -2,7 +2,6 @@
  * Expressions of Stage I as closures that store the error bound of their value in `last.error`. At discontinuities
  * (comparisons, `floor`, casts to integers), operands that may be on either side make the result undecided.
  */
-
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import { errorAt, last, monotoneError, UNDECIDED } from '../error.ts'

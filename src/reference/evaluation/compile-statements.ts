@@ -1,5 +1,4 @@
 /** Statements of Stage I as closures. */
-
 import { fail, invariant, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
@@ -132,7 +131,6 @@ function compileStmt(
   }
 }
 
-/** A loop to be closed over its body. */
 type Loop = (inner: Run) => Run
 
 function compileIteration(s: Iteration, outer: Scope, ctx: Context, restriction: Restriction | null): Run {
@@ -242,7 +240,6 @@ function openIter(
   }
 }
 
-/** Visits the nodes of one segment. */
 function segmentLoop(open: OpenIterator, iterRestriction: Restriction | null): Loop {
   const { level: levelOf, coord, node, parent } = open
   invariant(levelOf, `iterator ${open.name} has no level`)

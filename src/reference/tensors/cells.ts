@@ -6,7 +6,6 @@ import type { Monoid } from '../../ir/values/monoid.ts'
 import type { Level } from './axis-trees.ts'
 import type { Tensor } from './reference-buffers.ts'
 
-/** An expression as a closure. */
 export type Thunk = () => number
 
 /** A mutable number that closures share. */

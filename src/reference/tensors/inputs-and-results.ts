@@ -32,7 +32,6 @@ export interface RefInputs {
   readonly structure?: Readonly<Record<string, RefStructure | readonly RefStructure[]>>
 }
 
-/** Coordinates without values. */
 export type RefStructure = Pick<RefCoords, 'coords' | 'duplicates'>
 
 /** The structures as a list, with their axes. */
@@ -59,7 +58,6 @@ export interface RefOptions {
   readonly visits?: number
 }
 
-/** All elements, row-major. */
 export interface RefDenseResult {
   readonly kind: 'dense'
   readonly shape: readonly number[]

@@ -1,5 +1,4 @@
 /** Placement of the caller's inputs into tensors of the reference. */
-
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
@@ -58,7 +57,6 @@ export function callerAxes(kernel: Kernel1, b: Buffer1): readonly string[] {
   return b.axes
 }
 
-/** All axes by name, those that formats replaced included. */
 function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cell> {
   const cells = new Map<string, Cell>()
   for (const p of kernel.params) {

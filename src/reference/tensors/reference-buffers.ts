@@ -1,5 +1,4 @@
 /** Buffers of the reference: one float64 per element, addressed by one leaf node per tree. */
-
 import { fail, invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
@@ -93,7 +92,6 @@ export function scatterSource(
   for (let a = 0; a < size; a++) if (written[a]) t.data[a] = toType(t.data[a]!)
 }
 
-/** Coordinates of every leaf; column k is dimension k of its chain. */
 function leafCoordinates(leaf: Level): Int32Array[] {
   const chain = chainOf(leaf)
   const columns = chain.map(() => new Int32Array(leaf.count))
