@@ -41,11 +41,11 @@ export type Advice = Partial<AdviceFields> &
 
 export type Diagnostic = ProblemFields & Advice & Variants
 
-/** A diagnostic without its code and its location. */
+/** A diagnostic without code and location. */
 export type Problem = Omit<ProblemFields, 'code' | 'span'> & Advice & Variants
 
-/** A diagnostic without its code and message. */
+/** A diagnostic without code and message. */
 export type Details = Omit<ProblemFields, 'code' | 'message'> & Advice & Variants
 
-/** A diagnostic without its location, which a helper adds. */
+/** A diagnostic without location, which a helper adds. */
 export type Refusal = Pick<ProblemFields, 'code' | 'message'> & Advice

@@ -82,7 +82,7 @@ export const bugDiagnostic = (message: string): Diagnostic => ({
   hint: 'please report this line with the program, its schedule and the command or calls; without the schedule, or under another, it may work',
 })
 
-/** Runs a pass and adds its name to internal failures. */
+/** Runs a pass and adds the name to internal failures. */
 export function inPass<T>(pass: string, work: () => T): T {
   try {
     return work()
@@ -97,7 +97,7 @@ export function fail(diagnostic: Diagnostic): never {
   throw new SptError(diagnostic)
 }
 
-/** Throws a user error with its location if known, like `failWith` for long messages. */
+/** Throws a user error with the location if known, like `failWith` for long messages. */
 export function failAs(code: string, problem: Problem & Pick<Diagnostic, 'span'>): never {
   throw new SptError({ code, ...problem })
 }
@@ -107,7 +107,7 @@ export function failAt(code: string, span: Span, problem: Problem): never {
   throw new SptError({ code, span, ...problem })
 }
 
-/** Throws a user error with advice, and its location if known. */
+/** Throws a user error with advice, and the location if known. */
 export function failWith(code: string, message: string, details: Details): never {
   throw new SptError({ code, message, ...details })
 }
