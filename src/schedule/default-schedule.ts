@@ -74,14 +74,12 @@ function separated(state: ScheduleState, nest: string): ScheduleState {
   return rest.reduce(separated, next)
 }
 
-/** Returns the variables of outermost loops of loop nests that bind nothing. */
 const freeNests = (k: Kernel2): readonly string[] =>
   k.body.flatMap((s) => (s.kind === 'for' && isFree(s) ? [s.var] : []))
 
 const topOf = (state: ScheduleState, name: string): For | undefined =>
   state.kernel.body.find((s): s is For => s.kind === 'for' && s.var === name)
 
-/** Returns the state after the first legal schedule of a loop nest; the same state if no schedule is legal. */
 function onBlocks(state: ScheduleState, name: string): ScheduleState {
   const top = topOf(state, name)
   if (!top) return state
@@ -123,7 +121,6 @@ function withPartialResults(state: ScheduleState, top: For): ScheduleState {
   )
 }
 
-/** Returns the first buffer that a loop nest combines into, and whether any of its reductions is atomic. */
 function combinedIn(top: For): { readonly buffer: string | undefined; readonly atomic: boolean } {
   const reductions = reductionsOf([top]).map((r) => r.reduce)
   return { buffer: reductions[0]?.targets[0]?.buffer, atomic: reductions.some((r) => r.atomic) }
@@ -134,13 +131,11 @@ function combined(state: ScheduleState, top: For): ScheduleState | undefined {
   return buffer === undefined ? undefined : attempt(state, [{ kind: 'combine', buffer, nest: top.nest }])
 }
 
-/** Returns the perfectly nested loops from `top` inwards. */
 function chainOf(top: For): readonly For[] {
   const only = top.body.length === 1 ? top.body[0] : undefined
   return [top, ...(only?.kind === 'for' ? chainOf(only) : [])]
 }
 
-/** Returns candidate schedules of a loop nest, the best first. */
 function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[] {
   const chain = chainOf(top)
   const params = new Set(kernel.params.map((p) => p.name))

@@ -1,7 +1,7 @@
 /** Errors about the arguments of a step method show a call of it, and name the axis or form that was meant. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as api from '../../src/node.ts'
-import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'
+import { COORD_STEPS } from '../../src/schedule/coordinates/steps.ts'
 import type { Declared } from '../../src/schedule/primitive.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { stepProblem } from '../../src/schedule/steps/step-data.ts'

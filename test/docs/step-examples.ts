@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
-import { COORD_STEPS } from '../../src/schedule/coordinates/primitives.ts'
+import { COORD_STEPS } from '../../src/schedule/coordinates/steps.ts'
 import type { Example } from '../../src/schedule/primitive.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { standard } from '../support/packaged-formats.ts'

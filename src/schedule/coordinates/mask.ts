@@ -15,7 +15,7 @@ import { coordPrimitive } from '../primitive.ts'
 import { refuseAt } from '../refusals.ts'
 import * as arg from '../steps/arguments.ts'
 import { iterationNamed, refuse, replaceIteration } from './iterator-names.ts'
-import { factorsOf } from './legality/fill-factors.ts'
+import { factorsOf } from './legality/padding.ts'
 
 const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
 

@@ -5,7 +5,12 @@ import { memoize } from '../../ir/memoize.ts'
 import type { Primitive, StepIn } from '../primitive.ts'
 import { refuseAt } from '../refusals.ts'
 import { checkStep, type LoopStep, stepText } from '../steps/step-data.ts'
-import { COORD_STEPS } from './primitives.ts'
+import { as } from './as/as.ts'
+import { attach } from './attach.ts'
+import { drop } from './drop.ts'
+import { fuse } from './fuse.ts'
+import { mask } from './mask.ts'
+import { reorder } from './reorder.ts'
 
 export type CoordStep = StepIn<typeof COORD_STEPS>
 
@@ -55,3 +60,7 @@ export const refuseLate = (s: CoordStep): never =>
     expected: `${s.kind} before the first step on loops`,
     hint: `move ${s.kind} to the front`,
   })
+
+// The table of primitives on coordinates, from which their syntax, methods and documentation are derived.
+
+export const COORD_STEPS = { as, reorder, fuse, attach, mask, drop }

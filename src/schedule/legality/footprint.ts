@@ -46,9 +46,7 @@ export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => lo
 export const hiddenLoop = ({ path }: Use, { loops }: Footprint): For | undefined =>
   path.find((l) => !loops.includes(l) && !(isSingleIteration(l) && l.guards.length === 0))
 
-/**
- * Returns a key that is equal for uses of the same elements, regardless of loop names and of loops with one iteration.
- */
+/** A key that is equal for uses of the same elements, whatever the loops' names, without single iterations. */
 function signature(use: Use, around: readonly For[]): string {
   const loops = neededBy(use)
   const counting = loops.filter((l) => !isSingleIteration(l))
@@ -156,7 +154,6 @@ export function checkStable(cx: Context, loop: For, print: Footprint, from: numb
   })
 }
 
-/** Throws `schedule/guard-not-decidable` if a guard of a copied loop depends on a loop that is not copied. */
 function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): void {
   const hidden = use.path.filter((l) => !loops.includes(l))
   for (const l of loops) {

@@ -40,9 +40,7 @@ function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   return own.size > 0 && accesses.every((a) => a.index.every((e, d) => own.has(d) || isApart(e)))
 }
 
-/**
- * Returns whether both accesses have the same element in every iteration of the same loops, regardless of conditions.
- */
+/** Both accesses have the same element in every iteration of the same loops, regardless of conditions. */
 const isSameElement = (a: BufferAccess, b: BufferAccess): boolean =>
   a.path.length === b.path.length &&
   a.path.every((l, k) => l === b.path[k]) &&
@@ -75,7 +73,6 @@ function reductionKind(accesses: readonly BufferAccess[]): string | undefined {
 const writersOf = (accesses: readonly BufferAccess[]): ReadonlySet<Stmt> =>
   new Set(accesses.flatMap((a) => (a.mode === 'write' ? [a.stmt] : [])))
 
-/** A dependence between iterations: their order matters. */
 interface Dependence {
   readonly buffer: string
   readonly reason: string
@@ -84,7 +81,6 @@ interface Dependence {
 interface IterationFacts {
   /** The first dependence that fixes the order of iterations; undefined if there is no dependence. */
   readonly dependence?: Dependence
-  /** Reductions that combine values of different iterations. */
   readonly combining: readonly Reduce[]
 }
 

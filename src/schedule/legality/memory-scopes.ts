@@ -63,10 +63,7 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
   return out
 }
 
-/**
- * Returns whether all loops of a loop nest on the axis have the same extent, so that all threads take part in a
- * reduction.
- */
+/** All loops on the axis have one extent, so that all threads take part in a reduction. */
 function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
   const extents = loopsOf(nest).flatMap((l) =>
     l.mode.kind === 'bind' && l.mode.to === axis && l.extent.kind === 'const' ? [l.extent.value] : [],
@@ -74,7 +71,6 @@ function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
   return new Set(extents).size === 1
 }
 
-/** Returns the axes whose threads carry out a reduction together. */
 function collectiveAxes(a: BufferAccess, paths: Paths): readonly ThreadAxis[] {
   if (a.mode !== 'write' || a.stmt.kind !== 'reduce') return []
   return axesTogether(a.stmt, paths.get(a.stmt) ?? [])
@@ -116,10 +112,7 @@ function checkRegisters(
   }
 }
 
-/**
- * Returns the thread-bound loops around an access, below the allocation, by axis; without the axes of a collective
- * reduction.
- */
+/** The thread-bound loops around an access, below the allocation, without the axes of a collective reduction. */
 function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, For> {
   const collective = collectiveAxes(a, paths)
   const out = new Map<ThreadAxis, For>()
@@ -130,10 +123,7 @@ function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, F
   return out
 }
 
-/**
- * Returns, for each dimension, a text of the block of elements that one thread of `axis` accesses (`blockOf`);
- * undefined if there is no such block.
- */
+/** A text of the block of elements that one thread of `axis` accesses (`blockOf`), for each dimension. */
 function ownBlocks(
   a: BufferAccess,
   loop: For | undefined,

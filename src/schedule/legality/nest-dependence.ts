@@ -44,7 +44,6 @@ export const atOnce = (
     new Set([...settled, ...ownOf(kernel, a, b)]),
   )
 
-/** Returns the buffers that two loop nests only write, in disjoint elements. */
 function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
   const known = kernel.disjointWrites ?? []
   const own = known.filter((x) => x.separateInit)
@@ -68,10 +67,7 @@ export const decidingDimensions = (
   y: BufferAccess,
 ): readonly number[] | undefined => disjointWritesBetween(kernel.disjointWrites ?? [], x, y)?.by
 
-/**
- * Returns the fact that two writes are disjoint; undefined if there is no such fact. `own`: only facts that neither
- * loop nest initialises elements of the other.
- */
+/** The fact that two writes are disjoint. `own`: only facts that neither loop nest initialises the other's elements. */
 function disjointWritesBetween(
   known: readonly DisjointWrites[],
   x: BufferAccess,
@@ -87,7 +83,6 @@ function disjointWritesBetween(
   return undefined
 }
 
-/** A fact, and the group of each loop nest in it. */
 interface Grouped {
   readonly fact: DisjointWrites
   readonly groupOf: ReadonlyMap<string, number>
@@ -108,9 +103,7 @@ export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>
     writes.flat().some((x) => x.stmt.kind === 'reduce' && x.stmt.init) ? 'writes' : undefined,
   )
 
-/**
- * Returns the conflict of updates of one buffer, by one reducer, in two loop nests; undefined if there is no conflict.
- */
+/** The conflict of updates of one buffer, by one reducer, in two loop nests; undefined if there is none. */
 type Judge = (a: readonly BufferAccess[], b: readonly BufferAccess[]) => Conflict['kind'] | undefined
 
 function worst(
@@ -131,10 +124,7 @@ function worst(
   return order.map((kind) => out.find((c) => c.kind === kind)).find((c) => c !== undefined)
 }
 
-/**
- * Returns the accesses of a loop nest to buffers from outside, by buffer. Cached, because each pair of loop nests needs
- * it.
- */
+/** The accesses of a loop nest to buffers from outside, by buffer. Each pair of loop nests needs it. */
 const byBuffer = memoize((s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> => {
   const local = allocatedNames([s])
   const out = new Map<string, BufferAccess[]>()

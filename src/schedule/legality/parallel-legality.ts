@@ -53,10 +53,7 @@ export function checkParallel(cx: Context, proposed: Kernel2, unrolls = false): 
   if (modes.has('pipeline')) checkContinued(cx, next)
 }
 
-/**
- * Throws `schedule/not-one-sequence` if a pipeline that continues over a loop around would not be one sequence any
- * more.
- */
+/** A pipeline that continues over a loop around has to stay one sequence. */
 function checkContinued(cx: Context, next: Kernel2): void {
   for (const top of next.body)
     for (const { var: v, mode } of loopsOf([top])) {
@@ -104,9 +101,6 @@ function checkShared(
     })
 }
 
-/**
- * Throws `schedule/too-many-copies` if nested unrolled loops, whose extents multiply, would make too many statements.
- */
 function checkUnrolled(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
     const statements = unrolledSize([top])
@@ -138,7 +132,6 @@ function checkDepth(cx: Context, next: Kernel2): void {
   }
 }
 
-/** Throws `schedule/axis-taken` if two nested loops are bound to the same axis. */
 function checkAxes(cx: Context, next: Kernel2): void {
   const isRepeated = next.body.some((top) => {
     const axes = loopsOf([top]).flatMap((l) => (l.mode.kind === 'bind' ? [l.mode.to] : []))
@@ -157,10 +150,7 @@ function checkAxes(cx: Context, next: Kernel2): void {
   })
 }
 
-/**
- * Throws `schedule/block-not-outermost` unless block-bound loops are outermost and perfectly nested: blocks run in any
- * order and share no barrier.
- */
+/** Blocks run in any order and share no barrier. */
 function checkBlocks(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
     const bound = loopsOf([top]).find((l) => boundIndex(l, 'block'))
@@ -213,10 +203,7 @@ function checkVectors(cx: Context, next: Kernel2): void {
       })
 }
 
-/**
- * Throws if a step changes loops so that they do not match their instruction any more, and `schedule/not-idle` if a
- * loop on thread.x does not fit the threads that execute instructions together.
- */
+/** The loops of an instruction have to match it, and loops on thread.x the threads that execute instructions. */
 function checkInstructions(cx: Context, next: Kernel2): void {
   for (const l of loopsOf(next.body)) {
     const found = l.mode.kind === 'instr' ? findLoop(next.body, l.var) : undefined

@@ -13,7 +13,6 @@ import type { Buffer, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import type { Body } from '../../ir/statements/tree.ts'
 import { refuseAt } from '../refusals.ts'
 
-/** A loop that a step replaced. */
 interface Gone {
   readonly var: string
 }
@@ -23,7 +22,6 @@ interface Gone {
  * unrelated kernels.
  */
 export class KernelNames {
-  /** The number of definitions of each name. */
   readonly #counts = new Map<string, number>()
   /** Statements of the body, by the users' names of the loops in them. */
   readonly #nests = new Map<string, Set<Stmt>>()
@@ -79,10 +77,7 @@ export class KernelNames {
   }
 }
 
-/**
- * Calls `each` for the elements that only one of the lists has (-1: the old one, 1: the new one), and returns the new
- * list.
- */
+/** Calls `each` for the elements that only one of the lists has: -1 for the old one, 1 for the new one. */
 function changed<T>(
   before: readonly T[],
   after: readonly T[],

@@ -46,11 +46,9 @@ export function nestsWriting(
 export class NestNames implements Names {
   readonly #as: string
   readonly #nest: string
-  /** The current loops of the loop nest. */
   readonly #loops: readonly For[]
   readonly #roles: ReadonlyMap<string, LoopRole>
   readonly #outer: Names
-  /** Names that steps of the block created. */
   readonly #made: Set<string>
   /** True if the steps apply to several loop nests: new buffers then have the name of the loop nest as a suffix. */
   readonly #several: boolean

@@ -70,9 +70,7 @@ export class PartNames implements Names {
   readonly #part: StoredPart
   readonly #kernel: Kernel1
   readonly #outer: Names
-  /** Loops that exist before the block. */
   readonly #loops: ReadonlySet<string>
-  /** Buffers that exist before the block. */
   readonly #buffers: ReadonlySet<string>
   readonly #made: Set<string>
 
@@ -117,10 +115,7 @@ export class PartNames implements Names {
     return [this.loop(r)]
   }
 
-  /**
-   * Resolves a name without `p.`: a result of a step of the block, or a loop outside of the parts. Throws
-   * `schedule/unknown-loop`.
-   */
+  /** A result of a step of the block, or a loop outside of the parts. */
   #bare(r: Ast.LoopRef): string {
     const { name } = r.name
     if (this.#made.has(name)) return this.#own(name)
@@ -133,10 +128,6 @@ export class PartNames implements Names {
     })
   }
 
-  /**
-   * Throws `schedule/ambiguous-loop` or `schedule/unknown-loop`. `several` has the iterations of the part with this
-   * loop.
-   */
   #noLoop(r: Ast.LoopRef, several: readonly string[]): never {
     const { buffer, formats } = this.#part
     const what = `part ${buffer} (${formats[0]!.text})`

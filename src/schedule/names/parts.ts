@@ -8,12 +8,9 @@ import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import { refuseAt } from '../refusals.ts'
 
-/** The effect of one step on a buffer. */
 interface Level {
-  /** The buffer that the step stored in a format. */
   readonly was: string
   readonly reformat: Reformat
-  /** Index of the part in the format. */
   readonly part: number
 }
 
@@ -94,7 +91,6 @@ export function loopOver(part: StoredPart, kernel: Kernel1, axis: string): strin
   return it && !other ? `${it.name}.${axis}` : axis
 }
 
-/** Returns the part for lists that are built at run time. */
 const foundPart = ({ buffer, label, instance, axis }: RuntimePart, tensor: string): StoredPart => ({
   along: axis,
   buffer,

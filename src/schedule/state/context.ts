@@ -37,7 +37,6 @@ export interface Consumed {
  */
 export type NameQuery = (cx: Context) => boolean
 
-/** The statements around the loop nest in a context that is restricted to one loop nest (`Context.alone`). */
 interface Around {
   readonly before: readonly Stmt[]
   readonly after: readonly Stmt[]
@@ -60,7 +59,6 @@ export class Context implements FreshNames {
   readonly #around: Around | undefined
   /** The complete kernel, whose names are taken. */
   readonly #whole: Kernel2
-  /** Names that this step has claimed. */
   readonly #own = new Set<string>()
 
   constructor(
@@ -202,7 +200,6 @@ export class Context implements FreshNames {
     })
   }
 
-  /** Returns the buffer or allocation of this name. Throws `schedule/unknown-buffer`. */
   buffer(name: string): Buffer {
     const { buffers, body } = this.kernel
     const found = buffers.find((b) => b.name === name)

@@ -38,7 +38,6 @@ interface Known extends NestOutcome {
   readonly queries: readonly NameQuery[]
 }
 
-/** Results by the loop nest and the text of the step. */
 let known = new WeakMap<Stmt, Map<string, Known>>()
 let count = 0
 /**
@@ -47,10 +46,7 @@ let count = 0
  */
 const MOST = 16_384
 
-/**
- * The scope of a step: the index of its loop nest in the kernel's body, and a text that is equal for equal steps under
- * equal facts about sizes.
- */
+/** The loop nest of a step, and a text that is equal for equal steps under equal facts about sizes. */
 interface Acts {
   readonly at: number
   readonly key: string

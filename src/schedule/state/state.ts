@@ -110,7 +110,6 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   }
 }
 
-/** Returns a function from the variables of a kernel's loops to their names. */
 function namesFor(kernel: Kernel2): (variable: string) => string {
   let names: ReadonlyMap<string, string> | undefined
   return (variable) => {
@@ -127,7 +126,6 @@ export function printTrace(state: ScheduleState): readonly string[] {
   return out.reverse()
 }
 
-/** The result of a step on a complete kernel. */
 interface Made {
   readonly kernel: Kernel2
   readonly gone: readonly Gone[]
@@ -183,7 +181,6 @@ const buffersAfter = (
     ? before
     : [...before, ...buffers].filter((b) => !unused.includes(b.name))
 
-/** Replaces sizes that are constant from now on in the shapes of buffers. */
 function sized(buffers: readonly Buffer[], facts: readonly Fact[] = []): readonly Buffer[] {
   const map = new Map(facts.flatMap((f) => (f.relation === 'equal' ? [[f.size, int(f.by)] as const] : [])))
   return map.size === 0

@@ -3,7 +3,7 @@
 import { loaderOf } from '../../ast/imports/resolve-imports.ts'
 import type { StepSyntax } from '../../ast/nodes/step-syntax.ts'
 import { parserFor } from '../../ast/parse/parse.ts'
-import { COORD_STEPS } from '../coordinates/primitives.ts'
+import { COORD_STEPS } from '../coordinates/steps.ts'
 import { LOOP_STEPS } from '../primitives.ts'
 
 // A word has one syntax in both stages. The grammar has the syntax of `as`, which comes after a buffer.

@@ -2,22 +2,20 @@
  * Resolution of `.spt` schedules to steps: parameters are evaluated, used schedules are expanded, and stages are
  * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
  */
-
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printStep } from '../../ast/print/print.ts'
 import type { Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
-import { COORD_STEPS } from '../coordinates/primitives.ts'
-import type { CoordStep } from '../coordinates/steps.ts'
-import { NewNames } from '../names/function-names.ts'
+import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
+import { labelled } from '../../ir/formats/format-tables.ts'
+import { COORD_STEPS, type CoordStep } from '../coordinates/steps.ts'
 import { NestNames, nestsWriting } from '../names/nest-names.ts'
 import { PartNames, type Program, plainNames } from '../names/part-names.ts'
-import { partsOf } from '../names/parts.ts'
+import { iterationsOver, partsOf } from '../names/parts.ts'
 import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
 import { refuseAt } from '../refusals.ts'
-import { type CalledStep, callEnv, valuesOf, withoutCalls } from './function-calls.ts'
-import { mergeParts } from './merge-parts.ts'
+import { type CalledStep, callEnv, NewNames, valuesOf, withoutCalls } from './function-calls.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
 import type { LoopStep } from './step-data.ts'
 import {
@@ -44,7 +42,6 @@ export type Step =
   /** Steps that depend on the parts of a buffer. */
   | {
       readonly stage: 'parts'
-      /** The step as source text. */
       readonly text: string
       readonly span?: Span | undefined
       readonly steps: (now: Now) => readonly Step[]
@@ -60,7 +57,6 @@ export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[
 }
 
 interface Progress {
-  /** True if an earlier step on loops excludes steps on coordinates. */
   onLoops: boolean
   readonly newNames: NewNames
 }
@@ -82,9 +78,7 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
   return schedule.steps.flatMap((s) => convert(s, env, progress))
 }
 
-/**
- * Returns whether steps on coordinates are excluded after a step; `onLoops`: whether they are excluded before the step.
- */
+/** Steps on coordinates are excluded after the step; `onLoops`: whether they are excluded before it. */
 function isOnLoops(
   step: Ast.Step,
   schedule: Schedule,
@@ -256,4 +250,41 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
       return [onCoords ? { stage: 1, step: made as CoordStep } : { stage: 2, step: made as LoopStep }]
     }
   }
+}
+
+// Expansion of `merge parts of A` into steps on loops.
+
+interface MergeParts {
+  readonly buffer: { readonly name: string; readonly span?: Span | undefined }
+  readonly span?: Span | undefined
+}
+
+interface Merge {
+  readonly stage: 2
+  readonly step: LoopStep
+}
+
+/**
+ * Returns a `merge` for each iteration over the parts: of its copies that are separate loop nests. Throws
+ * `schedule/nothing-to-merge`.
+ */
+export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
+  const parts = partsOf(now.kernel, step.buffer)
+  const labels = parts.map((p) => p.label)
+  const isFound = parts.at(-1)!.along !== undefined
+  const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
+  const last = labels.at(-1)!
+  const copies = isFound ? iterationsOver(parts.at(-1)!, now.kernel) : iterationsOf(now.kernel.body)
+  const bases = copies.flatMap(({ name }) =>
+    name.endsWith(`_${last}`) ? [name.slice(0, -last.length - 1)] : [],
+  )
+  const steps = bases.flatMap((base): Merge[] => {
+    const nests = labels.map((l) => labelled(base, l)).filter((n) => tops.has(n))
+    return nests.length > 1 ? [{ stage: 2, step: { kind: 'merge', nests, span: step.span } }] : []
+  })
+  if (steps.length > 0) return steps
+  return refuseAt('schedule/nothing-to-merge', step, {
+    message: `${step.buffer.name} has no two parts with separate loop nests`,
+    expected: 'a buffer in several parts, and iterations over each',
+  })
 }

@@ -104,7 +104,6 @@ export function roomOf(positions: readonly Ast.Expr[], known: Known): Expr | rea
   return all.length === 1 ? all[0]! : all
 }
 
-/** Returns whether an expression contains a floating-point literal. */
 function isFraction(e: Ast.Expr): boolean {
   switch (e.kind) {
     case 'number':

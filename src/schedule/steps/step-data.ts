@@ -78,7 +78,6 @@ const fieldsOf = memoize(({ forms }: StepSyntax): ReadonlyMap<string, Field> => 
 
 type Problem = Pick<Diagnostic, 'message'> & Advice
 
-/** The fields of every step. */
 const IN_ALL: readonly string[] = ['kind', 'span']
 
 /**

@@ -30,16 +30,13 @@ import { blocked } from '../../examples.ts'
 import { coordPrimitive } from '../../primitive.ts'
 import { refuseAt } from '../../refusals.ts'
 import * as arg from '../../steps/arguments.ts'
-import { fillFactor } from '../legality/fill-factors.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from '../legality/masked-statements.ts'
-import { checkPadding, padsWithFill } from '../legality/padding.ts'
+import { checkPadding, fillFactor, padsWithFill } from '../legality/padding.ts'
 import type { Room } from '../live/checks.ts'
 import { applyLive } from '../live/live.ts'
-import { Views, withAttached } from './attached-axes.ts'
-import { withKinds } from './format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import { distribute, enters, isNest } from './iteration-fission.ts'
-import { checkGiven, takenNames } from './name-collisions.ts'
+import { checkGiven, takenNames, withKinds } from './name-collisions.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { withOwnAxes } from './private-axes.ts'
 import {
@@ -50,6 +47,8 @@ import {
   type Split,
   type StepSpan,
   splitBuffers,
+  Views,
+  withAttached,
 } from './tensor-split.ts'
 
 /** The step as data. Format arguments are numbers, or names of lists and sets in the bound data. */
@@ -148,7 +147,6 @@ function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
   })
 }
 
-/** Returns the sizes that are measured when data are bound: open widths, and numbers of segments of lists. */
 function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   const { parts, given } = split.instance
   const open = parts.flatMap((p) => p.instance.measured)
@@ -194,7 +192,7 @@ function tablesOf(split: Split, unused: Unused) {
   return { axes, buffers }
 }
 
-/** Returns whether a table is a list without holes, so that each entry is a coordinate. */
+/** A list without holes: each entry is a coordinate. */
 const isFilled = (t: Table, { lists }: FormatInstance): boolean =>
   lists.some(({ axis }) => axis.name === t.name && !hasHoles(axis))
 
@@ -224,7 +222,6 @@ function splitStmt(s: Stmt1, kernel: Kernel1, split: Split, locals: Locals, unus
   })
 }
 
-/** Returns one iteration for each part, in the order of the parts. Throws the first problem of a part. */
 function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
   return split.instance.parts.map(({ label }, part) => {
     const c: PartRewrite = { split, part, problems: [] }
@@ -249,7 +246,7 @@ const areNames = (x: unknown): boolean => Array.isArray(x) && x.every((a) => typ
 
 const isLive = (x: unknown): boolean => x === 'live' || x === 'live in place'
 
-/** Returns whether `x` is an expression as `overSizes` builds it, without a division by the literal 0. */
+/** An expression as `overSizes` builds it, without a division by the literal 0. */
 function isOverSizes(x: unknown): boolean {
   if (!isRecord(x) || (x.dtype !== 'index' && x.dtype !== 'i32')) return false
   const { kind, op, name, value, a, b } = x
@@ -265,7 +262,6 @@ function isOverSizes(x: unknown): boolean {
 const isRoom = (x: unknown): boolean =>
   Array.isArray(x) ? x.length > 0 && x.every(isOverSizes) : isOverSizes(x)
 
-/** Throws `schedule/bad-step` if a step without `live` has a capacity or `for`. */
 function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
   if (live || !(capacity || total || carried)) return
   refuseAt('schedule/bad-step', at, {

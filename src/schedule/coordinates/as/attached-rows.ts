@@ -103,16 +103,12 @@ export function viewOf(
   return { axis: views.of(base, parent), ...(rows ? { rows } : {}) }
 }
 
-/**
- * Returns the axis of a part that has the same coordinates as the old axis; null if the part computes the coordinate
- * otherwise.
- */
+/** The axis of a part that has the same coordinates as the old axis; null if the part computes the coordinate. */
 function singleAxis(inverse: Expr, extent: Expr, part: FormatInstance): string | null {
   const axis = inverse.kind === 'var' ? part.axes.find((a) => a.name === inverse.name) : undefined
   return axis && sameExpr(axis.extent, extent) ? axis.name : null
 }
 
-/** Returns the rows of the part if its two axes have the coordinates of the two old axes; undefined otherwise. */
 function rowsOf(over: readonly string[], base: string, part: FormatInstance): Rows | undefined {
   if (over.length !== 2 || over[1] !== base || part.order.length !== 2) return undefined
   const [root, child] = part.inverse.map((e) =>

@@ -57,7 +57,6 @@ export function formatInputs(
 /** Returns the lists and sets of a choice's schedules and statistics. */
 export const formatInputsOfChoice = memoize((c: Choice) => formatInputs([], [], [c]))
 
-/** Returns a space, and the spaces nested in it. */
 function withNested(space: Space): readonly Space[] {
   const inside = (steps: readonly SpaceStep[]): readonly Space[] =>
     steps.flatMap((s) =>

@@ -37,15 +37,11 @@ export interface PartRewrite {
 interface Open {
   readonly values: ReadonlyMap<string, Expr>
   readonly placed: ReadonlySet<string>
-  /** Old axes whose coordinates are available. */
   readonly axes: ReadonlySet<string>
   /** Upper bounds (exclusive) of the coordinates of iterators. */
   readonly extents: ReadonlyMap<string, Expr>
-  /** Rewritten conditions of the enclosing iterations. */
   readonly holds: readonly Expr[]
-  /** The coordinate of each open axis. */
   readonly coordinates: ReadonlyMap<string, Expr>
-  /** The replacement of each old attached axis. */
   readonly renamed: ReadonlyMap<string, string>
   /** Rows of the part that are entered at the coordinate `at`; `column` is the coordinate inside of the row. */
   readonly rows: readonly (Rows & { readonly at: Expr; readonly column: Expr })[]
@@ -175,7 +171,6 @@ function parentIn({ axes }: Split, x: Iter): string | null {
   return axis ? parentOf(axis) : null
 }
 
-/** Returns the new axes that determine the coordinates; all new axes if every old coordinate is available. */
 function newAxes(
   it: Iteration,
   own: readonly Iter[],
@@ -200,7 +195,7 @@ function newAxes(
 }
 
 /**
- * Returns S if the axis determines the coordinate of a spatial old iterator; `format-iterator-kinds.ts` corrects
+ * Returns S if the axis determines the coordinate of a spatial old iterator; `name-collisions.ts` corrects
  * iterators that targets do not distinguish. An axis that determines no coordinate (pieces of a row) splits any
  * reduction of the iteration.
  */
@@ -284,7 +279,6 @@ function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | u
 
 const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load')
 
-/** Returns whether an index is provably a coordinate of an old axis. */
 function isCoordinate(
   e: Expr,
   axis: StoredAxis,

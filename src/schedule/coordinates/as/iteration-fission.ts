@@ -5,7 +5,6 @@
  * (`analysis/dependence/iterator-kinds.ts`). Each piece recomputes the `let`s and conditions around it, so the buffers that they
  * read must be unchanged.
  */
-
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import {
@@ -50,7 +49,6 @@ interface State {
   readonly text: string
   readonly at: StepSpan
   readonly out: Iteration[]
-  /** The statement numbers at which each buffer was written. */
   readonly written: Map<string, number[]>
   readonly nest: string
   time: number
@@ -163,7 +161,6 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
   }
 }
 
-/** Returns the values of the enclosing lets, with the values of other lets substituted. */
 function letValues(shells: readonly Shell[]): ReadonlyMap<string, Expr> {
   const out = new Map<string, Expr>()
   for (const s of shells) if (s.let) out.set(s.let.name, substitute(s.let.value, out))

@@ -102,7 +102,6 @@ function elementAt(l: Lookup, part: number, index: readonly Expr[]): Load {
 const coordinates = (l: Lookup): ReadonlyMap<string, Expr> =>
   new Map(l.split.over.map((a, k) => [a.name, l.old[k]!]))
 
-/** Returns the element of the part that the selection tree determines. */
 function choose(tree: PartTree, l: Lookup, elements: readonly Expr[], fill: Expr): Expr {
   if (tree.kind === 'leaf') return elements[tree.part]!
   const at = coordinates(l)
@@ -160,10 +159,7 @@ function conditionsOf(
 const asksNothing = (tree: PartTree): boolean =>
   tree.kind === 'leaf' || (tree.queries.length === 0 && childrenOf(tree).every(asksNothing))
 
-/**
- * Throws `schedule/format-lookup` if the map depends on a list or a query. Queries are evaluated while data are bound,
- * and a kernel cannot evaluate them.
- */
+/** Queries are evaluated while data are bound, and a kernel cannot evaluate them. */
 function checkMap(l: Lookup, part: FormatInstance): void {
   const [list] = part.lists
   if (list)

@@ -69,7 +69,6 @@ export function wholeNests(
   })
 }
 
-/** Returns whether the part of a coordinate is a function of these names. */
 function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
   if (tree.kind === 'leaf') return true
   const known = new Set(names)

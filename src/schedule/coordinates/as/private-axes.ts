@@ -59,10 +59,7 @@ export function withOwnAxes(
   }
 }
 
-/**
- * Returns whether a format created some of the axes. Such dense axes belong to a structure, through which data are
- * bound.
- */
+/** Dense axes that a format created belong to a structure, through which data are bound. */
 const isOfFormat = (kernel: Kernel1, over: readonly StoredAxis[]): boolean =>
   kernel.reformats.some((r) =>
     r.instance.parts.some((p) => over.some((a) => p.instance.order.includes(a.name))),
@@ -74,7 +71,6 @@ type Iterators = ReadonlyMap<Iteration, ReadonlySet<Iter>>
 /** The iterators at whose coordinates an access is, one for each axis, each with its iteration. */
 interface Visit {
   readonly iters: readonly { readonly iter: Iter; readonly of: Iteration }[]
-  /** The enclosing iterations, outermost first. */
   readonly around: readonly Iteration[]
 }
 
@@ -112,11 +108,9 @@ function iteratorOf(e: Expr, axis: StoredAxis, around: readonly Iteration[]): Vi
   return of && iter?.axis === axis.name ? [{ iter, of }] : []
 }
 
-/** Returns whether `b` is nested in iterators of `a` that `b` does not use. */
 const isWithin = (a: Visit, b: Visit): boolean =>
   a.iters.some(({ iter, of }, k) => iter !== b.iters[k]!.iter && b.around.includes(of))
 
-/** Returns the axes that have users other than the buffer and the iterators that visit it. */
 function usedByOthers(
   kernel: Kernel1,
   buffer: string,

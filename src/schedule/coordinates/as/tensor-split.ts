@@ -1,7 +1,9 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
 import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
 import {
+  type AttachedAxis,
   type Axis,
+  attachedAxis,
   isAttached,
   isDense,
   isStored,
@@ -9,11 +11,11 @@ import {
   type StoredAxis,
 } from '../../../ir/coordinates/axis.ts'
 import { partName } from '../../../ir/coordinates/derived-names.ts'
-import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { iterationsOf } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { AnyFormat, Instance } from '../../../ir/formats/format.ts'
 import { refuseAt } from '../../refusals.ts'
-import type { Views } from './attached-axes.ts'
 
 /** The source span of the step, for errors. */
 export interface StepSpan {
@@ -92,9 +94,7 @@ export function chosenAxes(
   return over
 }
 
-/**
- * Returns the number of axes from the root to the axis `leaf`; the number of all axes if `leaf` is -1 (all are dense).
- */
+/** The number of axes from the root to the axis `leaf`; of all axes if `leaf` is -1 (all are dense). */
 function chainLength(stored: readonly StoredAxis[], leaf: number): number {
   let root = leaf
   for (let k = leaf; k >= 0; k = stored.findIndex((a) => a.name === parentOf(stored[k]!))) root = k
@@ -168,3 +168,41 @@ export const partBuffers = (s: SplitBuffer, over: number, instance: Instance): B
     name: s.parts[k]!,
     axes: [...s.buffer.axes.slice(0, s.start), ...p.instance.order, ...s.buffer.axes.slice(s.start + over)],
   }))
+
+// Attached axes under a format. `attached(v, j)` enters the rows of one tensor at the coordinates of another
+// axis. A format of either tensor replaces the attached axis by one for each part (`attached-rows.ts`).
+
+/**
+ * Returns the axes that leave the kernel: `leaving`, and the axes attached to axes in `leaving`, directly or through
+ * other axes.
+ */
+export function withAttached(axes: readonly Axis[], leaving: ReadonlySet<string>): ReadonlySet<string> {
+  const out = new Set(leaving)
+  for (const a of axes) if (isAttached(a) && (out.has(a.base) || out.has(a.parent))) out.add(a.name)
+  return out
+}
+
+/** The attached axes that a format adds. */
+export class Views {
+  readonly #made = new Map<string, AttachedAxis>()
+  readonly #unused: (name: string) => string
+
+  constructor(unused: (name: string) => string) {
+    this.#unused = unused
+  }
+
+  of(base: string, parent: string): string {
+    const key = `${base} ${parent}`
+    const found = this.#made.get(key) ?? attachedAxis(this.#unused(`${base}_at_${parent}`), base, parent)
+    this.#made.set(key, found)
+    return found.name
+  }
+
+  /** Returns the added axes that statements of `body` iterate, and the added axes that are their parents. */
+  in(body: readonly Stmt1[]): readonly AttachedAxis[] {
+    const used = new Set(iterationsOf(body).flatMap((it) => it.iters.map((x) => x.axis)))
+    const all = [...this.#made.values()]
+    for (const a of all.toReversed()) if (used.has(a.name)) used.add(a.parent)
+    return all.filter((a) => used.has(a.name))
+  }
+}

@@ -14,18 +14,16 @@ import type { FormatInstance } from '../../../ir/formats/format.ts'
 import type { Split } from '../as/tensor-split.ts'
 import { visits } from './visited-coordinates.ts'
 
-/** An iteration over some of the old axes. */
 interface PartialIteration {
   readonly it: Iteration
   readonly split: Split
   readonly part: FormatInstance
   /** New axes on which the old coordinates depend. */
   readonly wanted: ReadonlySet<string>
-  /** New axes that the iteration would run over: `wanted` and their parents, without the axes of outer iterations. */
+  /** `wanted` and their parents, without the axes of outer iterations. */
   readonly names: readonly string[]
   /** New axes that enclosing iterations run over. */
   readonly placed: ReadonlySet<string>
-  /** Old axes whose coordinates are available in the iteration. */
   readonly known: ReadonlySet<string>
 }
 
@@ -39,7 +37,6 @@ export function partialProblems(p: PartialIteration, apart = false): readonly Di
   return problem ? [problem] : []
 }
 
-/** A diagnostic: several parts may contain the coordinates of the iteration. */
 const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => ({
   code: 'schedule/format-partial',
   message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${split.instance.text} may hold`,
@@ -48,10 +45,7 @@ const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => (
   hint: 'choose a format of one part, or an iteration over a separate axis',
 })
 
-/**
- * Returns a diagnostic if the new axes depend on old coordinates that the iteration does not have; null if each
- * combination of old coordinates is one combination of new coordinates.
- */
+/** A diagnostic unless each combination of old coordinates is one combination of new coordinates. */
 function notDetermined({ it, split, part, wanted, names, known }: PartialIteration): Diagnostic | null {
   const old = split.over.map((a) => a.name)
   const free = names.find(
@@ -149,10 +143,7 @@ export function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] 
   return conditions
 }
 
-/**
- * Returns whether `e` is an axis coordinate, or (in a part of a partition) an axis coordinate plus the start of a
- * range, that provably stays below the old extent.
- */
+/** An axis coordinate, or one plus the start of a range (of a part), that provably stays below the old extent. */
 function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
   const [v, start] = e.kind === 'binary' && e.op === 'add' ? [e.a, e.b] : [e, int(0)]
   const axis = v.kind === 'var' ? part.axes.find((a) => a.name === v.name) : undefined

@@ -6,12 +6,16 @@
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { KnownValues } from '../../../analysis/sparsity/known-values.ts'
 import { sparseInputsOf } from '../../../analysis/sparsity/writes.ts'
-import { isAttached, isDense, isPadded, storesGaps } from '../../../ir/coordinates/axis.ts'
-import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import { type Axis, isAttached, isDense, isPadded, storesGaps } from '../../../ir/coordinates/axis.ts'
+import type { Buffer1, FillFactor, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsIn, readsOf1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
+import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../../ir/formats/format.ts'
+import { printExpr1 } from '../../../ir/print/print-stage1.ts'
+import { isFloat } from '../../../ir/values/dtype.ts'
 import { refuseAt } from '../../refusals.ts'
+import { originOf } from '../as/name-collisions.ts'
 import type { Split } from '../as/tensor-split.ts'
 import { fillOf, isElement, type Masked } from './masked-statements.ts'
 import { type Visits, visits } from './visited-coordinates.ts'
@@ -108,7 +112,6 @@ type Iters = ReadonlyMap<string, string>
 const itersOf = (iterations: readonly Iteration[]): Iters =>
   new Map(iterations.flatMap((it) => it.iters.map((x) => [x.name, x.axis] as const)))
 
-/** Returns the tensors of the format that are read at coordinates other than the iterators' own. */
 function searchedIn(kernel: Kernel1, split: Split): ReadonlySet<string> {
   const searched = new Set<string>()
   walkStmts1(kernel.body, (s, { iterations }) => {
@@ -147,10 +150,7 @@ function cleanBuffers(kernel: Kernel1, split: Split, searched: ReadonlySet<strin
   return out
 }
 
-/**
- * Returns the tensors that the kernel computes and that have their fill value wherever an input of the format has its
- * fill value.
- */
+/** The computed tensors that have their fill value wherever an input of the format has its fill value. */
 const atFillBuffers = (kernel: Kernel1, changed: readonly Buffer1[]): ReadonlySet<string> =>
   new Set(
     sparseInputsOf(kernel)
@@ -168,7 +168,6 @@ export interface Factor {
   readonly iters: Iters
 }
 
-/** Returns whether an access to a split tensor is at the coordinates of the iterators over its axes. */
 function isOwn(l: Load, { over, buffers }: Split, iters: Iters): boolean {
   const start = buffers.get(l.buffer)?.start ?? 0
   return over.every((a, k) => {
@@ -177,19 +176,13 @@ function isOwn(l: Load, { over, buffers }: Split, iters: Iters): boolean {
   })
 }
 
-/**
- * An access path through the stored structure: `is` tests whether an access uses this path, and `at` has the iterators
- * of its coordinates, or null if some are unknown.
- */
+/** An access path: `is` tests whether an access uses it; `at` has the iterators of its coordinates, if known. */
 interface Way {
   readonly is: (l: Load) => boolean
   readonly at: readonly string[] | null
 }
 
-/**
- * Returns the access paths: by the iterators over the tensor's axes, and by each iterator that enters its rows at a
- * coordinate.
- */
+/** By the iterators over the tensor's axes, and by each iterator that enters its rows at a coordinate. */
 function waysIn(split: Split, iters: Iters): readonly Way[] {
   const { over, axes, buffers } = split
   const names = new Set(over.map((a) => a.name))
@@ -254,4 +247,39 @@ function refuse(
         ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: use a format without padding, such as csr, or a format with a mask (\`mask held\`)`
         : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: use a format that stores only elements, such as csr or ell, or a format with a mask (\`mask held\`)`,
   })
+}
+
+// Factors of a tensor's fill value 0. Steps replace `0 * factor` by 0, so the bound data of the factors are
+// checked for infinity and NaN.
+
+/**
+ * Describes a factor of a fill value by its text and its loads. `by` has the dimension of `over` whose iterator is
+ * the load's index, or null.
+ */
+export function fillFactor(kernel: Kernel1, over: readonly Axis[], { factor, iters }: Factor): FillFactor {
+  const loads: FillFactor['loads'][number][] = []
+  const dimension = (e: Expr): number | null => {
+    const axis = e.kind === 'var' ? iters.get(e.name) : undefined
+    const k = over.findIndex((a) => a.name === axis)
+    return k < 0 ? null : k
+  }
+  walkExpr(factor, (x) => {
+    if (x.kind === 'load' && isFloat(x.dtype))
+      loads.push({ tensor: originOf(kernel, x.buffer), by: x.index.map(dimension) })
+  })
+  return { text: printExpr1(factor), element: factor.kind === 'load', loads }
+}
+
+/** Returns all factors of the tensor's fill value in a kernel. */
+export function factorsOf(kernel: Kernel1, { name, fill, dtype }: Buffer1): readonly FillFactor[] {
+  const out: FillFactor[] = []
+  walkStmts1(kernel.body, (s, around) => {
+    if (s.kind !== 'assign' && s.kind !== 'reduce') return
+    const given = givenBy(writtenIn(s, around), (l) =>
+      l.buffer === name ? constant(fill, dtype) : undefined,
+    )
+    for (const { factors } of given)
+      for (const factor of factors) out.push(fillFactor(kernel, [], { factor, iters: new Map() }))
+  })
+  return out
 }

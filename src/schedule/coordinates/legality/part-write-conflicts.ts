@@ -42,9 +42,7 @@ interface Write {
   readonly reformat: number
   readonly part: number
   readonly buffer: string
-  /** The target index of each statement that writes the buffer. */
   readonly indices: readonly (readonly Expr[])[]
-  /** The old coordinates, over the iterators. */
   readonly coordinates: readonly Expr[]
   /** True if the iteration visits coordinates that the part does not hold, or visits some repeatedly. */
   readonly padded: boolean
@@ -115,7 +113,6 @@ function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
   return out
 }
 
-/** Returns the first part whose axes are all iterated; undefined if there is no such part. */
 function partOver(instance: Instance, iterated: ReadonlySet<string>): number | undefined {
   const among = [...iterated, undefined].flatMap((axis) => partsFrom(instance).get(axis) ?? [])
   const over = among.filter((k) => instance.parts[k]!.instance.order.every((a) => iterated.has(a)))

@@ -117,7 +117,6 @@ function shapeOf(axes: readonly StoredAxis[], names: ReadonlySet<string>): Shape
 
 const known = new WeakMap<Instance, ReadonlySet<string>>()
 
-/** Returns the dimensions that decide between the parts. */
 function dimensionsAsked(instance: Instance): ReadonlySet<string> {
   const before = known.get(instance)
   if (before) return before
@@ -135,17 +134,13 @@ function askedOf(tree: PartTree, dims: readonly string[]): string[] {
   ]
 }
 
-/** Returns whether an axis has the same coordinates as a dimension. */
 function isDimension(part: FormatInstance, name: string, over: readonly StoredAxis[]): boolean {
   const from = part.map[part.order.indexOf(name)]!
   const axis = part.axes.find((a) => a.name === name)!
   return from.kind === 'var' && over.some((a) => a.name === from.name && sameExpr(a.extent, axis.extent))
 }
 
-/**
- * Returns whether different coordinates on the dense axes `names` have different old coordinates, with all other axes
- * fixed.
- */
+/** Different coordinates on the dense axes `names` have different old coordinates, all other axes fixed. */
 function tellsApart(coordinates: readonly Expr[], names: readonly string[], part: FormatInstance): boolean {
   const axes = new Map<string, Axis>(part.axes.map((a) => [a.name, a]))
   const permutations = new Set(part.tables.filter((t) => t.kind === 'sort').map((t) => t.name))

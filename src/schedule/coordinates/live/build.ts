@@ -40,8 +40,7 @@ import { mentions } from '../../../ir/expressions/expr-tree.ts'
 import { builtinMonoid, type Monoid } from '../../../ir/values/monoid.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import type { LiveFormat } from './format.ts'
-import { bitOf, isMarked, listedBefore, type Ranks, WORD } from './positions.ts'
-import { reading, type Source } from './reading.ts'
+import { bitOf, isMarked, listedBefore, type Ranks, reading, type Source, WORD } from './positions.ts'
 import { loopOver, markSteps, placeSteps } from './schedule.ts'
 
 export interface Built {
@@ -286,7 +285,6 @@ export function buildNests(
   }
 }
 
-/** Bitwise or of i32 words. */
 const BITS: Monoid = {
   ...builtinMonoid('+', 'index'),
   name: 'bit_or',

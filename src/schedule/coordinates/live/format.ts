@@ -154,10 +154,7 @@ class Recognition {
     }
   }
 
-  /**
-   * Rejects features that cannot be built from a bitmask: sorts, queries except ranks, claims, measured sizes, packed
-   * coordinates.
-   */
+  /** A bitmask has no sorts, queries except ranks, claims, measured sizes and packed coordinates. */
   #simple(): void {
     const { sorts, queries, claims, measured, axes } = this.#part
     if (sorts.length > 0) this.#refuse('it sorts coordinates', 'coordinates in their own order')
@@ -170,7 +167,6 @@ class Recognition {
     if (packed) this.#refuse(`the coordinates of ${packed.name} are packed`, UNPACKED)
   }
 
-  /** Returns the axis of listed coordinates, or the list that is separate from the axes. */
   #listed(): { readonly axis: IndexedAxis; readonly list: CoordinateList | null } {
     const { axes, lists } = this.#part
     const found = [
@@ -185,7 +181,6 @@ class Recognition {
     return first
   }
 
-  /** Returns the dense axes above an axis, the root first. */
   #above(axis: StoredAxis): readonly StoredAxis[] {
     const out: StoredAxis[] = []
     for (let p = parentOf(axis); p !== null; p = parentOf(out[0]!)) {
@@ -204,10 +199,7 @@ class Recognition {
     return over.name
   }
 
-  /**
-   * Checks that the group axis counts groups of `width` consecutive coordinates, in coordinate order under the outer
-   * axes.
-   */
+  /** The group axis counts groups of `width` consecutive coordinates, in coordinate order under the outer axes. */
   #grouped(group: StoredAxis, width: Const, coordinate: Expr, outer: readonly StoredAxis[]): void {
     const keys = (of: readonly Expr[]): string => [...new Set(of.map(keyOf))].sort().join('; ')
     // An axis with one position does not separate coordinates.

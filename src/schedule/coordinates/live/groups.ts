@@ -26,12 +26,8 @@ import { fillOf, type Masked, maskedBody } from '../legality/masked-statements.t
 
 /** The positions of a list, for rewriting the iterations over them. */
 interface Positions {
-  /** The axis over positions. */
   readonly axis: string
-  /**
-   * Builds the condition that a position is used, not filled up. Each statement needs its own expression, because
-   * conditions identify statements.
-   */
+  /** Each statement needs its own expression, because conditions identify statements. */
   readonly held: () => Expr
   /** Temporaries over the part's axes; `order` has these axes in their order. */
   readonly along: ReadonlyMap<string, SplitBuffer>
@@ -45,7 +41,6 @@ const visits = (s: Stmt1, { axis }: Positions): s is Iteration =>
 export const ended = (body: Body1, p: Positions, only = (_: Stmt1): boolean => true): Body1 =>
   rewriteStmts1(body, (s) => (visits(s, p) && only(s) ? { ...s, where: [p.held(), ...s.where] } : undefined))
 
-/** Returns whether an access reads or writes a temporary at the visited position. */
 const isOwn = (t: Load, { along, order }: Positions): boolean => {
   const start = along.get(t.buffer)?.start
   if (start === undefined) return false
@@ -97,10 +92,7 @@ export function inGroups(body: Body1, p: Positions): Body1 {
   return ended(maskedBody(body, plans), p, (s) => scatters.has(s))
 }
 
-/**
- * Returns the temporaries that hold their fill value at unused positions; other temporaries hold arbitrary values
- * there.
- */
+/** The temporaries that hold their fill value at unused positions; others hold arbitrary values there. */
 function cleanIn(body: Body1, whole: readonly Iteration[], p: Positions): ReadonlySet<string> {
   const out = new Set(p.along.keys())
   walkStmts1(body, (s, { iterations }) => {
@@ -116,10 +108,7 @@ function cleanIn(body: Body1, whole: readonly Iteration[], p: Positions): Readon
 
 interface Of {
   readonly buffer: Buffer1
-  /**
-   * The tensor's axes that the format replaces (`over`), and the axes that the kernel's text has in their place
-   * (`chosen`).
-   */
+  /** The tensor's axes that the format replaces, and those that the kernel's text has in their place (`chosen`). */
   readonly over: readonly StoredAxis[]
   readonly chosen: readonly StoredAxis[]
   /** Index of the first statement that may iterate over the new axes. */
@@ -152,10 +141,7 @@ export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of):
   })
 }
 
-/**
- * Returns the value of elements before the first statement: the identity if a reduction comes first, otherwise the
- * fill value.
- */
+/** The identity if a reduction comes first, otherwise the fill value. */
 function startIn({ body }: Kernel1, { name, fill, dtype }: Buffer1): Expr {
   const isOf = (t: Load): boolean => t.buffer === name
   const first = writersIn(body).find((s) => s.targets.some(isOf))
@@ -191,7 +177,6 @@ export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]
   return opened(answered)[0]!
 }
 
-/** Removes conditions that are constant true. */
 const opened = (body: Body1): Body1 =>
   body.flatMap((s) => {
     const inner = mapBodies1(s, opened)

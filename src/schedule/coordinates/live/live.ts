@@ -9,6 +9,7 @@
  * several parts has its own lists, and a copy of each iteration (`live-parts.ts`).
  * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`live-carried.ts`).
  */
+
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../../formats/instance/instantiate.ts'
 import { listAxis, type StoredAxis } from '../../../ir/coordinates/axis.ts'
@@ -17,10 +18,9 @@ import type { Body1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../../ir/expressions/expr.ts'
 import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../../ir/formats/format.ts'
-import { Views } from '../as/attached-axes.ts'
-import { withKinds } from '../as/format-iterator-kinds.ts'
 import { type PartRewrite, rewriteStmt } from '../as/format-rewrite.ts'
 import { distribute, enters, isNest } from '../as/iteration-fission.ts'
+import { withKinds } from '../as/name-collisions.ts'
 import { withOwnAxes } from '../as/private-axes.ts'
 import {
   checkChildren,
@@ -30,12 +30,20 @@ import {
   type SplitBuffer,
   type StepSpan,
   splitBuffers,
+  Views,
 } from '../as/tensor-split.ts'
-import { fillFactor } from '../legality/fill-factors.ts'
-import { checkPadding } from '../legality/padding.ts'
+import { checkPadding, fillFactor } from '../legality/padding.ts'
 import { type Built, buildNests } from './build.ts'
-import { carriedTo, withoutConditions } from './carried.ts'
-import { checkDense, checkedRooms, checkVisited, masksFrom, type Room, writtenUpTo } from './checks.ts'
+import {
+  carriedTo,
+  checkDense,
+  checkedRooms,
+  checkVisited,
+  masksFrom,
+  type Room,
+  withoutConditions,
+  writtenUpTo,
+} from './checks.ts'
 import { type LiveFormat, liveFormat, refuseLive } from './format.ts'
 import { ended, goingAlong, inGroups, whereHeld } from './groups.ts'
 import { withOffsets } from './offsets.ts'
@@ -176,7 +184,6 @@ export function applyLive(
   return parts.reduce((k, p) => inOrder(k, p, at), withKinds(next, fresh, text, at))
 }
 
-/** A part with its format builder. */
 interface BuiltPart extends LivePart {
   readonly format: LiveFormat
   readonly built: Built
@@ -185,7 +192,6 @@ interface BuiltPart extends LivePart {
   readonly isInAll: boolean
 }
 
-/** Returns the statements with loops over the part's positions that end with each list or group. */
 function visited(body: Body1, { format, built, instance }: BuiltPart, part: number, split: Split): Body1 {
   return (format.repeats ? inGroups : ended)(body, {
     axis: built.position.name,
@@ -203,7 +209,6 @@ function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: Ste
   return withOffsets(kernel, chain, at)
 }
 
-/** Returns the part with dense axes, whose coordinates are loaded from the part's list. */
 function overLists(
   part: FormatInstance,
   format: LiveFormat,
@@ -236,7 +241,6 @@ function overLists(
 const listedOnce = (b: Buffer1, { listed, group }: Built): Buffer1 =>
   b.name === listed.buffer ? { ...b, listDims: listed.index.length - (group ? 2 : 1) } : b
 
-/** Returns the statement for each of the parts, or once if it does not visit the tensor. */
 function inParts(
   s: Stmt1,
   {

@@ -122,7 +122,6 @@ class Sums {
   readonly #outer: readonly StoredAxis[]
   readonly #counted: Expr
   readonly #span: StepSpan
-  /** The number of positions of all outer axes together. */
   readonly #places: Expr
   readonly #sizes: Buffer1
   readonly #totals: Buffer1

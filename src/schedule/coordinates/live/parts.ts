@@ -91,10 +91,7 @@ export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): 
   return { parts, masks: new Set(parts.flatMap(({ where }) => (where ? [...buffersRead(where)] : []))), open }
 }
 
-/**
- * Returns the value of a query as an expression: 1 if the tensor of the kernel holds a value, otherwise 0. Throws
- * `schedule/live-format`.
- */
+/** 1 if the tensor of the kernel holds a value, otherwise 0. */
 function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): Expr {
   if (q.kind !== 'held')
     return refuseLive(

@@ -14,7 +14,7 @@ import type { FormatInstance } from '../../../ir/formats/format.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { inRange } from '../legality/axis-prefixes.ts'
 import type { Built } from './build.ts'
-import type { Source } from './reading.ts'
+import type { Source } from './positions.ts'
 import { type Loop, loopOver, named, Steps, THREADS } from './schedule.ts'
 
 export interface Values {

@@ -79,11 +79,7 @@ export function tileOf(
   return box && memory ? inTiles(box, memory) : box
 }
 
-/**
- * Returns the box in whole tiles of the memory. If several dimensions of the box belong to one dimension of the
- * buffer (for example blocks from an index list), all but the innermost of them move to the front, provided that the
- * box then consists of tiles.
- */
+/** Dimensions of the box that belong to one dimension of the buffer move to the front, if this makes whole tiles. */
 function inTiles(box: Tile, memory: Memory): Tile {
   const shapeOf = (dims: readonly TileDim[]): readonly number[] => dims.map((d) => d.extent)
   if (isOfTiles(shapeOf(box.dims), memory)) return box

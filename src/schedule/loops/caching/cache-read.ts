@@ -153,10 +153,7 @@ export const cacheRead = primitive({
   example: { ...featureMajor, steps: 'cache_read A at j in register -> Ar' },
 })
 
-/**
- * Returns the length of ascending runs in the copy's last dimension, which is that of the buffer; undefined if the copy
- * does not keep the runs.
- */
+/** The length of ascending runs in the copy's last dimension; undefined if the copy does not keep the runs. */
 function ascendingIn(
   cx: Context,
   { ascending: run }: Buffer,
@@ -173,10 +170,7 @@ function ascendingIn(
 
 const unbounded = <A>(access: A): Bounding<A> => ({ access, held: new Map() })
 
-/**
- * Throws `schedule/start-outside` if the buffer addresses a reduction target: elements are initialised before the
- * outermost reduction loop, where the copy does not exist.
- */
+/** Elements are initialised before the outermost reduction loop, where no copy exists. */
 function checkStarts(cx: Context, loop: For, buffer: Buffer): void {
   for (const { reduce, path } of initsOf(cx.kernel.body)) {
     const outermost = path.slice(0, path.indexOf(loop) + 1).find((l) => l.reduce)

@@ -55,7 +55,6 @@ export function checkWriters(
   return [writer, ...others]
 }
 
-/** Throws `schedule/several-writers`. @param how the reason why the writers cannot share a local buffer */
 function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: number, how: string): never {
   return cx.refuse('schedule/several-writers', [loop], {
     message: `${count} statements inside of ${loop.name} write ${buffer.name}, ${how}`,
@@ -63,9 +62,7 @@ function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: number, ho
   })
 }
 
-/** Properties of several writers of one local buffer. */
 interface Together {
-  /** Loops of a tile whose rows may be the same element. */
   readonly scattered: readonly For[]
   /** True if the first writer initialises the local buffer. */
   readonly whole: boolean

@@ -184,7 +184,6 @@ function started(use: Use, writer: Store | Reduce): Use {
 const writesFirst = (uses: readonly Use[]): readonly Use[] =>
   [...uses].sort((a, b) => (a.mode === b.mode ? 0 : a.mode === 'write' ? -1 : 1))
 
-/** Returns whether a local buffer of the kernel is used in the loop only. */
 function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   if (buffer.role !== 'local' || buffer.scope !== 'global') return false
   // The host reads counts after the run.
@@ -193,7 +192,6 @@ function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   return accessesOf(cx.kernel.body).filter((a) => a.buffer === buffer.name).length === inside
 }
 
-/** Returns whether no reduction loop around combines other iterations into the same elements. */
 function completeIn(cx: Context, at: LoopLocation, buffers: readonly Buffer[]): boolean {
   return [...at.path, at.loop].every(
     (l) =>

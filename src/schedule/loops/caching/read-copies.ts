@@ -31,7 +31,6 @@ export interface CopyLayout {
   readonly padded?: number | undefined
 }
 
-/** The options of the step for the copy. */
 interface Asked extends CopyLayout {
   readonly scope: CacheScope
 }
@@ -39,7 +38,6 @@ interface Asked extends CopyLayout {
 /** Options of copies that threads fill together. */
 export const LAYOUT = ['transposed', 'stride', 'by'] as const
 
-/** A copy without its buffer: the statement that fills it, and the index of an access in it. */
 interface Copy {
   readonly shape: readonly number[]
   readonly copy: Stmt
@@ -150,7 +148,6 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
 const paddingOf = (padded: number | undefined, where: readonly Expr[]): Buffer['padding'] =>
   padded === undefined && where.length > 0 ? undefined : { value: padded ?? 0, where }
 
-/** Throws `schedule/bad-padding` unless the padding is a value of the buffer's type. */
 function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): void {
   const [low, high] = isInt(dtype)
     ? INT_RANGE[dtype as 'i32']

@@ -109,10 +109,7 @@ const goneInto = (producer: For, windows: Windows, loop: For): readonly Gone[] =
 
 const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
 
-/**
- * Returns the producer and the statement around the consumer's loop, which are in one list, in this order. Throws
- * `schedule/not-before` or `schedule/unknown-nest`.
- */
+/** The producer and the statement around the consumer's loop, which are in one list, in this order. */
 function findProducer(
   cx: Context,
   nest: string,
@@ -144,7 +141,6 @@ function findProducer(
   })
 }
 
-/** Throws `schedule/not-a-producer` if the step has `recompute` or a memory, and the loop nest comes after the loop. */
 function checkNotAsked(
   cx: Context,
   step: Place & { readonly recompute?: boolean | undefined },
@@ -158,13 +154,11 @@ function checkNotAsked(
   })
 }
 
-/** A loop whose iterations compute common elements of a produced buffer. */
 interface Clash {
   readonly loop: For
   readonly buffer: string
 }
 
-/** Returns the first loop whose iterations may compute common elements; undefined if there is no such loop. */
 function clashOf(
   cx: Context,
   body: Body,
@@ -181,10 +175,7 @@ function clashOf(
   return undefined
 }
 
-/**
- * Throws `schedule/computed-again` unless the step permits iterations to compute common elements again, and
- * `schedule/order-matters` if the consumer writes the buffer.
- */
+/** Iterations compute common elements again only if the step permits it and the consumer does not write them. */
 function checkAgain(
   cx: Context,
   { loop, buffer }: Clash,
@@ -216,9 +207,6 @@ function checkAgain(
   })
 }
 
-/**
- * Returns whether steps have bound a loop of the producer, or created it from other loops: its variable is not an index
- * then.
- */
+/** A loop that steps have bound or created from other loops: its variable is not an index then. */
 const isArranged = (cx: Context, l: For): boolean =>
   l.mode.kind !== 'serial' || cx.consumed.some((c) => c.nest === l.nest && c.into.includes(l.name))

@@ -21,9 +21,7 @@ export const counting = (all: readonly Digit<For>[]): readonly Digit<For>[] =>
 
 /** The values of a consumer's loop that the loops around visit. */
 interface Cover {
-  /** True if no value beyond the extent is visited. */
   readonly exact: boolean
-  /** Guards that only end tiles. */
   readonly tails: readonly Expr[]
 }
 
@@ -58,16 +56,12 @@ interface Digits {
   readonly tails: readonly Expr[]
 }
 
-/** Returns the cover; undefined if the digits skip values of the loop. */
 function reach(cx: Context, of: For, { digits, tails }: Digits): Cover | undefined {
   const reached = tileReach(digits, of.extent, new Facts({ sizes: cx.kernel.facts }))
   return reached && { exact: reached === 'exact', tails }
 }
 
-/**
- * Replaces digits of which a guard keeps only the first values (tiles that do not divide the extent) by one digit with
- * these values.
- */
+/** Replaces digits of which a guard keeps only the first values (tails of tiles) by one digit with these values. */
 function ended(all: readonly Digit<For>[], around: readonly For[]): Digits {
   let digits = all
   const tiles: Digit<For>[] = []
@@ -182,7 +176,6 @@ export function sameElements(a: Expr, b: Expr, loops: readonly For[]): boolean {
   return key(a) === key(b)
 }
 
-/** Returns the coefficient of a variable in a sum; undefined if the variable is not a term. */
 const termOf = (e: Expr, name: string): number | undefined =>
   [...linear(e).terms.values()].find((t) => t.term.kind === 'var' && t.term.name === name)?.coefficient
 
@@ -195,7 +188,6 @@ const alike = (a: For, b: For): boolean =>
 
 interface Write {
   readonly index: readonly Expr[]
-  /** The loops around the write, inside of the given loop. */
   readonly path: readonly For[]
   readonly stmt: Store | Reduce
 }

@@ -143,7 +143,6 @@ function matchDigits(
   return [...alone, ...counted]
 }
 
-/** Returns the position in a permutation of all values of a loop; otherwise the value itself. */
 function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
   const table = made.kind === 'load' && cx.kernel.permutations?.includes(made.buffer)
   return made.kind === 'load' && table && sameExpr(cx.buffer(made.buffer).shape[0]!, extent)
@@ -172,10 +171,7 @@ export function checkDiagonal(
   }
 }
 
-/**
- * Returns whether a guard `a < ceildiv(extent, s)` holds whenever `place` is below the extent: `place` is `s * a` plus
- * other loops.
- */
+/** A guard `a < ceildiv(extent, s)` holds whenever `place`, `s * a` plus other loops, is below the extent. */
 function impliedBelow(cx: Context, guard: Expr, place: Expr, extent: Expr): boolean {
   if (guard.kind !== 'binary' || guard.op !== 'lt') return false
   const s = tileSize(guard.b, extent)
@@ -198,11 +194,9 @@ export function checkGuards(
     readonly places: ReadonlyMap<string, Expr>
     readonly exact: ReadonlyMap<string, boolean>
     readonly map: ReadonlyMap<string, Expr>
-    /** Guards that only end tiles. */
     readonly tails: readonly Expr[]
     /** Conditions of the consumer, over the values of its loops. */
     readonly asks: readonly Expr[]
-    /** Returns a text that is equal for equal conditions. */
     readonly key: (condition: Expr) => string
   },
 ): void {

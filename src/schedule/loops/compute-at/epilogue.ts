@@ -18,16 +18,16 @@ import { decidingDimensions } from '../../legality/nest-dependence.ts'
 import { conditionKeys } from '../../legality/redundant-guards.ts'
 import { gone, type Outcome } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
-import { covers, ElementLoops, onlyWrite, sameElements } from './epilogue-coverage.ts'
-import { checkDiagonal, checkGuards, matchIndices } from './epilogue-index-matching.ts'
-import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 import {
   checkCombines,
   checkOwnStarts,
   checkStartsInside,
   consumed,
   perfectChain,
-} from './epilogue-updates.ts'
+} from './compute-at-checks.ts'
+import { covers, ElementLoops, onlyWrite, sameElements } from './epilogue-coverage.ts'
+import { checkDiagonal, checkGuards, matchIndices } from './epilogue-index-matching.ts'
+import { disjointWritesOf, divide, isFirsts, partsAfter, restOf } from './epilogue-multi-part.ts'
 
 /** The consumer and the statement around the producing loop, from one list. */
 export interface Pair {
@@ -257,10 +257,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
   return { ...divide(cx, body, parts, rests), apart: disjointWritesOf(consumer, rows, parts) }
 }
 
-/**
- * Returns the end of a hint: the loop nest that shares elements of the buffer; an empty text if there is no such loop
- * nest.
- */
+/** The end of a hint: the loop nest that shares elements of the buffer. */
 function meeting(after: Body, buffer: string, produced: readonly string[]): string {
   const other = after.find((s): s is For => s.kind === 'for' && writesOf([s]).has(buffer))
   return other && produced.includes(buffer)

@@ -28,26 +28,19 @@ export interface Place {
   readonly memory?: Memory | undefined
 }
 
-/**
- * The memory of a region: first the dimensions of iterations with separate regions, then the dimensions of the region.
- */
+/** First the dimensions of iterations with separate regions, then the dimensions of the region. */
 interface Region {
   readonly of: Buffer
   readonly buffer: Buffer
   readonly iterations: readonly Expr[]
-  /** Returns the index in the region for an index of the buffer. */
   readonly element: (index: readonly Expr[]) => readonly Expr[]
 }
 
 interface How {
-  /** The name of the producer. */
   readonly nest: string
   readonly windows: Windows
   readonly place: Place
-  /**
-   * The fallback for a region whose size is not constant or too large: a part of a global buffer, an error, or the
-   * unchanged buffer.
-   */
+  /** The fallback for a region whose size is not constant or too large. */
   readonly otherwise: 'global' | 'refuse' | 'keep'
 }
 
@@ -128,10 +121,7 @@ const variables = (loops: readonly For[]): readonly Expr[] => loops.map((l) => v
 const scopeAt = (at: LoopLocation, place: Place): CacheScope =>
   place.scope ?? (loopsOf(at.loop.body).some((l) => boundIndex(l, 'thread')) ? 'shared' : 'register')
 
-/**
- * Returns the region in registers or shared memory; undefined if the region's size is not a constant within the limit
- * of that memory.
- */
+/** The region in registers or shared memory; undefined unless its size is a constant within their limit. */
 function withinLimit(
   cx: Context,
   at: LoopLocation,
@@ -208,10 +198,7 @@ function distance(from: Expr, to: Expr): Expr {
   return [...sum.terms.values()].every((t) => t.coefficient > 0) ? sumText(sum) : sub(to, from)
 }
 
-/**
- * Returns statements that fill the region with the kernel's initial value of the buffer; an empty list if the kernel
- * does not fill the buffer.
- */
+/** Statements that fill the region with the kernel's initial value of the buffer, if there is one. */
 function filled(cx: Context, { of, buffer, iterations }: Region): Body {
   const fill = cx.kernel.body.find((s) => s.kind === 'fill' && s.buffer === of.name)
   if (fill?.kind !== 'fill') return []
@@ -222,7 +209,6 @@ function filled(cx: Context, { of, buffer, iterations }: Region): Body {
   return [own.reduceRight<Stmt>((body, n, k) => forLoop(vars[k]!, n, [body], { nest: buffer.name }), write)]
 }
 
-/** Returns the body with every access to the buffer redirected to the region. */
 function relocated(body: Body, { of, buffer, iterations, element }: Region): Body {
   const at = (index: readonly Expr[]): readonly Expr[] => [...iterations, ...element(index)]
   const isMine = (x: { readonly buffer: string }): boolean => x.buffer === of.name

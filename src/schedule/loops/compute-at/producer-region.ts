@@ -134,7 +134,6 @@ function rowOf(e: Expr, { inner }: Space): Anchor | undefined {
   return { kind: `rows of ${keyOf(term.b)}`, expr: term.a }
 }
 
-/** The dimension of a buffer that a loop runs over. */
 interface Dimension {
   readonly d: number
   readonly kind: string
@@ -169,10 +168,7 @@ function offsetFrom(l: For, anchor: Anchor | undefined): number | undefined {
   return terms.size === 0 ? constant : undefined
 }
 
-/**
- * Returns the values of the loop's variable for all reads in these dimensions; undefined if a read has an anchor of
- * another kind.
- */
+/** The values of the loop's variable for all reads; undefined if a read has an anchor of another kind. */
 function valuesRead(
   named: ReadonlyMap<string, Dimension>,
   reads: readonly Anchored[],
@@ -271,10 +267,7 @@ function atValue(
   return conditions.reduceRight<Body>((then, cond) => [when(cond, then)], inner)
 }
 
-/**
- * Returns whether the value is a loop variable with this extent, or a guard of the kernel states that the value is
- * below the extent.
- */
+/** A loop variable with this extent, or a value that a guard of the kernel compares with the extent. */
 function withinExtent(cx: Context, value: Expr, extent: Expr): boolean {
   if (!overParams(cx, extent)) return false
   const loops = loopsOf(cx.kernel.body)

@@ -112,7 +112,6 @@ function mostOf(cx: Context, extent: Expr): Expr | undefined {
 
 const isNatural = (e: Expr): boolean => e.kind !== 'const' || e.value >= 0
 
-/** Returns the maximum of a count of the kernel, for all lists or for one; undefined if the buffer is not a count. */
 function capacityOf(cx: Context, name: string): Expr | undefined {
   const counts = cx.kernel.buffers.find((b) => b.name === name)
   if (!counts || isReadOnly(counts)) return undefined
@@ -120,7 +119,6 @@ function capacityOf(cx: Context, name: string): Expr | undefined {
   return counts.positions ?? parts.find((p) => p.counts === name)?.extent
 }
 
-/** Throws `schedule/axis-taken` if a loop around or inside of this one is bound to the same axis. */
 function checkAxisFree(cx: Context, loop: For, path: readonly For[], to: ThreadAxis): void {
   const other = [...path, ...loopsOf(loop.body)].find((l) => l.mode.kind === 'bind' && l.mode.to === to)
   if (!other) return
@@ -139,9 +137,7 @@ function checkBlockExtent(cx: Context, loop: For, to: ThreadAxis): void {
   })
 }
 
-/**
- * Throws `schedule/blocks-combine` unless all reductions across blocks are atomic: blocks cannot wait for each other.
- */
+/** Blocks cannot wait for each other. */
 function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Reduce[]): void {
   const [first] = plain
   if (!first) return

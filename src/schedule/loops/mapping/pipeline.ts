@@ -63,9 +63,6 @@ function checkCopies(cx: Context, loop: For): void {
   })
 }
 
-/**
- * Throws `schedule/not-one-sequence` unless the iterations of the loop in all iterations of `over` are one sequence.
- */
 function checkSequence(cx: Context, loop: For, over: For): void {
   const found = pipelineSequence(cx.kernel.body, loop.var)
   if (!('over' in found)) cx.refuse('schedule/not-one-sequence', found.loops, found)

@@ -66,13 +66,9 @@ export const join = primitive({
 })
 
 interface Member extends TopNest {
-  /** The loops that become common, outermost first. */
   readonly chain: readonly For[]
 }
 
-/**
- * Returns the `depth` outermost loops of a loop nest. Throws `schedule/not-perfect` unless they are perfectly nested.
- */
 function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly For[] {
   const chain: For[] = []
   for (let s: Stmt | undefined = top; chain.length < depth; s = (s as For).body[0]) {
@@ -88,10 +84,7 @@ function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly F
   return chain
 }
 
-/**
- * Returns the body of a loop nest in terms of the first one's loops. Throws `schedule/not-alike` unless both have the
- * same iterations.
- */
+/** The body of a loop nest in terms of the first one's loops, which have the same iterations. */
 function alike(cx: Context, first: Member, { name, chain }: Member): readonly Stmt[] {
   const map = new Map<string, Expr>(chain.map((l, k) => [l.var, variable(first.chain[k]!.var)]))
   const here = (e: Expr): Expr => substitute(e, map)
@@ -127,10 +120,7 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
 const isPlain = ({ mode }: For): boolean =>
   mode.kind === 'serial' || (mode.kind === 'bind' && mode.cluster === undefined)
 
-/**
- * Throws `schedule/order-matters` if a later loop nest initialises elements inside of a common reduction loop: the
- * initialisation would move before the loop, and would not erase the results of an earlier loop nest.
- */
+/** The initialisation would move before the loop, and would not erase the results of an earlier loop nest. */
 function checkStarts(cx: Context, members: readonly Member[]): void {
   for (const [k, m] of members.entries())
     for (const { reduce, path } of reductionsOf([m.top])) {
@@ -146,10 +136,7 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
     }
 }
 
-/**
- * Throws `schedule/starts-in-reduction` if a loop in which sums are initialised is a reduction loop of another loop
- * nest: the initialisation would move before the loop.
- */
+/** The initialisation of sums would move before a loop that is a reduction loop of another loop nest. */
 function checkReductions(cx: Context, members: readonly Member[]): void {
   const reduces = (k: number): Member | undefined => members.find((m) => m.chain[k]!.reduce)
   for (const m of members)
@@ -164,10 +151,7 @@ function checkReductions(cx: Context, members: readonly Member[]): void {
     }
 }
 
-/**
- * Throws `schedule/order-matters` if different iterations of two loop nests use common elements, unless they combine in
- * a reduction loop of both.
- */
+/** Only combinations in a reduction loop of both may use common elements in different iterations. */
 function checkIterations(cx: Context, joined: Kernel2, first: Member, members: readonly Member[]): void {
   for (const own of first.chain) {
     const { dependence, combining } = iterationsOf(joined, findLoop(joined.body, own.var)!.loop)

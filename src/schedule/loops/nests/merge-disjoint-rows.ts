@@ -106,10 +106,7 @@ export function sharedBy(kernel: Kernel2, { name }: Buffer, tops: readonly For[]
   return plain && decided ? { first, others, reducer, row } : undefined
 }
 
-/**
- * Returns the reducer of a reduction that starts at the identity, or of the registers with the result of such a
- * reduction; undefined for other writes.
- */
+/** The reducer of a reduction that starts at the identity, or of the registers with its result. */
 function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
   const s = access.stmt
   if (s.kind === 'reduce') return s.init && isPlain(s, s.reducer) ? s.reducer : undefined
@@ -124,7 +121,6 @@ function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
   return r?.init && isPlain(r, r.reducer) ? r.reducer : undefined
 }
 
-/** Returns whether a reduction has one target and this built-in reducer, and is not atomic. */
 const isPlain = (s: Reduce, { name }: Reduce['reducer']): boolean =>
   s.targets.length === 1 && s.reducer.name === name && isBuiltinReducer(name) && !s.atomic
 
@@ -162,10 +158,7 @@ export function listOf(
   return chain && whole ? list : undefined
 }
 
-/**
- * Returns the loop nest without the rows of the lists, which it then skips completely. Returns undefined if it writes
- * other data by rows, or if its buffers have different lists.
- */
+/** The rows that it skips must be those of all data that it writes. */
 function leavingOut(cx: Context, top: For, found: readonly Listed[]): For | undefined {
   const [{ first, row: dim, lists }] = found as readonly [Listed, ...Listed[]]
   const { path, index } = first.access
@@ -240,10 +233,7 @@ export function heldOf(kernel: Kernel2, loop: For, row: Expr): Expr | undefined 
   return all.length > 0 && all.every((r) => counted(r.reduce)) ? segment : undefined
 }
 
-/**
- * Returns statements that set the elements which a loop nest writes inside of a loop to the identity; undefined if the
- * loops cannot be repeated.
- */
+/** Sets the elements which a loop nest writes inside of a loop to the identity; undefined if loops are not repeatable. */
 function startOf(
   cx: Context,
   inside: readonly For[],

@@ -47,7 +47,6 @@ export const merge = primitive({
 })
 
 interface Member extends TopNest {
-  /** The block-bound loops, outermost first. */
   readonly loops: readonly For[]
 }
 
@@ -78,13 +77,10 @@ function blockLoops(top: For): readonly For[] {
 
 interface Started {
   readonly members: readonly Member[]
-  /** Buffers of which the loop nests write disjoint elements. */
   readonly settled: ReadonlySet<string>
 }
 
-/**
- * Makes loop nests of parts without common rows initialise their own elements, if their blocks have disjoint elements.
- */
+/** Loop nests of parts without common rows initialise their own elements, if their blocks have disjoint ones. */
 function startedApart(cx: Context, members: readonly Member[]): Started {
   if (members.some((m) => m.loops.some((l) => l.reduce))) return { members, settled: new Set() }
   const { tops, settled } = startApart(
@@ -94,7 +90,6 @@ function startedApart(cx: Context, members: readonly Member[]): Started {
   return { members: members.map((m, k) => ({ ...m, top: tops[k]!, loops: blockLoops(tops[k]!) })), settled }
 }
 
-/** Throws `schedule/nests-meet` if loop nests use common memory other than by atomic updates. */
 function checkTogether(cx: Context, members: readonly Member[], { settled }: Started): void {
   for (const [k, a] of members.entries())
     for (const b of members.slice(k + 1)) {
@@ -147,7 +142,6 @@ function withoutInits(
   return { plain, fills: [...fills.values()] }
 }
 
-/** Throws `schedule/order-matters` if the fill of a buffer would erase an earlier write. */
 function checkUnwritten(cx: Context, buffer: string, members: readonly Member[], at: number): void {
   const inside = new Set(members.map((m) => m.name))
   const before = cx.kernel.body

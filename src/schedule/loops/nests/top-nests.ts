@@ -110,7 +110,6 @@ interface Nest {
   readonly loops: readonly For[]
 }
 
-/** A loop nest in the merged launch. */
 interface Part {
   readonly loops: readonly For[]
   /** The loops whose blocks are numbered on `block.x`, and the number of these blocks. */

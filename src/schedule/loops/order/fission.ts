@@ -51,10 +51,7 @@ export const fission = primitive({
 
 const nestOf = (body: Body): string | undefined => body.find((s): s is For => s.kind === 'for')?.nest
 
-/**
- * Returns the number of statements that stay in the first loop. Throws `schedule/unknown-nest` or
- * `schedule/nothing-to-separate`.
- */
+/** The number of statements that stay in the first loop. */
 function splitPoint(cx: Context, loop: For, after: string | number): number {
   const n = loop.body.length
   const nests = [...new Set(loop.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]

@@ -54,10 +54,7 @@ function restOf(cx: Context, loop: For): For {
   return ownNests(cx, loop, rest)
 }
 
-/**
- * Returns the body without the initialisations that the first iteration has done: the initialisations of sums that
- * outlive an iteration.
- */
+/** The body without the initialisations of sums that outlive an iteration: the first iteration has done them. */
 function goesOn(body: Body): Body {
   const local = allocations(body)
   const started = new Set(

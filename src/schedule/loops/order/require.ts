@@ -72,7 +72,6 @@ class Conditions {
     return needed.length > 0 ? all(needed) : undefined
   }
 
-  /** Returns the guards that are not implied. */
   neededOf(guards: readonly Expr[]): readonly Expr[] {
     const own = mapSame(guards, this.without)
     const needed = own.filter((g) => this.needed(g) !== undefined)
@@ -134,7 +133,6 @@ export const require = primitive({
   example: { ...rowSums, steps: 'require m == 64' },
 })
 
-/** Returns the body with a constant in place of a size. */
 function fixed(body: Body, size: string, value: number): Body {
   const replace = (e: Expr): Expr | undefined =>
     e.kind === 'var' && e.name === size ? int(value) : undefined

@@ -17,7 +17,7 @@ import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
-import { rowProduct } from '../../examples.ts'
+import { rowBlocks, rowProduct } from '../../examples.ts'
 import { checkFactor, checkOrderFree, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { type Outcome, primitive } from '../../primitive.ts'
@@ -75,4 +75,26 @@ export const serpentine = primitive({
     })
   },
   example: { ...rowProduct, steps: 'serpentine f by 8' },
+})
+
+// Loop reversal: the last iteration first (`reverse`; Wolfe, High Performance Compilers for Parallel Computing,
+// 1996).
+
+/**
+ * `reverse i`: the same iterations, the last one first. Blocks of threads begin in the order of their index. If
+ * iterations take longer and longer, such as the rows of a triangle, the longest begin first, and no long iteration is
+ * left at the end (list scheduling, longest processing time first; Graham 1969). The order must be free, so a loop may
+ * be bound before it is reversed.
+ */
+export const reverse = primitive({
+  word: 'reverse',
+  call: "reverse('i')",
+  takes: [arg.loop('loop')],
+  given: (loop: LoopRef) => ({ loop }),
+  within: (_, { loop }) => [loop],
+  apply(cx, step) {
+    const { loop } = cx.loop(step.loop)
+    return permuteIterations(cx, loop, 'reverse', (at) => sub(sub(loop.extent, int(1)), at))
+  },
+  example: { ...rowBlocks, steps: 'reverse i' },
 })

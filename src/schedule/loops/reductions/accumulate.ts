@@ -17,7 +17,6 @@ import { carryOut, refuseShares } from './carry-out.ts'
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
-/** The maximum number of registers for the sums of a thread. */
 const MOST_SUMS = 64
 
 /**
@@ -99,7 +98,6 @@ export const accumulate = primitive({
   example: { ...listedRows, steps: 'accumulate C over p' },
 })
 
-/** Throws `schedule/no-batches` unless `by` divides the extent of the loop and the loop contains only the reduction. */
 function checkBatches(cx: Context, over: For, segments: Segments, by: number): void {
   const extent = checkConstantExtent(cx, over, 'values at a time need a constant extent')
   const perfect = isPerfect(over, segments)
@@ -138,9 +136,7 @@ function groupsIn(
   })
 }
 
-/**
- * Throws `schedule/target-in-use` if the loop nest uses its targets, which lack the carried values until the fix-up.
- */
+/** The targets lack the carried values until the fix-up. */
 function checkUnused(cx: Context, { loop }: LoopLocation, { reduce }: Segments): void {
   const top = cx.kernel.body.filter((s) => findLoop([s], loop.var))
   checkUsedAlone(cx, top, reduce, [loop])

@@ -99,7 +99,6 @@ export function carryOut(
   }
 }
 
-/** Returns the position in the compressed rows that an iteration of the loop over a chunk processes. */
 const positionOf = ({ search }: WorkPartition, over: For): Expr => add(search.value, variable(over.var))
 
 const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body): For => {
@@ -117,10 +116,7 @@ const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body
   })
 }
 
-/**
- * Builds the loop nest that adds the carried rows of each segment to its element: the rows of all its chunks after
- * the first. A chunk has `length` positions.
- */
+/** Adds the rows of all chunks after the first of a segment to its element. A chunk has `length` positions. */
 function fixupNest(
   cx: Context,
   { reduce }: Segments,
@@ -190,9 +186,7 @@ function checkWhole(cx: Context, { loop, path }: LoopLocation, shares: WorkParti
   if (partial) refuseShares(cx, { loop, path }, `${printExpr(partial)} may leave out positions`)
 }
 
-/**
- * Checks that a chunk visits every column of a row, because the fix-up adds all columns. Throws `schedule/no-shares`.
- */
+/** A chunk has to visit every column of a row, because the fix-up adds all columns. */
 function checkColumns(
   cx: Context,
   over: LoopLocation,

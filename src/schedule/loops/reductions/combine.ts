@@ -79,7 +79,6 @@ export const combine = primitive({
   example: { ...rowList, steps: 'combine y' },
 })
 
-/** Returns the loop nest with a temporary as its target, followed by the loop nest that adds up the temporary. */
 function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers: readonly Buffer[] } {
   const { top, reduce, path } = update
   checkAlone(cx, update)
@@ -146,10 +145,7 @@ function checkExtent(cx: Context, l: For): void {
   })
 }
 
-/**
- * Throws `schedule/not-rectangular` unless the temporary can be initialised before the outermost reduction loop, under
- * copies of the inner loops.
- */
+/** The temporary is initialised before the outermost reduction loop, under copies of the inner loops. */
 function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
   const path = reductionsOf(rewritten).find((r) => r.reduce === own)!.path
   const inside = path.slice(path.findIndex((l) => l.reduce))

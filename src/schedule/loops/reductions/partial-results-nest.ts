@@ -85,10 +85,7 @@ export function partialResultsNest(
   )
 }
 
-/**
- * Returns the loops with the loops over different elements first, if they still run over different elements there and
- * extents permit it.
- */
+/** The loops over different elements come first, if they still run over such there and extents permit it. */
 function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[] {
   const spatial = remaining.filter((l) => !l.reduce)
   const reduced = dependentAfterReorder(
@@ -101,7 +98,6 @@ function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[]
   return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? remaining : [...first, ...later]
 }
 
-/** Builds loops around a statement, with each condition at the innermost loop that it mentions. */
 function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
   const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
   return loops.reduceRight<Stmt>(
@@ -110,7 +106,6 @@ function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: S
   )
 }
 
-/** Throws `schedule/condition-inside` unless the conditions of an update can be evaluated over the remaining loops. */
 function checkRestated(
   cx: Context,
   path: readonly For[],
@@ -136,9 +131,7 @@ function checkRestated(
     )
 }
 
-/**
- * Returns the only loop in which elements conflict, if the elements that it runs through ascend; undefined otherwise.
- */
+/** The only loop in which elements conflict, if the elements that it runs through ascend. */
 function ascendingList(
   kernel: Kernel2,
   reduce: Reduce,

@@ -89,10 +89,7 @@ export const rfactor = primitive({
   example: { ...columnSplit, steps: 'rfactor ji -> yp' },
 })
 
-/**
- * Returns the reduction that is the only statement of the loop, with the loops around it. Throws
- * `schedule/not-one-reduction` or `schedule/local-target`.
- */
+/** The reduction that is the only statement of the loop, with the loops around it. */
 function onlyReduction(cx: Context, at: LoopLocation): ReductionPath {
   const found = reductionsOf(cx.kernel.body).find((r) => r.path.includes(at.loop))
   let others = 0
@@ -132,10 +129,7 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
       checkNoReduction(cx, l, `the element that is reduced into changes with ${l.name}`, 'use atomic instead')
 }
 
-/**
- * Throws `schedule/not-rectangular` if the extent of a spatial loop, which the second loop nest repeats, depends on a
- * loop that the second loop nest does not have.
- */
+/** The second loop nest lacks the reduction loops on which the extent of a repeated loop may depend. */
 function checkRepeatable(cx: Context, inside: readonly For[], again: readonly For[]): void {
   const lacking = inside.filter((l) => !again.includes(l))
   for (const l of again) {
