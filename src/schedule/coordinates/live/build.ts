@@ -6,16 +6,7 @@
  */
 import { denseAxis, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { builderArrayName, listName } from '../../../ir/coordinates/derived-names.ts'
-import type {
-  Buffer1,
-  Capacity,
-  Iter,
-  Iteration,
-  IterKind,
-  NestDefault,
-  Stmt1,
-} from '../../../ir/coordinates/stage1.ts'
-import { assign1, iteration, reduce1 } from '../../../ir/coordinates/stage1-tree.ts'
+import type { Buffer1, Capacity, NestDefault, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import {
   add,
   all,
@@ -42,6 +33,7 @@ import type { StepSpan } from '../as/tensor-split.ts'
 import type { LiveFormat } from './format.ts'
 import { bitOf, isMarked, listedBefore, type Ranks, reading, type Source, WORD } from './positions.ts'
 import { loopOver, markSteps, placeSteps } from './schedule.ts'
+import { array, iter, statementsAt, v } from './statements.ts'
 
 export interface Built {
   readonly axes: readonly StoredAxis[]
@@ -70,8 +62,6 @@ interface BuildOptions {
   readonly label?: string
 }
 
-const v = (name: string): Expr => variable(name)
-const iter = (name: string, kind: IterKind, axis = name): Iter => ({ name, axis, kind })
 const wordsOf = (extent: Expr): Expr => ceildiv(extent, int(WORD))
 const placeOf = (many: string, one: string): Expr => add(mul(v(many), int(WORD)), v(one))
 
@@ -89,49 +79,28 @@ export function buildNests(
     unused(builderArrayName(what, source.buffer.name), label)
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
   // A word is addressed by its number, or by its chunk and its part of the chunk.
-  const [word, bit, chunk, part, other, any, earlier] = [
-    'word',
-    'bit',
-    'chunk',
-    'part',
-    'other',
-    'any',
-    'earlier',
-  ].map((x) => unused(`${format.list}_${x}`)) as [string, string, string, string, string, string, string]
+  const loop = (x: string): string => unused(`${format.list}_${x}`)
+  const [word, bit, chunk, part] = [loop('word'), loop('bit'), loop('chunk'), loop('part')]
+  const [other, any, earlier] = [loop('other'), loop('any'), loop('earlier')]
   const words = wordsOf(extent)
   const under = outer.map((a) => a.name)
-  const array = (name: string, ...axes: readonly string[]): Buffer1 => ({
-    name,
-    dtype: 'i32',
-    axes: [...under, ...axes],
-    role: 'local',
-    filledAtRunTime: true,
-    fill: 0,
-    accumulate: 'i32',
-  })
-  const marks = { ...array(foundBuffer('marks'), word), placed: true as const }
-  const sizes = array(foundBuffer('sizes'), chunk, part)
+  const arrayOver = (name: string, ...axes: readonly string[]): Buffer1 => array(name, [...under, ...axes])
+  const marks = { ...arrayOver(foundBuffer('marks'), word), placed: true as const }
+  const sizes = arrayOver(foundBuffer('sizes'), chunk, part)
   // Each chunk computes the total; consumers read that of the first chunk.
-  const counts: Buffer1 = { ...array(foundBuffer('counts')), axes: [chunk, ...under] }
+  const counts: Buffer1 = { ...arrayOver(foundBuffer('counts')), axes: [chunk, ...under] }
   const countOf = (chunk: Expr): Load => load(counts.name, [chunk, ...under.map(v)])
-  const bases = array(foundBuffer('bases'), chunk)
-  const starts = { ...array(foundBuffer('starts'), chunk, part), below: extent }
+  const bases = arrayOver(foundBuffer('bases'), chunk)
+  const starts = { ...arrayOver(foundBuffer('starts'), chunk, part), below: extent }
   const slotNames = [...(format.group ? [format.group.name] : []), format.position]
   const list = {
-    ...array(unused(listName(format.list, source.buffer.name)), ...slotNames),
+    ...arrayOver(unused(listName(format.list, source.buffer.name)), ...slotNames),
     below: extent,
     placed: true as const,
   }
   const element = (b: Buffer1, ...index: readonly Expr[]): Load => load(b.name, [...under.map(v), ...index])
   const outerIters = under.map((name) => iter(name, 'S'))
-  const nest = (
-    name: string,
-    iters: readonly Iter[],
-    body: readonly Stmt1[],
-    where: readonly Expr[] = [],
-  ): Iteration => iteration({ name, iters, where, body, ...span })
-  const sum = (target: Load, value: Expr, reducer: Monoid = builtinMonoid('+', 'index')): Stmt1 =>
-    reduce1({ reducer, targets: [target], values: [value], ...span })
+  const { nest, sum, set } = statementsAt(span)
 
   const read = reading(source, format, placeOf(word, bit), unused)
   const reduced = read.order.flatMap((name) =>
@@ -164,57 +133,37 @@ export function buildNests(
   const offset = unused(`${format.list}_offset`)
   // The last listed coordinate also fills up its group.
   const filled = select(eq(add(slot, int(1)), countOf(v(chunk))), sub(width, mod(slot, width)), int(1))
-  const [ofPlace, ofCount, ofBase, ofSize, ofStart] = ['place', 'count', 'base', 'size', 'start'].map(
-    named,
-  ) as [string, string, string, string, string]
+  const [ofPlace, ofCount, ofBase] = [named('place'), named('count'), named('base')]
+  const [ofSize, ofStart] = [named('size'), named('start')]
   const marksOf = (word: Expr): Expr => call('popcount', [element(marks, word)])
+  const target = element(
+    list,
+    ...(format.group ? [div(slot, width), add(mod(slot, width), v(offset))] : [slot]),
+  )
+  const listed =
+    format.group && format.padding !== 'last' ? select(eq(v(offset), int(0)), at, format.padding) : at
+  const starting = nest(
+    ofStart,
+    [iter(other, 'R')],
+    [sum(element(starts, v(chunk), v(part)), element(sizes, v(chunk), v(other)))],
+  )
+  const placing = nest(
+    ofPlace,
+    [iter(bit, 'S'), ...(format.group ? [iter(offset, 'S')] : [])],
+    [set(target, listed)],
+    [lt(mine, words), isMarked(marked, v(bit)), ...(capacity ? [lt(slot, mul(room, width))] : [])],
+  )
   const place = nest(
     ofPlace,
     [...outerIters, iter(chunk, 'S')],
     [
       nest(ofCount, [iter(any, 'R')], [sum(countOf(v(chunk)), marksOf(v(any)))]),
       nest(ofBase, [iter(earlier, 'R')], [sum(element(bases, v(chunk)), marksOf(v(earlier)))]),
-      nest(
-        ofSize,
-        [iter(part, 'S')],
-        // A word beyond the axis reads as 0.
-        [assign1([element(sizes, v(chunk), v(part))], [marksOf(mine)], span.span)],
-      ),
-      nest(
-        ofPlace,
-        [iter(part, 'S')],
-        [
-          nest(
-            ofStart,
-            [iter(other, 'R')],
-            [sum(element(starts, v(chunk), v(part)), element(sizes, v(chunk), v(other)))],
-          ),
-          nest(
-            ofPlace,
-            [iter(bit, 'S'), ...(format.group ? [iter(offset, 'S')] : [])],
-            [
-              assign1(
-                [
-                  element(
-                    list,
-                    ...(format.group ? [div(slot, width), add(mod(slot, width), v(offset))] : [slot]),
-                  ),
-                ],
-                [
-                  format.group && format.padding !== 'last'
-                    ? select(eq(v(offset), int(0)), at, format.padding)
-                    : at,
-                ],
-                span.span,
-              ),
-            ],
-            [lt(mine, words), isMarked(marked, v(bit)), ...(capacity ? [lt(slot, mul(room, width))] : [])],
-          ),
-        ],
-      ),
+      // A word beyond the axis reads as 0.
+      nest(ofSize, [iter(part, 'S')], [set(element(sizes, v(chunk), v(part)), marksOf(mine))]),
+      nest(ofPlace, [iter(part, 'S')], [starting, placing]),
     ],
   )
-
   const axes = [
     ...outer.map(own),
     ...format.inner.map(own),

@@ -12,16 +12,8 @@ import {
   type StoredAxis,
 } from '../../../ir/coordinates/axis.ts'
 import { offsetArrayName } from '../../../ir/coordinates/derived-names.ts'
-import type {
-  Buffer1,
-  Capacity,
-  Iter,
-  Iteration,
-  IterKind,
-  Kernel1,
-  Stmt1,
-} from '../../../ir/coordinates/stage1.ts'
-import { assign1, iteration, reduce1, writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { unusedName } from '../../../ir/expressions/bound-names.ts'
 import {
   add,
@@ -35,13 +27,12 @@ import {
   min,
   mod,
   mul,
-  variable,
 } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
-import { builtinMonoid } from '../../../ir/values/monoid.ts'
 import { takenNames } from '../as/name-collisions.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
-import { offsetSteps } from './schedule.ts'
+import { type OffsetsNest, offsetSteps } from './schedule.ts'
+import { array, iter, statementsAt, v } from './statements.ts'
 
 /** The number of outer positions whose counts are summed together. */
 const CHUNK = 32
@@ -82,7 +73,7 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
     return name
   }
   const counted = (isDense(axis) && axis.count) || int(0)
-  const sums = new Sums(stored, counted, unused, span)
+  const sums = prefixSum(stored, counted, unused, span)
   const read = buffersRead(counted)
   const asked = kernel.runtimeLists?.find((f) => f.parts.some((p) => read.has(p.counts)))
   const last = kernel.body.findLastIndex((s) => [...writtenBuffers1([s])].some((b) => read.has(b)))
@@ -95,7 +86,7 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
   const lies = (a: Axis): Axis => {
     const parent = under.get(a.name)
     if (!isDense(a) || parent === undefined) return a
-    return { ...a, parent, ...(a.name === axis.name ? { offsets: sums.offsets.name } : {}) }
+    return { ...a, parent, ...(a.name === axis.name ? { offsets: sums.offsets } : {}) }
   }
   return {
     ...kernel,
@@ -106,65 +97,61 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
       ),
       ...sums.buffers,
     ],
-    body: [...before, sums.nest(), ...after],
+    body: [...before, sums.nest, ...after],
     ...(sums.capacity
       ? { capacities: [...(kernel.capacities ?? []), { ...sums.capacity, span: asked?.span }] }
       : {}),
-    defaults: [...(kernel.defaults ?? []), ...offsetSteps({ ...sums.names, ...sums.loops })],
+    defaults: [...(kernel.defaults ?? []), ...offsetSteps(sums.names)],
   }
 }
 
-const v = (name: string): Expr => variable(name)
-const iter = (name: string, kind: IterKind): Iter => ({ name, axis: name, kind })
-
-/** The prefix sum over positions of the outer axes: the sum before each chunk, and the sum inside of the chunk. */
-class Sums {
-  readonly #outer: readonly StoredAxis[]
-  readonly #counted: Expr
-  readonly #span: StepSpan
-  readonly #places: Expr
-  readonly #sizes: Buffer1
-  readonly #totals: Buffer1
-  readonly #bases: Buffer1
-  readonly offsets: Buffer1
-  /** The offsets without the limit of the capacity; the same as `offsets` if there is no limit. */
-  readonly #wanted: Buffer1
-  readonly #room: Expr | undefined
-  readonly capacity: Capacity | undefined
-  readonly axes: readonly StoredAxis[]
-  readonly loops: {
-    readonly [of in 'once' | 'chunk' | 'part' | 'other' | 'earlier']: string
+/** Returns the prefix sum over positions of the outer axes: the sum before each chunk, and the sum inside of the chunk. */
+function prefixSum(
+  stored: readonly StoredAxis[],
+  counted: Expr,
+  unused: (base: string) => string,
+  span: StepSpan,
+) {
+  const axis = stored.at(-1)!
+  const outer = stored.slice(0, -1)
+  const named = (what: string): string => unused(`${axis.name}_${what}`)
+  const summed = (what: Parameters<typeof offsetArrayName>[0], over: string): Buffer1 =>
+    array(unused(offsetArrayName(what, axis.name)), [over])
+  const places = outer.map((a) => a.extent).reduce(mul)
+  const ends = add(places, int(1))
+  const [place, end] = [denseAxis(named('place'), places), denseAxis(named('end'), ends)]
+  const [once, chunk, part] = [named('all'), named('chunk'), named('part')]
+  const [other, earlier] = [named('other'), named('earlier')]
+  const chunks = ceildiv(ends, int(CHUNK))
+  const sizes: Buffer1 = { ...summed('sizes', place.name), placed: true }
+  const [totals, bases] = [summed('totals', chunk), summed('bases', chunk)]
+  const room = isDense(axis) ? axis.capacity : undefined
+  const worst = mul(places, axis.extent)
+  const offsets: Buffer1 = { ...summed('offsets', end.name), positions: room ? min(room, worst) : worst }
+  // The offsets without the limit of the capacity.
+  const wanted = room ? summed('wanted', end.name) : offsets
+  const names: OffsetsNest = {
+    once,
+    chunk,
+    part,
+    other,
+    earlier,
+    nest: offsets.name,
+    wanted: wanted.name,
+    size: named('size'),
+    total: named('total'),
+    base: named('base'),
+    bases: bases.name,
+    baseCopy: named('base_sum'),
+    copy: named('sum'),
   }
-  readonly names: {
-    readonly [of in 'nest' | 'wanted' | 'size' | 'total' | 'base' | 'bases' | 'baseCopy' | 'copy']: string
-  }
-
-  constructor(
-    stored: readonly StoredAxis[],
-    counted: Expr,
-    unused: (base: string) => string,
-    span: StepSpan,
-  ) {
-    const axis = stored.at(-1)!
-    const named = (what: string): string => unused(`${axis.name}_${what}`)
-    const summed = (what: Parameters<typeof offsetArrayName>[0]): string =>
-      unused(offsetArrayName(what, axis.name))
-    this.#outer = stored.slice(0, -1)
-    this.#counted = counted
-    this.#span = span
-    this.#places = this.#outer.map((a) => a.extent).reduce(mul)
-    const ends = add(this.#places, int(1))
-    const [place, end] = [denseAxis(named('place'), this.#places), denseAxis(named('end'), ends)]
-    this.loops = {
-      once: named('all'),
-      chunk: named('chunk'),
-      part: named('part'),
-      other: named('other'),
-      earlier: named('earlier'),
-    }
-    const { once, chunk, part, other, earlier } = this.loops
-    const chunks = ceildiv(ends, int(CHUNK))
-    this.axes = [
+  const position = (of: string): Expr => add(mul(v(chunk), int(CHUNK)), v(of))
+  const length = substitute(counted, coordinatesAt(outer, position(part)))
+  const arrays = { sizes, totals, bases, offsets, wanted }
+  return {
+    names,
+    offsets: offsets.name,
+    axes: [
       place,
       end,
       denseAxis(once, int(1)),
@@ -172,122 +159,59 @@ class Sums {
       denseAxis(part, int(CHUNK)),
       { ...denseAxis(other, int(CHUNK)), count: v(part) },
       { ...denseAxis(earlier, chunks), count: v(chunk) },
-    ]
-    const array = (name: string, over: string): Buffer1 => ({
-      name,
-      dtype: 'i32',
-      axes: [over],
-      role: 'local',
-      filledAtRunTime: true,
-      fill: 0,
-      accumulate: 'i32',
-    })
-    this.#sizes = { ...array(summed('sizes'), place.name), placed: true }
-    this.#totals = array(summed('totals'), chunk)
-    this.#bases = array(summed('bases'), chunk)
-    this.#room = isDense(axis) ? axis.capacity : undefined
-    const worst = mul(this.#places, axis.extent)
-    this.offsets = {
-      ...array(summed('offsets'), end.name),
-      positions: this.#room ? min(this.#room, worst) : worst,
-    }
-    this.#wanted = this.#room ? array(summed('wanted'), end.name) : this.offsets
-    this.capacity = this.#room && {
-      axis: axis.name,
-      counts: this.#wanted.name,
-      width: 1,
-      capacity: this.#room,
-    }
-    this.names = {
-      nest: this.offsets.name,
-      wanted: this.#wanted.name,
-      size: named('size'),
-      total: named('total'),
-      base: named('base'),
-      bases: this.#bases.name,
-      baseCopy: named('base_sum'),
-      copy: named('sum'),
-    }
+    ],
+    buffers: [sizes, totals, bases, ...(room ? [wanted] : []), offsets],
+    capacity: room && { axis: axis.name, counts: wanted.name, width: 1, capacity: room },
+    nest: sumNest(names, arrays, { position, length, places, room }, span),
   }
+}
 
-  get buffers(): readonly Buffer1[] {
-    const wanted = this.#room ? [this.#wanted] : []
-    return [this.#sizes, this.#totals, this.#bases, ...wanted, this.offsets]
-  }
+/** Builds the loop nest of the prefix sum; `length` is the count at a position, and `room` the capacity. */
+function sumNest(
+  { nest: name, size, total, base, once, chunk, part, other, earlier }: OffsetsNest,
+  {
+    sizes,
+    totals,
+    bases,
+    offsets,
+    wanted,
+  }: Readonly<Record<'sizes' | 'totals' | 'bases' | 'offsets' | 'wanted', Buffer1>>,
+  {
+    position,
+    length,
+    places,
+    room,
+  }: { position: (of: string) => Expr; length: Expr; places: Expr; room: Expr | undefined },
+  span: StepSpan,
+): Iteration {
+  const { nest, sum, set } = statementsAt(span)
+  const at = (b: Buffer1, index: Expr): Load => load(b.name, [index])
+  const mine = position(part)
+  const within = [iter(chunk, 'S'), iter(part, 'S')]
+  const inChunk = nest(name, [iter(other, 'R')], [sum(at(wanted, mine), at(sizes, position(other)))])
+  const before = sum(at(wanted, mine), at(bases, v(chunk)))
+  // Positions beyond the capacity are in no list.
+  const limited = room ? [set(at(offsets, mine), min(at(wanted, mine), room))] : []
+  return nest(
+    name,
+    [iter(once, 'S')],
+    [
+      nest(size, within, [set(at(sizes, mine), length)], [lt(mine, places)]),
+      // Sizes after the last position read as 0.
+      nest(total, [iter(chunk, 'S'), iter(part, 'R')], [sum(at(totals, v(chunk)), at(sizes, mine))]),
+      nest(base, [iter(chunk, 'S'), iter(earlier, 'R')], [sum(at(bases, v(chunk)), at(totals, v(earlier)))]),
+      nest(name, within, [inChunk, before, ...limited], [lt(mine, add(places, int(1)))]),
+    ],
+  )
+}
 
-  nest(): Iteration {
-    const { once, chunk, part, other, earlier } = this.loops
-    const { nest: name, size, total, base } = this.names
-    const element = (b: Buffer1, at: Expr): Load => load(b.name, [at])
-    const placeIn = (of: string): Expr => add(mul(v(chunk), int(CHUNK)), v(of))
-    const mine = placeIn(part)
-    const nest = (
-      of: string,
-      iters: readonly Iter[],
-      body: readonly Stmt1[],
-      where: readonly Expr[] = [],
-    ): Iteration => iteration({ name: of, iters, where, body, ...this.#span })
-    const sum = (b: Buffer1, at: Expr, value: Expr): Stmt1 =>
-      reduce1({
-        reducer: builtinMonoid('+', 'index'),
-        targets: [element(b, at)],
-        values: [value],
-        ...this.#span,
-      })
-    const length = substitute(this.#counted, this.#coordinates(mine))
-    const within = [iter(chunk, 'S'), iter(part, 'S')]
-    return nest(
-      name,
-      [iter(once, 'S')],
-      [
-        nest(
-          size,
-          within,
-          [assign1([element(this.#sizes, mine)], [length], this.#span.span)],
-          [lt(mine, this.#places)],
-        ),
-        // Sizes after the last position read as 0.
-        nest(
-          total,
-          [iter(chunk, 'S'), iter(part, 'R')],
-          [sum(this.#totals, v(chunk), element(this.#sizes, mine))],
-        ),
-        nest(
-          base,
-          [iter(chunk, 'S'), iter(earlier, 'R')],
-          [sum(this.#bases, v(chunk), element(this.#totals, v(earlier)))],
-        ),
-        nest(
-          name,
-          within,
-          [
-            nest(name, [iter(other, 'R')], [sum(this.#wanted, mine, element(this.#sizes, placeIn(other)))]),
-            sum(this.#wanted, mine, element(this.#bases, v(chunk))),
-            // Positions beyond the capacity are in no list.
-            ...(this.#room
-              ? [
-                  assign1(
-                    [element(this.offsets, mine)],
-                    [min(element(this.#wanted, mine), this.#room)],
-                    this.#span.span,
-                  ),
-                ]
-              : []),
-          ],
-          [lt(mine, add(this.#places, int(1)))],
-        ),
-      ],
-    )
+/** Returns the coordinates of axes from their common position. */
+function coordinatesAt(axes: readonly StoredAxis[], at: Expr): ReadonlyMap<string, Expr> {
+  const out = new Map<string, Expr>()
+  let rest = at
+  for (const [k, a] of [...axes.entries()].reverse()) {
+    out.set(a.name, k === 0 ? rest : mod(rest, a.extent))
+    rest = div(rest, a.extent)
   }
-
-  /** Returns the coordinates of the outer axes from their common position. */
-  #coordinates(at: Expr): ReadonlyMap<string, Expr> {
-    const out = new Map<string, Expr>()
-    let rest = at
-    for (const [k, a] of [...this.#outer.entries()].reverse()) {
-      out.set(a.name, k === 0 ? rest : mod(rest, a.extent))
-      rest = div(rest, a.extent)
-    }
-    return out
-  }
+  return out
 }

@@ -256,25 +256,15 @@ const kept = (
   into: copy,
 })
 
-/** The loop nest that computes the offsets of lists, and the loop nests inside of it. */
-export interface OffsetsNest {
-  readonly nest: string
-  /** The summed buffer: the offsets, or the offsets without the limit of the capacity. */
-  readonly wanted: string
-  readonly size: string
-  readonly total: string
-  readonly base: string
-  /** The buffer of sums before chunks (`bases`), its copy, and the copy of `wanted`; copies have one element. */
-  readonly bases: string
-  readonly baseCopy: string
-  readonly copy: string
-  /** Loops: of one iteration, over chunks, positions of a chunk, earlier positions, and earlier chunks. */
-  readonly once: string
-  readonly chunk: string
-  readonly part: string
-  readonly other: string
-  readonly earlier: string
-}
+/**
+ * The loop nest that computes the offsets of lists, and the loop nests inside of it: names of nests (`nest` to `base`),
+ * of the summed buffer (`wanted`), of the sums before chunks (`bases`), of copies with one element, and of the loops of
+ * one iteration, over chunks, positions of a chunk, earlier positions and earlier chunks.
+ */
+export type OffsetsNest = Readonly<
+  Record<'nest' | 'size' | 'total' | 'base' | 'wanted' | 'bases' | 'baseCopy' | 'copy', string> &
+    Record<'once' | 'chunk' | 'part' | 'other' | 'earlier', string>
+>
 
 /** Returns the schedule for one block: a row of threads for each chunk, a thread for each sum before a chunk. */
 export function offsetSteps(n: OffsetsNest): readonly NestDefault[] {

@@ -7,7 +7,6 @@
 
 import { valuesName } from '../../../ir/coordinates/derived-names.ts'
 import type { Buffer1, Iteration, NestDefault } from '../../../ir/coordinates/stage1.ts'
-import { assign1, iteration } from '../../../ir/coordinates/stage1-tree.ts'
 import { all, constant, type Expr, load, select, variable } from '../../../ir/expressions/expr.ts'
 import { substitute } from '../../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
@@ -16,6 +15,7 @@ import { inRange } from '../legality/axis-prefixes.ts'
 import type { Built } from './build.ts'
 import type { Source } from './positions.ts'
 import { type Loop, loopOver, named, Steps, THREADS } from './schedule.ts'
+import { statementsAt, v } from './statements.ts'
 
 export interface Values {
   readonly buffer: Buffer1
@@ -32,8 +32,9 @@ export function valuesOf(
   part: FormatInstance,
   { built, held, label }: { readonly built: Built; readonly held: Expr; readonly label: string },
   unused: (name: string, label?: string) => string,
-  { span }: StepSpan,
+  at: StepSpan,
 ): Values {
+  const { nest: nestAt, set } = statementsAt(at)
   const [name, nest] = [unused(valuesName(buffer.name), label), unused(`copy_${buffer.name}`, label)]
   const own = buffer.axes.map((axis, k) =>
     k >= start && k < start + over.length ? null : { name: unused(axis), axis },
@@ -66,44 +67,29 @@ export function valuesOf(
       filledAtRunTime: true,
       span: undefined,
     },
-    nest: iteration({
-      name: nest,
-      iters,
-      where: [],
-      body: [
-        assign1(
-          [
-            load(
-              name,
-              iters.map((x) => variable(x.name)),
-              buffer.dtype,
-            ),
-          ],
-          [value],
-          span,
+    nest: nestAt(nest, iters, [
+      set(
+        load(
+          name,
+          iters.map((x) => v(x.name)),
+          buffer.dtype,
         ),
-      ],
-      span,
-    }),
-    defaults: copySteps({
+        value,
+      ),
+    ]),
+    defaults: copySteps(
       nest,
-      counted: (built.group ?? built.position).name,
-      loops: iters.map((x) => loopOver(x.name, extents.get(x.axis)!)),
-    }),
+      (built.group ?? built.position).name,
+      iters.map((x) => loopOver(x.name, extents.get(x.axis)!)),
+    ),
   }
 }
 
 /**
- * The loop nest that copies values to positions: its loops in order, and the name of the loop that ends with the list.
+ * Returns the schedule: a block has one group, or enough groups to give its threads neighbouring elements. The loop
+ * `counted` ends with the list.
  */
-interface CopyNest {
-  readonly nest: string
-  readonly counted: string
-  readonly loops: readonly Loop[]
-}
-
-/** Returns the schedule: a block has one group, or enough groups to give its threads neighbouring elements. */
-function copySteps({ nest, counted, loops }: CopyNest): readonly NestDefault[] {
+function copySteps(nest: string, counted: string, loops: readonly Loop[]): readonly NestDefault[] {
   const s = new Steps(nest)
   const at = loops.findIndex((l) => l.name === counted)
   const outer = s.fuse(loops.slice(0, at), `${counted}_outer`)
