@@ -167,7 +167,6 @@ export function release(array: Int32Array): void {
   if (depth > 0 && array.byteOffset === 0 && array.length > 0) free.push(new Int32Array(array.buffer))
 }
 
-/** The smallest free array of at least this length. */
 function takeFree(length: number, maxLength: number): Int32Array | null {
   let best = -1
   for (let k = 0; k < free.length; k++) {

@@ -7,7 +7,6 @@ import { CHUNK, compile, type Step } from './expression-program.ts'
 
 export interface MapInput {
   readonly map: readonly Expr[]
-  /** The variables of `map`, in the order of the columns. */
   readonly inputs: readonly string[]
 }
 

@@ -15,7 +15,6 @@ const loop =
     for (let k = 0; k < n; k++) out[k] = f(a[k]!, b[k]!)
   }
 
-/** Operators that differ between reals and integers. */
 export const REAL: Partial<Readonly<Record<BinaryOp, Kernel>>> = {
   div: loop((a, b) => a / b),
   mod: loop((a, b) => a - b * Math.floor(a / b)),
@@ -72,7 +71,6 @@ export const KERNELS: Readonly<Record<BinaryOp, Kernel>> = {
 
 // Fast paths of div and mod in coordinate maps: a digit of each coordinate, in one pass over a 32-bit column.
 
-/** `column / divisor` or `column % divisor`. */
 interface Digit {
   readonly op: 'div' | 'mod'
   readonly input: string
@@ -131,7 +129,6 @@ export function thresholdsOf(e: Expr): Thresholds | null {
   return { compared, below }
 }
 
-/** `select(x > c, 1, 0)`. */
 function comparison(e: Expr): { readonly compared: Expr; readonly bound: number } | null {
   if (e.kind !== 'select' || !isFlag(e)) return null
   const { cond } = e

@@ -27,12 +27,9 @@ export interface MapTable {
 /** The meaning of names in expressions. */
 export interface Names {
   readonly column: (name: string) => Column | undefined
-  /** Sizes and parameters: the same for all entries. */
   readonly size: (name: string) => number | undefined
   readonly table: (name: string) => MapTable | undefined
-  /** Minimum and maximum of a column or size, if known. */
   readonly range: (name: string) => readonly [number, number] | undefined
-  /** The name of the entry's index. */
   readonly entry?: string
   readonly all: () => { readonly variables: readonly string[]; readonly tables: readonly string[] }
 }

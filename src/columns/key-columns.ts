@@ -47,6 +47,14 @@ export function markChanges(out: Uint8Array, c: Int32Array): void {
   }
 }
 
+/** True if two columns are equal, or both absent. */
+export function sameColumn(x: Int32Array | null | undefined, y: Int32Array | null | undefined): boolean {
+  if (x === y) return true
+  if (!x || !y || x.length !== y.length) return false
+  for (let e = 0; e < x.length; e++) if (x[e] !== y[e]) return false
+  return true
+}
+
 // Equal tuples: the ordinal of each entry among its equals, and the first entry of each group. O(entries ×
 // columns).
 

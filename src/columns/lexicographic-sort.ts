@@ -104,13 +104,11 @@ function partitionByPrefix(keys: readonly Int32Array[], maxima: readonly number[
   return { bounds, order, columns }
 }
 
-/** Sorts buckets in place; all random access stays within a bucket. */
 class Sorter {
   private readonly count = new Int32Array((1 << DIGIT) + 1)
   private readonly word: Int32Array
   private from: Int32Array
   private to: Int32Array
-  /** The last key has been in order so far, which is frequent. */
   private lastKeyInOrder: boolean
 
   constructor(
@@ -188,7 +186,6 @@ class Sorter {
     }
   }
 
-  /** True if the last key ascends among entries that agree in the others. */
   private isOrdered(lo: number, hi: number): boolean {
     const { from, columns, sortedKeys } = this
     const last = columns[sortedKeys - 1]!

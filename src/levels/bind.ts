@@ -17,13 +17,10 @@ export interface FixedLevel {
 
 export interface BoundLevel {
   readonly extent: number
-  /** Positions of the parent; 1 for a root. */
   readonly parents: number
   readonly arrays: IndexArrays
   readonly fixed: FixedLevel
-  /** Bits of each index. */
   readonly bits: number
-  /** The level over the arrays. */
   readonly make: (positions: number, own?: Partial<Pick<Level, 'width' | 'indptr'>>) => Level
 }
 

@@ -33,7 +33,6 @@ export const segmentIf = (certain: Expr, { parent, base, length, start }: Segmen
   start: select(certain, start, int(0)),
 })
 
-/** The segment under the located parent position, empty if there is none. */
 export const segmentOf = (
   segment: (parent: Expr | null, end: Expr | null) => Segment,
   { above, certain }: Lookup,
@@ -51,13 +50,11 @@ export function bindTable<C extends Column>(frame: Frame<C>, name: string, colum
   return name
 }
 
-/** The parent of a position, for segments of equal size. */
 export const uniformParent = <C extends Column>(frame: Frame<C>, level: Level<C>, position: Expr) => {
   const size = frame.bindSize(level.width ?? level.extent)
   return { parent: div(position, size), size }
 }
 
-/** The parent of a position, by a column that the offsets yield. */
 export function offsetParent<C extends Column>(
   frame: Frame<C>,
   { axis, indptr, positions }: Level<C>,
@@ -71,7 +68,6 @@ export function offsetParent<C extends Column>(
   return load(bindTable(frame, `@parents ${axis.name}`, column), [position])
 }
 
-/** The distance of a position from the first of its segment. */
 export const distance = <C extends Column>(
   frame: Frame<C>,
   { axis, indptr }: Level<C>,

@@ -16,9 +16,7 @@ import type { Buffer } from '../ir/statements/loops.ts'
 import type { BoundLevel } from './bind.ts'
 
 export interface KernelLevels {
-  /** The number of positions under all parents. */
   positions(axis: string): Expr
-  /** The name of the array of segment offsets. */
   offsets(axis: string): string
 }
 
@@ -58,7 +56,6 @@ export interface Position {
 export interface Lookup {
   readonly coordinate: Expr
   readonly above: Position | null
-  /** True if the parent position exists. */
   readonly certain: Expr
   readonly facts: Facts
   readonly levels: KernelLevels

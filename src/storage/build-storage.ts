@@ -38,7 +38,6 @@ export interface BuildInput {
   readonly paddings?: ReadonlyMap<string, number> | undefined
   /** Capacities in positions of axes whose positions are contiguous at run time. */
   readonly capacities?: ReadonlyMap<string, number> | undefined
-  /** Levels that exist already, by axis: entries are located in them. Nonunique axes are not allowed. */
   readonly existing?: ReadonlyMap<string, Level> | undefined
   /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
   readonly duplicates?: 'share' | undefined

@@ -66,7 +66,6 @@ interface Entries<C extends Column> {
 
 export interface Options {
   readonly given: FormatOperands
-  /** The fill value of positions without an entry. */
   readonly fill: number
   /** Each set as a tree over the dimensions: the arrays of its compressed levels. */
   readonly sets: SetTrees
@@ -121,7 +120,6 @@ export function* forEachPart<C extends Column, T extends { readonly tables: Read
   return parts
 }
 
-/** A tensor's entries in one frame, before they are partitioned by part. */
 interface LoadedEntries<C extends Column> {
   readonly frame: Frame<C>
   readonly context: Context<C>

@@ -37,7 +37,6 @@ export interface Entries extends PlacedEntries {
 }
 
 export interface Storage {
-  /** In the buffer's order; a child after its parent. */
   readonly axes: readonly StoredAxis[]
   readonly levels: ReadonlyMap<string, Level>
   /** One chain of levels for each tree, root first. */

@@ -7,7 +7,6 @@ import type { FormatInstance, PartInstance } from '../../ir/formats/format.ts'
 import { childrenOf, type PartTree } from '../../ir/formats/part-tree.ts'
 import type { Query } from '../../ir/formats/queries.ts'
 
-/** The parts of a tree, with the claims that conditions imply. */
 export function withFilledBlocks(
   tree: PartTree,
   parts: readonly PartInstance[],
@@ -36,12 +35,10 @@ export function withFilledBlocks(
 
 /** Blocks that are selected only if they store at least `minimum` coordinates. */
 interface Block {
-  /** Keys of the expressions that are constant in a block. */
   readonly by: ReadonlySet<string>
   readonly minimum: number
 }
 
-/** The blocks that a condition selects as a whole, or not at all. */
 function selectedBlocks(
   where: Expr,
   queries: readonly Query[],
@@ -68,7 +65,6 @@ function selectedBlocks(
   })
 }
 
-/** The lower bound that a condition sets on a count, directly or as a ratio. */
 function lowerBoundOf(e: Expr): { readonly query: string; readonly minimum: number } | undefined {
   if (e.kind !== 'binary') return undefined
   const constantOf = (x: Expr): number | undefined =>

@@ -80,7 +80,6 @@ export function cutToRanges(
   }
 }
 
-/** Adds the starts of axes to coordinates; list loads keep the indices of their ancestor axes. */
 function shiftAxes(e: Expr, shiftedAxes: ReadonlyMap<string, Expr>, instance: FormatInstance): Expr {
   const visit = (x: Expr): Expr => {
     if (x.kind === 'var') return shiftedAxes.get(x.name) ?? x

@@ -42,7 +42,6 @@ export interface PlannedLeaf {
   readonly ranges: Ranges
 }
 
-/** The condition or index of a node, before its queries are named. */
 export interface Selector {
   readonly expr: Expr
   readonly queries: readonly Query[]

@@ -145,7 +145,6 @@ function testTree(tree: PartTree, rows: Uint8Array, trial: Trial): void {
   }
 }
 
-/** The number of the case that each row belongs to. */
 function caseNumbers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, trial: Trial): Int32Array {
   const { cases } = tree
   const { instance, samples: tried, site } = trial
@@ -226,7 +225,6 @@ function constantsOf({ tree: root, parts }: Instance): number[] {
   return [...constants]
 }
 
-/** Instances with one key have identical results. */
 function keyOfTrial({ over, tree, parts }: Instance): string {
   const node = (trial: PartTree): string => {
     if (trial.kind === 'leaf') return String(trial.part)

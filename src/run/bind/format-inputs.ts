@@ -59,7 +59,6 @@ interface Wanted {
   readonly name: string
   readonly instance: Instance
   readonly sizes: ReadonlyMap<string, number>
-  /** Extents of the replaced axes, in coordinates. */
   readonly extents: ReadonlyMap<string, number>
   /** Seed of random data for missing arguments; undefined if they are errors. */
   readonly seed?: number | undefined

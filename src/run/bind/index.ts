@@ -37,18 +37,13 @@ import {
   convertDense,
   givenOf,
   inOrder,
+  isInput,
   isStructured,
   storageOrder,
 } from './sources/caller-tensors.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
 import { remapSources } from './sources/remap-entries.ts'
-import {
-  buildStructure,
-  type KnownStructure,
-  masksOf,
-  placedValues,
-  type Structure,
-} from './sources/structure-assembly.ts'
+import { buildStructure, masksOf, placedValues, type Structure } from './sources/structure-assembly.ts'
 import type { Bound, Elsewhere, Inputs, Piece, Route, Source } from './types.ts'
 
 export type { Bound, Elsewhere, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
@@ -102,7 +97,12 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const pieces = [...split.pieces, ...parts.pieces]
   measure(new Set(kernel.axes.map((a) => a.name)), pieces)
   checkWidths(kernel, params)
-  const structure = withArguments(kernel, () => measured(kernel, pieces, { ready, ...elsewhere }, known))
+  const build = (): Structure => buildStructure(kernel, pieces, ready, elsewhere.levels, known)
+  const structure = withArguments(kernel, () => {
+    const measured = build()
+    // Open widths become the longest segment of all axes that share them.
+    return measureWidths(measured.levels.values(), params) ? build() : measured
+  })
   built = structure
   const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, pieces, structure, elsewhere)])
   checkClaims(kernel, structure, elsewhere)
@@ -112,7 +112,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     if (table) arrays.set(b.name, table)
   }
   for (const t of options.structureOnly ? [] : callerTensors(kernel)) {
-    if (t.first.role !== 'in' && t.first.role !== 'inout') continue
+    if (!isInput(t)) continue
     if (dense.get(t.name) instanceof DenseOnDevice || elsewhere.tensors.has(t.name)) continue
     for (const b of t.buffers)
       arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, pieces, structure))
@@ -184,26 +184,13 @@ function sort(
     }
     if (b.kind !== 'tensor' && b.kind !== 'axis') continue
     const t = b.kind === 'tensor' ? b.tensor : undefined
-    const input = t?.first.role === 'in' || t?.first.role === 'inout'
     if (tensor instanceof DenseOnDevice) checkOnDevice(kernel, name, tensor, t)
     const structured = !t || t.axes.some((a) => isStructured(axes, a))
-    if (t && input && asDeclared(t) && !structured && tensor.kind === 'dense') dense.set(name, tensor)
+    if (t && isInput(t) && asDeclared(t) && !structured && tensor.kind === 'dense') dense.set(name, tensor)
     else if (t && asDeclared(t) && tensor.kind === 'stored' && !tensor.repair) ready.set(name, tensor)
     else sources.push(sourceOf(kernel, name, tensor, params))
   }
   return { dense, ready, sources }
-}
-
-/** Builds the structure, and measures open widths: the longest segment of all axes with this width. */
-function measured(
-  kernel: Kernel1,
-  pieces: readonly Piece[],
-  known: KnownStructure,
-  { sizes, extents }: FormatOperands,
-): Structure {
-  const build = (): Structure => buildStructure(kernel, pieces, known, sizes, extents)
-  const structure = build()
-  return measureWidths(structure.levels.values(), sizes as Map<string, number>) ? build() : structure
 }
 
 /** Returns the arrays of the levels by buffer name; adds their lengths to `params`. */

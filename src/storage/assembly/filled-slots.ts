@@ -14,11 +14,9 @@ import { pointOf } from '../coordinate-checks.ts'
 import { bindTables, guardLoads, type Tables } from '../remapping/inverse-remapping.ts'
 import { assembleTrees } from './tree-assembly.ts'
 
-/** The placement of a frame's entries in a format. */
 interface Placement<C> {
   readonly instance: FormatInstance
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** The coordinate on each axis of the format, by name. */
   readonly coordinates: ReadonlyMap<string, Expr>
   readonly tables: Tables<C>
 }

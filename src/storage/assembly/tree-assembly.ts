@@ -44,9 +44,7 @@ export interface TreePrefix<C> {
 export interface BuildOptions<C> {
   /** Entries with equal coordinates have separate positions under nonunique axes. */
   readonly separateDuplicates?: boolean
-  /** Levels that exist already, by axis: entries are located in them. Nonunique axes are not allowed. */
   readonly existing?: ReadonlyMap<string, Level<C>>
-  /** Already assembled prefixes of trees, by their last axis. */
   readonly prefixes?: ReadonlyMap<string, TreePrefix<C>>
   /** By axis: the rank of each entry's coordinate in its segment, if known. */
   readonly ranks?: ReadonlyMap<string, Expr>

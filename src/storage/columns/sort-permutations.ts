@@ -13,9 +13,7 @@ import { boundsIn } from './expression-bounds.ts'
 import { checkExpressions, measure } from './table-reads.ts'
 
 interface SortResult<C> {
-  /** The place of each coordinate. */
   readonly place: C
-  /** The coordinate at each place. */
   readonly at: C
 }
 

@@ -24,7 +24,6 @@ interface ReadError {
 }
 
 export interface UncheckedRead {
-  /** The index, over the names of a frame. */
   readonly at: Expr
   readonly isOutside: Expr
   readonly describe: (found: number) => ReadError
@@ -44,7 +43,6 @@ export const labelByDims = (dims: readonly { readonly name: string }[]): EntryLa
 export interface AxisContext {
   readonly extents: ReadonlyMap<string, number>
   readonly inFrame: (e: Expr) => Expr
-  /** Conditions that hold for entries that are not padding. */
   readonly elementConditions?: readonly Expr[]
 }
 

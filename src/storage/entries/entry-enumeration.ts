@@ -23,7 +23,6 @@ import type { Context, Part } from '../remapping/part-assembly.ts'
 import { levelChains } from '../storage.ts'
 
 export interface StoredLevels<C> {
-  /** One chain of levels per tree, root first. */
   readonly trees: readonly (readonly Level<C>[])[]
   readonly size: number
   /** In position order; `null` in a pattern. */
@@ -204,7 +203,6 @@ function allPositions<C extends Column>(
 
 // The entries of one part of a tensor in a format.
 
-/** Properties of a part that its tensor determines. */
 interface TensorProperties {
   readonly dtype: Dtype
   readonly fill: number

@@ -106,14 +106,11 @@ interface StoredCoordinates {
   readonly parts: readonly {
     readonly name: string
     readonly columns: readonly Int32Array[]
-    /** Its levels have been validated to store each coordinate once (`levelsAreUnique`). */
     readonly unique: boolean
   }[]
   /** Elements with equal coordinates are separate elements (`separatesDuplicates`). */
   readonly separateDuplicates: boolean
-  /** Hint if two parts store one coordinate. */
   readonly hint?: string
-  /** Hint if one part stores a coordinate twice. */
   readonly unique?: string
 }
 

@@ -42,7 +42,6 @@ export interface Context<C> extends Omit<Scope<C>, 'places'> {
 }
 
 export interface Remapped<C> {
-  /** The coordinate on each axis of the part, by name. */
   readonly coordinates: ReadonlyMap<string, Expr>
   /** By axis: the rank of that coordinate in its segment, if a query provides it. */
   readonly ranks: ReadonlyMap<string, Expr>

@@ -11,13 +11,12 @@ import {
   axesWithoutTensor,
   type CallerTensor,
   callerTensors,
+  isInput,
   isRowMajor,
   isStructured,
 } from '../sources/caller-tensors.ts'
 import type { Structure } from '../sources/structure-assembly.ts'
 import type { Elsewhere, Source } from '../types.ts'
-
-const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
 
 /** Throws SptError `bind/missing-buffer` for inputs without a value, unless there is a seed. */
 export function requireInputs(
@@ -78,7 +77,6 @@ export function requireStructure(
   if (seed === undefined) requireLists(kernel, new Set(given.flat()))
 }
 
-/** Checks the axes of lists and patterns that no tensor has. */
 function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
   const axes = allAxesOf(kernel)
   const open = axesWithoutTensor(kernel).find((a) => isStructured(axes, a) && !given.has(a))

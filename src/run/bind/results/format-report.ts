@@ -10,7 +10,7 @@ import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { describe } from '../../../storage/storage-report.ts'
 import { callerTensors } from '../sources/caller-tensors.ts'
-import { distinctPieces, lengthOf } from '../sources/remap-entries.ts'
+import { distinctPieces, lengthOf, piecesOver } from '../sources/remap-entries.ts'
 import type { Bound, PartFormat, Piece, TensorFormat } from '../types.ts'
 
 export interface ReportInput {
@@ -81,7 +81,6 @@ export function reportOf(input: ReportInput): TensorFormat[] {
   })
 }
 
-/** The format steps that led to these buffers, in order. */
 function stepsTo(kernel: Kernel1, buffers: readonly string[]): Reformat[] {
   const wanted = new Set(buffers)
   const out: Reformat[] = []
@@ -114,14 +113,13 @@ interface Counts {
 }
 
 function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
-  const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
+  const mine = piecesOver(pieces, b.axes)
   const { members } = distinctPieces(mine, b.axes)
   const occupied = new Occurrences(storages.get(b.name)!.size)
   const stored = members.reduce((n, p) => n + occupied.add(positions(p, b.name), lengthOf(p)), 0)
   return { stored, rows: rowsOf(members) }
 }
 
-/** The number of distinct coordinates on the first dimension. */
 function rowsOf(pieces: readonly Piece[]): number {
   const columns = pieces.map(({ source, entries }) => {
     const rows = source.columns[0]!

@@ -88,7 +88,6 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
 
 export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
   readonly known: FormatOperands
-  /** Tensors that were bound as ready-made parts. */
   readonly ready: readonly Source[]
 }
 
@@ -148,7 +147,6 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   }
 }
 
-/** Sources that contain the structure of a tensor; empty if it also has axes outside of that structure. */
 function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
   const axes = allAxesOf(kernel)
   const structured = t.axes.filter((a) => isStructured(axes, a))

@@ -6,7 +6,7 @@
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { ascending } from '../../../columns/allocate.ts'
-import { largest, repetitions, uniqueTuples } from '../../../columns/key-columns.ts'
+import { largest, repetitions, sameColumn, uniqueTuples } from '../../../columns/key-columns.ts'
 import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { matchTuples, scatterValues } from '../../../storage/entries/locate.ts'
@@ -33,6 +33,7 @@ import {
   callerTensors,
   convertDense,
   inOrder,
+  isInput,
   storageOrder,
 } from '../sources/caller-tensors.ts'
 import { sourceOf } from '../sources/coordinate-sources.ts'
@@ -59,7 +60,7 @@ export interface Written {
  */
 export function withValues(bound: Bound, name: string, given: Tensor | BareValues): Written {
   const t = callerTensor(bound.kernel, name)
-  if (!t || (t.first.role !== 'in' && t.first.role !== 'inout')) return notInput(bound, name)
+  if (!t || !isInput(t)) return notInput(bound, name)
   const update = 'kind' in given ? underKernelNames(bound.kernel, { [name]: given }).get(name)! : given
   if ('kind' in update) checkDimensions(bound.kernel, new Map([[name, update]]), bound.params)
   const dense = bound.dense.get(name)
@@ -100,9 +101,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
 }
 
 function notInput(bound: Bound, name: string): never {
-  const candidates = callerTensors(bound.kernel)
-    .filter(({ first: { role } }) => role === 'in' || role === 'inout')
-    .map((t) => t.name)
+  const candidates = callerTensors(bound.kernel).flatMap((t) => (isInput(t) ? [t.name] : []))
   fail({
     code: 'bind/not-input',
     message: `${name} is not an input of kernel ${bound.kernel.name}`,
@@ -149,10 +148,7 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
 function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
   const names = new Set([...Object.keys(arrays), ...Object.keys(was.arrays)])
   return [...names].every((axis) =>
-    LEVEL_ARRAYS.every((kind) => {
-      const [x, y] = [arrays[axis]?.[kind], was.arrays[axis]?.[kind]]
-      return x === y || (x !== undefined && y !== undefined && equal(x, y))
-    }),
+    LEVEL_ARRAYS.every((kind) => sameColumn(arrays[axis]?.[kind], was.arrays[axis]?.[kind])),
   )
 }
 
@@ -196,7 +192,6 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
   return { ...source, tensor: { kind: 'coords', shape, coords: source.columns, values: own, dtype } }
 }
 
-/** Gives bare values the coordinates of the bound tensor, in its order. */
 function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Tensor {
   if ('kind' in update) return update
   const was = bound.given.get(source.name) ?? source.tensor
@@ -231,7 +226,7 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
   const n = source.columns[0]?.length ?? 1
   const m = next.columns[0]?.length ?? 1
   if (values) checkValueArray(values, dtype)
-  const same = source.columns.every((c, d) => equal(c, next.columns[d]!))
+  const same = source.columns.every((c, d) => sameColumn(c, next.columns[d]))
   if (same) return values ? { values, dtype } : { values: filledArray(dtype, n, 1), dtype }
   const maxima = source.columns.map((c, d) => Math.max(largest(c), largest(next.columns[d]!)))
   const stored = { positions: ascending(n, 'entries'), coords: source.columns }
@@ -256,11 +251,4 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
     seen[e] = 1
   }
   return { values: out, dtype: 'f64' }
-}
-
-function equal(x: Int32Array, y: Int32Array): boolean {
-  if (x === y) return true
-  if (x.length !== y.length) return false
-  for (let e = 0; e < x.length; e++) if (x[e] !== y[e]) return false
-  return true
 }

@@ -29,7 +29,6 @@ export interface CallerTensor {
   readonly first: Buffer1
 }
 
-/** Maps each buffer of a format to its declared tensor (`owner`), and each tensor to its declared axes. */
 function declaredTensors(kernel: Kernel1) {
   const owner = new Map<string, string>()
   const axes = new Map<string, readonly string[]>()
@@ -63,6 +62,9 @@ export function callerTensors(kernel: Kernel1): readonly CallerTensor[] {
     first: buffers[0]!,
   }))
 }
+
+/** True if a tensor is read by the kernel before it may be written. */
+export const isInput = ({ first: { role } }: CallerTensor): boolean => role === 'in' || role === 'inout'
 
 export const callerTensor = (kernel: Kernel1, name: string): CallerTensor | undefined =>
   callerTensors(kernel).find((t) => t.name === name)

@@ -22,6 +22,7 @@ import {
   axesWithoutTensor,
   callerTensor,
   callerTensors,
+  isInput,
   isStructured,
   leafChains,
   storedAxis,
@@ -114,7 +115,7 @@ export function randomSources(
   }
   for (const t of tensors) {
     const { name, first: b, axes: over } = t
-    if (b.role !== 'in' && b.role !== 'inout') continue
+    if (!isInput(t)) continue
     if (dense.has(name) || bound.some((s) => s.name === name)) continue
     const random = new Random(seedFor(seed, name))
     if (asDeclared(t) && !over.some((a) => isStructured(axes, a))) {

@@ -135,7 +135,6 @@ const SEGMENTS: Readonly<
   elements: (extent, random) => distinct(random.below(2 * AVERAGE + 1), extent, random),
 }
 
-/** Ascending numbers below `extent`, at most `count`. */
 function distinct(count: number, extent: number, random: Random): readonly number[] {
   const wanted = Math.min(extent, count)
   const chosen = new Set<number>()
@@ -143,7 +142,6 @@ function distinct(count: number, extent: number, random: Random): readonly numbe
   return [...chosen].sort((a, b) => a - b)
 }
 
-/** The integers below `n` in random order (Fisher and Yates). */
 export function permutation(n: number, random: Random): Int32Array {
   const ids = Int32Array.from({ length: n }, (_, k) => k)
   for (let k = n - 1; k > 0; k--) {

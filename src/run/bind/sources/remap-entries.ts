@@ -55,7 +55,7 @@ export function remapSources(
     const from = r.from.map((a) => a.name)
     // Extents that an earlier format left open.
     measure(new Set(from), pieces)
-    const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
+    const mine = piecesOver(pieces, from)
     // All parts of this format are ready-made. Continuing would build an empty tensor, which not every format permits.
     if (mine.length === 0 && ready.some((p) => isPartOf(p, r))) continue
     checkPrefixes(r, pieces, mine)
@@ -162,10 +162,13 @@ export function distinctPieces(
   return { members, first }
 }
 
+/** The pieces that have coordinates on all these axes. */
+export const piecesOver = (pieces: readonly Piece[], axes: readonly string[]): readonly Piece[] =>
+  pieces.filter((p) => axes.every((a) => p.columns.has(a)))
+
 export const lengthOf = (p: Piece): number =>
   p.entries?.length ?? p.source.columns[0]?.length ?? p.source.tensor?.values?.length ?? 1
 
-/** The first index from `from` on whose entry is at least `bound`. */
 function lowerBound(ascending: Int32Array, bound: number, from: number): number {
   let lo = from
   let hi = ascending.length
@@ -211,7 +214,6 @@ function entryValuesOf(
 // Coordinate remapping alone, on the host: the coordinates of entries in a format or composition, without
 // building arrays.
 
-/** The entries of a part, with coordinates in the part's format. */
 interface RemappedPart {
   /** In input order; `null`: all entries. */
   readonly entries: Int32Array | null

@@ -4,6 +4,7 @@ import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { cached } from '../../../ast/lazy.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { concat } from '../../../columns/allocate.ts'
+import { sameColumn } from '../../../columns/key-columns.ts'
 import type { Level } from '../../../columns/stored-level.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
@@ -17,6 +18,7 @@ import {
   widthsOf,
 } from '../../../storage/build-storage.ts'
 import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/locate.ts'
+import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { validateStored } from '../../../storage/ready/validate.ts'
 import {
   extentOf,
@@ -25,7 +27,7 @@ import {
   type Storage,
   separatesDuplicates,
 } from '../../../storage/storage.ts'
-import { gatherValues, type StoredTensor, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
+import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
 import type { Elsewhere, Piece } from '../types.ts'
 import {
   allAxesOf,
@@ -37,7 +39,7 @@ import {
   storedAxis,
 } from './caller-tensors.ts'
 import { checkApart, united } from './coordinate-union.ts'
-import { distinctPieces, lengthOf } from './remap-entries.ts'
+import { distinctPieces, lengthOf, piecesOver } from './remap-entries.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
@@ -48,28 +50,20 @@ export interface Structure {
   readonly times: ReadonlyMap<string, number>
 }
 
-/** Existing structure: ready-made arrays by buffer name, and levels whose arrays are elsewhere. */
-export interface KnownStructure extends Pick<Elsewhere, 'levels'> {
-  readonly ready: ReadonlyMap<string, Tensor>
-}
-
-const sameArray = (x: Int32Array | null, y: Int32Array | null): boolean =>
-  x === y || (x !== null && y !== null && x.length === y.length && x.every((v, k) => v === y[k]))
-
 const sameLevel = (x: Level, y: Level): boolean =>
-  x.positions === y.positions && LEVEL_ARRAYS.every((array) => sameArray(x[array], y[array]))
+  x.positions === y.positions && LEVEL_ARRAYS.every((array) => sameColumn(x[array], y[array]))
 
-/** Builds the levels of all axes and the storage of all buffers. Existing structure is reused. */
+/** Builds the levels of all axes and the storage of all buffers; `ready` arrays and `levels` are reused. */
 export function buildStructure(
   kernel: Kernel1,
   pieces: readonly Piece[],
-  { ready, levels }: KnownStructure,
-  params: ReadonlyMap<string, number>,
-  extents: ReadonlyMap<string, number>,
+  ready: ReadonlyMap<string, StoredTensor>,
+  levels: Elsewhere['levels'],
+  operands: FormatOperands,
 ): Structure {
-  const structure = new StructureBuilder(kernel, pieces, params, extents)
+  const structure = new StructureBuilder(kernel, pieces, operands)
   for (const [name, level] of levels) structure.levels.set(name, level)
-  for (const [name, tensor] of ready) if (tensor.kind === 'stored') structure.adoptReady(name, tensor)
+  for (const [name, tensor] of ready) structure.adoptReady(name, tensor)
   const chains = leafChains(kernel.axes.filter(isStored))
   for (const chain of chains) structure.buildShared(chain)
   for (const chain of chains) structure.buildChain(chain)
@@ -87,21 +81,16 @@ class StructureBuilder implements Structure {
   readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'capacities'>
   readonly #found = new Map<Piece, Map<string, Int32Array | null>>()
 
-  constructor(
-    kernel: Kernel1,
-    pieces: readonly Piece[],
-    params: ReadonlyMap<string, number>,
-    extents: ReadonlyMap<string, number>,
-  ) {
+  constructor(kernel: Kernel1, pieces: readonly Piece[], { sizes, extents }: FormatOperands) {
     this.#kernel = kernel
     this.#pieces = pieces
     this.#axes = allAxesOf(kernel)
     const stored = kernel.axes.filter(isStored)
     this.#sizes = {
       extents,
-      widths: widthsOf(stored, params),
-      paddings: paddingsOf(stored, params),
-      capacities: capacitiesOf(stored, params),
+      widths: widthsOf(stored, sizes),
+      paddings: paddingsOf(stored, sizes),
+      capacities: capacitiesOf(stored, sizes),
     }
   }
 
@@ -157,16 +146,12 @@ class StructureBuilder implements Structure {
     })
   }
 
-  #over(axes: readonly string[]): readonly Piece[] {
-    return this.#pieces.filter((p) => axes.every((a) => p.columns.has(a)))
-  }
-
   /** Builds axes that several chains or shorter tensors share, from the coordinates of all of them. */
   buildShared(chain: readonly string[]): void {
     chain.slice(0, -1).forEach((a, depth) => {
       const prefix = chain.slice(0, depth + 1)
       if (this.levels.has(a) || !isStructured(this.#axes, a)) return
-      const from = this.#over(prefix)
+      const from = piecesOver(this.#pieces, prefix)
       if (from.every((p) => chain.every((x) => p.columns.has(x)))) return
       if (prefix.some((x) => isNonunique(this.#axis(x)))) return
       const union = prefix.map((x) => concat(from.map((p) => p.columns.get(x)!)))
@@ -177,7 +162,7 @@ class StructureBuilder implements Structure {
   buildChain(chain: readonly string[]): void {
     if (chain.every((a) => this.levels.has(a))) return
     const start = performance.now()
-    const from = this.#over(chain)
+    const from = piecesOver(this.#pieces, chain)
     if (from.length === 0 && this.#buildDense(chain)) return
     const buffer = this.#bufferOver(chain, from)
     const over = buffer?.axes ?? chain
@@ -193,7 +178,7 @@ class StructureBuilder implements Structure {
       this.storages.set(buffer.name, storage)
       const { positions } = storage.entries!
       const slices = new Map(members.map((p) => [p, union.positionsOf(p, positions)]))
-      for (const p of from) this.#positionsBy(p).set(over.join(), slices.get(first.get(p)!)!)
+      for (const p of from) positionsBy(this.#found, p).set(over.join(), slices.get(first.get(p)!)!)
     }
     this.#adopt(storage, over)
     this.times.set(chain[chain.length - 1]!, performance.now() - start)
@@ -243,17 +228,16 @@ class StructureBuilder implements Structure {
     }
   }
 
-  #positionsBy(piece: Piece): Map<string, Int32Array | null> {
-    return cached(this.#found, piece, () => new Map<string, Int32Array | null>())
-  }
-
   readonly positions = (piece: Piece, buffer: string): Int32Array | null => {
     const storage = this.storages.get(buffer)!
     const over = storage.axes.map((a) => a.name)
     const coords = over.map((a) => piece.columns.get(a)!)
-    return cached(this.#positionsBy(piece), over.join(), () => positionsOf(storage, coords))
+    return cached(positionsBy(this.#found, piece), over.join(), () => positionsOf(storage, coords))
   }
 }
+
+const positionsBy = (found: Map<Piece, Map<string, Int32Array | null>>, piece: Piece) =>
+  cached(found, piece, () => new Map<string, Int32Array | null>())
 
 /** Masks of formats by name: bits for the entries of all tensors over their axes, which are the coordinates that iterations visit. */
 export function masksOf(
@@ -268,10 +252,7 @@ export function masksOf(
   return new Map(
     masks.map((b) => {
       const held = new Uint8Array(storages.get(b.name)!.size)
-      for (const p of distinctPieces(
-        pieces.filter((x) => b.axes.every((a) => x.columns.has(a))),
-        b.axes,
-      ).members) {
+      for (const p of distinctPieces(piecesOver(pieces, b.axes), b.axes).members) {
         const at = positions(p, b.name)
         if (at) for (const position of at) held[position] = 1
         else held.fill(1, 0, lengthOf(p))
@@ -293,12 +274,8 @@ export function placedValues(
   const distinct = storage.entries?.positions === positions && storage.entries.distinct
   const own: Storage = { ...storage, entries: { count: lengthOf(piece), coords, positions, distinct } }
   const held = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
-  const place = (e: number): string => {
-    const entry = piece.entries ? piece.entries[e]! : e
-    return elementOf(
-      piece.source.name,
-      piece.source.columns.map((c) => c[entry]!),
-    )
-  }
+  const { name, columns } = piece.source
+  const pointOf = (entry: number): number[] => columns.map((c) => c[entry]!)
+  const place = (e: number): string => elementOf(name, pointOf(piece.entries?.[e] ?? e))
   return scatterValues(own, { coords, values: held, dtype }, b.dtype, b.fill, place)
 }

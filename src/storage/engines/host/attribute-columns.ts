@@ -58,7 +58,6 @@ function upperBound(frame: F, e: Expr): number | null {
   return range && range.lo >= 0 ? range.hi : null
 }
 
-/** True if groups are known to be contiguous and in order. */
 const isGrouped = (frame: F, by: readonly Expr[]): boolean => frame.sortedPrefix(by) === by.length
 
 export const minimum: Host['minimum'] = (frame, { name, by, of }) => {
@@ -68,7 +67,6 @@ export const minimum: Host['minimum'] = (frame, { name, by, of }) => {
   return ready(undefined)
 }
 
-/** Evaluates the keys, passes them to `use`, and releases those that were allocated. */
 function withKeys(frame: F, exprs: readonly Expr[], use: (keys: readonly Int32Array[]) => void): void {
   const keys = exprs.map((e) => valuesOf(frame, e))
   use(keys)

@@ -12,9 +12,7 @@ interface Keys {
   readonly by: readonly Int32Array[]
   readonly of: readonly Int32Array[]
   readonly entries: number
-  /** True if no two entries agree in `by` and `of`. */
   readonly distinct: boolean
-  /** `by` is known to be non-decreasing. */
   readonly grouped: boolean
   /** Upper bounds of each of `by` and `of`; `null`: unknown. */
   readonly maxima: readonly (number | null)[]
@@ -72,7 +70,6 @@ export function countDistinct({
   return out
 }
 
-/** Writes to every run of equal `by` its number of entries, or of distinct `of`. */
 function sweepRuns(
   by: readonly Int32Array[],
   of: readonly Int32Array[] | null,
@@ -193,7 +190,6 @@ const MAX_SLOTS_PER_ENTRY = 4
 const product = (maxima: readonly number[]): number =>
   maxima.reduce((size, maximum) => size * (maximum + 1), 1)
 
-/** True if a table of tuples up to `maxima` is cheaper than sorting. */
 const fitsTable = (maxima: readonly number[], entries: number): boolean =>
   product(maxima) <= MAX_SLOTS_PER_ENTRY * entries
 
@@ -241,7 +237,6 @@ function rankInTable(
   return out
 }
 
-/** The slot of each entry's tuple, and 1 in each occupied slot. */
 function occupyTable(keys: readonly Int32Array[], maxima: readonly number[]) {
   const [first, ...otherKeys] = keys
   const n = first!.length

@@ -147,7 +147,6 @@ export const partition: Host['partition'] = (frame, name, count) => {
   return ready(parts)
 }
 
-/** A frame without entries that shares no data with the other. */
 function emptyFrame(frame: F): F {
   const out = frame.sibling(0)
   for (const name of frame.names()) out.set(name, frame.column(name)!.subarray(0, 0), false)
@@ -170,7 +169,6 @@ export function gatherColumn(from: TypedArray, order: Int32Array): TypedArray {
   return out
 }
 
-/** Equal numbers are mostly adjacent: counters are updated once per run. */
 function countRuns(childNumbers: Int32Array, bounds: Int32Array): void {
   const n = childNumbers.length
   for (let lo = 0; lo < n; ) {

@@ -45,7 +45,6 @@ function classifyOrder(parentColumn: Int32Array): 'grouped' | 'near' | 'scattere
   return far * FAR_FRACTION > parentColumn.length ? 'scattered' : 'near'
 }
 
-/** Ranks of grouped entries; `counts[p]` receives the number of distinct coordinates of parent position p. */
 function rankGrouped(
   parentColumn: Int32Array | null,
   column: Int32Array,
@@ -110,7 +109,6 @@ function rankNear(
   return rank
 }
 
-/** Counts the entries at each parent position; returns true if one has several. */
 function countRuns(parentColumn: Int32Array, counts: Int32Array): boolean {
   let hasRepeats = false
   for (let lo = 0; lo < parentColumn.length; ) {

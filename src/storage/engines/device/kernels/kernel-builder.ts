@@ -55,7 +55,6 @@ export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr
 export const whereLast = (e: Expr, isLast: Expr, then: Stmt): Stmt =>
   when(lt(next(e), variable('x_n')), [when(isLast, [then])], [then])
 
-/** Registers of one thread, or shared memory of a block. */
 interface Register {
   readonly declare: Stmt
   readonly at: (k: Expr) => Expr
@@ -93,9 +92,7 @@ export function scalar(name: string, initial: Expr): Scalar {
   }
 }
 
-/** 1 if the condition holds, otherwise 0. */
 export const flag = (cond: Expr): Expr => select(cond, int(1), int(0))
-/** Element `e` of a column of i32. */
 export const get = (buffer: string, e: Expr): Expr => load(buffer, [e])
 export const next = (e: Expr): Expr => add(e, int(1))
 export const before = (e: Expr): Expr => add(e, int(-1))

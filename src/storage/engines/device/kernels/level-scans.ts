@@ -36,7 +36,6 @@ import {
 import { launchOver, numbers, type Terms, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
 
-/** The condition that an entry starts a run, as kernel terms, with the values of the keys. */
 function runStartTerms(frame: F, { keys, cut }: Starts) {
   const t = termsOf(frame, cut ? [...keys, cut] : keys)
   const at = (e: Expr): readonly Expr[] => t.at(e).slice(0, keys.length)
@@ -107,7 +106,6 @@ export const scatter: DeviceEngine['scatter'] = (frame, to, at, value, firstsOnl
     return firstsOnly ? [when(startsRun(terms, e), set)] : set
   })
 
-/** True if the first term differs from its value at the previous entry. */
 const startsRun = (at: Terms['at'], e: Expr): Expr => differs((x) => [at(x)[0]!], e)
 
 /** `indptr[p]` is the scan of all elements before p. */

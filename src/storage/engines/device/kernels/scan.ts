@@ -115,7 +115,6 @@ function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', 
 
 type LaunchColumn = Use['column'] | null
 
-/** Loops over at most `length` elements, from `lo` and below n. */
 const forEachElement = (lo: Expr, length: number, body: (e: Expr) => readonly Stmt[], name = 'x_k'): Stmt =>
   loop(name, min(int(length), sub(variable('x_n'), lo)), (k) => body(add(lo, k)))
 
@@ -135,7 +134,6 @@ const upByThread = (s: Scan, t: Expr, length: number): Stmt[] => {
   return [...r.declare, reduceChunk(s, r, mul(t, int(length)), length), ...storeChunkSum(s, t, r)]
 }
 
-/** Stores the sum of a chunk, and whether a segment starts in it. */
 const storeChunkSum = ({ reset }: Scan, chunk: Expr, { sum, restarted: any }: RunningSum): Stmt[] => [
   store('x_sums', chunk, sum.value),
   ...(reset ? [store('x_resets', chunk, any.value)] : []),
@@ -212,7 +210,6 @@ function downByBlock(
       const tiles = blockScan('x_tiles', threads, op, segmented)
       const block = blockScan('x_meet', threads, op, segmented)
       const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
-      /** Adds the sums of consecutive earlier tiles, distributed over the threads. */
       const addEarlierTiles = (t: Expr): Stmt[] => {
         const r = runningSum('x_earlier', int(0))
         const count = div(add(b, int(threads - 1)), int(threads))

@@ -15,7 +15,6 @@ export interface Pending {
 
 interface Node {
   readonly command: Pending
-  /** Number of predecessors that have not run yet. */
   unfinished: number
   readonly next: number[]
 }

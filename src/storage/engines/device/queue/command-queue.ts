@@ -37,7 +37,6 @@ export class Queue {
   readonly #pool: Pool
   readonly #readback: Readback
   #pending: Pending[] = []
-  /** Live columns, with the transaction that allocated each. */
   readonly #live = new Map<Column, object | null>()
   #owner: object | null = null
   /** Resolves when all flushed commands have run. */

@@ -42,7 +42,6 @@ type Target = ModuleText['target']
 /** Threads per block. */
 export const BLOCK = 128
 
-/** Maximum number of cached sources, shared by all devices. */
 const MAX_CACHED = 2000
 const texts = new Map<string, ModuleText>()
 let parseName = 0
@@ -121,7 +120,6 @@ export class Kernels {
   }
 }
 
-/** The structure of a launch, which determines its kernel. */
 function structureOf({ key, columns, sizes }: LaunchSpec): string {
   let out = `${key}(`
   for (const name in columns) {

@@ -7,7 +7,6 @@ import type { DeviceBuffer, HostArray } from '../../../../runtime/device.ts'
 import { type Column, type Use, update } from '../kernels/kernel-builder.ts'
 
 export const PAGE_CELLS = 2 ** 14
-/** Number of microtask turns for which a read waits, so that concurrent reads share its download. */
 const SETTLE_TURNS = 64
 
 export interface Cells {
@@ -34,7 +33,6 @@ interface Memory {
 
 export class Readback {
   readonly #memory: Memory
-  /** Pages by their column; cells are allocated from the last page. */
   readonly #pages = new Map<Use, Page>()
   #last: Page
 
@@ -48,7 +46,6 @@ export class Readback {
     return new Set([...this.#pages.keys()].map((use) => use.column.memory))
   }
 
-  /** Zeroed cells, reserved until they are read or `owner` is rolled back. */
   allocate(count: number, owner: object | null): Cells {
     invariant(count <= PAGE_CELLS, `${count} numbers at once`)
     let page = this.#last
@@ -63,7 +60,6 @@ export class Readback {
     return cells
   }
 
-  /** The numbers in the cells, after all previous launches; may be read once. */
   async read(cells: Cells): Promise<number[]> {
     const page = this.#pages.get(cells.page)!
     invariant(page.unread.has(cells), 'cells are read once')
@@ -76,7 +72,6 @@ export class Readback {
     }
   }
 
-  /** Releases the unread cells of a failed owner. */
   rollback(owner: object): void {
     for (const page of this.#pages.values())
       for (const [cells, allocator] of page.unread) if (allocator === owner) this.#forget(page, cells)

@@ -158,7 +158,6 @@ export function reorder(frame: F, order: Column): void {
   else frame.setEntry(order)
 }
 
-/** A frame of the `count` entries `order[from …]`. */
 function gatherPart(frame: F, order: Column, from: number, count: number): F {
   const q = queueIn(frame)
   const out = frame.sibling(count)

@@ -180,7 +180,6 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
     add(mul(value, int(threads + threads / BANKS)), add(t, div(t, int(BANKS))))
   const chunkCounter = (t: Expr, k: Expr): Expr =>
     add(add(mul(t, int(values)), div(t, int(BANKS / values))), k)
-  /** Iterates over the thread's own contiguous entries. */
   const forEachOwn = (name: string, t: Expr, body: (k: Expr, s: Expr) => readonly Stmt[]): Stmt =>
     unrolled(name, items, (k) => {
       const s = add(mul(t, perThread.value), k)

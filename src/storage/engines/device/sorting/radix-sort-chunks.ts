@@ -63,7 +63,6 @@ export function chunkBases(q: Queue, { starts, count }: Segments, length: number
 
 export interface Chunk {
   readonly declare: readonly Stmt[]
-  /** The chunk's first entry and number of entries. */
   readonly lo: Expr
   readonly count: Expr
   /** Index of the counter of the chunk's first digit, and the stride to the counter of the next digit. */
@@ -129,6 +128,5 @@ export interface Base {
   readonly sizes: Readonly<Record<string, number>>
   /** The columns that `value` reads, and the segments. */
   readonly columns: Readonly<Record<string, Use>>
-  /** The key of the s-th entry in the current order. */
   readonly value: (s: Expr) => Expr
 }
