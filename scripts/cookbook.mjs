@@ -11,26 +11,6 @@ const sources = readdirSync('kernels')
   .sort()
   .map((file) => ({ file, text: readFileSync(`kernels/${file}`, 'utf8') }))
 
-/** By kernel: the file, the text of its declaration, the names of its sizes, axes and buffers. */
-export const kernels = new Map(
-  sources.flatMap(({ file, text }) =>
-    [...text.matchAll(/^kernel (\w+)(?:<(\w+): ([\w ]+)>)?\(([^)]*)\) \{\n[\s\S]*?^\}\n/gm)].flatMap(
-      ([declaration, name, param, types = 'f32', list]) =>
-        types.split(' or ').map((type) => {
-          const params = [...list.matchAll(/(\w+):/g)].map((m) => m[1])
-          const typed = declaration.replace(new RegExp(`:( +)${param}\\[`, 'g'), `:$1${type}[`)
-          return [
-            type === 'f32' ? name : `${name}<${type}>`,
-            { file, declaration, params, ...shapesOf(typed) },
-          ]
-        }),
-    ),
-  ),
-)
-
-/** The name of a page: `gemm_f16` for `gemm<f16>`. */
-export const fileNameOf = (kernel) => kernel.replace('<', '_').replace('>', '')
-
 /** The rows of all kernels, each with the group of its operator. */
 export const rows = new Map()
 let group
@@ -38,6 +18,36 @@ for (const [kernel, row] of Object.entries({ ...sparseProducts, ...networks, ...
   group = row.group ?? group
   rows.set(kernel, { ...row, group })
 }
+
+const DECLARATION =
+  /^kernel (\w+)(?:<(\w+): ([\w ]+)>)?\(([^)]*)\)(?: extends (\w+)(?:<\w+>)?)? \{\n[\s\S]*?^\}\n/gm
+const declared = sources.flatMap(({ file, text }) =>
+  [...text.matchAll(DECLARATION)].flatMap(([declaration, name, param, types = 'f32', list, base]) =>
+    types.split(' or ').map((type) => {
+      const params = [...list.matchAll(/(\w+):/g)].map((m) => m[1])
+      const typed = declaration.replace(new RegExp(`:( +)${param}\\[`, 'g'), `:$1${type}[`)
+      const instance = (kernel) => (type === 'f32' ? kernel : `${kernel}<${type}>`)
+      const entry = { file, declaration, params, base: base && instance(base), ...shapesOf(typed) }
+      return [instance(name), entry]
+    }),
+  ),
+)
+
+/** By kernel: the file, the text of its declaration, the names of its sizes, axes and buffers; extensions if they have a row. */
+export const kernels = new Map(declared.filter(([, { base }]) => !base))
+for (const [kernel, own] of declared) {
+  if (!own.base || !rows.has(kernel)) continue
+  const base = kernels.get(own.base)
+  kernels.set(kernel, {
+    ...own,
+    params: [...base.params, ...own.params],
+    axes: new Map([...base.axes, ...own.axes]),
+    buffers: [...own.buffers, ...base.buffers],
+  })
+}
+
+/** The name of a page: `gemm_f16` for `gemm<f16>`. */
+export const fileNameOf = (kernel) => kernel.replace('<', '_').replace('>', '')
 
 /** `a, f(b, c)` → `['a', 'f(b, c)']` */
 function listed(text) {
@@ -67,10 +77,10 @@ function shapesOf(declaration) {
 /** The names and parameters of a kernel's schedules, with the file. */
 const schedulesOf = (kernel) => {
   const [name, type = 'f32'] = kernel.split(/[<>]/)
-  const { file: own } = kernels.get(kernel)
+  const { file: own, base } = kernels.get(kernel)
   const files = sources.filter(({ file, text }) => file === own || text.includes(`"./${own}"`))
   const pattern = `${name}(?:<(?:\\w+ or )*${type}(?: or \\w+)*>)?`
-  return files.flatMap(({ file, text }) =>
+  const ownSchedules = files.flatMap(({ file, text }) =>
     [
       ...text.matchAll(
         new RegExp(`^schedule ${pattern}\\.(\\w+)(\\([^{"]*?\\))?(?: choose)? (?:\\{|from ")`, 'gm'),
@@ -81,6 +91,10 @@ const schedulesOf = (kernel) => {
       params: params.replace(/\s+/g, ' ').replace(/\( | \)/g, (c) => c.trim()),
     })),
   )
+  const inherited = (base ? schedulesOf(base) : []).filter((s) =>
+    ownSchedules.every((o) => o.name !== s.name),
+  )
+  return [...ownSchedules, ...inherited]
 }
 
 /** The command of a row, without `spt`. */

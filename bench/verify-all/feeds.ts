@@ -254,7 +254,8 @@ const attended = (b: number, features: number) => ({
 
 /** Sequences of no, one and many tokens, after which tokens of none are left. */
 const raggedAttention = (b: number, features: number): Feed => {
-  const sizes = attended(b, features)
+  const attention = attended(b, features)
+  const sizes = { ...attention, key_blocks: attention.blocks }
   const ends = Int32Array.from([0, 1, b + 7, b + 7, 3 * b - 5])
   return feed(`${ends.length} sequences`, 3e6, { E: dense([ends.length], ends) }, sizes)
 }
@@ -270,14 +271,14 @@ const randomSizes: Readonly<Record<string, readonly Readonly<Record<string, numb
     { m: 131, n: 67, k: 100 },
   ],
   dynamic_attention: [attended(32, 64)],
-  dynamic_attention_f16: [attended(64, 64)],
+  'dynamic_attention<f16>': [attended(64, 64)],
 }
 
 /** All that a kernel can be run on. `params` are its sizes and scalars, for kernels that this file does not know. */
 export function feedsOf(kernel: string, params: readonly string[], data: readonly DataSet[]): Feed[] {
   if (kernel === 'block_sddmm_f16') return sampledBlocks()
   if (kernel === 'ragged_attention') return [raggedAttention(32, 64)]
-  if (kernel === 'ragged_attention_f16') return [raggedAttention(64, 64)]
+  if (kernel === 'ragged_attention<f16>') return [raggedAttention(64, 64)]
   if (kernel === 'ragged_bmm') return [raggedProducts(12, 40, 36, 50)]
   const random = randomSizes[kernel]
   if (random) return random.map((sizes) => feed(`random ${Object.values(sizes).join(' × ')}`, 3e6, {}, sizes))

@@ -18,7 +18,7 @@ export const dynamicAndDense = {
     run: '--size blocks=2 --size b=2 --size heads=1 --size d=2 --size e=2 --size scale=0.5 --size causal=1',
     page: PAGE,
   },
-  dynamic_attention_f16: {
+  'dynamic_attention<f16>': {
     operator: 'Attention over blocks and columns that are known only at run time, f16',
     formula: 'O = softmax(scale · Q Kᵀ at the blocks of B and the columns of C) V',
     torch: dynamic('.float()', '.half()'),

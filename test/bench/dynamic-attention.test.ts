@@ -47,9 +47,9 @@ test('our kernels are correct on their cases', async () => {
   const shape = { ...SHAPE, d: 16 }
   const own = [
     'dynamic-attention.spt:dynamic_attention.auto',
-    'dynamic-attention-f16.spt:dynamic_attention_f16.auto',
+    'dynamic-attention.spt:dynamic_attention<f16>.auto',
     'ragged-attention.spt:ragged_attention.auto',
-    'ragged-attention-f16.spt:ragged_attention_f16.auto',
+    'ragged-attention.spt:ragged_attention<f16>.auto',
   ]
   const drawn = [
     blockCase(shape, 32, 0.5, 'f32'),

@@ -78,28 +78,24 @@ const casesOf = (of: Of, causals: readonly number[], values?: typeof halves): re
 kernelSuite({
   file: 'kernels/dynamic-attention.spt',
   // On webgpu below, in smaller tiles.
-  onlyCuda: ['gpu', 'auto'],
+  onlyCuda: ['gpu', 'auto', 'mma'],
   alsoWith: [
     ['dynamic_attention', 'gpu', 64, 64, 4, 8],
     ['dynamic_attention', 'gpu', 32, 128],
+    ['dynamic_attention<f16>', 'mma', 64, 128, 128],
   ],
-  cases: () => casesOf({ blocks: 2, b: 32, heads: 2, d: 9, e: 64 }, [0, 1]),
+  cases: (kernel) =>
+    kernel === 'dynamic_attention'
+      ? casesOf({ blocks: 2, b: 32, heads: 2, d: 9, e: 64 }, [0, 1])
+      : casesOf({ blocks: 2, b: 64, heads: 2, d: 3, e: 64 }, [0], halves).slice(3),
 })
 
-kernelSuite({
-  file: 'kernels/dynamic-attention-f16.spt',
-  // On webgpu below, in smaller tiles.
-  onlyCuda: ['gpu', 'auto', 'mma'],
-  alsoWith: [['dynamic_attention_f16', 'mma', 64, 128, 128]],
-  cases: () => casesOf({ blocks: 2, b: 64, heads: 2, d: 3, e: 64 }, [0], halves).slice(3),
-})
-
-/** Every second seed; `ragged_attention_f16.mma`, which has the same tiles, for the others. */
+/** Every second seed; `ragged_attention<f16>.mma`, which has the same tiles, for the others. */
 test.runIf(isTurnOf(0, 2))(
-  'dynamic_attention_f16.mma, interpreted after each step; a warp holds only its own rows in registers',
+  'dynamic_attention<f16>.mma, interpreted after each step; a warp holds only its own rows in registers',
   async () => {
     const of = { blocks: 2, b: 64, heads: 2, d: 64, e: 64 }
-    const kernel = (await load('kernels/dynamic-attention-f16.spt')).kernel('dynamic_attention_f16')
+    const kernel = (await load('kernels/dynamic-attention.spt')).kernel('dynamic_attention<f16>')
     const mma = kernel.schedule('mma')
     const given = inputs(of, PATTERNS['columns in blocks and beside them, no row of one head']!, 1, halves)
     const [got, plain] = [mma, kernel.schedule('cpu')].map((k) =>
@@ -119,10 +115,10 @@ afterAll(async () => {
   for (const x of opened.reverse()) await ('dispose' in x ? x.dispose() : x.release())
 })
 
-test.runIf(isTurnOf(1, 2))('dynamic_attention_f16.gpu on webgpu, in small tiles', async () => {
+test.runIf(isTurnOf(1, 2))('dynamic_attention<f16>.gpu on webgpu, in small tiles', async () => {
   const device = await createNodeWebGpu()
   opened.push(device)
-  const kernel = (await load('kernels/dynamic-attention-f16.spt')).kernel('dynamic_attention_f16')
+  const kernel = (await load('kernels/dynamic-attention.spt')).kernel('dynamic_attention<f16>')
   const compiled = await kernel.schedule('gpu', 8, 8, 2, 2, 4).compile(device)
   opened.push(compiled)
   for (const { name, inputs } of casesOf({ blocks: 3, b: 8, heads: 2, d: 5, e: 8 }, [1], halves)) {

@@ -146,7 +146,7 @@ describe.each(turned.map((o) => [o.kernel.name, o] as const))('%s', (_, open) =>
   )
 })
 
-test.each(['ragged_attention_f16', 'dynamic_attention_f16'])(
+test.each(['ragged_attention<f16>', 'dynamic_attention<f16>'])(
   '%s with other feature and block sizes',
   (name) => {
     const open = opened.find((o) => o.kernel.name === name)!

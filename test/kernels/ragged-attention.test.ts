@@ -41,33 +41,9 @@ const ENDS: Readonly<Record<string, readonly number[]>> = {
   'empty sequences alone': [0, 0],
   'empty ones among others, and some of one token': [0, 7, 7, 8, 9, 31, 31, 60],
   'one of all tokens': [64],
-  'whole blocks': [32, 64],
+  'whole blocks': [64],
   'one token alone': [1],
 }
-
-const cases: readonly KernelCase[] = [
-  { name: 'no tokens', inputs: inputs({ blocks: 0, b: 32, heads: 1, d: 3, e: 64, ends: [0] }, 0) },
-  ...Object.entries(ENDS).flatMap(([name, ends]) =>
-    [0, 1].map(
-      (causal): KernelCase => ({
-        name: `${name}, causal ${causal}`,
-        inputs: inputs({ blocks: 2, b: 32, heads: causal + 1, d: 17 - causal, e: 64, ends }, causal),
-      }),
-    ),
-  ),
-]
-
-kernelSuite({
-  file: 'kernels/ragged-attention.spt',
-  // On webgpu below, in smaller tiles.
-  onlyCuda: ['gpu', 'auto', 'large'],
-  alsoWith: [
-    ['ragged_attention', 'gpu', 64, 64, 4, 8],
-    ['ragged_attention', 'gpu', 32, 128],
-  ],
-  cases: (_, schedule) =>
-    schedule === 'builder' ? cases.filter((c) => c.name.includes('one token')) : cases,
-})
 
 const half = (shape: readonly number[], seed: number) =>
   halves(
@@ -88,27 +64,46 @@ const inHalf = ({ blocks, b, heads, d, e, ends }: Of, causal: number) => ({
   params: { scale: 0.3, causal },
 })
 
+const cases: readonly KernelCase[] = [
+  { name: 'no tokens', inputs: inputs({ blocks: 0, b: 64, heads: 1, d: 3, e: 64, ends: [0] }, 0) },
+  ...Object.entries(ENDS).flatMap(([name, ends]) =>
+    [0, 1].map(
+      (causal): KernelCase => ({
+        name: `${name}, causal ${causal}`,
+        inputs: inputs({ blocks: 2, b: 64, heads: causal + 1, d: 17 - causal, e: 64, ends }, causal),
+      }),
+    ),
+  ),
+]
+
+const halfCases = Object.entries(ENDS).map(
+  ([name, ends], k): KernelCase => ({
+    name: `f16, ${name}`,
+    inputs: inHalf({ blocks: 1, b: 64, heads: 2, d: 9, e: 64, ends }, k % 2),
+  }),
+)
+
 kernelSuite({
-  file: 'kernels/ragged-attention-f16.spt',
+  file: 'kernels/ragged-attention.spt',
+  kernels: ['ragged_attention', 'ragged_attention<f16>'],
   // On webgpu below, in smaller tiles.
-  onlyCuda: ['gpu', 'auto', 'mma'],
-  alsoWith: [['ragged_attention_f16', 'mma', 64, 128, 128]],
-  cases: (_, schedule) =>
-    Object.entries(ENDS)
-      .filter(([name]) => schedule !== 'builder' || name.includes('one token'))
-      .map(
-        ([name, ends], k): KernelCase => ({
-          name: `f16, ${name}`,
-          inputs: inHalf({ blocks: 1, b: 64, heads: 2, d: 9, e: 64, ends }, k % 2),
-        }),
-      ),
+  onlyCuda: ['gpu', 'auto', 'large', 'mma'],
+  alsoWith: [
+    ['ragged_attention', 'gpu', 32, 64, 4, 4],
+    ['ragged_attention', 'gpu', 32, 128],
+    ['ragged_attention<f16>', 'mma', 64, 128, 128],
+  ],
+  cases: (kernel, schedule) =>
+    (({ ragged_attention: cases, 'ragged_attention<f16>': halfCases })[kernel] ?? []).filter(
+      (c) => schedule !== 'builder' || c.name.includes('one token'),
+    ),
 })
 
 test.runIf(isTurnOf(1, 2)).each(sample([0, 1], 1))(
-  'ragged_attention_f16.mma, causal %d, interpreted after each step',
+  'ragged_attention<f16>.mma, causal %d, interpreted after each step',
   async (causal) => {
-    const of = { blocks: 3, b: 64, heads: 1, d: 64, e: 64 }
-    const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
+    const of = { blocks: 3, key_blocks: 3, b: 64, heads: 1, d: 64, e: 64 }
+    const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention<f16>')
     const { tensors, params } = inHalf({ ...of, ends: [20, 20, 75, 100] }, causal)
     const given = { tensors, params: { ...params, ...of, sequences: 4 } }
     const run = (schedule: string, ...args: number[]) =>
@@ -120,8 +115,19 @@ test.runIf(isTurnOf(1, 2)).each(sample([0, 1], 1))(
   300_000,
 )
 
+test('schedules of the base, in another file, use the builder of this kernel', async () => {
+  const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention<f16>')
+  const text = kernel
+    .schedule('gpu')
+    .emit('cuda')
+    .map((t) => t.text)
+    .join('\n')
+  // The sequence of each token, the mask of blocks, its list in two launches, and the product.
+  expect(text.match(/__global__/g)).toHaveLength(5)
+})
+
 test('a warp holds only its own rows in registers', async () => {
-  const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
+  const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention<f16>')
   const text = kernel
     .schedule('mma')
     .emit('cuda')
@@ -137,16 +143,16 @@ test('ragged_attention.large with all rows of a half tile in one thread', async 
 })
 
 const SMALL = [
-  ['ragged-attention-f16', 'gpu', [8, 8, 2, 4, 4], 8, 6],
-  ['ragged-attention', 'large', [16, 4, 16, 4], 16, 4],
+  ['ragged_attention<f16>', 'gpu', [8, 8, 2, 4, 4], 8, 6],
+  ['ragged_attention', 'large', [16, 4, 16, 4], 16, 4],
   // Each thread has one row: its loop over those has one iteration.
-  ['ragged-attention', 'gpu', [8, 8, 1, 4, 4], 8, 6],
+  ['ragged_attention', 'gpu', [8, 8, 1, 4, 4], 8, 6],
 ] as const
-test.each(sample(SMALL, 4))('%s.%s on webgpu, in small tiles', async (file, schedule, args, b, d) => {
+test.each(sample(SMALL, 4))('%s.%s on webgpu, in small tiles', async (name, schedule, args, b, d) => {
   const device = await createNodeWebGpu()
-  const kernel = (await load(`kernels/${file}.spt`)).kernel()
+  const kernel = (await load('kernels/ragged-attention.spt')).kernel(name)
   const compiled = await kernel.schedule(schedule, ...args).compile(device)
-  const draw = file.endsWith('f16') ? inHalf : inputs
+  const draw = name.endsWith('<f16>') ? inHalf : inputs
   for (const ends of [[3, 3, 17], [32], [], [8, 16]]) {
     const given = draw({ blocks: 32 / b, b, heads: 2, d, e: b, ends }, ends.length % 2)
     const prepared = await compiled.prepare(given)

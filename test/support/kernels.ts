@@ -87,6 +87,8 @@ export const matrix = (p: Pattern, values: Float32Array | null) =>
 export interface KernelSuite {
   /** Path of the `.spt` file. */
   readonly file: string
+  /** Kernels of the file; by default all, those of imported files included. */
+  readonly kernels?: readonly string[]
   /** Cases of one of its kernels, under one of its schedules: some formats hold only some matrices. */
   readonly cases: (kernel: string, schedule: string | null) => readonly KernelCase[]
   /** Schedules with instructions that the devices of these tests do not have: they are compiled, not run. */
@@ -109,14 +111,17 @@ function compileGathered(): void {
 }
 
 /** Tests of one file. Every kernel needs schedules for the CPU and for GPUs. */
-export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWith = [] }: KernelSuite): void {
+export function kernelSuite(suite: KernelSuite): void {
+  const { file, cases, onlyCuda = [], onlyWgsl = [], alsoWith = [] } = suite
   // At the end of the file: the first of these hooks finds the texts of all suites.
   afterAll(compileGathered, MINUTES)
   describe(file, () => {
     let program: SptProgram
+    let kernels: readonly string[]
     const present: Device[] = []
     beforeAll(async () => {
       program = await load(file)
+      kernels = suite.kernels ?? program.kernels
       present.push(await devices.cpu(), await devices.webgpu())
     })
     afterAll(async () => {
@@ -124,15 +129,15 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
     })
 
     test('every kernel has a CPU and a GPU schedule', () => {
-      for (const name of program.kernels)
+      for (const name of kernels)
         expect(program.kernel(name).schedules, name).toEqual(expect.arrayContaining(['cpu', 'gpu']))
     })
 
     // The compiler of software devices takes seconds: of few kernels more schedules each.
-    const most = (device: number): number => (device === 0 ? 6 : Math.max(1, 4 - program.kernels.length))
+    const most = (device: number): number => (device === 0 ? 6 : Math.max(1, 4 - kernels.length))
     /** Every kernel runs on cpu, half of them on webgpu, in turn: other ones for each seed. */
     const inTurn = (device: number): readonly string[] => {
-      const turned = program.kernels.map((_, k, all) => all[(k + SEED) % all.length]!)
+      const turned = kernels.map((_, k, all) => all[(k + SEED) % all.length]!)
       return device === 0 || LONG ? turned : turned.slice(0, Math.ceil(turned.length / 2))
     }
     // SwiftShader takes seconds to compile a schedule for one thread, which is not meant for a GPU.
@@ -201,7 +206,7 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
 
     if (onlyWgsl.length > 0)
       test('WGSL that no local device runs is valid', async () => {
-        for (const name of program.kernels)
+        for (const name of kernels)
           for (const s of program.kernel(name).schedules.filter((x) => onlyWgsl.includes(x)))
             for (const { text } of program.kernel(name).schedule(s).emit('wgsl'))
               expect([name, s, await wgslErrors(text)]).toEqual([name, s, []])

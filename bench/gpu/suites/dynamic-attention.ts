@@ -147,10 +147,10 @@ async function one(s: Session, c: AttentionDrawn, python: readonly PythonResult[
 }
 
 /** Rows of a block: the first argument of all schedules. */
-const widthOf = ({ kernel, args }: Candidate): number => args[0] ?? (kernel.endsWith('_f16') ? 64 : 32)
+const widthOf = ({ kernel, args }: Candidate): number => args[0] ?? (kernel.endsWith('<f16>') ? 64 : 32)
 
 const fits = (candidate: Candidate, { type, b }: AttentionDrawn): boolean =>
-  candidate.kernel.endsWith('_f16') === (type === 'f16') && (b === null || b === widthOf(candidate))
+  candidate.kernel.endsWith('<f16>') === (type === 'f16') && (b === null || b === widthOf(candidate))
 
 const ourAttention = (
   on: OurDevice,
@@ -175,8 +175,8 @@ const ourAttention = (
         return on.prepare(
           ready,
           AS_IT_IS,
-          dense([pairs.ends.length], pairs.ends),
-          { Q: tensor(0, cut), K: tensor(1, cut), V: tensor(2, cut) },
+          tensor(0, cut),
+          { E: dense([pairs.ends.length], pairs.ends), K: tensor(1, cut), V: tensor(2, cut) },
           params,
         )
       return on.prepare(

@@ -184,14 +184,15 @@ class Instantiation {
   }
 
   /**
-   * The declared schedules for an instance. A schedule for some types replaces a schedule for every type, and a
-   * schedule of the kernel replaces a schedule of the base.
+   * The declared schedules for an instance that a file sees. A schedule for some types replaces a schedule for every
+   * type, and a schedule of the kernel replaces a schedule of the base.
    */
-  #visible(path: string, instance: Instance): Map<string, { schedule: Ast.KernelSchedule; of: Instance }> {
+  #visible(from: string, instance: Instance): Map<string, { schedule: Ast.KernelSchedule; of: Instance }> {
     const { origin, base } = instance
-    const knows = (k: Ast.Kernel): boolean =>
-      [...(this.#program.scopes.get(path)?.kernels.values() ?? [])].includes(k)
-    const out = base ? this.#visible(knows(base.origin) ? path : origin.span.source, base) : new Map()
+    // A file that cannot name the kernel has its base's schedules, which use those that the kernel's file declares.
+    const isNamed = [...(this.#program.scopes.get(from)?.kernels.values() ?? [])].includes(origin)
+    const path = isNamed ? from : origin.span.source
+    const out = base ? this.#visible(path, base) : new Map()
     const declared = [...(this.#program.scopes.get(path)?.kernels ?? [])].flatMap(([local, k]) =>
       k === origin ? [...(this.#program.scopes.get(path)!.schedules.get(local)?.values() ?? [])] : [],
     )
