@@ -160,7 +160,3 @@ export const operandsOf = (def: AxisDef): readonly Operand[] =>
   Object.entries(AXES[def.kind].takes).map(
     ([field, kind]) => ({ field, kind, value: def[field as keyof AxisDef] }) as unknown as Operand,
   )
-
-/** The definition with its operands replaced by the results of `f`. */
-export const mapOperands = (def: AxisDef, f: (o: Operand) => Operand['value']): AxisDef =>
-  ({ ...def, ...Object.fromEntries(operandsOf(def).map((o) => [o.field, f(o)])) }) as AxisDef

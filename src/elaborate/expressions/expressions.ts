@@ -36,6 +36,13 @@ export interface Names {
   readonly sizes?: Sizes
 }
 
+/** No names: `refuse` reports each. */
+export const noNames = (refuse: (e: Ast.Expr) => null): Pick<Names, 'name' | 'access' | 'field'> => ({
+  name: refuse,
+  access: refuse,
+  field: refuse,
+})
+
 const realOf = (names: Names): Real => names.real ?? 'f32'
 
 const isMath = (name: string): name is MathFn => Object.hasOwn(MATH, name)

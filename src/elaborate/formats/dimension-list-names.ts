@@ -3,6 +3,7 @@
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { mapSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { foldInt } from '../../ir/values/constant-folding.ts'
 import type { Report } from '../diagnostics.ts'
@@ -74,12 +75,21 @@ export function items(list: readonly Ast.Expr[], here: Here): Ast.Expr[] {
       unknownList(e.list, here)
       return []
     }
-    if (e.kind !== 'repeat') return [expr(e, here)]
-    return rangeOf(e.each, here).map((numbers) => expr(e.value, { ...here, numbers }))
+    if (e.kind !== 'repeat') return [expanded(e, here)]
+    return rangeOf(e.each, here).map((numbers) => expanded(e.value, { ...here, numbers }))
   })
 }
 
-export function expr(e: Ast.Expr, here: Here): Ast.Expr {
+/** Fields with dimensions or axes, which may be elements of lists. */
+const ELEMENTS: ReadonlySet<string> = new Set(['dim', 'dims', 'parent'])
+
+/** A part of a format with names in place of elements of lists, and with numbers in place of names after `for`. */
+export const expanded = <T>(part: T, here: Here): T =>
+  mapSyntax(part, (node, key) =>
+    ELEMENTS.has(key) ? element(node as Ast.Element, here) : replacement(node as Ast.Expr, here),
+  )
+
+function replacement(e: Ast.Expr, here: Here): Ast.Expr | undefined {
   switch (e.kind) {
     case 'name': {
       const value = here.numbers.get(e.name)
@@ -89,20 +99,18 @@ export function expr(e: Ast.Expr, here: Here): Ast.Expr {
     }
     case 'access': {
       const [index, more] = e.index
-      if (!here.lists.has(e.buffer.name) || !index || more)
-        return { ...e, index: e.index.map((x) => expr(x, here)) }
+      if (!here.lists.has(e.buffer.name) || !index || more) return undefined
       const name = indexed(e.buffer, index, here)
       return name === null ? e : { kind: 'name', name, span: e.span }
     }
     case 'call':
       if (e.fn.name === 'order') return orderOf(e, here)
       return { ...e, args: items(e.args, here), ...(e.by && { by: items(e.by, here) }) }
-    case 'unary':
-      return { ...e, x: expr(e.x, here) }
-    case 'binary':
-      return { ...e, a: expr(e.a, here), b: expr(e.b, here) }
-    default:
+    case 'spread':
+    case 'repeat':
       return e
+    default:
+      return undefined
   }
 }
 
@@ -158,7 +166,7 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
 /** The value of an index, which must follow from the order of the tensor. */
 export function number(e: Ast.Expr, here: Here): number | null {
   const before = here.report.count
-  const value = arithmetic(expr(e, here))
+  const value = arithmetic(expanded(e, here))
   if (here.report.count > before) return null
   if (value !== null && Number.isSafeInteger(value)) return value
   return here.report.error('check/list-number', e.span, {

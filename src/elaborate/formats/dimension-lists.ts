@@ -2,13 +2,11 @@
  * Expansion of lists of dimensions and axes in a format's text, for tensors of one order: `d[1]` becomes the name `d1`,
  * `d...` becomes all elements, `e for k from 1` becomes a copy for each number. Later stages have single names only.
  */
-import { mapOperands } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Report } from '../diagnostics.ts'
 import {
   BEYOND,
-  element,
-  expr,
+  expanded,
   type Here,
   items,
   MAX_COPIES,
@@ -39,7 +37,7 @@ export function writtenOut(f: Ast.Format, order: number, report: Report): Ast.Fo
   const here: Here = { report, lists, numbers: new Map(), dims: list?.name ?? null, taken: takenIn(f) }
   const body =
     f.body.kind === 'composition'
-      ? { ...f.body, rules: f.body.rules.map((r) => ruleOf(r, here)) }
+      ? { ...f.body, rules: expanded(f.body.rules, here) }
       : descriptionOf(f.body, f, dims, { ...here, lists })
   return report.count > before ? null : { ...f, over: dims, body }
 }
@@ -58,7 +56,7 @@ export function partsWrittenOut(
     dims: list?.name ?? null,
     taken: new Set(lists.keys()),
   }
-  return parts.map((p) => ({ ...useOf(p, here), where: p.where && expr(p.where, here) }))
+  return expanded(parts, here)
 }
 
 export const elementNames = (list: string, length: number): string[] =>
@@ -89,26 +87,12 @@ function descriptionOf(
   const copies = b.axes.flatMap((a) => copiesOf(a, here))
   for (const [name, elements] of axisLists(copies, f, here)) here.lists.set(name, elements)
   const axes = copies.map(({ axis, name, numbers }): Ast.AxisDecl => {
-    const { each: _, ...plain } = axis
-    const own = { ...here, numbers }
-    const padding = plain.padding && expr(plain.padding, own)
-    const packed = plain.packed && expr(plain.packed, own)
-    return {
-      ...plain,
-      name,
-      def: defOf(axis.def, own),
-      ...(padding && { padding }),
-      ...(packed && { packed }),
-    }
+    const { each: _, name: _name, claims, ...plain } = axis
+    return { ...expanded(plain, { ...here, numbers }), name, claims }
   })
   return {
     ...b,
-    sorts: b.sorts.map((s) => ({
-      ...s,
-      dim: element(s.dim, here),
-      by: expr(s.by, here),
-      within: s.within && expr(s.within, here),
-    })),
+    sorts: expanded(b.sorts, here),
     axes,
     map: mapOf(b.map, namesOf(dims), here),
     inverse: mapOf(
@@ -116,7 +100,7 @@ function descriptionOf(
       axes.flatMap((a) => (a.list ? [] : [a.name.name])),
       here,
     ),
-    where: b.where && { ...b.where, cond: expr(b.where.cond, here) },
+    where: expanded(b.where, here),
   }
 }
 
@@ -183,12 +167,6 @@ function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<stri
   return out
 }
 
-const defOf = (def: Ast.AxisDef, here: Here): Ast.AxisDef =>
-  mapOperands(def, ({ kind, value }) => {
-    if (kind === 'size') return expr(value, here)
-    return value && (kind === 'parent' || kind === 'root?') ? element(value, here) : value
-  })
-
 /** The expanded coordinate map. `own` has the names that it maps from, in order; its operands may have other names. */
 function mapOf(m: Ast.CoordMap, own: readonly string[], here: Here): Ast.CoordMap {
   const renamed = m.from.filter((i) => i.all && !here.lists.has(i.name))
@@ -206,35 +184,3 @@ function mapOf(m: Ast.CoordMap, own: readonly string[], here: Here): Ast.CoordMa
   })
   return { ...m, from, to: items(m.to, { ...here, lists }) }
 }
-
-// Compositions -------------------------------------------------------------------------------------------------
-
-function ruleOf(r: Ast.Rule, here: Here): Ast.Rule {
-  switch (r.kind) {
-    case 'part':
-      return { ...r, use: useOf(r.use, here), where: r.where && expr(r.where, here) }
-    case 'partition':
-      return {
-        ...r,
-        dim: element(r.dim, here),
-        into: expr(r.into, here),
-        rules: r.rules.map((x) => ruleOf(x, here)),
-      }
-    case 'bucket':
-      return {
-        ...r,
-        dims: r.dims.map((d) => element(d, here)),
-        widths: r.widths.map((w) => ({
-          ...w,
-          value: expr(w.value, here),
-          power: w.power && expr(w.power, here),
-        })),
-        rules: r.rules.map((x) => ruleOf(x, here)),
-      }
-  }
-}
-
-const useOf = <U extends Ast.FormatUse>(u: U, here: Here): U => ({
-  ...u,
-  args: u.args.map((e) => expr(e, here)),
-})

@@ -5,7 +5,7 @@ import { type AnyNode, mapSyntax } from '../../ast/nodes/walk.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { DTYPE_BYTES, type Dtype, isDtype, isWord } from '../../ir/values/dtype.ts'
 import { Report } from '../diagnostics.ts'
-import { elaborateExpr, type Names, truth } from '../expressions/expressions.ts'
+import { elaborateExpr, type Names, noNames, truth } from '../expressions/expressions.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import { WORDS } from './templates.ts'
 
@@ -183,7 +183,7 @@ export function constantArguments(
   return args?.every((a) => a !== null) ? args : null
 }
 
-const NONE: Names = { name: () => null, access: () => null, field: () => null, real: 'f64' }
+const NONE: Names = { ...noNames(() => null), real: 'f64' }
 
 function constantInteger(e: Ast.Expr, report: Report): number | null {
   const t = elaborateExpr(e, NONE, report)

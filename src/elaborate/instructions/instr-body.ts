@@ -9,7 +9,7 @@ import { reduction as reduce, store } from '../../ir/statements/statement-builde
 import { isWord } from '../../ir/values/dtype.ts'
 import { builtinMonoid, isBuiltinReducer } from '../../ir/values/monoid.ts'
 import type { Report } from '../diagnostics.ts'
-import { elaborateExpr, type Names, settled } from '../expressions/expressions.ts'
+import { elaborateExpr, type Names, noNames, settled } from '../expressions/expressions.ts'
 import { coerce, plain, type Typed } from '../expressions/type-conversion.ts'
 
 export interface InstrBody {
@@ -200,8 +200,7 @@ export class BodyOf {
         expected: `an element of ${[...this.#operands.keys()].join(' or ')}`,
       })
     return {
-      name: refuse,
-      field: refuse,
+      ...noNames(refuse),
       access: (e): Typed | null => {
         const l = this.#access(e)
         if (l) this.#reads.add(l.buffer)

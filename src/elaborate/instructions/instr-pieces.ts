@@ -35,39 +35,30 @@ const MOST = 1 << 16
 
 type OperandPiece = Extract<InstrPiece, { readonly kind: 'operand' }>
 
-export class TextOf {
-  readonly #t: Ast.InstrText
-  readonly #target: TargetName
-  readonly #operands: readonly Operand[]
-  readonly #threads: number
-  readonly #words: readonly Word[]
-  readonly #report: Report
+/** A text with the meanings of names in it. */
+interface TextScope {
+  readonly text: Ast.InstrText
+  readonly target: TargetName
+  readonly operands: readonly Operand[]
+  readonly threads: number
+  readonly words: readonly Word[]
   /** The values of parameters, and of the counters of repetitions. */
-  #values: Values
+  readonly values: Values
+  readonly report: Report
+}
+
+export class TextOf {
+  #cx: TextScope
   #repeated = 0
 
-  constructor(
-    t: Ast.InstrText,
-    target: TargetName,
-    operands: readonly Operand[],
-    threads: number,
-    words: readonly Word[],
-    values: Values,
-    report: Report,
-  ) {
-    this.#t = t
-    this.#target = target
-    this.#operands = operands
-    this.#threads = threads
-    this.#words = words
-    this.#values = values
-    this.#report = report
+  constructor(scope: TextScope) {
+    this.#cx = scope
   }
 
   read(): readonly InstrPiece[] | null {
-    const { code } = this.#t
-    const slotted = new Map(this.#operands.map((o) => [o.name, o.scope === 'register']))
-    const parts = templates.get(code) ?? templateOf(code, slotted, this.#report)
+    const { code } = this.#cx.text
+    const slotted = new Map(this.#cx.operands.map((o) => [o.name, o.scope === 'register']))
+    const parts = templates.get(code) ?? templateOf(code, slotted, this.#cx.report)
     if (!parts) return null
     templates.set(code, parts)
     const out: InstrPiece[] = []
@@ -89,9 +80,13 @@ export class TextOf {
   /** Writes the text for each number. Returns an empty text, because all is written. */
   #repeat(r: Repeat, out: InstrPiece[]): '' | null {
     const { name } = r.name
-    const outer = this.#values
-    if (outer.has(name) || WORDS.some((w) => w === name) || this.#operands.some((o) => o.name === name))
-      return this.#report.error('check/duplicate', r.name.span, {
+    const outer = this.#cx
+    if (
+      outer.values.has(name) ||
+      WORDS.some((w) => w === name) ||
+      this.#cx.operands.some((o) => o.name === name)
+    )
+      return this.#cx.report.error('check/duplicate', r.name.span, {
         message: `${name} has another meaning in this text`,
         hint: 'choose another name for the number',
       })
@@ -101,16 +96,16 @@ export class TextOf {
     if (this.#repeated > MOST)
       return this.#refuse(r, `this is repeated ${this.#repeated} times`, `at most ${MOST} times`)
     for (let k = first; k <= last; k++) {
-      this.#values = new Map([...outer, [name, k]])
+      this.#cx = { ...outer, values: new Map([...outer.values, [name, k]]) }
       if (!this.#write(k > first ? [r.between, ...r.parts] : r.parts, out)) return null
     }
-    this.#values = outer
+    this.#cx = outer
     return ''
   }
 
   #refuse(at: TextRange, message: string, expected: string): null {
-    const { span } = this.#t.code
-    return this.#report.error(
+    const { span } = this.#cx.text.code
+    return this.#cx.report.error(
       'check/instr-placeholder',
       spanAt(span, span.start + at.from, span.start + at.to),
       { message, expected },
@@ -120,34 +115,34 @@ export class TextOf {
   #constant(e: Ast.Expr): number | null {
     const value = this.#integer(e, NO_NAMES)
     if (!value || value.kind === 'const') return value?.value ?? null
-    return this.#report.error('check/constant', e.span, {
+    return this.#cx.report.error('check/constant', e.span, {
       message: 'this is not a constant',
-      expected: integersOver(this.#values.keys()),
+      expected: integersOver(this.#cx.values.keys()),
     })
   }
 
   #integer(e: Ast.Expr, names: ReadonlyMap<string, string>): Expr | null {
-    const known = e.kind === 'number' && !e.float ? e.value : e.kind === 'name' && this.#values.get(e.name)
+    const known = e.kind === 'number' && !e.float ? e.value : e.kind === 'name' && this.#cx.values.get(e.name)
     return typeof known === 'number'
       ? int(known)
-      : integerOver(filled(e, this.#values), names, this.#report, this.#values.keys())
+      : integerOver(filled(e, this.#cx.values), names, this.#cx.report, this.#cx.values.keys())
   }
 
   #piece(p: Mention | Value): InstrPiece | null {
     if (p.kind === 'value') {
-      const type = p.value.kind === 'name' ? this.#values.get(p.value.name) : undefined
+      const type = p.value.kind === 'name' ? this.#cx.values.get(p.value.name) : undefined
       if (typeof type === 'string') return type
       const value = this.#constant(p.value)
       return value === null ? null : String(value)
     }
     const { name } = p
-    const value = this.#values.get(name)
+    const value = this.#cx.values.get(name)
     if (value !== undefined) return String(value)
-    const word = this.#words.find((w) => w === name)
+    const word = this.#cx.words.find((w) => w === name)
     if (word) return { kind: word }
-    const o = this.#operands.find((x) => x.name === name)
+    const o = this.#cx.operands.find((x) => x.name === name)
     if (o) return this.#operand(o, p)
-    const known = [...this.#operands.map((x) => x.name), ...this.#words, ...this.#values.keys()]
+    const known = [...this.#cx.operands.map((x) => x.name), ...this.#cx.words, ...this.#cx.values.keys()]
     return this.#refuse(
       { from: p.from, to: p.from + 1 + name.length },
       `$${name} means nothing here`,
@@ -184,8 +179,8 @@ export class TextOf {
     const args = this.#coordinates(given)
     if (!args) return null
     const what = p.field === 'word' ? ('word' as const) : ('slot' as const)
-    if (what === 'word' && !TARGETS[this.#target].declared.addresses)
-      return this.#refuse(p, `registers of ${this.#target} hold one value each`, `$${o.name}[0]`)
+    if (what === 'word' && !TARGETS[this.#cx.target].declared.addresses)
+      return this.#refuse(p, `registers of ${this.#cx.target} hold one value each`, `$${o.name}[0]`)
     const isWhole = o.memory && DTYPE_BYTES[o.dtype] === 2 && o.memory.size % 2 === 0
     if (what === 'word' && o.scope === 'register' && !isWhole)
       return this.#refuse(
@@ -216,10 +211,10 @@ export class TextOf {
       )
     const args = this.#coordinates(p.args)
     if (!args) return null
-    if (field !== 'index' && !TARGETS[this.#target].declared.addresses)
+    if (field !== 'index' && !TARGETS[this.#cx.target].declared.addresses)
       return this.#refuse(
         p,
-        `${this.#target} has no addresses`,
+        `${this.#cx.target} has no addresses`,
         `the array $${o.name} and $${o.name}.index(…)`,
       )
     if (field === 'at' && o.packed !== undefined)
@@ -234,12 +229,12 @@ export class TextOf {
         `${o.name} is in ${o.scope === 'register' ? 'registers' : 'global memory'}`,
         o.scope === 'register' ? `$${o.name}[0]` : `$${o.name}.at(…)`,
       )
-    for (let lane = 0; lane < this.#threads; lane++) {
+    for (let lane = 0; lane < this.#cx.threads; lane++) {
       const c = args.map((e) => evaluate(e, new Map([[LANE, lane]])))
       if (c.length === o.shape.length && c.every((x, d) => x >= 0 && x < o.shape[d]!)) continue
       return this.#refuse(
         p,
-        `(${c.join(', ')})${this.#threads > 1 ? `, of lane ${lane},` : ''} is no element of ${o.name}`,
+        `(${c.join(', ')})${this.#cx.threads > 1 ? `, of lane ${lane},` : ''} is no element of ${o.name}`,
         `coordinates in ${o.shape.join(' × ')}`,
       )
     }

@@ -33,15 +33,16 @@ export function textsOf(
     if (t.kind !== 'text') continue
     const target = targetNamed(t.target, report)
     if (!target) continue
-    const pieces = new TextOf(
-      t,
+    const isOfOperands = t.what === 'run' || t.what === 'multicast' || t.what === 'filled'
+    const pieces = new TextOf({
+      text: t,
       target,
-      t.what === 'run' || t.what === 'multicast' || t.what === 'filled' ? operands : [],
+      operands: isOfOperands ? operands : [],
       threads,
-      wordsOf(t.what, counted),
+      words: wordsOf(t.what, counted),
       values,
       report,
-    ).read()
+    }).read()
     if (pieces)
       out[t.what].push({
         target,

@@ -10,7 +10,7 @@ import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Report } from '../diagnostics.ts'
-import { elaborateExpr, type Names } from '../expressions/expressions.ts'
+import { elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
 import { coerce, integersOver, plain } from '../expressions/type-conversion.ts'
 import type { Values } from './instances.ts'
 import { type Base, object, registers } from './memory-registers.ts'
@@ -186,12 +186,11 @@ export function integerOver(
       expected: integersOver(known),
     })
   const scope: Names = {
+    ...noNames(refuse),
     name: (x) => {
       const to = names.get(x.name)
       return to === undefined ? refuse(x) : plain(variable(to, 'index', x.span))
     },
-    access: refuse,
-    field: refuse,
   }
   const t = elaborateExpr(e, scope, report)
   return t && coerce(t, 'index', 'this', e.span, report)

@@ -5,7 +5,7 @@ import { isFloat } from '../../ir/values/dtype.ts'
 import { isBuiltinReducer, type Monoid } from '../../ir/values/monoid.ts'
 import { monoidLaws } from '../../reference/evaluation/monoid-laws.ts'
 import type { Report } from '../diagnostics.ts'
-import { elaborateExpr, type Names } from '../expressions/expressions.ts'
+import { elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
 import { coerce, plain } from '../expressions/type-conversion.ts'
 
 export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
@@ -67,7 +67,7 @@ function constants(report: Report): Names {
       message: 'an identity is constant',
       expected: 'literals, such as 0 or -inf',
     })
-  return { name: refuse, access: refuse, field: refuse }
+  return noNames(refuse)
 }
 
 function operands(m: Ast.Monoid, report: Report): Names {
@@ -79,8 +79,7 @@ function operands(m: Ast.Monoid, report: Report): Names {
       expected: `${sides[0]}.${fields[0]} or ${sides[1]}.${fields[0]}`,
     })
   return {
-    name: refuse,
-    access: refuse,
+    ...noNames(refuse),
     field(e) {
       if (!sides.includes(e.object.name))
         return report.error('check/unknown-name', e.object.span, {

@@ -168,7 +168,8 @@ export class Walk {
   #decideNumbers(): void {
     const active = this.#active
     for (const { name } of active) this.#numbers.set(name, undefined)
-    for (const n of active) this.#numbers.set(n.name, n.isFixed ? this.#fixed(n) : this.#given(n.name))
+    for (const n of active)
+      this.#numbers.set(n.name, n.isFixed ? numbersOf(n, this.#known)?.[0] : this.#given(n.name))
     const next = active.find((n) => !n.isFixed && this.#numbers.get(n.name) === undefined)
     if (!next) return
     const all = numbersOf(next, this.#known)
@@ -203,10 +204,6 @@ export class Walk {
     return notAmong(this.#prefix + name, value, ['an integer'])
   }
 
-  #fixed(n: NumberDecision): number | undefined {
-    return numbersOf(n, this.#known)?.[0]
-  }
-
   readonly #known: Known = (v) => {
     const { params, known, space } = this.#use
     if (params.has(v.name)) return params.get(v.name)
@@ -230,11 +227,8 @@ export class Walk {
 
   /** True if a number is open. Fixed numbers follow from the numbers that they mention. */
   #isOpen(name: string): boolean {
-    return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !this.#isNameFor(name)
-  }
-
-  #isNameFor(name: string): boolean {
-    return this.#use.space.numbers.some((n) => n.isFixed && n.name === name)
+    const isFixed = this.#use.space.numbers.some((n) => n.isFixed && n.name === name)
+    return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !isFixed
   }
 
   get #applicable(): readonly SpaceCondition[] {
