@@ -69,10 +69,7 @@ export function withAllocationLimit<T>(limit: AllocationLimit, f: () => T): T {
 /** Allocations from this many bytes on are compared with the available memory. */
 const LARGE = 2 ** 26
 
-/**
- * Checks an allocation whose length depends on data and formats. Systems overcommit memory and kill the process that
- * writes to it. @throws SptError `bind/too-many-elements`, `bind/out-of-memory`
- */
+/** Checks an allocation, because systems overcommit memory and kill the process that writes to the memory. */
 export function checkAllocation(length: number, bytes: number, what: string): void {
   activeLimit?.add(length, what)
   if (bytes > LARGE && bytes > (globalThis.process?.availableMemory?.() ?? Number.POSITIVE_INFINITY))

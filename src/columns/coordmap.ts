@@ -10,10 +10,7 @@ export interface MapInput {
   readonly inputs: readonly string[]
 }
 
-/**
- * `result[k][e]` is `map[k]` at `(columns[0][e], columns[1][e], …)`. O(entries × operations). @throws SptError
- * `format/map-overflow` if an intermediate result exceeds 32 bits, `format/map-expression`, `format/unknown-name`
- */
+/** `result[k][e]` is `map[k]` at `(columns[0][e], columns[1][e], …)`. @throws SptError `format/map-overflow` */
 export function applyMap({ map, inputs }: MapInput, columns: readonly Int32Array[]): Int32Array[] {
   const n = columns[0]?.length ?? 0
   const { steps, outputs } = compile(map, {

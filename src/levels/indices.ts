@@ -71,10 +71,7 @@ export function findIndex({ axis }: Level, indices: Int32Array, lo: number, hi: 
 
 // Validation of one level's coordinates; each failure names the axis, the position and the value.
 
-/**
- * Checks range, order and uniqueness; padding is allowed on levels of fixed width only, at the end. @throws SptError
- * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`
- */
+/** Checks range, order and uniqueness of coordinates; padding ends segments of fixed width. */
 export function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
   const indices = coordinatesOf(level)!
   const { extent } = level

@@ -97,42 +97,36 @@ function dimensionOf(
   }
 }
 
-/** The padding coordinate of each axis that declares one, by axis. @throws SptError `bind/missing-size` */
-export const paddingsOf = (
+type Sizes = ReadonlyMap<string, number>
+
+/** A number by axis, for axes that have one. */
+const byAxis = (
   axes: readonly StoredAxis[],
-  sizes: ReadonlyMap<string, number>,
-): ReadonlyMap<string, number> =>
+  numberOf: (a: StoredAxis) => number | null,
+): Map<string, number> =>
   new Map(
     axes.flatMap((a) => {
-      const padding = paddingOf(a)
-      return padding ? [[a.name, sizeIn(padding, sizes, `the padding of axis ${a.name}`)] as const] : []
+      const value = numberOf(a)
+      return value === null ? [] : [[a.name, value] as const]
     }),
   )
 
-export const capacitiesOf = (
-  axes: readonly StoredAxis[],
-  sizes: ReadonlyMap<string, number>,
-): Map<string, number> =>
-  new Map(
-    axes.flatMap((a) =>
-      isDense(a) && a.capacity && isKnown(a.capacity, sizes)
-        ? [[a.name, evaluate(a.capacity, sizes)] as const]
-        : [],
-    ),
-  )
+/** The padding coordinate of each axis that declares one. @throws SptError `bind/missing-size` */
+export const paddingsOf = (axes: readonly StoredAxis[], sizes: Sizes): Map<string, number> =>
+  byAxis(axes, (a) => {
+    const padding = paddingOf(a)
+    return padding ? sizeIn(padding, sizes, `the padding of axis ${a.name}`) : null
+  })
 
-export const widthsOf = (
-  axes: readonly StoredAxis[],
-  sizes: ReadonlyMap<string, number>,
-): Map<string, number> =>
-  new Map(
-    axes.flatMap((a) =>
-      hasWidth(a) && isKnown(a.width, sizes) ? [[a.name, evaluate(a.width, sizes)] as const] : [],
-    ),
-  )
+export const capacitiesOf = (axes: readonly StoredAxis[], sizes: Sizes): Map<string, number> =>
+  byAxis(axes, (a) => (isDense(a) && a.capacity ? knownValue(a.capacity, sizes) : null))
 
-export const isKnown = (e: Expr, sizes: ReadonlyMap<string, number>): boolean =>
-  [...freeVars(e)].every((v) => sizes.has(v))
+export const widthsOf = (axes: readonly StoredAxis[], sizes: Sizes): Map<string, number> =>
+  byAxis(axes, (a) => (hasWidth(a) ? knownValue(a.width, sizes) : null))
+
+/** The value of an expression over sizes; `null` if one is not known. */
+export const knownValue = (e: Expr, sizes: Sizes): number | null =>
+  [...freeVars(e)].every((v) => sizes.has(v)) ? evaluate(e, sizes) : null
 
 /** Sets as trees: segments under each coordinate of the first dimension, then level by level, within the tensor. */
 export function setTrees(

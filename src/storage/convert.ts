@@ -87,10 +87,7 @@ export const convert = <C extends Column>(
     assemblePart(frame, part, context, options.proved[k]!),
   )
 
-/**
- * The results of `leaf` for each part; `leaf` takes ownership of the frame of the part's entries. Parts are processed
- * concurrently. @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `leaf`
- */
+/** The results of `leaf` for each part, concurrently; `leaf` owns the frame of the part's entries. */
 export function* forEachPart<C extends Column, T extends { readonly tables: ReadonlyMap<string, C> }>(
   engine: Engine<C>,
   tensor: Source<C>,

@@ -47,10 +47,7 @@ export interface Storage {
   readonly entries: Entries | null
 }
 
-/**
- * Groups axes into chains, in order of the roots' first appearance.
- * @throws SptError `bind/axis-order` (a child before its parent), `bind/branching` (two children of one axis).
- */
+/** Chains of axes, in order of roots. @throws SptError `bind/axis-order` (child before parent), `bind/branching` */
 export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredAxis[])[] {
   const trees: StoredAxis[][] = []
   const treeOf = new Map<string, StoredAxis[]>()

@@ -135,10 +135,7 @@ const translateQuery = (q: Query, name: string, scope: Scope): Query => ({
   name,
 })
 
-/**
- * Names of the arrays that formats store in addition to axes: orders of sorts, lists, masks. They are bound together
- * with the lists and sets of the data, whose names the user chooses independently of the format's declaration.
- */
+/** Names of arrays that formats store next to axes; users choose names of lists and sets independently. */
 export interface ArrayNames {
   /** The name by which users bind the array: the declared one, unless the data has an array of that name. */
   readonly bindingName: (name: string) => string

@@ -18,12 +18,7 @@ import { type Samples, sampleCoordinates } from './sample-coordinates.ts'
 const passed = new Set<string>()
 const MAX_REMEMBERED = 1000
 
-/**
- * Tests the part of each coordinate, and each part on its coordinates. Nothing is tested below a condition
- * that depends on the data, because the coordinates that reach it are unknown. @param firstIdentical for each
- * part, the first part with the same format and arguments @throws SptError `format/not-inverse`,
- * `format/map-range`, `format/overlap`, `format/leak`
- */
+/** Tests parts on their coordinates, except below conditions on data, whose coordinates are unknown. */
 export function testInstance(instance: Instance, firstIdentical: readonly number[], site: SpanOption): void {
   const key = keyOfTrial(instance)
   if (passed.has(key)) return

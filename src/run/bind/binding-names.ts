@@ -35,10 +35,7 @@ export type Binding = { readonly dimensions: readonly Dimension[] } & (
   | { readonly kind: 'list' | 'set' }
 )
 
-/**
- * Resolves a bound name. `besides`: other names that may be bound here, for suggestions. Throws SptError `bind/unknown-name`, or
- * `bind/part` if arrays may be over declared or format axes.
- */
+/** Resolves a bound name; `besides`: further suggestions. Throws SptError `bind/unknown-name`, `bind/part`. */
 export function bindingOf(
   kernel: Kernel1,
   name: string,

@@ -50,10 +50,7 @@ export interface BuildOptions<C> {
   readonly ranks?: ReadonlyMap<string, Expr>
 }
 
-/**
- * Assembles all trees. Extents, widths and paddings are expressions over the frame's sizes. An `open` width becomes the
- * longest segment of all axes that share it, and is recorded in the frame. @throws SptError as `assemblePart`
- */
+/** An `open` width becomes the longest segment of all axes that share it, and is recorded in the frame. */
 export function* assembleTrees<C extends Column>(
   frame: Frame<C>,
   axes: readonly StoredAxis[],

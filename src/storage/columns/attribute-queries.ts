@@ -23,11 +23,7 @@ import { printWithQueries } from '../../ir/print/print-expr.ts'
 import { boundsIn } from './expression-bounds.ts'
 import { checkExpressions } from './table-reads.ts'
 
-/**
- * Computes a column for each query under its name. Queries may mention earlier ones; `before` are those that have
- * columns already. @throws SptError `format/map-range`, `format/map-overflow`, `format/map-expression`,
- * `format/unknown-name`
- */
+/** A column for each query under its name; queries may mention earlier ones. `before` have columns already. */
 export function* evaluateQueries<C extends Column>(
   frame: Frame<C>,
   queries: readonly Query[],

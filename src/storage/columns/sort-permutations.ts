@@ -17,10 +17,7 @@ interface SortResult<C> {
   readonly at: C
 }
 
-/**
- * Evaluates `sort … by key within w`: ascending by key in each window of w coordinates, ties by coordinate. @throws
- * SptError `format/sort-query`, `format/sort-window`, and as `evaluateQueries`
- */
+/** Evaluates `sort … by key within w`: ascending by key in windows of w coordinates, ties by coordinate. */
 export function* evaluateSort<C extends Column>(
   frame: Frame<C>,
   sort: Sort,

@@ -134,10 +134,7 @@ function withinExtent<C extends Column>(
   return exprs.every((e) => e.kind === 'var') ? [] : [ge(c, int(0)), lt(c, frame.bindSize(extent))]
 }
 
-/**
- * Checks the placement of elements in ready-made arrays: no coordinate may be loaded from a position that a list does
- * not have. Elements outside the tensor in another dimension are ignored. @throws SptError `format/map-range`
- */
+/** No coordinate is loaded from a position that a list does not have, except by elements outside the tensor. */
 function* checkInverse<C extends Column>(
   frame: Frame<C>,
   { trees }: StoredLevels<C>,

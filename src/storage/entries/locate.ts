@@ -112,10 +112,7 @@ export function matchTuples(
   return out
 }
 
-/**
- * The positions of a tree, without padding that repeats an element's coordinate. Padding is identified by the
- * entries from which the storage was built or, for ready-made arrays, by the order of coordinates.
- */
+/** Without padding that repeats a coordinate, identified by the entries or, for ready-made arrays, by the order. */
 function elementsOfTree(storage: Storage, tree: readonly Level[]): Expanded {
   const stored = expandTree(tree)
   const isElement = elementTest(storage, tree)

@@ -114,10 +114,7 @@ interface StoredCoordinates {
   readonly unique?: string
 }
 
-/**
- * True if levels that are validated segment by segment cannot store a coordinate of the tensor twice: no axis repeats
- * coordinates, and each format maps different stored coordinates to different ones of the tensor.
- */
+/** Levels valid in each segment repeat no coordinate if no axis does, and formats keep coordinates apart. */
 export const levelsAreUnique = (
   levels: readonly StoredAxis[],
   formats: readonly { readonly instance: FormatInstance; readonly dims: readonly string[] }[],
@@ -131,11 +128,7 @@ export const isKnownDisjoint = (
 
 const DUPLICATE_HINT = 'add the duplicates up, or declare an axis of the tensor nonunique'
 
-/**
- * Checks that coordinates are stored once; linear if they are in order, otherwise by sorting. @throws SptError
- * `format/overlap` with the first coordinate that two parts store; `bind/duplicate` with one that is stored twice,
- * unless equal coordinates stay apart
- */
+/** Linear in sorted coordinates. @throws SptError `format/overlap` (two parts), `bind/duplicate` (within one part) */
 export function checkDisjoint({
   axes,
   shape,

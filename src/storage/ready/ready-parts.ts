@@ -11,8 +11,7 @@ import { type FormatInstance, fullAxes, type Instance, type PartInstance } from 
 import { type Condition, conditionsOf } from '../../ir/formats/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/formats/queries.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
-import { evaluate } from '../../ir/values/evaluate.ts'
-import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
+import { knownValue, paddingsOf, widthsOf } from '../build-storage.ts'
 import { evaluateQueries } from '../columns/attribute-queries.ts'
 import { checkExpressions } from '../columns/table-reads.ts'
 import { bindLists } from '../convert.ts'
@@ -39,13 +38,7 @@ export interface PartArrays {
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 
-/**
- * Ready-made arrays of every part as a tensor in a format; nothing is copied.
- *
- * @param arrays one for each part of the instance, `shape` being the extents of the part's axes
- * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`,
- * `format/map-overflow`, `bind/duplicate`, and as `validateStored`
- */
+/** Arrays of every part as a tensor in a format, uncopied; shapes are the extents of the parts' axes. */
 export function partsFromArrays(
   instance: Instance,
   arrays: readonly PartArrays[],
@@ -114,10 +107,7 @@ function partFromArrays(
       sizes.set(extent.name, tensor.shape[d] ?? 0)
   })
   const extents = new Map(
-    axes.map((a, d) => [
-      a.name,
-      isKnown(a.extent, sizes) ? Math.max(0, evaluate(a.extent, sizes)) : (tensor.shape[d] ?? 0),
-    ]),
+    axes.map((a, d) => [a.name, Math.max(0, knownValue(a.extent, sizes) ?? tensor.shape[d] ?? 0)]),
   )
   const widths = widthsOf(axes, sizes)
   const storage = validateStored(axes, extents, tensor, {

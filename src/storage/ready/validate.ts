@@ -33,14 +33,7 @@ export interface ValidateOptions {
   readonly part?: boolean | undefined
 }
 
-/**
- * Binds arrays to the axes of a buffer without copying them. The `indptr` of a root may be left out.
- *
- * @throws SptError `bind/shape`, `bind/missing-array`, `bind/extra-array`, `bind/array-type`, `bind/indptr-length`,
- * `bind/indptr-start`, `bind/indptr-order`, `bind/indptr-end`, `bind/lengths`, `bind/indices-length`,
- * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`, `bind/mask-length`, `bind/mask-range`,
- * `bind/mask-count`, `bind/starts-length`, `bind/runs`, `bind/width`, `bind/values-length`, `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`
- */
+/** Binds arrays to axes, uncopied; the `indptr` of a root may be left out. @throws SptError `bind/…` by property */
 export function validateStored(
   axes: readonly StoredAxis[],
   extents: ReadonlyMap<string, number>,
@@ -240,11 +233,7 @@ export function checkMask(
   })
 }
 
-/**
- * Checks that a mask agrees with the levels. If levels alone distinguish elements from padding, for example because the
- * last one is compressed, kernels visit the positions of the levels. The first dimensions of `inverse` are the
- * tensor's. @throws SptError `bind/table`
- */
+/** Kernels visit the positions of levels that distinguish elements; a mask must agree. @throws SptError `bind/table` */
 export function checkMaskAgrees(
   name: string,
   stored: StoredLevels<TypedArray>,

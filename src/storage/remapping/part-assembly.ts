@@ -62,11 +62,7 @@ export interface Part<C> {
   readonly measured: ReadonlyMap<string, number>
 }
 
-/**
- * The coordinates of a part's entries in its format. Unless it is proved, every entry is checked: the map must stay
- * within the axes' extents, and the inverse must undo it. @throws SptError `format/map-range`, `format/not-inverse`,
- * `format/map-overflow`, `format/claim` with the coordinate, and as `evaluateQueries` and `evaluateSort`
- */
+/** Coordinates in a part's format; unless proved, each is checked to be in range, and restored by the inverse. */
 export function* remapCoordinates<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,

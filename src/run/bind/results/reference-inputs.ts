@@ -85,10 +85,7 @@ function numbers(values: ValueArray, dtype: Dtype): ArrayLike<number> {
   return read ? new Float64Array(values.length).map((_, e) => read(values[e]!)) : values
 }
 
-/**
- * Runs the reference with the first of `extents` whose limit on visited coordinates suffices; `null` if none does. All arguments are plain
- * data, so that another thread can run this.
- */
+/** The reference within the first of `extents` that suffices, or `null`. Arguments are data, for another thread. */
 export function expectedWithin({
   kernel,
   inputs,

@@ -69,10 +69,7 @@ function refuseMissing(
   if (missing.length > 0) throw new SptError(missing.map((p) => missingParam(kernel, p)))
 }
 
-/**
- * Checks sizes given before the tensors `tensors` are bound, whose shapes will determine further sizes. Throws SptError `bind/size-range`,
- * or `bind/missing-size` for sizes that neither determines.
- */
+/** Checks sizes before `tensors` are bound, whose shapes give others. Throws `bind/size-range`, `bind/missing-size`. */
 export function checkSizesBeside(
   kernel: Kernel1,
   tensors: readonly string[],

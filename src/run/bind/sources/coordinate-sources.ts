@@ -5,9 +5,7 @@ import { largest } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { chainTo, hasWidth, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
-import { freeVars } from '../../../ir/expressions/expr-tree.ts'
-import { evaluate } from '../../../ir/values/evaluate.ts'
-import { isKnown } from '../../../storage/build-storage.ts'
+import { knownValue } from '../../../storage/build-storage.ts'
 import { checkCoords } from '../../../storage/coordinate-checks.ts'
 import { coordsOfDense } from '../../../storage/entries/stored-coords.ts'
 import { elementsOf } from '../../../storage/ready/elements.ts'
@@ -33,9 +31,8 @@ import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
   const out = new Map<string, number>()
   for (const a of allAxesOf(kernel).values()) {
-    if (!isStored(a)) continue
-    if ([...freeVars(a.extent)].every((v) => params.has(v)))
-      out.set(a.name, Math.max(0, evaluate(a.extent, params)))
+    const extent = isStored(a) ? knownValue(a.extent, params) : null
+    if (extent !== null) out.set(a.name, Math.max(0, extent))
   }
   return out
 }
@@ -104,7 +101,7 @@ export function randomSources(
     const random = new Random(seedFor(seed, leaf))
     const kinds = needed.map((a) => {
       const axis = storedAxis(axes, a)
-      return hasWidth(axis) && isKnown(axis.width, params) ? evaluate(axis.width, params) : randomKind(axis)
+      return (hasWidth(axis) ? knownValue(axis.width, params) : null) ?? randomKind(axis)
     })
     sources.push({
       name: leaf,

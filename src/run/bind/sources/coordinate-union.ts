@@ -73,10 +73,7 @@ function timesOf(
 // Duplicate coordinates: entries of a `nonunique` axis that must stay separate, in formats that cannot keep
 // them apart.
 
-/**
- * Checks that entries with equal coordinates on nonunique axes have separate positions, because iterations visit each. `pieces`: the
- * pieces of `union`, from which the storage was built. Throws SptError `bind/duplicates`.
- */
+/** Equal coordinates on nonunique axes have separate positions, as iterations visit each. Throws `bind/duplicates`. */
 export function checkApart(
   axes: ReadonlyMap<string, Axis>,
   pieces: readonly Piece[],

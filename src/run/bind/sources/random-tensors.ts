@@ -68,10 +68,7 @@ const AVERAGE = 8
 /** How the children of a position are generated on an axis of unknown width. */
 export const randomKind = (axis: StoredAxis): LevelProperties['stores'] => AXES[axis.kind].level.stores
 
-/**
- * Returns random coordinates without duplicates on a chain of levels with these extents: about 8 children per parent, and some empty
- * parents. A number in `kinds` fixes the number of children (a width).
- */
+/** About 8 children per parent, some parents empty; a number in `kinds` fixes the children (a width). */
 export function randomCoords(
   extents: readonly number[],
   kinds: readonly (LevelProperties['stores'] | number)[],

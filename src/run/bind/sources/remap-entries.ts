@@ -73,10 +73,7 @@ interface Part {
 const isPartOf = ({ columns }: Part, { instance }: Reformat): boolean =>
   instance.parts.some((p) => p.instance.order.every((a) => columns.has(a)))
 
-/**
- * Checks structure that is bound to only the first axes that a format replaces, because only coordinates of elements are stored. Throws
- * SptError `bind/structure-format` if a coordinate has no element.
- */
+/** Structure on only the first replaced axes must be that of elements. Throws SptError `bind/structure-format`. */
 function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Piece[]): void {
   const from = r.from.map((a) => a.name)
   const leaving = r.from.filter((a) => !isDense(a)).map((a) => a.name)
@@ -222,15 +219,7 @@ interface RemappedPart {
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 
-/**
- * Assigns every entry to exactly one part, and computes the coordinates there. O(entries × (operations + digits of
- * sorted queries)); arrays are read only.
- *
- * @param coords within `given.extents`: an array for each axis of `to.over` @param entryValues `null`: a pattern, whose
- * values are all 1 @param ascending true if entries are known to ascend, so that no two are equal @throws SptError
- * `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow` with the coordinate,
- * and as `evaluateQueries` and `evaluateSort`
- */
+/** Each entry in its part, with coordinates there. `coords`: by axis of `to.over`; `ascending`: strictly sorted. */
 export function remapParts(
   to: Instance,
   coords: readonly Int32Array[],

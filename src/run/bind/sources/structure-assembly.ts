@@ -196,10 +196,7 @@ class StructureBuilder implements Structure {
     return true
   }
 
-  /**
-   * Returns a buffer over the chain and all pieces in `from`, whose storage gives the positions of their entries. Undefined if another
-   * tree of the buffer is not final yet, or contains duplicates and exists already.
-   */
+  /** A buffer over the chain and all pieces in `from`, whose other trees are final: it gives entries' positions. */
   #bufferOver(chain: readonly string[], from: readonly Piece[]): Buffer1 | undefined {
     const isSettled = (a: string): boolean =>
       chain.includes(a) ||

@@ -25,30 +25,17 @@ function countOrRank(
   withKeys(frame, exprs, (keys) => {
     const natural = exprs.map((e, k) => {
       const maximum = upperBound(frame, e)
-      return (maximum === null ? nonNegative(keys[k]!) : [keys[k]!]).map((column) => ({
-        column,
-        most: maximum,
-      }))
+      return (maximum === null ? nonNegative(keys[k]!) : [keys[k]!]).map((column) => ({ column, maximum }))
     })
     const columnsOf = (groupKeys: typeof natural) => groupKeys.flat().map((key) => key.column)
     const [groups, queried] = [columnsOf(natural.slice(0, by.length)), columnsOf(natural.slice(by.length))]
-    const maximum = natural.flat().map((key) => key.most)
-    const isSwept =
-      distinct && sortedPrefix(exprs, frame.sortedBy, frame.monotone, () => false) === exprs.length
-    frame.set(
-      name,
-      isSwept
-        ? runsOf(groups, frame.n, kind)
-        : kind === 'rank'
-          ? rankDistinct({
-              by: groups,
-              of: queried,
-              entries: frame.n,
-              grouped: isGrouped(frame, by),
-              maxima: maximum,
-            })
-          : countDistinct({ by: groups, of: queried, entries: frame.n, distinct }),
-    )
+    const maxima = natural.flat().map((key) => key.maximum)
+    const { n, sortedBy, monotone } = frame
+    const isSwept = distinct && sortedPrefix(exprs, sortedBy, monotone, () => false) === exprs.length
+    const isGrouped = frame.sortedPrefix(by) === by.length
+    if (isSwept) frame.set(name, runsOf(groups, n, kind))
+    else if (kind === 'rank') frame.set(name, rankDistinct(groups, queried, n, isGrouped, maxima))
+    else frame.set(name, countDistinct(groups, queried, n, distinct))
   })
 }
 
@@ -57,8 +44,6 @@ function upperBound(frame: F, e: Expr): number | null {
   const range = boundsOf(e, (name) => frame.range(name))
   return range && range.lo >= 0 ? range.hi : null
 }
-
-const isGrouped = (frame: F, by: readonly Expr[]): boolean => frame.sortedPrefix(by) === by.length
 
 export const minimum: Host['minimum'] = (frame, { name, by, of }) => {
   withKeys(frame, [...by, of], (keys) => {

@@ -8,21 +8,14 @@ import { changes, largest } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { MAX_EXTENT, Ranker, rankSegments } from './segment-ranks.ts'
 
-interface Keys {
-  readonly by: readonly Int32Array[]
-  readonly of: readonly Int32Array[]
-  readonly entries: number
-  readonly distinct: boolean
-  readonly grouped: boolean
-  /** Upper bounds of each of `by` and `of`; `null`: unknown. */
-  readonly maxima: readonly (number | null)[]
-}
+type Columns = readonly Int32Array[]
+type Maxima = readonly (number | null)[]
 
 /** Maximum number of counters of a window: they fit a core's cache. */
 const WINDOW = 2 ** 20
 
 /** For ascending entries: how many agree with each in the leading dimensions, in total or before it. */
-export function runsOf(leading: readonly Int32Array[], entries: number, kind: 'count' | 'rank'): Int32Array {
+export function runsOf(leading: Columns, entries: number, kind: 'count' | 'rank'): Int32Array {
   const out = borrow(entries, 'entries')
   const [first] = leading
   const starts = leading.length > 1 ? changes(leading) : null
@@ -41,13 +34,8 @@ export function runsOf(leading: readonly Int32Array[], entries: number, kind: 'c
   return out
 }
 
-export function countDistinct({
-  by,
-  of,
-  entries,
-  distinct,
-}: Pick<Keys, 'by' | 'of' | 'entries' | 'distinct'>): Int32Array {
-  const n = entries
+/** The number of distinct `of` in each group of equal `by`, for `n` entries; `distinct`: none agree in both. */
+export function countDistinct(by: Columns, of: Columns, n: number, distinct: boolean): Int32Array {
   const out = borrow(n, 'entries')
   if (n === 0) return out
   if (of.length === 0) return out.fill(1)
@@ -70,12 +58,7 @@ export function countDistinct({
   return out
 }
 
-function sweepRuns(
-  by: readonly Int32Array[],
-  of: readonly Int32Array[] | null,
-  order: Int32Array | null,
-  out: Int32Array,
-): void {
+function sweepRuns(by: Columns, of: Columns | null, order: Int32Array | null, out: Int32Array): void {
   const changed = of ? changes(of) : null
   fillRuns(by, order, out, (s, end) => {
     if (!changed) return end - s
@@ -87,7 +70,7 @@ function sweepRuns(
 
 /** Writes one number to the entries of every run of equal `by`; `value` receives the run's range in sorted order. */
 export function fillRuns(
-  by: readonly Int32Array[],
+  by: Columns,
   order: Int32Array | null,
   out: Int32Array | Float64Array,
   value: (start: number, end: number) => number,
@@ -105,7 +88,7 @@ export function fillRuns(
 }
 
 /** Counts in counters per value of the first key, if it ascends and the others have small ranges; otherwise false. */
-function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
+function countWindows(by: Columns, out: Int32Array): boolean {
   const [first, ...otherKeys] = by
   if (!isSorted([first!])) return false
   const sizes = otherKeys.map((c) => largest(c) + 1)
@@ -130,18 +113,28 @@ function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
   return true
 }
 
-export function rankDistinct({ by, of, entries, grouped, maxima }: Omit<Keys, 'distinct'>): Int32Array {
+/**
+ * The number of smaller distinct `of` in each group of equal `by`, for `n` entries. `grouped`: `by` is non-decreasing.
+ * `maxima`: upper bounds of each of `by` and `of`, or `null`.
+ */
+export function rankDistinct(
+  by: Columns,
+  of: Columns,
+  n: number,
+  grouped: boolean,
+  maxima: Maxima,
+): Int32Array {
   const keys = [...by, ...of]
-  if (entries === 0 || of.length === 0) return borrow(entries, 'entries').fill(0)
+  if (n === 0 || of.length === 0) return borrow(n, 'entries').fill(0)
   const inGroups = of.length === 1 && by.length > 0 && !isSorted(keys)
-  return (inGroups ? rankInGroups(by, of[0]!, grouped, maxima) : null) ?? rankByOrder(by, of, entries)
+  return (inGroups ? rankInGroups(by, of[0]!, grouped, maxima) : null) ?? rankByOrder(by, of, n)
 }
 
 /** Exclusive upper bound: the known one, unless the column is much shorter; then it is measured. */
 const extentOf = (column: Int32Array, maximum: number | null): number =>
   (maximum !== null && maximum < column.length ? maximum : largest(column)) + 1
 
-function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: number): Int32Array {
+function rankByOrder(by: Columns, of: Columns, n: number): Int32Array {
   const out = borrow(n, 'entries')
   const keys = [...by, ...of]
   const maxima = keys.map(largest)
@@ -158,12 +151,7 @@ function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: nu
 }
 
 /** Ranks in contiguous or numbered groups; `null` if sorting is cheaper. */
-function rankInGroups(
-  by: readonly Int32Array[],
-  of: Int32Array,
-  grouped: boolean,
-  maxima: Keys['maxima'],
-): Int32Array | null {
+function rankInGroups(by: Columns, of: Int32Array, grouped: boolean, maxima: Maxima): Int32Array | null {
   const [first, ...otherKeys] = by
   const extent = extentOf(of, maxima.at(-1)!)
   if (otherKeys.length === 0)
@@ -193,12 +181,7 @@ const product = (maxima: readonly number[]): number =>
 const fitsTable = (maxima: readonly number[], entries: number): boolean =>
   product(maxima) <= MAX_SLOTS_PER_ENTRY * entries
 
-function countInTable(
-  by: readonly Int32Array[],
-  of: readonly Int32Array[],
-  maxima: readonly number[],
-  out: Int32Array,
-): Int32Array {
+function countInTable(by: Columns, of: Columns, maxima: readonly number[], out: Int32Array): Int32Array {
   const width = product(maxima.slice(by.length))
   const { slots, occupied } = occupyTable([...by, ...of], maxima)
   const groups = occupied.length / width
@@ -215,12 +198,7 @@ function countInTable(
   return out
 }
 
-function rankInTable(
-  by: readonly Int32Array[],
-  of: readonly Int32Array[],
-  maxima: readonly number[],
-  out: Int32Array,
-): Int32Array {
+function rankInTable(by: Columns, of: Columns, maxima: readonly number[], out: Int32Array): Int32Array {
   const width = product(maxima.slice(by.length))
   const { slots, occupied } = occupyTable([...by, ...of], maxima)
   for (let slot = 0; slot < occupied.length; ) {
@@ -237,7 +215,7 @@ function rankInTable(
   return out
 }
 
-function occupyTable(keys: readonly Int32Array[], maxima: readonly number[]) {
+function occupyTable(keys: Columns, maxima: readonly number[]) {
   const [first, ...otherKeys] = keys
   const n = first!.length
   const slots = borrow(n, 'entries')

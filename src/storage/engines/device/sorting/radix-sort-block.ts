@@ -158,10 +158,7 @@ export function scatterByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void 
 
 type Memory = ReturnType<typeof shared>
 
-/**
- * Sorts keys and entries of a tile by the digit, stably, a few bits per round: every thread counts the values of its
- * own entries, and a scan over (value, thread) yields their destinations.
- */
+/** Stable, a few bits per round: threads count own entries; a scan over (value, thread) yields destinations. */
 function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Memory): Stmt[] {
   const { threads, items } = tile
   const rounds = Math.ceil(p.bits / MAX_ROUND_BITS)
