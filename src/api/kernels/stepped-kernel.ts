@@ -4,7 +4,10 @@ import {
   permutableDimensions,
 } from '../../analysis/permutations/permutable-dimensions.ts'
 import { type SparsityAttributes, sparsityAttributes } from '../../analysis/sparsity/attributes.ts'
-import { type ModuleText, TARGET_NAMES } from '../../backends/targets/index.ts'
+import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { orList } from '../../ast/diagnostics/suggest.ts'
+import type { TextOptions } from '../../backends/target.ts'
+import { type ModuleText, TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
@@ -212,10 +215,23 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
         : print3(this.compilation.plan)
   }
 
-  /** Generated code for a target, one module for each launch. @throws SptError `emit/…`, `plan/…` */
-  emit(target: ModuleText['target']): readonly ModuleText[] {
+  /**
+   * Generated code for a target, one module for each launch. `wide`: with indices of 64 bits, as in runs with more than
+   * 2^31 - 1 elements or iterations. @throws SptError `emit/…`, `plan/…`
+   */
+  emit(
+    target: ModuleText['target'],
+    { wide = false }: Pick<TextOptions, 'wide'> = {},
+  ): readonly ModuleText[] {
     expectArgument(TARGET_NAMES.includes(target), 'the target', target, TARGET_NAMES.join(', '))
-    return this.compilation.texts(target)
+    if (wide && !TARGETS[target].wideIndices)
+      fail({
+        code: 'emit/index-width',
+        message: `${target} has no 64-bit indices`,
+        expected: orList(TARGET_NAMES.filter((t) => TARGETS[t].wideIndices)),
+        hint: 'emit 32-bit indices, or choose another target',
+      })
+    return this.compilation.texts(target, wide ? { wide } : {})
   }
 
   protected get onCoordinates(): boolean {

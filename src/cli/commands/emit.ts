@@ -49,6 +49,11 @@ export const emit: CommandSpec = {
       about: 'A file (name with an extension), or a folder for one file per module',
       file: 'write',
     },
+    {
+      flags: '--wide',
+      about:
+        'Indices of 64 bits, for more than 2^31 - 1 elements or iterations (spt run chooses by the sizes)',
+    },
     ...TRUST,
   ],
   notes: [
@@ -81,7 +86,7 @@ export const emit: CommandSpec = {
       reportRejectedDefault(call, scheduled)
       return withForm(kernel, availableForms, (k, forms) => {
         const emitted = parallel ? k.parallel() : k.sequential()
-        const modules = emitted.emit(target)
+        const modules = emitted.emit(target, { wide: call.flag('wide') })
         if (sizes.capability !== undefined)
           for (const m of modules) for (const e of m.entries) rejectSharedOverflowAt(sizes.capability, e)
         const texts = withLaunchComments(modules, emitted.compilation.planFor(lowering))

@@ -3,6 +3,7 @@
  * runs lazily, once.
  */
 import { inPass, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import type { TextOptions } from '../../backends/target.ts'
 import { emit, type ModuleText, TARGETS } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
@@ -70,7 +71,7 @@ export class Compilation {
   #lowered: ScheduleState | undefined
   // Lazy, because most compilations are intermediate and their plans are never needed.
   #plans: Map<string, Plan> | undefined
-  #texts: Map<ModuleText['target'], ModuleText[]> | undefined
+  #texts: Map<string, ModuleText[]> | undefined
 
   private constructor(
     origin: Origin,
@@ -191,13 +192,14 @@ export class Compilation {
     return lowerToMemory(this.loops, both, options)
   }
 
-  texts(target: ModuleText['target']): ModuleText[] {
-    let known = this.#texts?.get(target)
+  texts(target: ModuleText['target'], options: TextOptions = {}): ModuleText[] {
+    const key = JSON.stringify([target, options])
+    let known = this.#texts?.get(key)
     if (!known) {
       const plan = this.planFor(TARGETS[target].lowering)
-      known = inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target))
+      known = inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target, options))
       this.#texts ??= new Map()
-      this.#texts.set(target, known)
+      this.#texts.set(key, known)
     }
     return known
   }
