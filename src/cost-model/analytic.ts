@@ -1,7 +1,4 @@
-/**
- * Analytic time: combines the limits of a kernel, computed from its terms and the device's peak rates. It grows with every
- * term that counts work, on every device.
- */
+/** Analytic time: combines the limits of a kernel, from its terms and a device's peak rates; it grows with all work. */
 import type { Terms } from './terms.ts'
 
 /** Peak rates and overheads of a device, as measured by calibration. Times in milliseconds, rates per millisecond. */

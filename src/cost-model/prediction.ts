@@ -1,7 +1,4 @@
-/**
- * Predicted milliseconds of a scheduled kernel on some data, without lowering past Stage II and without measuring: an
- * analytic bound computed from terms of its loops, times a learned correction.
- */
+/** Predicted milliseconds of a scheduled kernel on some data: an analytic bound times a learned correction. */
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../ir/memoize.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'

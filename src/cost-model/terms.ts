@@ -1,7 +1,4 @@
-/**
- * Terms of the cost model: named numbers computed from a kernel's expected work on some data, with the same meaning for
- * every kernel.
- */
+/** Terms of the cost model: numbers from a kernel's expected work on data, with one meaning for all kernels. */
 
 import { mentionsSome } from '../ir/expressions/expr-tree.ts'
 import type { Kernel2 } from '../ir/statements/loops.ts'

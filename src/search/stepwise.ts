@@ -1,7 +1,4 @@
-/**
- * Work that takes long, as steps: it pauses wherever others may have their turn, so that one text of it runs at once, or
- * lets timers and signals be heard.
- */
+/** Long work as steps: it runs at once, or pauses so that timers and signals are handled. */
 
 /** Each `yield` is a pause; the work between two pauses is at most that of a single point. */
 export type Stepwise<T> = Generator<undefined, T, undefined>

@@ -1,7 +1,4 @@
-/**
- * Tiling of a dense product: a block computes a tile of the result, a thread a square of it in registers, and the operands
- * pass through shared memory in slices of the sum (register and shared-memory blocking).
- */
+/** Tiles of a dense product (register and shared-memory blocking): a square per thread, operands in slices. */
 
 import { mentions, someExpr } from '../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../ir/statements/accesses.ts'

@@ -1,6 +1,4 @@
-/**
- * Epilogues: nests that are elementwise over the result of an earlier nest and can run where an element is complete.
- */
+/** Epilogues: nests that are elementwise over the result of an earlier nest and can run where it is complete. */
 
 import type { Expr } from '../ir/expressions/expr.ts'
 import { someExpr, walkExpr } from '../ir/expressions/expr-tree.ts'

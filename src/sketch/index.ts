@@ -90,8 +90,7 @@ export function applySketch<K extends Schedulable<K>>(base: K, target: SketchTar
   return draft.kernel
 }
 
-// Points that are likely the best without data: the heuristic default of each form of a space, and neighbours
-// of a point.
+// Points that are likely the best without data: the default of each form of a space, and neighbours.
 
 /** Maximum number of forms; each is a kernel to compile. */
 const MAX_FORMS = 16

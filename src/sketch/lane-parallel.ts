@@ -1,7 +1,4 @@
-/**
- * Several threads for each element of the result: a reduction is distributed over them, and their partial sums are
- * combined at the end.
- */
+/** Several threads for each element of the result: they share a reduction, and combine partial sums at the end. */
 
 import type { Expr } from '../ir/expressions/expr.ts'
 import { someExpr, walkExpr } from '../ir/expressions/expr-tree.ts'

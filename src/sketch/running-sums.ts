@@ -1,7 +1,4 @@
-/**
- * Running sums in registers of one thread: reductions run inside a tile of the contiguous loop, whose sums stay in registers
- * until they are complete.
- */
+/** Running sums of one thread: reductions inside a tile of the contiguous loop, with its sums in registers. */
 
 import type { Kernel2 } from '../ir/statements/loops.ts'
 import type { Decisions, Draft, Plan, Schedulable } from './draft.ts'

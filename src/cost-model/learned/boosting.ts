@@ -1,7 +1,4 @@
-/**
- * Gradient boosting of regression trees for squared errors (Friedman, 2001), over features in quantile bins. Each tree
- * is grown from a random sample of rows and features.
- */
+/** Gradient boosting of regression trees for squared errors (Friedman, 2001), over features in quantile bins. */
 import { permutation, Random } from '../../run/bind/sources/random-tensors.ts'
 import type { Trees } from './trained-models.ts'
 

@@ -159,8 +159,7 @@ function isCostModel(value: unknown): value is CostModel {
   )
 }
 
-// Cost models made by calibrating a device: its own coefficients, with the learned correction of its kind of
-// device.
+// Cost models of calibrated devices: own coefficients, with the learned correction of their kind.
 
 /** A cost model of one device, with its calibration results. */
 export interface Calibration extends CostModel {

@@ -1,7 +1,4 @@
-/**
- * Chooses the dimension along which a matrix is sampled: the outermost one of its format, so that samples contain
- * complete rows or columns.
- */
+/** Sampling follows a format: along its outermost dimension, so that samples are complete, in its order of rows. */
 
 import { withScratchPool } from '../../columns/allocate.ts'
 import { runSync } from '../../columns/coroutines.ts'

@@ -1,7 +1,4 @@
-/**
- * Statistics of a sparse matrix that the cost model uses before any format is built, collected in one cheap pass: lengths of
- * rows and columns, column distances, and, from windows of rows spread over the matrix, blocks and recurrence of columns.
- */
+/** Statistics of a sparse matrix before any format is built: lengths, distances, and from windows blocks and reuse. */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Distribution, distributionOf } from './index-facts.ts'
 

@@ -1,8 +1,4 @@
-/**
- * Predicted contents of the index arrays of a scheduled kernel: counts, segment lengths, padding. They are computed by
- * building the kernel's formats from the data, or from a sample of rows or columns, without values and without dense
- * axes.
- */
+/** Predicted index arrays of a scheduled kernel: counts, lengths, padding; from formats built of a sample without values. */
 
 import { AllocationLimit, withAllocationLimit } from '../../columns/allocate.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'

@@ -1,7 +1,4 @@
-/**
- * Threads of a warp and of a block: the number of different values that variables have in them, and the longest of
- * their segments.
- */
+/** Threads of a warp and of a block: different values of variables in them, and the longest of their segments. */
 
 import type { Load } from '../../ir/expressions/expr.ts'
 import { freeVars, someExpr } from '../../ir/expressions/expr-tree.ts'

@@ -32,80 +32,42 @@ type Counter = (typeof COUNTERS)[number]
 
 export type Steps = Readonly<Record<Counter, Serial>>
 
-/** A row of numbers with a `Serial` for each of `COUNTERS`, as its offset in an array that all rows share. */
-export type Row = number
+/** A `Serial` for each of `COUNTERS` as numbers. */
+export type Row = Float64Array
 
+/** Numbers of a `Serial`, and the place of its maximum. */
 const KINDS = 4
-const SIZE = KINDS * COUNTERS.length
-const offsetOf = (name: Counter): number => KINDS * COUNTERS.indexOf(name)
-const [STEPS, WAITS, HOPS, PROBES, MISSES, EXCHANGES] = [
-  offsetOf('steps'),
-  offsetOf('waits'),
-  offsetOf('hops'),
-  offsetOf('probes'),
-  offsetOf('misses'),
-  offsetOf('exchanges'),
-]
+const MAX = KINDS - 1
+
+/** The counter of each number of a row. */
+const COUNTER = COUNTERS.flatMap((name): Counter[] => Array(KINDS).fill(name))
+
+export const zeroRow = (): Row => new Float64Array(KINDS * COUNTERS.length)
 
 /** The row of no work; never written. */
-export const IDLE: Row = 0
-
-let rows = new Float64Array(256 * SIZE)
-let end = SIZE
-
-/** Invalidates all rows, at the start of a walk. */
-export function forgetRows(): void {
-  end = SIZE
-}
-
-/** Allocates a row with undefined contents. */
-function allocateRow(): Row {
-  const row = end
-  end += SIZE
-  if (end <= rows.length) return row
-  const larger = new Float64Array(2 * rows.length)
-  larger.set(rows)
-  rows = larger
-  return row
-}
+export const IDLE = zeroRow()
 
 export const stepsOf = (row: Row): Steps =>
   Object.fromEntries(
     COUNTERS.map((name, k) => {
-      const [mean, warp, block, max] = rows.subarray(row + KINDS * k, row + KINDS * (k + 1))
+      const [mean, warp, block, max] = row.subarray(KINDS * k, KINDS * (k + 1))
       return [name, { mean, warp, block, max }]
     }),
   ) as unknown as Steps
 
 /** A row of counts that are equal in all threads. */
-export function uniformRow(counts: Readonly<Record<Counter, number>>): Row {
-  const row = allocateRow()
-  for (let k = 0; k < COUNTERS.length; k++)
-    rows.fill(counts[COUNTERS[k]!], row + KINDS * k, row + KINDS * (k + 1))
-  return row
-}
+export const uniformRow = (counts: Readonly<Record<Counter, number>>): Row =>
+  IDLE.map((_, k) => counts[COUNTER[k]!])
 
 /** The sum of two rows: one after the other. */
-export function addRows(a: Row, b: Row): Row {
-  if (a === IDLE) return b
-  if (b === IDLE) return a
-  const row = allocateRow()
-  for (let k = 0; k < SIZE; k++) rows[row + k] = rows[a + k]! + rows[b + k]!
-  return row
-}
+export const addRows = (a: Row, b: Row): Row => (a === IDLE ? b : b === IDLE ? a : a.map((x, k) => x + b[k]!))
 
 /** The expectation over two alternatives, the first with probability `share`. */
-export function mixRows(share: number, a: Row, b: Row): Row {
-  const row = allocateRow()
-  for (let k = 0; k < SIZE; k += KINDS) {
-    for (let j = k; j < k + 3; j++) rows[row + j] = share * rows[a + j]! + (1 - share) * rows[b + j]!
-    rows[row + k + 3] = Math.max(rows[a + k + 3]!, rows[b + k + 3]!)
-  }
-  return row
-}
+export const mixRows = (share: number, a: Row, b: Row): Row =>
+  a.map((x, k) => (k % KINDS === MAX ? Math.max(x, b[k]!) : share * x + (1 - share) * b[k]!))
 
 /** A case among alternatives; threads of a warp and of a block wait for their longest one. */
-export interface Case {
+interface Case {
   readonly share: number
   /** Ratios of the longest thread in a warp, in a block and in the whole case to the mean. */
   readonly inWarp: number
@@ -113,42 +75,23 @@ export interface Case {
   readonly longest: number
 }
 
-/** A row of zeros, to which cases are added. */
-export function zeroRow(): Row {
-  const row = allocateRow()
-  rows.fill(0, row, row + SIZE)
-  return row
-}
-
-export function addCase(sum: Row, added: Row, { share, inWarp, inBlock, longest }: Case): void {
-  for (let k = 0; k < SIZE; k += KINDS) {
-    rows[sum + k]! += share * rows[added + k]!
-    rows[sum + k + 1]! += share * inWarp * rows[added + k + 1]!
-    rows[sum + k + 2]! += share * inBlock * rows[added + k + 2]!
-    rows[sum + k + 3] = Math.max(rows[sum + k + 3]!, rows[added + k + 3]! * longest)
-  }
+export function addCase(sum: Row, added: Row, { share, inWarp, inBlock, longest }: Case): Row {
+  const weights = [share, share * inWarp, share * inBlock]
+  return sum.map((x, k) =>
+    k % KINDS === MAX ? Math.max(x, added[k]! * longest) : x + weights[k % KINDS]! * added[k]!,
+  )
 }
 
 /** The row with the mean number of steps scaled. */
-export function scaleMeanSteps(source: Row, times: number): Row {
-  if (times === 1) return source
-  const row = allocateRow()
-  rows.copyWithin(row, source, source + SIZE)
-  rows[row + STEPS]! *= times
-  return row
-}
+export const scaleMeanSteps = (row: Row, times: number): Row =>
+  times === 1 ? row : row.map((x, k) => (COUNTER[k]! === 'steps' && k % KINDS === 0 ? x * times : x))
 
 /** The row as executed by one instruction: one step. */
-export function toOneStep(source: Row): Row {
-  if (source === IDLE) return source
-  const row = allocateRow()
-  rows.copyWithin(row, source, source + SIZE)
-  rows.fill(1, row + STEPS, row + STEPS + KINDS)
-  return row
-}
+export const toOneStep = (row: Row): Row =>
+  row === IDLE ? row : row.map((x, k) => (COUNTER[k]! === 'steps' ? 1 : x))
 
 /** Cost of entering a loop: dependent reads for its bounds, and steps of searches. */
-export interface Entry {
+interface Entry {
   readonly hops: number
   readonly probes: number
 }
@@ -160,19 +103,22 @@ export function repeatRow(loop: For, body: Row, trips: number, useful: number, e
     (loop.mode.kind === 'serial' || loop.mode.kind === 'unroll') && !isExpanded(loop) ? trips * useful : order
   // Reductions across threads are combined once, after the reduction loops.
   const exchanges = loop.reduce || loop.mode.kind !== 'serial' ? Math.min(1, trips) : trips
-  const maxTrips = Math.ceil(trips)
-  const row = allocateRow()
-  for (let k = 0; k < SIZE; k += KINDS) {
-    // Threads that wait for each other execute as many trips as the longest, `longestTrips`.
-    const isCounted = k === STEPS || k === MISSES
-    const mean = isCounted ? trips : k === WAITS ? waits : k >= EXCHANGES ? exchanges : order
-    const longestTrips = isCounted ? maxTrips : mean
-    rows[row + k] = rows[body + k]! * mean
-    rows[row + k + 1] = rows[body + k + 1]! * longestTrips
-    rows[row + k + 2] = rows[body + k + 2]! * longestTrips
-    rows[row + k + 3] = rows[body + k + 3]! * longestTrips
+  // Threads that wait for each other execute as many trips as the longest.
+  const longest = Math.ceil(trips)
+  const times: Readonly<Record<Counter, number>> = {
+    steps: longest,
+    rounds: order,
+    waits,
+    hops: order,
+    probes: order,
+    misses: longest,
+    exchanges,
+    barriers: exchanges,
   }
-  if (entry.hops !== 0) for (let j = HOPS; j < HOPS + KINDS; j++) rows[row + j]! += entry.hops
-  if (entry.probes !== 0) for (let j = PROBES; j < PROBES + KINDS; j++) rows[row + j]! += entry.probes
-  return row
+  return body.map((x, k) => {
+    const counter = COUNTER[k]!
+    if (counter === 'hops' || counter === 'probes') return x * order + entry[counter]
+    const isCounted = counter === 'steps' || counter === 'misses'
+    return x * (isCounted && k % KINDS === 0 ? trips : times[counter])
+  })
 }

@@ -1,7 +1,4 @@
-/**
- * Expected values of extents and conditions. Loop variables are uniformly distributed over ranges, and lengths of
- * segments are given.
- */
+/** Expected values of extents and conditions: loop variables are uniform over ranges, lengths of segments given. */
 
 import { linear } from '../../analysis/integers/linear.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'

@@ -23,7 +23,6 @@ import {
 import {
   addCase,
   addRows,
-  forgetRows,
   IDLE,
   mixRows,
   type Row,
@@ -81,7 +80,6 @@ class Walk {
   }
 
   launch(top: For): LaunchWork {
-    forgetRows()
     this.#cooperating = cooperatingThreads(top)
     const serial = stepsOf(this.#stmt(top, rootPlace(this.#structure)))
     return { ...this.#sums, blocks: this.#blocks, threads: this.#threadsOfBlock(), serial }
@@ -128,13 +126,13 @@ class Walk {
       longestOverMean(longestOf, groups.block),
     ]
     const longestLength = cases.at(-1)?.length
-    const sum = zeroRow()
+    let sum = zeroRow()
     for (const { length, share } of cases) {
       p.lengths.set(segment.key, length)
       const row = this.#split(segments, { ...p, times: p.times * share, starts: p.starts * share }, visit)
       // The longest segment of the last bin exceeds the bin's mean: waits and steps grow with it.
       const longest = longestLength === length && length > 0 ? lengths!.longest / length : 1
-      addCase(sum, row, { share, inWarp, inBlock, longest })
+      sum = addCase(sum, row, { share, inWarp, inBlock, longest })
     }
     p.lengths.delete(segment.key)
     return sum

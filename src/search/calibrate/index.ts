@@ -1,7 +1,4 @@
-/**
- * Calibration: measures small kernels on a device for half a minute, and fits the coefficients of the cost model
- * (`model/analytic.ts`) and ceilings for rooflines.
- */
+/** Calibration: measures small kernels, and fits the coefficients of the cost model and ceilings for rooflines. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'

@@ -1,7 +1,4 @@
-/**
- * Stored results of `spt calibrate`, for the cost model and for rooflines. Files that are damaged or of another version are
- * ignored.
- */
+/** Stored results of `spt calibrate`; files that are damaged or of another version are ignored. */
 
 import {
   type Calibration,

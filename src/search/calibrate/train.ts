@@ -1,7 +1,4 @@
-/**
- * Trains a cost model of one device on a user's own records: coefficients fitted to measured trials, and boosted trees
- * on the residuals (Friedman, 2001), if they predict left-out studies better.
- */
+/** Trains a device's cost model on records: fitted coefficients, and boosted trees on residuals if these predict better. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { analyticTime, partsOf } from '../../cost-model/analytic.ts'
 import { DEFAULT_BOOSTING, fitTrees } from '../../cost-model/learned/boosting.ts'

@@ -145,11 +145,14 @@ export interface GrowOptions {
   readonly groups: number
 }
 
-interface Open {
-  kind: 'open'
+/** A node while the tree grows. */
+interface Node {
   readonly cases: readonly number[]
   readonly candidate: number
+  /** The best split. */
   readonly split: Split | null
+  /** After it was split: where the condition holds, and elsewhere. */
+  children?: readonly [then: Node, otherwise: Node]
 }
 
 interface Split {
@@ -159,56 +162,37 @@ interface Split {
   readonly otherwise: readonly number[]
 }
 
-type Grown = Open | { kind: 'split'; condition: Condition; then: Grown; otherwise: Grown }
-
 /** Splits the leaf that saves most, until no split saves enough. */
 export function grow(
   evidence: Evidence,
   losses: readonly Float64Array[],
   part: Part,
-  { gain, leaves, groups }: GrowOptions,
+  { gain, leaves: maxLeaves, groups }: GrowOptions,
 ): Tree {
-  const open = (cases: readonly number[]): Open => {
+  const leafOf = (cases: readonly number[]): Node => {
     const sums = part.candidates.map((k) => cases.reduce((n, c) => n + losses[k]![c]!, 0))
-    const least = Math.min(...sums)
-    return {
-      kind: 'open',
-      cases,
-      candidate: part.candidates[sums.indexOf(least)]!,
-      split: bestSplit(evidence, losses, part.candidates, cases, { loss: least, groups }),
-    }
+    const loss = Math.min(...sums)
+    const split = bestSplit(evidence, losses, part.candidates, cases, { loss, groups })
+    return { cases, candidate: part.candidates[sums.indexOf(loss)]!, split }
   }
-  let tree: Grown = open(part.cases)
-  for (let count = 1; count < leaves; count++) {
-    const next = openLeaves(tree).reduce<Open | null>(
-      (best, leaf) => ((leaf.split?.gain ?? 0) > (best?.split?.gain ?? 0) ? leaf : best),
-      null,
+  const root = leafOf(part.cases)
+  const leaves = [root]
+  while (leaves.length < maxLeaves) {
+    const next = leaves.reduce((best, leaf) =>
+      (leaf.split?.gain ?? 0) > (best.split?.gain ?? 0) ? leaf : best,
     )
-    if (!next?.split || next.split.gain < gain * part.cases.length) break
-    const { condition, then, otherwise } = next.split
-    tree = replaceLeaf(tree, next, { kind: 'split', condition, then: open(then), otherwise: open(otherwise) })
+    if (!next.split || next.split.gain < gain * part.cases.length) break
+    next.children = [leafOf(next.split.then), leafOf(next.split.otherwise)]
+    leaves.splice(leaves.indexOf(next), 1, ...next.children)
   }
-  return closeLeaves(tree)
+  return treeOf(root)
 }
 
-const openLeaves = (t: Grown): readonly Open[] =>
-  t.kind === 'open' ? [t] : [...openLeaves(t.then), ...openLeaves(t.otherwise)]
-
-function replaceLeaf(tree: Grown, leaf: Open, by: Grown): Grown {
-  if (tree === leaf) return by
-  if (tree.kind === 'open') return tree
-  return { ...tree, then: replaceLeaf(tree.then, leaf, by), otherwise: replaceLeaf(tree.otherwise, leaf, by) }
+function treeOf({ candidate, split, children }: Node): Tree {
+  if (!children) return { kind: 'leaf', candidate }
+  const [then, otherwise] = children
+  return { kind: 'split', condition: split!.condition, then: treeOf(then), otherwise: treeOf(otherwise) }
 }
-
-const closeLeaves = (t: Grown): Tree =>
-  t.kind === 'open'
-    ? { kind: 'leaf', candidate: t.candidate }
-    : {
-        kind: 'split',
-        condition: t.condition,
-        then: closeLeaves(t.then),
-        otherwise: closeLeaves(t.otherwise),
-      }
 
 /** The split with the greatest gain; for ties, the earliest measure. */
 function bestSplit(

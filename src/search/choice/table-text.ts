@@ -88,8 +88,7 @@ export function staleChoices(...kernels: readonly Kernel[]): readonly Diagnostic
   }))
 }
 
-// Dispatch tables from searches: the rules for one kind of device, next to the rules for others that a table
-// has.
+// Dispatch tables from searches: rules for one kind of device, next to those for others.
 
 /** Rules that a search found for a kind of device, with the search. */
 export interface FoundRules {

@@ -1,7 +1,4 @@
-/**
- * Runs lowering and the reference in worker threads, so that this thread stays responsive to signals and work can be
- * timed out.
- */
+/** Lowering and the reference in worker threads, so that this thread reacts to signals and work can be timed out. */
 import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Plan } from '../../ir/statements/loops.ts'
 import { type Thread, Threads, threadScript } from '../threads.ts'

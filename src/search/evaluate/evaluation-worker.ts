@@ -1,7 +1,4 @@
-/**
- * Worker thread for lowering and the reference: receives data, and returns results or diagnostics; other errors end the
- * thread.
- */
+/** Worker thread for lowering and the reference: returns results or diagnostics; other errors end the thread. */
 import { parentPort } from 'node:worker_threads'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/statements/loops.ts'

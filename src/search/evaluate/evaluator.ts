@@ -1,7 +1,4 @@
-/**
- * Evaluates points of a space on a device with data: applies their steps, lowers, compiles, compares with the
- * reference, and measures.
- */
+/** Evaluates points of a space on a device with data: lowers, compiles, compares with the reference, measures. */
 
 import type { CompiledSchedule, PreparedKernel } from '../../api/compiled/compiled.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'

@@ -134,17 +134,18 @@ interface Known {
 const known = new Map<DeviceKind, Known | null>()
 
 function knownOf(kind: DeviceKind): Known | null {
-  let found = known.get(kind)
-  if (found === undefined) {
+  if (!known.has(kind)) {
     const texts = packagedLibraries(kind)
     const program = texts && parseProgram(texts.kernels, `data/libraries/${kind}.spt`)
-    found = program && {
-      libraries: texts.libraries as readonly LibraryText[],
-      kernels: new Map(program.kernels.map((name) => [name, program.kernel(name).source])),
-    }
-    known.set(kind, found)
+    known.set(
+      kind,
+      program && {
+        libraries: texts.libraries as readonly LibraryText[],
+        kernels: new Map(program.kernels.map((name) => [name, program.kernel(name).source])),
+      },
+    )
   }
-  return found
+  return known.get(kind)!
 }
 
 /**

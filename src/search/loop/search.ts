@@ -1,7 +1,4 @@
-/**
- * Search loop: a strategy proposes points, they are evaluated and reported back, until a budget is spent or nothing better is
- * found.
- */
+/** Search loop: proposes, evaluates and reports points until a budget is spent or nothing better is found. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { countSteps } from '../spaces/point-walks.ts'
 import { LIST_LIMIT } from '../spaces/points.ts'

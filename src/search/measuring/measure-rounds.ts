@@ -137,8 +137,7 @@ function checkOptions(candidates: readonly Measurable[], options: MeasureRoundsO
   expectArgument(Number.isFinite(sampleMs) && sampleMs >= 0, 'sampleMs', sampleMs, 'milliseconds')
 }
 
-// Warm-up by a kernel's own times: JavaScript engines compile loops while they run, so first runs take up to
-// 100 times as long.
+// Warm-up by a kernel's own times: JavaScript engines compile loops while these run (100 times as long).
 
 /** A run below this fraction of the minimum so far shows that the kernel is still getting faster. */
 const FALL_RATIO = 0.9

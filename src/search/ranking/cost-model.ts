@@ -1,8 +1,4 @@
-/**
- * The cost model: predicted milliseconds of kernels on some data, without lowering past Stage II and without measuring.
- * An analytic bound from terms of the loops (`model/terms.ts`) is multiplied by a correction learned on generated
- * families of matrices (`bench/train-model.ts`).
- */
+/** The cost model as a predictor of schedules on some data, and as a prior of searches. */
 import { declaredOf, expectInputs, type RunInputs, sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { besideDeclared, checkBound } from '../../api/inputs/format-input-binding.ts'
 import { expectKernel } from '../../api/kernels/expect-kernel.ts'
@@ -116,9 +112,7 @@ export function costPrior(
   const cost = costOf(space, predict)
   const ranking = new Ranking({
     cost: (point) => cost(point) ?? Number.POSITIVE_INFINITY,
-    origin() {
-      return rankingOrigin(space, predict)
-    },
+    origin: () => rankingOrigin(space, predict),
     threads: options.threads,
   })
   return priorOf({
@@ -129,10 +123,8 @@ export function costPrior(
     },
     begin() {
       // Only counts points that need not be enumerated.
-      const { points, isExact } = space.remainderKey
-        ? atOnce(countSteps(space))
-        : { points: MIN_SHARED, isExact: false }
-      if (!isExact || points >= MIN_SHARED) ranking.begin()
+      const counted = space.remainderKey ? atOnce(countSteps(space)) : null
+      if (!counted?.isExact || counted.points >= MIN_SHARED) ranking.begin()
     },
   })
 }

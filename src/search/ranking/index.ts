@@ -1,7 +1,4 @@
-/**
- * Costs of points, computed in this thread and, for many points, in others. A cost depends on its point alone, so it is the
- * same in every thread.
- */
+/** Costs of points, computed in this thread and, for many points, in others; each depends on its point alone. */
 import { availableParallelism } from 'node:os'
 import type { Stepwise } from '../stepwise.ts'
 import { type Thread, Threads, threadScript } from '../threads.ts'
@@ -128,8 +125,7 @@ function groupingOrder(points: readonly Point[]): readonly number[] {
   return points.map((_, k) => k).sort((a, b) => (keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b))
 }
 
-// Thread pool for ranking, shared by all searches of the process. The caller computes unfinished slots
-// itself.
+// Thread pool for ranking, shared by all searches of the process; the caller computes unfinished slots.
 
 const IDLE_MS = 20_000
 

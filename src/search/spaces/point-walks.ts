@@ -1,7 +1,4 @@
-/**
- * Stepwise implementation of `points.ts` (`stepwise.ts`): evaluating the next decision of a space may be slow, so each
- * evaluation is followed by a pause. Every function stops at its limit, however many points there are.
- */
+/** Stepwise implementation of `points.ts`: a pause follows each evaluation of a decision, which may be slow. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import { refuseOthers } from '../../elaborate/index.ts'
@@ -48,13 +45,9 @@ export function* collectPoints(space: PointSpace): Stepwise<Point[]> {
 }
 
 /** @param limit values of decisions to look at */
-export function* countSteps(
-  space: PointSpace,
-  limit: number = COUNT_LIMIT,
-  from: Point = {},
-): Stepwise<Counted> {
+export function* countSteps(space: PointSpace, limit: number = COUNT_LIMIT): Stepwise<Counted> {
   const counter = new Counter(space, limit)
-  const { points, isExact } = yield* counter.below(counter.node(from), from)
+  const { points, isExact } = yield* counter.below(counter.node({}), {})
   return { points, isExact }
 }
 

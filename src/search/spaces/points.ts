@@ -1,7 +1,4 @@
-/**
- * Enumerates, samples, mutates and checks points of any `PointSpace`. Every function stops at its limit, however many points
- * there are. Implemented stepwise in `point-walks.ts`.
- */
+/** Enumerates, samples, mutates and checks points of any `PointSpace`; every function stops at its limit. */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { atOnce } from '../stepwise.ts'

@@ -76,20 +76,15 @@ export interface PointCount extends Counted {
  * @param limit number of decision values to visit before estimating
  * @throws SptError as `space.next`; `api/argument`
  */
-export function count(space: PointSpace, limit: number = COUNT_LIMIT, from: Point = {}): PointCount {
+export function count(space: PointSpace, limit: number = COUNT_LIMIT): PointCount {
   checkSpace(space)
   checkLimit(limit)
-  const { points, isExact } = atOnce(countSteps(space, limit, from))
+  const { points, isExact } = atOnce(countSteps(space, limit))
   if (isExact) return { points, isExact }
-  const remainder: PointSpace = {
-    name: space.name,
-    next: (partial) => space.next({ ...from, ...partial }),
-    ...(space.remainderKey && { remainderKey: (partial) => space.remainderKey!({ ...from, ...partial }) }),
-  }
-  const outline = space.remainderKey ? wholeOutline(remainder, Math.min(limit, COUNT_LIMIT)) : null
+  const outline = space.remainderKey ? wholeOutline(space, Math.min(limit, COUNT_LIMIT)) : null
   if (outline) return { points: outline.points, isExact: true }
   return {
-    points: Math.max(points, Math.round(estimatePoints(remainder))),
+    points: Math.max(points, Math.round(estimatePoints(space))),
     isExact: false,
     lowerBound: points,
   }

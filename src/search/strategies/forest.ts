@@ -1,7 +1,4 @@
-/**
- * Regression by a random forest (Breiman, 2001), with an estimate of its uncertainty (Hutter et al., 2014); for
- * hundreds of rows.
- */
+/** Regression by a random forest (Breiman, 2001) with its uncertainty (Hutter et al., 2014), for hundreds of rows. */
 import type { Random } from '../spaces/points.ts'
 import type { DecisionValue, Point } from '../types.ts'
 

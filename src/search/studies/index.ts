@@ -25,8 +25,7 @@ export {
 } from './remote-trials.ts'
 export { type Evaluate, runWorker, type WorkerOptions } from './worker.ts'
 
-// Evaluates trials of studies in workers: kernel and data are built once per study, then compared and
-// measured as by `tune`.
+// Evaluates trials in workers as `tune` does; kernel and data are built once per study.
 
 export interface StudyEvaluatorOptions
   extends RebuildOptions,

@@ -1,7 +1,4 @@
-/**
- * One of several data sets on which a kernel is tuned: its own search, then a comparison of the candidates of all
- * cases.
- */
+/** One of several data sets on which a kernel is tuned: its search, and a comparison of the candidates of all. */
 import type { RunInputs } from '../../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../../api/kernels/kernel.ts'
 import { fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'

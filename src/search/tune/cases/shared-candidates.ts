@@ -1,7 +1,4 @@
-/**
- * Candidates that were found on one data set and are evaluated on others: identified by their steps, independent of a
- * space.
- */
+/** Candidates found on one data set and evaluated on others: identified by their steps, not by a space. */
 import type { Kernel, TraceStep } from '../../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { traceHash } from '../../records/identity.ts'

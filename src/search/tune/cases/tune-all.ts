@@ -1,7 +1,4 @@
-/**
- * `tuneAll`: tunes a kernel on several data sets, and derives a dispatch that selects the schedule from properties of
- * the data known before the run.
- */
+/** `tuneAll`: tunes a kernel on several data sets, and derives a dispatch over known properties of the data. */
 import {
   checkDevice,
   expectArgument,

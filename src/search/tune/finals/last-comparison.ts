@@ -114,8 +114,7 @@ function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {
   return [...renamed, ...finals.filter((f) => f.point === null)]
 }
 
-// Recommendation of a search: the fastest of the final comparison, unless it is indistinguishable from the
-// default.
+// Recommendation: the fastest of the final comparison, unless it is indistinguishable from the default.
 
 type MeasuredFinal = Finalist & { readonly timing: Timing }
 
