@@ -67,113 +67,105 @@ export function fitTrees(
   options: BoostingOptions = DEFAULT_BOOSTING,
 ): Trees {
   const random = new Random(options.seed)
-  const data = binFeatures(rows)
-  const features = data.bins.length
-  const trees = {
+  const boosting = new Boosting(binFeatures(rows), Float64Array.from(targets), weights, options)
+  const features = rows[0]?.length ?? 0
+  for (let t = 0; t < options.trees; t++) {
+    const allRows = permutation(rows.length, random)
+    const sampleRows = allRows.slice(0, Math.ceil(rows.length * options.rowShare))
+    const sampleFeatures = permutation(features, random).slice(0, Math.ceil(features * options.featureShare))
+    boosting.trees.roots.push(boosting.trees.feature.length)
+    boosting.grow(sampleRows, allRows, sampleFeatures, options.depth)
+  }
+  return boosting.trees
+}
+
+class Boosting {
+  readonly trees = {
     roots: [] as number[],
     feature: [] as number[],
     value: [] as number[],
     right: [] as number[],
   }
-  const residual = Float64Array.from(targets)
-  for (let t = 0; t < options.trees; t++) {
-    const allRows = permutation(rows.length, random)
-    const sampleRows = allRows.slice(0, Math.ceil(rows.length * options.rowShare))
-    const sampleFeatures = permutation(features, random).slice(0, Math.ceil(features * options.featureShare))
-    trees.roots.push(trees.feature.length)
-    grow(data, residual, weights, sampleRows, allRows, sampleFeatures, options.depth, options, trees)
-  }
-  return trees
-}
 
-interface TreeArrays {
-  readonly feature: number[]
-  readonly value: number[]
-  readonly right: number[]
-}
+  constructor(
+    private readonly data: BinnedFeatures,
+    private readonly residual: Float64Array,
+    private readonly weights: readonly number[],
+    private readonly options: BoostingOptions,
+  ) {}
 
-/** Grows a tree: splits and leaves are fitted to `sampleRows`; the residuals of `allRows` are updated. */
-function grow(
-  data: BinnedFeatures,
-  residual: Float64Array,
-  weights: readonly number[],
-  sampleRows: Int32Array,
-  allRows: Int32Array,
-  features: Int32Array,
-  depth: number,
-  options: BoostingOptions,
-  trees: TreeArrays,
-): void {
-  const node = trees.feature.length
-  const split = depth > 0 ? bestSplit(data, residual, weights, sampleRows, features, options) : null
-  if (!split) {
-    let [sum, weight] = [0, options.shrink]
-    for (const r of sampleRows) {
-      sum += weights[r]! * residual[r]!
-      weight += weights[r]!
+  /** Grows a tree: splits and leaves are fitted to `sampleRows`; the residuals of `allRows` are updated. */
+  grow(sampleRows: Int32Array, allRows: Int32Array, features: Int32Array, depth: number): void {
+    const { trees, data } = this
+    const node = trees.feature.length
+    const split = depth > 0 ? this.#bestSplit(sampleRows, features) : null
+    if (!split) {
+      const value = this.#leafValue(sampleRows)
+      trees.feature.push(-1)
+      trees.value.push(value)
+      trees.right.push(0)
+      for (const r of allRows) this.residual[r]! -= value
+      return
     }
-    const value = Number(((options.rate * sum) / weight).toPrecision(5))
-    trees.feature.push(-1)
-    trees.value.push(value)
+    const { feature, bin } = split
+    const bins = data.bins[feature]!
+    trees.feature.push(feature)
+    trees.value.push(Number(data.edges[feature]![bin]!.toPrecision(6)))
     trees.right.push(0)
-    for (const r of allRows) residual[r]! -= value
-    return
+    const side = (rows: Int32Array, left: boolean): Int32Array => rows.filter((r) => bins[r]! <= bin === left)
+    this.grow(side(sampleRows, true), side(allRows, true), features, depth - 1)
+    trees.right[node] = trees.feature.length
+    this.grow(side(sampleRows, false), side(allRows, false), features, depth - 1)
   }
-  const { feature, bin } = split
-  const bins = data.bins[feature]!
-  trees.feature.push(feature)
-  trees.value.push(Number(data.edges[feature]![bin]!.toPrecision(6)))
-  trees.right.push(0)
-  const side = (rows: Int32Array, left: boolean): Int32Array => rows.filter((r) => bins[r]! <= bin === left)
-  const args = [features, depth - 1, options, trees] as const
-  grow(data, residual, weights, side(sampleRows, true), side(allRows, true), ...args)
-  trees.right[node] = trees.feature.length
-  grow(data, residual, weights, side(sampleRows, false), side(allRows, false), ...args)
-}
 
-function bestSplit(
-  { bins, edges }: BinnedFeatures,
-  residual: Float64Array,
-  weights: readonly number[],
-  rows: Int32Array,
-  features: Int32Array,
-  { minLeafRows: least, shrink }: BoostingOptions,
-): { readonly feature: number; readonly bin: number } | null {
-  if (rows.length < 2 * least) return null
-  let best: { feature: number; bin: number } | null = null
-  let [total, weight] = [0, 0]
-  for (const r of rows) {
-    total += weights[r]! * residual[r]!
-    weight += weights[r]!
-  }
-  let bestGain = (total * total) / (weight + shrink) + 1e-9
-  const sums = new Float64Array(BINS + 1)
-  const weightSums = new Float64Array(BINS + 1)
-  const counts = new Int32Array(BINS + 1)
-  for (const f of features) {
-    sums.fill(0)
-    weightSums.fill(0)
-    counts.fill(0)
-    const featureBins = bins[f]!
+  #leafValue(rows: Int32Array): number {
+    let [sum, weight] = [0, this.options.shrink]
     for (const r of rows) {
-      const b = featureBins[r]!
-      sums[b]! += weights[r]! * residual[r]!
-      weightSums[b]! += weights[r]!
-      counts[b]!++
+      sum += this.weights[r]! * this.residual[r]!
+      weight += this.weights[r]!
     }
-    let [leftSum, leftWeight, leftCount] = [0, 0, 0]
-    for (let b = 0; b < edges[f]!.length; b++) {
-      leftSum += sums[b]!
-      leftWeight += weightSums[b]!
-      leftCount += counts[b]!
-      if (leftCount < least || rows.length - leftCount < least) continue
-      const gain =
-        (leftSum * leftSum) / (leftWeight + shrink) + (total - leftSum) ** 2 / (weight - leftWeight + shrink)
-      if (gain > bestGain) {
+    return Number(((this.options.rate * sum) / weight).toPrecision(5))
+  }
+
+  #bestSplit(
+    rows: Int32Array,
+    features: Int32Array,
+  ): { readonly feature: number; readonly bin: number } | null {
+    const { minLeafRows: least, shrink } = this.options
+    if (rows.length < 2 * least) return null
+    let best: { feature: number; bin: number } | null = null
+    let [total, weight] = [0, 0]
+    for (const r of rows) {
+      total += this.weights[r]! * this.residual[r]!
+      weight += this.weights[r]!
+    }
+    let bestGain = (total * total) / (weight + shrink) + 1e-9
+    const sums = new Float64Array(BINS + 1)
+    const weightSums = new Float64Array(BINS + 1)
+    const counts = new Int32Array(BINS + 1)
+    for (const f of features) {
+      for (const array of [sums, weightSums, counts]) array.fill(0)
+      const featureBins = this.data.bins[f]!
+      for (const r of rows) {
+        const b = featureBins[r]!
+        sums[b]! += this.weights[r]! * this.residual[r]!
+        weightSums[b]! += this.weights[r]!
+        counts[b]!++
+      }
+      let [leftSum, leftWeight, leftCount] = [0, 0, 0]
+      for (let b = 0; b < this.data.edges[f]!.length; b++) {
+        leftSum += sums[b]!
+        leftWeight += weightSums[b]!
+        leftCount += counts[b]!
+        if (leftCount < least || rows.length - leftCount < least) continue
+        const gain =
+          (leftSum * leftSum) / (leftWeight + shrink) +
+          (total - leftSum) ** 2 / (weight - leftWeight + shrink)
+        if (gain <= bestGain) continue
         bestGain = gain
         best = { feature: f, bin: b }
       }
     }
+    return best
   }
-  return best
 }

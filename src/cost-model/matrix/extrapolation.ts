@@ -100,12 +100,12 @@ export function combineStrata(
     return largest ? [{ ...largest, weight: 1 }] : []
   }
   const lengths = new Map(
-    names((f) => f.offsets).map((name) => [
+    names((f) => f.lengths).map((name) => [
       name,
       scaleSegments(
         mixture(
           strataOf(name).flatMap((p) => {
-            const distribution = p.facts.offsets.get(name)
+            const distribution = p.facts.lengths.get(name)
             return distribution ? [{ distribution, weight: p.weight }] : []
           }),
         ),
@@ -148,7 +148,7 @@ export function combineStrata(
       const sums = new Array<number>(GROUP_SIZES).fill(0)
       let count = 0
       for (const p of parts) {
-        const n = p.weight * (p.facts.offsets.get(name)?.count ?? 0)
+        const n = p.weight * (p.facts.lengths.get(name)?.count ?? 0)
         count += n
         p.facts.meanMaxima.get(name)?.forEach((x, k) => {
           sums[k]! += n * x
@@ -163,7 +163,7 @@ export function combineStrata(
     changes: shares((f) => f.changes),
     // Each stratum has its own width; the whole is padded to the maximum.
     filled: shares(
-      (f) => f.coordinates,
+      (f) => f.filled,
       (name, extrapolated) => sizeOf(name) || extrapolated,
     ),
     recurrence,

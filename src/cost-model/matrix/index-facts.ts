@@ -28,13 +28,9 @@ export interface CoordinateRecurrence {
 export const GROUP_SIZES = 12
 
 /** Facts collected from the index arrays of one sample, before extrapolation. */
-export interface IndexFacts {
-  readonly params: ReadonlyMap<string, number>
-  readonly offsets: ReadonlyMap<string, Distribution>
+export interface IndexFacts extends Pick<Structure, 'params' | 'lengths' | 'recurrence' | 'meanMaxima'> {
   readonly changes: ReadonlyMap<string, Ratio>
-  readonly coordinates: ReadonlyMap<string, Ratio>
-  readonly recurrence: ReadonlyMap<string, CoordinateRecurrence>
-  readonly meanMaxima: ReadonlyMap<string, readonly number[]>
+  readonly filled: ReadonlyMap<string, Ratio>
 }
 
 /** A share as counts, so that strata can be added up. */

@@ -212,8 +212,8 @@ export function meanMaximaOf(offsets: ArrayLike<number>): number[] {
 }
 
 function collectFacts(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound): IndexFacts {
-  const offsets = new Map<string, Distribution>()
-  const coordinates = new Map<string, Ratio>()
+  const lengths = new Map<string, Distribution>()
+  const filled = new Map<string, Ratio>()
   const changes = new Map<string, Ratio>()
   const recurrence = new Map<string, CoordinateRecurrence>()
   const meanMaxima = new Map<string, readonly number[]>()
@@ -232,7 +232,7 @@ function collectFacts(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound):
         if (length !== previous) changed++
         previous = length
       }
-      offsets.set(b.name, distributionOf(counts))
+      lengths.set(b.name, distributionOf(counts))
       changes.set(b.name, { total: values.length - 1, count: changed })
       meanMaxima.set(b.name, meanMaximaOf(values))
     } else {
@@ -245,12 +245,12 @@ function collectFacts(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound):
       const limit = b.below ?? bounds.get(b.name)
       if (!limit || ![...freeVars(limit)].every((v) => bound.params.has(v))) continue
       const below = evaluate(limit, bound.params)
-      let filled = 0
-      for (let k = 0; k < values.length; k++) if (values[k]! < below) filled++
-      coordinates.set(b.name, { total: values.length, count: filled })
+      let count = 0
+      for (let k = 0; k < values.length; k++) if (values[k]! < below) count++
+      filled.set(b.name, { total: values.length, count })
     }
   }
-  return { params: bound.params, offsets, changes, coordinates, recurrence, meanMaxima }
+  return { params: bound.params, lengths, changes, filled, recurrence, meanMaxima }
 }
 
 /** Bounds with which guards compare coordinate arrays; padding is not below them. */
@@ -263,11 +263,8 @@ const coordinateBounds = memoize((loops: Kernel2): ReadonlyMap<string, Expr> => 
   return bounds
 })
 
-const wholeStructure = (f: IndexFacts): Omit<Structure, 'counts'> => ({
-  params: f.params,
-  lengths: f.offsets,
-  changes: new Map([...f.changes].map(([name, c]) => [name, shareOf(c)])),
-  filled: new Map([...f.coordinates].map(([name, c]) => [name, shareOf(c)])),
-  recurrence: f.recurrence,
-  meanMaxima: f.meanMaxima,
-})
+const wholeStructure = (f: IndexFacts): Omit<Structure, 'counts'> => {
+  const shares = (counts: ReadonlyMap<string, Ratio>): ReadonlyMap<string, number> =>
+    new Map([...counts].map(([name, c]) => [name, shareOf(c)]))
+  return { ...f, changes: shares(f.changes), filled: shares(f.filled) }
+}

@@ -9,11 +9,12 @@ import { formatKey, runOn } from '../../run/compile/compiled-program.ts'
 import { lanesOf } from '../../run/execution/execute.ts'
 import type { Device } from '../../runtime/device.ts'
 import { isLost, Outcomes, outcomeOf } from '../outcomes.ts'
+import type { TrialRecord } from '../records/types.ts'
 import { pointKey } from '../spaces/points.ts'
 import { EventTurns } from '../stepwise.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
 import { EvaluationThreads, type ThreadOptions } from './evaluation-threads.ts'
-import { type ComparisonFacts, type MeasuringOptions, TestBench } from './test-bench.ts'
+import { type MeasuringOptions, TestBench } from './test-bench.ts'
 
 export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
   readonly space: KernelSpace<Kernel>
@@ -26,14 +27,10 @@ export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
 }
 
 /** Facts about an evaluated point in addition to its outcome. */
-export interface PointFacts extends Partial<ComparisonFacts> {
-  /** Schedule steps in the syntax of the language. */
+export interface PointFacts
+  extends Pick<TrialRecord, 'bytes' | 'relativeError' | 'sampled' | 'worker' | 'duration'> {
   readonly steps: readonly string[]
   readonly trace: readonly TraceStep[]
-  /** Worker that measured it, if not this process. */
-  readonly worker?: string | undefined
-  /** Milliseconds that the trial took on the worker. */
-  readonly duration?: number | undefined
 }
 
 /** Evaluates points in this process or on workers. */

@@ -12,19 +12,14 @@ import { deviceKey, withDeviceLock } from '../measuring/device-lock.ts'
 import { prepareReference } from '../measuring/drift.ts'
 import { measureRounds, warmRuns } from '../measuring/measure-rounds.ts'
 import { summarizeSamples } from '../measuring/median-interval.ts'
+import type { TrialRecord } from '../records/types.ts'
 import { EventTurns } from '../stepwise.ts'
 import type { Outcome } from '../types.ts'
 import type { EvaluationThreads } from './evaluation-threads.ts'
 import { computeReferenceExtent, type Extent } from './reference-extent.ts'
 
-export interface ComparisonFacts {
-  /** Device memory in bytes. */
-  readonly bytes: number
-  /** Largest |x - r| / max(|r|, scale of r) of its outputs. */
-  readonly relativeError: number
-  /** True if only a sample of the results was compared. */
-  readonly sampled: boolean
-}
+type Comparison = Pick<TrialRecord, 'bytes' | 'relativeError' | 'sampled'>
+export type ComparisonFacts = { readonly [F in keyof Comparison]-?: NonNullable<Comparison[F]> }
 
 export interface MeasuringOptions {
   /** Maximum number of samples of a candidate; default 30. */

@@ -26,7 +26,7 @@ import {
 import type { SharedStudy, SharedTrial } from './rebuild.ts'
 import type { Served } from './worker.ts'
 
-interface RemoteOptions {
+export interface RemoteOptions {
   /** Seconds without a worker, or without a response of the server, after which the study fails; default 60. */
   readonly idleSeconds?: number | undefined
   /** Milliseconds between two polls; default 200. */

@@ -8,12 +8,12 @@ import type { Coverage } from '../../run/verify/compare-outputs.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { PointFacts } from '../evaluate/evaluator.ts'
 import { type SearchResult, search } from '../loop/search.ts'
-import type { SearchProgress } from '../loop/search-options.ts'
+import type { SearchOptions, SearchProgress } from '../loop/search-options.ts'
 import { defaultPrior } from '../ranking/cost-model.ts'
 import { Expected } from '../ranking/expected.ts'
 import type { Records } from '../records/index.ts'
 import { usualSpace } from '../spaces/sketches.ts'
-import type { KernelSpace, StrategyFactory, StrategyOptions, Trial } from '../types.ts'
+import type { KernelSpace, StrategyFactory, Trial } from '../types.ts'
 import {
   fastestRoutines,
   type LibraryTrial,
@@ -35,34 +35,26 @@ import {
 
 export type { Finalist } from './finals/last-comparison.ts'
 
-export interface TuneOptions {
+export interface TuneOptions extends Pick<SearchOptions, 'trials' | 'patience' | 'prior' | 'signal'> {
   /** Default: the kernel's own space for this device (`cpu_space`, `gpu_space`), otherwise its sketches. */
   readonly space?: KernelSpace<Kernel> | undefined
   /** Inputs as for `prepare`: unbound ones are random if there is a seed. */
   readonly inputs: RunInputs
   readonly device: Device
-  /** Maximum number of points that are measured. */
-  readonly trials?: number | undefined
   /** Seconds from the call to the final comparison, which takes at most half as long; at least half are for trials. */
   readonly seconds?: number | undefined
-  /** Ends the search after this many trials without an improvement. */
-  readonly patience?: number | undefined
   /**
    * Default: `model` if there is a prior, otherwise `surrogate`, the best strategies in `bench/strategies`. `model`
-   * uses the device's cost model.
+   * uses the device's cost model, unless `prior` replaces it.
    */
   readonly strategy?: string | StrategyFactory | undefined
   /** Seed of the strategy and of the order of measurements; default 1. */
   readonly seed?: number | undefined
-  /** Predicted milliseconds of points. Default: the device's cost model, if there is one, with the strategy `model`. */
-  readonly prior?: StrategyOptions['prior']
   readonly records?: Records | undefined
   /** Name of the data in the records, such as a file name. */
   readonly data?: string | undefined
   /** Reuse trials of the same study from the records; default true. */
   readonly resume?: boolean | undefined
-  /** Ends the search with the best schedule so far. */
-  readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: TuneProgress) => void) | undefined
   /** Opens the device again, once, if it is lost. */
   readonly reopen?: (() => Promise<Device>) | undefined

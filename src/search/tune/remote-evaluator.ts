@@ -13,7 +13,7 @@ import { modelInputs } from '../ranking/cost-model.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { Collected } from '../studies/queue.ts'
 import type { SharedInput, SharedProgram, SharedStudy, SharedTrial } from '../studies/rebuild.ts'
-import { RemoteTrials } from '../studies/remote-trials.ts'
+import { type RemoteOptions, RemoteTrials } from '../studies/remote-trials.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
 
 /** Throws if workers failed on every trial, because later ones would fail as well. @throws SptError `studies/worker` */
@@ -29,17 +29,13 @@ function checkDone(results: readonly Collected[]): void {
 }
 
 /** Evaluates trials on workers, through a Redis server. */
-export interface QueueOptions {
+export interface QueueOptions extends Pick<RemoteOptions, 'idleSeconds' | 'onNote'> {
   /** `redis://HOST:PORT`. */
   readonly url: string
   /** The program of the kernel: `shareProgram(program)`. */
   readonly program: SharedProgram
   /** Sources of the bound tensors for workers. */
   readonly tensors: Readonly<Record<string, SharedInput>>
-  /** Seconds without a worker, or without a response of the server, after which the session fails; default 60. */
-  readonly idleSeconds?: number | undefined
-  /** Called with a line of text if there is no worker, and for connection errors. */
-  readonly onNote?: ((line: string) => void) | undefined
 }
 
 /** Minimum batch size, because workers may join later. */

@@ -127,14 +127,9 @@ export interface Recommendation {
   readonly confirmation: Confirmation | null
 }
 
-interface RecommendOptions {
+interface RecommendOptions extends Pick<FinalsOptions, 'seconds' | 'signal' | 'onCompare'> {
   readonly seed: number
-  /** Time limit of the search, in seconds. */
-  readonly seconds?: number | undefined
-  readonly signal?: AbortSignal | undefined
   readonly search: Pick<SearchResult, 'seconds'>
-  /** Called with the name of the schedule that is measured again. */
-  readonly onCompare: (name: string) => void
 }
 
 /** Confirmation's fraction of the search's time, and its minimum in milliseconds if the search has no time limit. */
