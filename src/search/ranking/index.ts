@@ -51,8 +51,8 @@ export class Ranking {
 
   /** Starts the threads, which takes some tenths of a second. */
   begin(): void {
-    this.#sendTo((script, origin) => pool.send(script, this.#threads, origin, null))
-    pool.rest()
+    this.#sendTo((script, origin) => send(script, this.#threads, origin, null))
+    threads?.rest()
   }
 
   #sendTo<T>(work: (script: string, origin: RankingOrigin) => T): T | null {
@@ -86,7 +86,7 @@ export class Ranking {
     const order = groupingOrder(points)
     const inOrder = order.map((k) => points[k]!)
     const shares = WorkSlots.of(points.length, this.#threads + 1)
-    pool.send(script, this.#threads, origin, { points: inOrder, memory: shares.memory })
+    send(script, this.#threads, origin, { points: inOrder, memory: shares.memory })
     try {
       for (let at = shares.take(0); at >= 0; at = shares.take(0)) {
         shares.settle(at, this.#cost(inOrder[at]!))
@@ -101,7 +101,7 @@ export class Ranking {
       }
     } finally {
       shares.end()
-      pool.rest()
+      threads?.rest()
     }
     const out = new Array<number>(points.length)
     for (const [at, k] of order.entries()) {
@@ -129,29 +129,21 @@ function groupingOrder(points: readonly Point[]): readonly number[] {
 
 const IDLE_MS = 20_000
 
-class Pool {
-  #threads: Threads<RankingTask> | undefined
-  /** The origin last sent to each thread. */
-  readonly #origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
+let threads: Threads<RankingTask> | undefined
+/** The origin last sent to each thread. */
+const origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
 
-  /** Sends a task to `count` threads, numbered from 1; `null`: the threads only start. */
-  send(
-    script: string,
-    count: number,
-    origin: RankingOrigin,
-    task: Pick<Share, 'points' | 'memory'> | null,
-  ): void {
-    this.#threads ??= new Threads(script, IDLE_MS)
-    for (const [k, thread] of this.#threads.first(count).entries()) {
-      const isSent = this.#origins.get(thread) === origin
-      this.#origins.set(thread, origin)
-      thread.tell({ ...(isSent ? {} : { origin }), ...(task && { share: { ...task, thread: k + 1 } }) })
-    }
-  }
-
-  rest(): void {
-    this.#threads?.rest()
+/** Sends a task to `count` threads, numbered from 1; `null`: the threads only start. */
+function send(
+  script: string,
+  count: number,
+  origin: RankingOrigin,
+  task: Pick<Share, 'points' | 'memory'> | null,
+): void {
+  threads ??= new Threads(script, IDLE_MS)
+  for (const [k, thread] of threads.first(count).entries()) {
+    const isSent = origins.get(thread) === origin
+    origins.set(thread, origin)
+    thread.tell({ ...(isSent ? {} : { origin }), ...(task && { share: { ...task, thread: k + 1 } }) })
   }
 }
-
-const pool = new Pool()

@@ -127,12 +127,6 @@ function sharedWriter(key: string, db: Connection, path: string): Opened {
   return { db: writer.db, path, close }
 }
 
-const unsharedConnection = (db: Connection, path: string): Opened => ({
-  db,
-  path,
-  close: () => disconnect(db),
-})
-
 /** @throws SptError `records/…`: the file stays as it was */
 export async function openFile(requestedPath: string | undefined, readonly: boolean): Promise<Opened> {
   const Database = await loadLibsql()
@@ -159,7 +153,7 @@ export async function openFile(requestedPath: string | undefined, readonly: bool
         transaction(db, () => undefined)
       }
       const key = readonly ? undefined : identityOf(path)
-      return key === undefined ? unsharedConnection(db, path) : sharedWriter(key, db, path)
+      return key === undefined ? { db, path, close: () => disconnect(db) } : sharedWriter(key, db, path)
     } catch (e) {
       db.close()
       throw e
@@ -181,7 +175,7 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
   return withDiagnostics(IN_MEMORY, () => {
     const db = connect(Database, IN_MEMORY, IN_MEMORY)
     migrate(db, IN_MEMORY)
-    return unsharedConnection(db, IN_MEMORY)
+    return { db, path: IN_MEMORY, close: () => disconnect(db) }
   })
 }
 

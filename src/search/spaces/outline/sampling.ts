@@ -48,8 +48,7 @@ const SIGNIFICANCE = 1e-6
  */
 export function sampledOutline(space: PointSpace, random: Random): Outline {
   const walks = [...walksDown(space, random)]
-  const reach = new Reach(space)
-  const visited = visitedDecisions(walks, (w, name, value) => reach.leads(w, name, value))
+  const visited = visitedDecisions(walks, reachIn(space))
   return {
     decisions: visited.map(
       (visit): OutlinedDecision => ({
@@ -116,24 +115,21 @@ function walk(space: PointSpace, random: Random): Walk {
 }
 
 /** Looks for points off the walks, with bounded effort. */
-class Reach {
-  readonly #all = Effort.ofPlaces(COUNT_LIMIT)
-
-  constructor(private readonly space: PointSpace) {}
-
-  leads({ asked, places, point }: Walk, name: string, value: DecisionValue): boolean {
-    if (this.#all.isSpent) return false
+function reachIn(space: PointSpace): (walk: Walk, name: string, value: DecisionValue) => boolean {
+  const all = Effort.ofPlaces(COUNT_LIMIT)
+  return ({ asked, places, point }, name, value) => {
+    if (all.isSpent) return false
     const before = asked.slice(0, places.get(name)!).map((o) => [o.name, point[o.name]!] as const)
     const own = new Effort(SEARCH_EFFORT)
     const next = (partial: Point): OpenDecision | null => {
-      const open = this.space.next(partial)
-      for (const effort of [own, this.#all]) effort.spend(open)
+      const open = space.next(partial)
+      for (const effort of [own, all]) effort.spend(open)
       return open
     }
     const from = { ...Object.fromEntries(before), [name]: value }
-    for (const found of walkPoints({ name: this.space.name, next }, from)) {
+    for (const found of walkPoints({ name: space.name, next }, from)) {
       if (found) return true
-      if (own.isSpent || this.#all.isSpent) return false
+      if (own.isSpent || all.isSpent) return false
     }
     return false
   }
