@@ -180,6 +180,6 @@ describe('spt calibrate --train', () => {
       ['--train', '--seconds', '9'],
       ['--db', 'x.db'],
     ])
-      expect((await spt(['calibrate', ...args], {})).err).toContain('meaning')
+      expect((await spt(['calibrate', ...args], {})).err).toContain('has no effect')
   })
 })
