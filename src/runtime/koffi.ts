@@ -20,3 +20,7 @@ export async function loadKoffi(): Promise<Koffi> {
 
 /** True if the stacks of koffi's calls are large enough for a compiler. They are not if another user of koffi made calls first. */
 export const hasDeepStacks = (koffi: Koffi): boolean => (koffi.config().async_stack_size ?? 0) >= STACK_BYTES
+
+/** First line of an error. */
+export const reasonOf = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).split('\n')[0]!

@@ -2,6 +2,7 @@
  * Candidate formats for a kernel without a schedule, for matrices with very uneven row lengths: formats of the program that treat rows by
  * length, each with the loop partition that the cost model predicts to be fastest.
  */
+
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
@@ -14,6 +15,7 @@ import {
   type PartRule,
 } from '../../ir/formats/format.ts'
 import type { Query } from '../../ir/formats/queries.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { UsedFormat } from '../../schedule/coordinates/as/format-inputs.ts'
@@ -106,13 +108,9 @@ const known = new WeakMap<object, Map<string, readonly Stored<unknown>[]>>()
 
 /** Returns the kernel with a bound tensor in other formats; empty if a step already determines its format. */
 function storedFormats<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonly Stored<K>[] {
-  const ofKernel = known.get(kernel) ?? new Map<string, readonly Stored<unknown>[]>()
-  known.set(kernel, ofKernel)
-  const before = ofKernel.get(bound) as readonly Stored<K>[] | undefined
-  if (before) return before
-  const made = kernel.compilation.coordSteps.length > 0 ? [] : likely(kernel, bound)
-  ofKernel.set(bound, made)
-  return made
+  const ofKernel = getOrAdd(known, kernel, () => new Map<string, readonly Stored<unknown>[]>())
+  const isDetermined = kernel.compilation.coordSteps.length > 0
+  return getOrAdd(ofKernel, bound, () => (isDetermined ? [] : likely(kernel, bound))) as readonly Stored<K>[]
 }
 
 /** Returns formats used by the program's schedules with their arguments, and other formats of the program with default arguments. */

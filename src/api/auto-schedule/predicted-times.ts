@@ -1,9 +1,11 @@
 /** Predicted times of schedules on bound data, by the cost model. */
+
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
 import { type ModelData, modelDataOf, predictTime } from '../../cost-model/prediction.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { runOn } from '../../run/compile/compiled-program.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
@@ -32,8 +34,7 @@ export function predictedTimes(
   const params = Object.fromEntries(sizes)
   const key = JSON.stringify([model.chip, params])
   return kernels.map((kernel) => {
-    const ofKernel = times.get(kernel) ?? new Map<string, Expected>()
-    times.set(kernel, ofKernel)
+    const ofKernel = getOrAdd(times, kernel, () => new Map<string, Expected>())
     const before = ofKernel.get(key)
     if (before?.model === model) return before.milliseconds
     const milliseconds = expected(model, kind, kernel, { ...data, params })

@@ -1,8 +1,10 @@
 /** Auto-scheduler: candidates for a kernel without a schedule (`sketch/index.ts`), compared by the cost model on bound data. */
+
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type CostModel, selectionModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -93,12 +95,10 @@ export function scheduleCandidates<K extends AutoSchedulable<K>>(
   sizes: Readonly<Record<string, number>> = {},
   most = MOST_FORMS,
 ): readonly ScheduleCandidate<K>[] {
-  const ofKernel = known.get(kernel) ?? new Map<string, Forms>()
-  known.set(kernel, ofKernel)
+  const ofKernel = getOrAdd(known, kernel, () => new Map<string, Forms>())
   const key = JSON.stringify([device, sizes])
-  const forms = ofKernel.get(key) ?? { legal: [], rest: legalForms(kernel, { device, sizes }) }
   if (!ofKernel.has(key) && ofKernel.size >= MOST_SIZES) ofKernel.delete(ofKernel.keys().next().value!)
-  ofKernel.set(key, forms)
+  const forms = getOrAdd(ofKernel, key, () => ({ legal: [], rest: legalForms(kernel, { device, sizes }) }))
   while (forms.legal.length < most) {
     const next = forms.rest.next()
     if (next.done) break

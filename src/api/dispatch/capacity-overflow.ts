@@ -6,9 +6,17 @@
 import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { overflow } from '../../run/execution/overflow-error.ts'
-import type { Branch, DispatchSource, SelectedVariant } from './dispatch-branch.ts'
+import {
+  type Branch,
+  type DispatchBranches,
+  type DispatchSource,
+  finds,
+  type SelectedVariant,
+  telling,
+} from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { type FillRatio, liveOf } from './dispatcher.ts'
+import { fillRatio } from './fill-ratio.ts'
 
 export function overflowError({ executable }: Branch): Promise<SptError | undefined> {
   const { program, bound } = executable
@@ -81,4 +89,83 @@ export function fillRatiosOf(
       return [name, { value, source, measured: null }]
     }),
   )
+}
+
+/** Fill ratios and overflows that runs of schedules measure, or samples by the launches of a builder alone. */
+export class Measurements {
+  readonly #of: DispatchSource
+  readonly #branches: DispatchBranches
+  /** Names of the fill ratios that runs may measure. */
+  readonly live: readonly string[]
+  readonly found: Map<string, KnownFillRatio>
+  /** Schedules whose latest measurement exceeded their capacity. */
+  readonly full = new Set<Branch>()
+  /** Branches that measure a fill ratio if the current schedule does not; `null` if none can. */
+  readonly #observers = new Map<string, Branch | null>()
+  /** Fill ratios measured since the latest decision. */
+  readonly since = new Map<string, number>()
+  /** True if a measurement changed since the latest decision. */
+  isNews = false
+  isFreed = false
+
+  constructor(of: DispatchSource, branches: DispatchBranches, found: ReadonlyMap<string, KnownFillRatio>) {
+    this.#of = of
+    this.#branches = branches
+    this.live = liveOf(of.statistics).map(([name]) => name)
+    this.found = new Map(found)
+  }
+
+  /** Branches to sample: those that measure fill ratios of other schedules, and those that overflowed. */
+  others(now: Branch): readonly Branch[] {
+    const names = this.live.filter((name) => !finds(now, name))
+    const full = [...this.full].filter((b) => b !== now && b.commands.length > 0)
+    return [...new Set([...names.flatMap((name) => this.#observers.get(name) ?? []), ...full])]
+  }
+
+  observe(now: Branch): Promise<void> | undefined {
+    const unseen = this.live.filter((name) => !finds(now, name) && !this.#observers.has(name))
+    if (unseen.length === 0) return undefined
+    const all = async (): Promise<void> => {
+      for (const name of unseen) this.#observers.set(name, await this.#observerOf(name))
+    }
+    return all()
+  }
+
+  /** Returns a branch whose launches measure a fill ratio without the rest of the kernel; null if there is none. */
+  async #observerOf(name: string): Promise<Branch | null> {
+    let found: Branch | null = null
+    for (const variant of telling(this.#of, name))
+      try {
+        await this.#branches.with(variant, (branch) => {
+          if (branch.commands.length > 0) found = branch
+          return undefined
+        })
+        if (found) return found
+      } catch (e) {
+        if (!(e instanceof SptError)) throw e
+      }
+    return null
+  }
+
+  async sample(branch: Branch, from: FillRatio['source']): Promise<void> {
+    await branch.executable.program.device.run(branch.commands)
+    await this.read(branch, from)
+  }
+
+  async read(branch: Branch, from: FillRatio['source']): Promise<void> {
+    const { executable, findings } = branch
+    const { params } = executable.bound
+    const isFull = (await overflowError(branch)) !== undefined
+    if (isFull !== this.full.has(branch)) this.isNews = true
+    isFull ? this.full.add(branch) : this.full.delete(branch)
+    for (const { statistic, found, elements } of findings) {
+      const counts = await Promise.all(found.parts.map((p) => executable.values(p.counts)))
+      const value = fillRatio(found, counts, elements, params)
+      if (this.isFreed) return
+      const before = this.found.get(statistic)
+      if (before?.value !== value || before.source !== from) this.isNews = true
+      this.found.set(statistic, { value, source: from })
+      this.since.set(statistic, value)
+    }
+  }
 }

@@ -7,7 +7,7 @@ import type { RuntimeLists } from '../../ir/coordinates/stage1.ts'
 import { all, type Expr, not } from '../../ir/expressions/expr.ts'
 import { formatOfOrder, type Instance } from '../../ir/formats/format.ts'
 import { childrenOf, type PartTree } from '../../ir/formats/part-tree.ts'
-import { memoize } from '../../ir/memoize.ts'
+import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { dependsOnValues } from '../../storage/convert.ts'
 import { slotsOf } from '../../storage/entries/stored-parts.ts'
@@ -30,8 +30,7 @@ export class ArrayCache<T> {
   of(what: object, tensors: readonly (readonly [string, Tensor])[], find: () => T): T {
     const arrays = tensors.flatMap(([, t]) => indexArrays(t))
     const shapes = JSON.stringify(tensors.map(([name, t]) => [name, t.shape]))
-    const own = this.#known.get(what) ?? new WeakMap<object, Entry<T>>()
-    this.#known.set(what, own)
+    const own = getOrAdd(this.#known, what, () => new WeakMap<object, Entry<T>>())
     const [key] = arrays
     const before = key && own.get(key)
     if (
@@ -144,8 +143,9 @@ export function storedFraction(
   const values = dependsOnValues(instance) ? valuesOf(tensor) : []
   const slots = known.of(c.format, [[c.tensor, tensor], ...Object.entries(given), ...values], () => new Map())
   const text = coverageText(c)
-  const found = slots.get(text) ?? slotsOf(elements(), instance, givenFor(instance, tensor.shape, given))
-  slots.set(text, found)
+  const found = getOrAdd(slots, text, () =>
+    slotsOf(elements(), instance, givenFor(instance, tensor.shape, given)),
+  )
   return found / elementsInAll
 }
 

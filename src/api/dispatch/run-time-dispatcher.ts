@@ -3,6 +3,7 @@
  * Schedules that build the format leave list lengths in memory. Under other schedules, the launches of a builder run from time to time.
  * Readback is asynchronous.
  */
+import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { BareValues } from '../../run/bind/results/update-values.ts'
 import type { Executable } from '../../run/execution/execute.ts'
@@ -13,6 +14,7 @@ import type { CompiledSchedule } from '../compiled/compiled.ts'
 import {
   fillRatiosOf,
   type KnownFillRatio,
+  Measurements,
   overflowError,
   type SelectionWithinCapacity,
   selectWithinCapacity,
@@ -23,40 +25,29 @@ import {
   covering,
   DispatchBranches,
   type DispatchSource,
-  finds,
   type SelectedVariant,
   SparsityReadback,
-  telling,
 } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
-import { type Dispatcher, type FillRatio, liveOf, type RunSelection } from './dispatcher.ts'
-import { fillRatio } from './fill-ratio.ts'
+import type { Dispatcher, FillRatio, RunSelection } from './dispatcher.ts'
 
 const MOST_RUNS_BETWEEN_SAMPLES = 16
 
 export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
   readonly #of: DispatchSource
-  readonly #live: readonly string[]
   readonly #branches: DispatchBranches
-  readonly #found: Map<string, KnownFillRatio>
-  /** Schedules whose latest measurement exceeded their capacity. */
-  readonly #full = new Set<Branch>()
+  readonly #measured: Measurements
   #now: Branch
   #overflowed: string | null = null
   /** Schedules under which the current run overflowed. */
   readonly #tried = new Set<Branch>()
   #chosen: Selection
-  /** Fill ratios of the selection, and their measurements since. */
+  /** Fill ratios of the selection. */
   #covered: Readonly<Record<string, FillRatio>>
-  /** Branches that measure a fill ratio if the current schedule does not; `null` if none can. */
-  readonly #observers = new Map<string, Branch | null>()
-  /** True if a measurement changed since the latest decision. */
-  #isNews = false
   /** Number of runs under this schedule (`#runs`), and the number at which the next sample is taken (`#sampled`). */
   #runs = 0
   #sampled = 1
   readonly #readings = new SparsityReadback()
-  #isFreed = false
 
   private constructor(
     of: DispatchSource,
@@ -65,12 +56,11 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
     found: ReadonlyMap<string, KnownFillRatio>,
   ) {
     this.#of = of
-    this.#live = liveOf(of.statistics).map(([name]) => name)
     this.#branches = branches
-    this.#found = new Map(found)
+    this.#measured = new Measurements(of, branches, found)
     this.#now = branches.first
     this.#chosen = first.selection
-    this.#covered = fillRatiosOf(of, this.#chosen, this.#found, new Set())
+    this.#covered = fillRatiosOf(of, this.#chosen, found, new Set())
   }
 
   /**
@@ -87,7 +77,7 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
     if (asked) return asked
     const selection = await RunTimeDispatcher.#made(of, first())
     try {
-      await selection.#observe()
+      await selection.#measured.observe(selection.#now)
     } catch (e) {
       selection.free()
       throw e
@@ -113,18 +103,19 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
       made = await RunTimeDispatcher.#made(of, covering(of, 0))
       const { findings, commands } = made.#now
       if (findings.length > 0 && commands.length > 0) {
-        await made.#observe()
-        for (const branch of [made.#now, ...made.#others()]) await made.#sample(branch, 'given')
+        await made.#measured.observe(made.#now)
+        for (const branch of [made.#now, ...made.#measured.others(made.#now)])
+          await made.#measured.sample(branch, 'given')
         await made.#decide()
         const { variant, overflowed, counted } = made.#decided()
         if (variant.selection.text === made.#now.text) return made
         // No data has been updated yet, so the selected schedule may use its own storage.
-        const other = await RunTimeDispatcher.#made(of, variant, made.#found)
+        const other = await RunTimeDispatcher.#made(of, variant, made.#measured.found)
         made.free()
         made = other
         made.#overflowed = overflowed
-        made.#covered = fillRatiosOf(of, made.#chosen, made.#found, counted)
-        await made.#observe()
+        made.#covered = fillRatiosOf(of, made.#chosen, made.#measured.found, counted)
+        await made.#measured.observe(made.#now)
         return made
       }
     } catch (e) {
@@ -150,27 +141,30 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
     const predicted = [...this.#branches].map(({ text, times, findings: [own] }) => ({
       text,
       // Schedules without a measured fill ratio have a constant time.
-      milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
+      milliseconds: times.at(own ? (this.#measured.found.get(own.statistic)?.value ?? 1) : 0),
     }))
-    const [covered, overflowed] = [this.#covered, this.#overflowed]
+    const { since } = this.#measured
+    const fillRatios = Object.entries(this.#covered).map(
+      ([name, share]) => [name, { ...share, measured: since.get(name) ?? null }] as const,
+    )
     return {
       ...this.#chosen,
-      fillRatios: covered,
-      overflowedSchedule: overflowed,
+      fillRatios: byName(fillRatios),
+      overflowedSchedule: this.#overflowed,
       hindsightSchedule: this.#regret(),
       estimates: predicted,
     }
   }
 
   #regret(): string | null {
-    if (Object.values(this.#covered).every((c) => c.measured === null)) return null
+    if (!Object.keys(this.#covered).some((name) => this.#measured.since.has(name))) return null
     const now = resultOrError(() => this.#decided().variant.selection.text)
     return now instanceof SptError || now === this.#now.text ? null : now
   }
 
   next(): Promise<void> | undefined {
     this.#tried.clear()
-    const deciding = this.#isNews ? this.#decide() : undefined
+    const deciding = this.#measured.isNews ? this.#decide() : undefined
     return deciding ? deciding.then(() => this.#spare()) : this.#spare()
   }
 
@@ -180,9 +174,9 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
    */
   #spare(): Promise<void> | undefined {
     const now = this.#now
-    if (!this.#full.has(now) || !updates(now) || now.commands.length === 0) return undefined
-    return this.#sample(now, 'sample').then(async () => {
-      const error = this.#full.has(now) && (await overflowError(now))
+    if (!this.#measured.full.has(now) || !updates(now) || now.commands.length === 0) return undefined
+    return this.#measured.sample(now, 'sample').then(async () => {
+      const error = this.#measured.full.has(now) && (await overflowError(now))
       if (error) throw this.#unchanged(error)
     })
   }
@@ -195,8 +189,8 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
   }
 
   #decide(): Promise<void> | undefined {
-    this.#isNews = false
-    const { variant, overflowed, counted } = this.#decided(this.#full.has(this.#now))
+    this.#measured.isNews = false
+    const { variant, overflowed, counted } = this.#decided(this.#measured.full.has(this.#now))
     const chosen = variant.selection
     const isKnown = this.#branches.elsewhere(chosen.text) !== undefined
     const taken = this.#branches.with(variant, (branch) => {
@@ -204,8 +198,9 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
       if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
       this.#now = branch
       this.#chosen = chosen
-      this.#covered = fillRatiosOf(this.#of, chosen, this.#found, counted)
-      return this.#observe()
+      this.#measured.since.clear()
+      this.#covered = fillRatiosOf(this.#of, chosen, this.#measured.found, counted)
+      return this.#measured.observe(branch)
     })
     // A schedule that turns out not to share memory is skipped.
     const again = () => !isKnown && this.#branches.elsewhere(chosen.text) !== undefined
@@ -216,27 +211,28 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
     const full = this.#now
     this.#tried.add(full)
     await this.awaitMeasurements()
-    await this.#read(full, 'last run')
+    await this.#measured.read(full, 'last run')
     // Other fill ratios may never have been measured on these data, so they are sampled now.
-    for (const branch of this.#others()) if (!this.#tried.has(branch)) await this.#sample(branch, 'sample')
+    for (const branch of this.#measured.others(this.#now))
+      if (!this.#tried.has(branch)) await this.#measured.sample(branch, 'sample')
     const isOver = updates(full)
     await this.#decide()
     if (!isOver && !this.#tried.has(this.#now)) return undefined
-    return this.#full.has(this.#now) ? this.#unchanged(error) : error
+    return this.#measured.full.has(this.#now) ? this.#unchanged(error) : error
   }
 
   ran(milliseconds?: number): Promise<void> | undefined {
     const now = this.#now
     const [own] = now.findings
     if (!own && milliseconds !== undefined) now.times.add(0, milliseconds)
-    const others = ++this.#runs < this.#sampled ? [] : this.#others()
+    const others = ++this.#runs < this.#sampled ? [] : this.#measured.others(this.#now)
     if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_RUNS_BETWEEN_SAMPLES)
     if (!own && others.length === 0) return undefined
     const read = async (): Promise<void> => {
-      if (own) await this.#read(now, 'last run')
-      const share = own && this.#found.get(own.statistic)
+      if (own) await this.#measured.read(now, 'last run')
+      const share = own && this.#measured.found.get(own.statistic)
       if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
-      for (const branch of others) await this.#sample(branch, 'sample')
+      for (const branch of others) await this.#measured.sample(branch, 'sample')
     }
     // On the CPU, no work is in flight.
     if (now.executable.program.device.kind === 'cpu') return read()
@@ -250,7 +246,8 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
 
   async precompile(): Promise<void> {
     for (const share of [0, 1]) await this.#branches.with(covering(this.#of, share), () => undefined)
-    for (const name of this.#live) await this.#branches.with(covering(this.#of, 1, name), () => undefined)
+    for (const name of this.#measured.live)
+      await this.#branches.with(covering(this.#of, 1, name), () => undefined)
   }
 
   write(name: string, update: Tensor | BareValues): Promise<void> {
@@ -267,70 +264,15 @@ export class RunTimeDispatcher implements Dispatcher<CompiledSchedule> {
   }
 
   free(): void {
-    this.#isFreed = true
+    this.#measured.isFreed = true
     this.#branches.free()
   }
 
   /** Selects by the latest measurements. @param here true to consider only schedules that share this memory */
   #decided(here = false): SelectionWithinCapacity {
-    const found = new Map([...this.#found].map(([name, { value }]) => [name, value]))
-    const full = new Map([...this.#full].map((b) => [b.text, b]))
+    const found = new Map([...this.#measured.found].map(([name, { value }]) => [name, value]))
+    const full = new Map([...this.#measured.full].map((b) => [b.text, b]))
     const isElsewhere = (text: string): boolean => here && this.#branches.elsewhere(text) !== undefined
     return selectWithinCapacity(this.#of, found, (text) => full.get(text), isElsewhere)
-  }
-
-  /** Branches to sample: those that measure fill ratios of other schedules, and those that overflowed. */
-  #others(): readonly Branch[] {
-    const names = this.#live.filter((name) => !finds(this.#now, name))
-    const full = [...this.#full].filter((b) => b !== this.#now && b.commands.length > 0)
-    return [...new Set([...names.flatMap((name) => this.#observers.get(name) ?? []), ...full])]
-  }
-
-  #observe(): Promise<void> | undefined {
-    const unseen = this.#live.filter((name) => !finds(this.#now, name) && !this.#observers.has(name))
-    if (unseen.length === 0) return undefined
-    const all = async (): Promise<void> => {
-      for (const name of unseen) this.#observers.set(name, await this.#observerOf(name))
-    }
-    return all()
-  }
-
-  /** Returns a branch whose launches measure a fill ratio without the rest of the kernel; null if there is none. */
-  async #observerOf(name: string): Promise<Branch | null> {
-    let found: Branch | null = null
-    for (const variant of telling(this.#of, name))
-      try {
-        await this.#branches.with(variant, (branch) => {
-          if (branch.commands.length > 0) found = branch
-          return undefined
-        })
-        if (found) return found
-      } catch (e) {
-        if (!(e instanceof SptError)) throw e
-      }
-    return null
-  }
-
-  async #sample(branch: Branch, from: FillRatio['source']): Promise<void> {
-    await branch.executable.program.device.run(branch.commands)
-    await this.#read(branch, from)
-  }
-
-  async #read(branch: Branch, from: FillRatio['source']): Promise<void> {
-    const { executable, findings } = branch
-    const { params } = executable.bound
-    const isFull = (await overflowError(branch)) !== undefined
-    if (isFull !== this.#full.has(branch)) this.#isNews = true
-    isFull ? this.#full.add(branch) : this.#full.delete(branch)
-    for (const { statistic, found, elements } of findings) {
-      const counts = await Promise.all(found.parts.map((p) => executable.values(p.counts)))
-      const value = fillRatio(found, counts, elements, params)
-      if (this.#isFreed) return
-      const before = this.#found.get(statistic)
-      if (before?.value !== value || before.source !== from) this.#isNews = true
-      this.#found.set(statistic, { value, source: from })
-      const share = this.#covered[statistic]
-      if (share) this.#covered = { ...this.#covered, [statistic]: { ...share, measured: value } }
-    }
   }
 }

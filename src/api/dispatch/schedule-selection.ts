@@ -6,6 +6,7 @@ import { appliedName } from '../../ast/print/message-text.ts'
 import type { CostModel } from '../../cost-model/learned/trained-models.ts'
 import { sparseTensors } from '../../cost-model/prediction.ts'
 import type { Choice, ScheduleCall } from '../../elaborate/index.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { formatInputsOfChoice } from '../../schedule/coordinates/as/format-inputs.ts'
 import type { ResidentTensor } from '../../storage/engines/device/index.ts'
@@ -234,14 +235,12 @@ const MOST_MADE = 256
 
 function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, selection }: Decision): K {
   const { schedule, args } = selection
-  const kernels = kernelsOf.get(base.compilation) ?? new Map<string, unknown>()
-  kernelsOf.set(base.compilation, kernels)
+  const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map<string, K>()) as Map<string, K>
   const key = appliedName(schedule, args)
-  const known =
-    (kernels.get(key) as K | undefined) ?? chosenHere(call, () => base.schedule(schedule, ...args))
   if (!kernels.has(key) && kernels.size >= MOST_MADE) kernels.delete(kernels.keys().next().value!)
-  kernels.set(key, known)
-  return known
+  return getOrAdd<string, K & object>(kernels as Map<string, K & object>, key, () =>
+    chosenHere(call, () => base.schedule(schedule, ...args) as K & object),
+  )
 }
 
 function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {

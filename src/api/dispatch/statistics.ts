@@ -1,4 +1,5 @@
 /** Statistics of bound tensors for dispatches: sizes, and statistics of sparse structure. */
+
 import { byName } from '../../ast/by-name.ts'
 import { type Diagnostic, fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Coverage, Statistic } from '../../elaborate/index.ts'
@@ -14,6 +15,7 @@ import {
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
@@ -152,13 +154,10 @@ export class Statistics {
   }
 
   #of(axis: string, asked: Var): Lengths {
-    let known = this.#lengths.get(axis)
-    if (!known) {
+    return getOrAdd(this.#lengths, axis, () => {
       const brought = this.#downloaded.get(axis) ?? this.#brought(axis)
-      known = (brought && lengthsOf(brought)) ?? this.#built(axis, asked)
-      this.#lengths.set(axis, known)
-    }
-    return known
+      return (brought && lengthsOf(brought)) ?? this.#built(axis, asked)
+    })
   }
 
   /** Offsets of an axis that only one bound tensor has: ready-made, or counted from sorted coordinates. Otherwise undefined. */

@@ -10,6 +10,7 @@ import { compressedAxis, denseAxis, type StoredAxis } from '../../ir/coordinates
 import { Names } from '../../ir/expressions/bound-names.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import { type AnyFormat, formatOfOrder, type Instance, type OrderedFormat } from '../../ir/formats/format.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { TensorReport } from '../../pictures/format-figures.ts'
 import type { PictureOptions } from '../../pictures/picture/index.ts'
 import { givenOperands } from '../../run/bind/format-inputs.ts'
@@ -65,11 +66,7 @@ export class SptFormat extends ErrorSources {
   }
 
   #of(order: number): Instance {
-    const known = this.#instances.get(order)
-    if (known) return known
-    const made = instanceOf(formatOfOrder(this.#format, order), this.#args)
-    this.#instances.set(order, made)
-    return made
+    return getOrAdd(this.#instances, order, () => instanceOf(formatOfOrder(this.#format, order), this.#args))
   }
 
   get #instance(): Instance {

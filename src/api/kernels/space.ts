@@ -1,4 +1,5 @@
 /** Search spaces as values: decisions of a point are made one at a time, and ordinary steps apply a point. */
+
 import { brokenFact, factText } from '../../analysis/integers/facts.ts'
 import { failAs, failWith, resultOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
@@ -15,6 +16,7 @@ import {
   soleUse,
 } from '../../elaborate/index.ts'
 import { type Var, variable } from '../../ir/expressions/expr.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { formatInputs } from '../../schedule/coordinates/as/format-inputs.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
@@ -66,13 +68,7 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
     await facts.statistics.download(space.statistics)
     const lookup = lookupOf(space, facts, on)
     const found = new Map<string, number>()
-    const known = (v: Var): number => {
-      const before = found.get(v.name)
-      if (before !== undefined) return before
-      const value = lookup(v)
-      found.set(v.name, value)
-      return value
-    }
+    const known = (v: Var): number => getOrAdd(found, v.name, () => lookup(v))
     const use: SpaceUse = { space, params: this.#values, known }
     if (isEmptySpace(use))
       failWith('space/empty', `no point of ${this.name} meets its conditions for these data`, {

@@ -1,9 +1,11 @@
 /** One set of inputs on a device for many schedules of a kernel, with shared conversions, uploads and reference results. */
+
 import { byName } from '../../ast/by-name.ts'
 import { failAs, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { AllocationLimit, withAllocationLimit } from '../../columns/allocate.ts'
 import { maxMeasuredElements } from '../../cost-model/matrix/structure.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import type { RefInputs, RefOptions, RefOutputs } from '../../reference/index.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
@@ -219,8 +221,7 @@ export class Workspace extends ErrorSources {
     used: Shared[],
   ): Promise<DeviceBuffer | undefined> {
     const take = (from: Map<string, Shared>, key: string): DeviceBuffer => {
-      const known = from.get(key) ?? { memory: this.device.alloc(bytes, b.name), users: 0 }
-      from.set(key, known)
+      const known = getOrAdd(from, key, () => ({ memory: this.device.alloc(bytes, b.name), users: 0 }))
       known.users++
       used.push(known)
       return known.memory
@@ -235,8 +236,7 @@ export class Workspace extends ErrorSources {
     }
     const array = b.role === 'in' || b.role === 'index' ? bound.arrays.get(b.name) : undefined
     if (!array) return undefined
-    const ways = this.#uploaded.get(array) ?? new Map<string, Shared>()
-    this.#uploaded.set(array, ways)
+    const ways = getOrAdd(this.#uploaded, array, () => new Map<string, Shared>())
     const key = `${b.dtype} ${bytes}`
     const there = ways.has(key)
     const memory = take(ways, key)
@@ -261,13 +261,9 @@ export class Workspace extends ErrorSources {
 
   /** Results of the reference for these inputs, computed once for each value of `options`. @throws SptError `reference/…` */
   referenceResults(options: RefOptions = {}): RefOutputs {
-    const key = JSON.stringify(options)
-    let known = this.#expected.get(key)
-    if (!known) {
-      known = expectedOf(this.#source, this.#all().bound, options)
-      this.#expected.set(key, known)
-    }
-    return known
+    return getOrAdd(this.#expected, JSON.stringify(options), () =>
+      expectedOf(this.#source, this.#all().bound, options),
+    )
   }
 
   /** Inputs of the reference, so that another thread can compute `referenceResults`; see `adoptReferenceResults`. */

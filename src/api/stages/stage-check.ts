@@ -2,6 +2,7 @@
  * Check of a kernel under a schedule at every stage: lowered for each target with verifiers, and run on small random data by the
  * interpreters of Stages II and III. Results must agree with the reference. Loaded on demand only.
  */
+
 import {
   InternalError,
   inPass,
@@ -13,6 +14,7 @@ import { TARGETS } from '../../backends/targets/index.ts'
 import { type Cells, poisonValue } from '../../interpret/memory-cells.ts'
 import { interpret, type Order } from '../../interpret/stage2.ts'
 import { interpretPlan } from '../../interpret/stage3.ts'
+import { groupBy } from '../../ir/memoize.ts'
 import type { Buffer, Kernel2, Plan } from '../../ir/statements/loops.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
@@ -83,20 +85,11 @@ export function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, 
 
 /** Lowering options to check: those of the targets, and of a device with subgroups whose barriers are per block (4 lanes, the fewest). */
 const WAYS: ReadonlyMap<string, LowerOptions> = new Map<string, LowerOptions>([
-  ...alike().map(({ names, lowering }) => [names.join('/'), lowering] as const),
+  ...[...groupBy(Object.entries(TARGETS), ([, { lowering }]) => JSON.stringify(lowering)).values()].map(
+    (equal) => [equal.map(([name]) => name).join('/'), equal[0]![1].lowering] as const,
+  ),
   ['subgroups', { lanes: 4, together: true }],
 ])
-
-function alike(): readonly { readonly names: readonly string[]; readonly lowering: LowerOptions }[] {
-  const ways = new Map<string, { names: string[]; lowering: LowerOptions }>()
-  for (const [name, { lowering }] of Object.entries(TARGETS)) {
-    const key = JSON.stringify(lowering)
-    const known = ways.get(key)
-    if (known) known.names.push(name)
-    else ways.set(key, { names: [name], lowering })
-  }
-  return [...ways.values()]
-}
 
 export interface StageCheck {
   /** Stages that ran: `loops` (Stage II), and plans (Stage III) by target. */

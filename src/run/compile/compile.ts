@@ -6,7 +6,7 @@ import { inPass, resultOrError, SptError } from '../../ast/diagnostics/diagnosti
 import type { TextOptions } from '../../backends/target.ts'
 import { emit, type ModuleText, TARGETS } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { memoize } from '../../ir/memoize.ts'
+import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { sharedLoops } from '../../ir/statements/clone-loops.ts'
 import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import { type LowerOptions, PASSES, POSITIONS } from '../../lower/passes.ts'
@@ -26,7 +26,6 @@ import { apply, printTrace, type ScheduleState, start, undo } from '../../schedu
 import type { Step } from '../../schedule/steps/resolve.ts'
 import { type LoopStep, printStep } from '../../schedule/steps/step-data.ts'
 import { withParameters } from '../../schedule/steps/step-fields.ts'
-import { EarlySteps } from './size-steps.ts'
 
 /** A point in a compilation at which an observer is called. */
 export interface CompilationStage {
@@ -60,6 +59,12 @@ export interface StepOf {
   readonly of: number
 }
 
+interface EarlyStep {
+  readonly step: LoopStep
+  /** Number of steps on coordinates before this step. */
+  readonly after: number
+}
+
 /** A kernel with its schedule steps, and lazily its lowered stages. */
 export class Compilation {
   readonly coordSteps: readonly CoordStep[]
@@ -67,7 +72,8 @@ export class Compilation {
   readonly #kernels: readonly Kernel1[]
   /** Stage II with the steps on loops; `null` if no step was applied since the last one on coordinates. */
   readonly #loops: ScheduleState | null
-  readonly #early: EarlySteps
+  /** Steps on loops that steps on coordinates may follow (`require`), applied again after each of these. */
+  readonly #early: readonly EarlyStep[]
   #lowered: ScheduleState | undefined
   // Lazy, because most compilations are intermediate and their plans are never needed.
   #plans: Map<string, Plan> | undefined
@@ -78,7 +84,7 @@ export class Compilation {
     coordSteps: readonly CoordStep[],
     kernels: readonly Kernel1[],
     loops: ScheduleState | null,
-    early: EarlySteps = EarlySteps.NONE,
+    early: readonly EarlyStep[] = [],
   ) {
     this.#origin = origin
     this.coordSteps = coordSteps
@@ -108,11 +114,11 @@ export class Compilation {
 
   /** True if steps on coordinates may still be applied. Until then `reorder` and `fuse` act on coordinates. */
   get onCoordinates(): boolean {
-    return this.#count === this.#early.count
+    return this.#count === this.#early.length
   }
 
   get #count(): number {
-    return this.#loops?.steps ?? this.#early.count
+    return this.#loops?.steps ?? this.#early.length
   }
 
   /** The kernel in Stage I (coordinates), after all steps on coordinates. */
@@ -133,7 +139,7 @@ export class Compilation {
   #atPositions(): ScheduleState {
     const state = start(this.positions, this.coordSteps.length)
     this.#tell(POSITIONS, state.kernel)
-    return this.#early.steps.reduce((was, s) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
+    return this.#early.reduce((was, { step: s }) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
   }
 
   /** The kernel in Stage II (loops over positions), after all steps. */
@@ -148,13 +154,9 @@ export class Compilation {
 
   /** Returns the plan (Stage III: launches) for a target; lowered once per target. */
   planFor(options: LowerOptions): Plan {
-    const key = planKey(options)
-    let plan = this.#plans?.get(key)
-    if (!plan) {
-      plan = lowerToMemory(this.loops, this.#origin.observer ? this.#tell : undefined, options)
-      this.adopt(plan, options)
-    }
-    return plan
+    this.#plans ??= new Map()
+    const observer = this.#origin.observer ? this.#tell : undefined
+    return getOrAdd(this.#plans, planKey(options), () => lowerToMemory(this.loops, observer, options))
   }
 
   /** Stores a plan for a target that was lowered elsewhere, such as in another thread. */
@@ -171,16 +173,22 @@ export class Compilation {
 
   /** Steps on loops. Does not lower, so that it works for kernels that cannot be lowered. */
   get loopSteps(): readonly LoopStep[] {
-    return this.#loops?.trace ?? this.#early.steps
+    return this.#loops?.trace ?? this.#early.map((e) => e.step)
   }
 
   get printedLoopSteps(): readonly string[] {
-    return this.#loops ? printTrace(this.#loops) : this.#early.steps.map((s) => printStep(s))
+    return this.#loops ? printTrace(this.#loops) : this.#early.map((e) => printStep(e.step))
   }
 
   /** Merges one item per step on coordinates and one per step on loops, in the order of the steps. */
   inOrder<T>(coords: readonly T[], loops: readonly T[]): T[] {
-    return this.#early.inOrder(coords, loops)
+    const out: T[] = []
+    let done = 0
+    for (const [k, { after }] of this.#early.entries()) {
+      out.push(...coords.slice(done, after), loops[k]!)
+      done = after
+    }
+    return [...out, ...coords.slice(done), ...loops.slice(this.#early.length)]
   }
 
   /** Stage III; calls `observer` after every pass. */
@@ -193,15 +201,11 @@ export class Compilation {
   }
 
   texts(target: ModuleText['target'], options: TextOptions = {}): ModuleText[] {
-    const key = JSON.stringify([target, options])
-    let known = this.#texts?.get(key)
-    if (!known) {
+    this.#texts ??= new Map()
+    return getOrAdd(this.#texts, JSON.stringify([target, options]), () => {
       const plan = this.planFor(TARGETS[target].lowering)
-      known = inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target, options))
-      this.#texts ??= new Map()
-      this.#texts.set(key, known)
-    }
-    return known
+      return inPass(`printing ${this.source.name} as ${target}`, () => emit(plan, target, options))
+    })
   }
 
   /** Applies a step. Throws SptError `schedule/…` if it is illegal. */
@@ -231,7 +235,7 @@ export class Compilation {
     const { state } = this
     const next = inPass(`step ${s?.kind}`, () => apply(state, s))
     const isLate = !this.onCoordinates || endsCoordinates(s.kind)
-    const early = isLate ? this.#early : this.#early.and(s, this.coordSteps.length)
+    const early = isLate ? this.#early : [...this.#early, { step: s, after: this.coordSteps.length }]
     const made = new Compilation(this.#after(which), this.coordSteps, this.#kernels, next, early)
     made.#tellStep(next.kernel, s, which)
     return made
@@ -255,10 +259,10 @@ export class Compilation {
 
   /** The compilation without its last step; itself if there are no steps. */
   undo(): Compilation {
-    const isEarly = this.onCoordinates && this.#early.endsWith(this.coordSteps.length)
+    const isEarly = this.onCoordinates && this.#early.at(-1)?.after === this.coordSteps.length
     if (isEarly || !this.onCoordinates) {
       const before = this.#loops && undo(this.#loops)
-      const early = isEarly ? this.#early.withoutLast() : this.#early
+      const early = isEarly ? this.#early.slice(0, -1) : this.#early
       const loops = before && before.steps > 0 ? before : null
       return new Compilation(this.#origin, this.coordSteps, this.#kernels, loops, early)
     }

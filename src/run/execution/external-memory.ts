@@ -1,6 +1,8 @@
 /** Device memory that is passed to an executable, and owned by the caller. */
+
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { failFreedBuffer } from '../../runtime/device-checks.ts'
 import { fromDevice, storedBytes } from '../../runtime/webgpu/widened-elements.ts'
@@ -85,9 +87,7 @@ export class LentOutputs {
   readonly #lent = new Map<string, CountedMemory>()
 
   of(name: string, buffer: DeviceBuffer): CountedMemory {
-    const lent = this.#lent.get(name) ?? new CountedMemory(buffer)
-    this.#lent.set(name, lent)
-    return lent
+    return getOrAdd(this.#lent, name, () => new CountedMemory(buffer))
   }
 
   /** Throws SptError `device/freed-buffer` if the executable itself has been freed, even if others still read its outputs. */

@@ -1,9 +1,11 @@
 /** Counters of operations and memory traffic for the roofline model: one counter per kind of work and array. */
+
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import type { InstrCall } from '../../ir/instructions/instr-call.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Buffer, Reduce } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/values/dtype.ts'
 import { compileExpr, type Leaves, type Value } from '../../ir/values/evaluate.ts'
@@ -79,9 +81,7 @@ export class Counters {
 
   /** Returns the index of a counter, which is created on demand. */
   at(name: Work | `${Access} ${string}`): number {
-    const at = this.#places.get(name) ?? this.#places.size
-    this.#places.set(name, at)
-    return at
+    return getOrAdd(this.#places, name, () => this.#places.size)
   }
 }
 

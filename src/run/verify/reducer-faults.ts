@@ -2,9 +2,11 @@
  * Checks whether a declared reducer satisfies its laws for the reduced values. If not, results depend on the order of combination, and no
  * schedule is wrong.
  */
+
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { declaredMonoids } from '../../ir/coordinates/stage1-tree.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
 import { type MonoidLaws, monoidLaws } from '../../reference/evaluation/monoid-laws.ts'
 import { type RefSample, reductions } from '../../reference/index.ts'
@@ -67,12 +69,9 @@ function operandsOf(
   const options = { sampled, visits: VISITS }
   try {
     reductions(source, referenceInputs(source, bound), options, (reducer, buffer, element, operand) => {
-      const known = all.get(buffer) ?? { reducer, of: new Map(), kept: 0 }
-      all.set(buffer, known)
+      const known = getOrAdd(all, buffer, (): Operands => ({ reducer, of: new Map(), kept: 0 }))
       if (known.kept >= KEPT && !asked.has(`${buffer} ${element}`)) return
-      const list = known.of.get(element) ?? []
-      known.of.set(element, list)
-      list.push(operand)
+      getOrAdd(known.of, element, () => []).push(operand)
       known.kept++
     })
   } catch (e) {

@@ -1,5 +1,7 @@
 /** The cpu device: emitted JavaScript over typed arrays, on the calling thread. Works in any JavaScript host. */
+
 import { failAs, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { arrayClass } from '../../ir/values/arrays.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type {
@@ -186,12 +188,7 @@ class CpuBuffer implements DeviceBuffer, Owned {
   }
 
   view(dtype: Dtype): HostArray {
-    let v = this.#views.get(dtype)
-    if (!v) {
-      v = new (arrayClass(dtype))(this.memory)
-      this.#views.set(dtype, v)
-    }
-    return v
+    return getOrAdd(this.#views, dtype, () => new (arrayClass(dtype))(this.memory))
   }
 
   free(): void {

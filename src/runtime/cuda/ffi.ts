@@ -1,5 +1,5 @@
 /** Calls C libraries through the optional package `koffi`; if it is missing, the device is reported as absent. */
-import { hasDeepStacks, type Koffi, loadKoffi } from '../koffi.ts'
+import { hasDeepStacks, type Koffi, loadKoffi, reasonOf } from '../koffi.ts'
 import { absentError } from './errors.ts'
 
 /** A C function. Results are numbers; pointers and handles are passed as bigints or as views of host memory. */
@@ -24,10 +24,6 @@ export interface Ffi {
   /** Lets the process exit without waiting for calls that never return. */
   abandonCalls(): void
 }
-
-/** First line of an error. */
-export const reasonOf = (cause: unknown): string =>
-  (cause instanceof Error ? cause.message : String(cause)).split('\n')[0]!
 
 /** The first path that `open` accepts; the reasons of the others are added to `tried`. */
 export function firstUsable<T>(

@@ -2,7 +2,9 @@
  * Encodes commands in one command encoder. The scalars of all launches of a submission are in one uniform buffer, each distinct
  * set of values once, addressed by dynamic offsets. So a bind group depends on the buffers only and is created once.
  */
+
 import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { ArgValue, Command, LaunchCommand } from '../device.ts'
 import { Clears, type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
@@ -138,13 +140,11 @@ export class Launcher {
     const offsets = scalars.write(commands)
     const groups = new Map<GpuEntry, Map<string, GPUBindGroup>>()
     const bound = this.#bindAll(commands, offsets, (entry, args) => {
-      const entryGroups = groups.get(entry) ?? new Map<string, GPUBindGroup>()
       const key = buffersOf(args)
         .map((b) => b.id)
         .join()
-      const group = entryGroups.get(key) ?? this.#bind(entry, args, scalars)
-      groups.set(entry, entryGroups.set(key, group))
-      return group
+      const entryGroups = getOrAdd(groups, entry, () => new Map<string, GPUBindGroup>())
+      return getOrAdd(entryGroups, key, () => this.#bind(entry, args, scalars))
     })
     return { commands: bound, free: () => scalars.free() }
   }

@@ -3,7 +3,9 @@
  * allocation, and its first use reports an error. Sizes are rounded up to 16 bytes: empty bindings are not allowed, copies move
  * whole words, and an `array<vec4<f32>>` view then covers every element.
  */
+
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { DeviceBuffer, DeviceLimits, HostArray } from '../device.ts'
 import {
   checkAlloc,
@@ -263,15 +265,13 @@ export class Clears {
   }
 
   #bindGroup(buffer: GpuBuffer, pipeline: GPUComputePipeline): GPUBindGroup {
-    const cached = this.#groups.get(buffer)
-    if (cached) return cached
-    const group = this.#session.device.createBindGroup({
-      label: 'clear',
-      layout: pipeline.getBindGroupLayout(0),
-      entries: [{ binding: 0, resource: { buffer: buffer.gpu } }],
+    return getOrAdd(this.#groups, buffer, () => {
+      buffer.onFree.add(() => this.#groups.delete(buffer))
+      return this.#session.device.createBindGroup({
+        label: 'clear',
+        layout: pipeline.getBindGroupLayout(0),
+        entries: [{ binding: 0, resource: { buffer: buffer.gpu } }],
+      })
     })
-    this.#groups.set(buffer, group)
-    buffer.onFree.add(() => this.#groups.delete(buffer))
-    return group
   }
 }

@@ -18,7 +18,7 @@ import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
 import { makeFolderSync } from '../../cache/disk-cache.ts'
-import { type Koffi, loadKoffi } from '../koffi.ts'
+import { type Koffi, loadKoffi, reasonOf } from '../koffi.ts'
 
 const PACKAGE = '@sparticuz/chromium'
 /** 147.0.1 and later require Node 22.17; both versions contain the same files. */
@@ -200,8 +200,6 @@ async function findKoffi(): Promise<Koffi | Missing> {
     }
   }
 }
-
-const reasonOf = (e: unknown): string => (e instanceof Error ? e.message : String(e)).split('\n')[0] ?? ''
 
 /**
  * Loads a Vulkan loader for Dawn and checks that it has a driver. Without a system loader (a container may lack only that), the
