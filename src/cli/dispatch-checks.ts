@@ -6,7 +6,6 @@ import { constantValue } from '../api/dispatch/dispatch-conditions.ts'
 import type { Kernel } from '../api/kernels/kernel.ts'
 import { withPlace } from '../api/programs/error-sources.ts'
 import type { SptProgram } from '../api/programs/program.ts'
-import type { StageCheck } from '../api/stages/stage-check.ts'
 import { SptError } from '../ast/diagnostics/diagnostic.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Compilation } from '../run/compile/compile.ts'
@@ -53,30 +52,20 @@ export async function warnStale(program: SptProgram, io: Io): Promise<number> {
 
 /** Runs kernels on small data and collects the results for the report. */
 export class StageRuns {
-  readonly #check: (c: Compilation) => StageCheck
   readonly #agree: string[] = []
   readonly #untested: string[] = []
 
-  private constructor(check: (c: Compilation) => StageCheck) {
-    this.#check = check
-  }
-
-  static async load(): Promise<StageRuns> {
-    return new StageRuns((await import('../api/stages/stage-check.ts')).checkStages)
-  }
-
   /** @throws InternalError if a stage differs from the reference */
-  check(name: string, c: Compilation): void {
-    const { ran, skipped } = this.#check(c)
-    if (ran.length > 0) this.#agree.push(`${name}: ${ran.join(', ')}`)
-    for (const [reason, stages] of skipped) this.#untested.push(`${name}: ${stages.join(', ')}: ${reason}`)
+  async check(name: string, c: Compilation): Promise<void> {
+    const { checkStages } = await import('../api/stages/stage-check.ts')
+    const { ran, skipped } = checkStages(c)
+    if (ran.length > 0) this.#agree.push(`agrees   ${name}: ${ran.join(', ')}`)
+    for (const [reason, stages] of skipped)
+      this.#untested.push(`untested ${name}: ${stages.join(', ')}: ${reason}`)
   }
 
-  /** Report lines: schedules that agree, then those that were not tested. */
+  /** Schedules that agree, then schedules that were not tested. */
   get lines(): readonly string[] {
-    return [
-      ...this.#agree.map((name) => `${'agrees'.padEnd(9)}${name}`),
-      ...this.#untested.map((label) => `${'untested'.padEnd(9)}${label}`),
-    ]
+    return [...this.#agree, ...this.#untested]
   }
 }

@@ -38,7 +38,6 @@ export const formJson = (forms: readonly Form[]) => ({
 /** `default`, with the decisions of an automatic form: `default with sum.at = apart`. */
 const nameOf = ({ text }: Form): string => (text.includes('=') ? `default with ${text}` : text || 'default')
 
-/** The selected form with its predicted time, or the rule that selected it. */
 function selectedFormText(first: Form): string {
   if (first.milliseconds !== null) return `${nameOf(first)}: predicted ${ms(first.milliseconds)}`
   return `${nameOf(first)}: ${first.reason ?? 'selected by a rule, without predicted times'}`

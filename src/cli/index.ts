@@ -114,7 +114,6 @@ async function isJsonFile(path: string): Promise<boolean> {
   return text !== null && (text === '' || /^\s*[[{]/.test(text))
 }
 
-/** Two columns of a help text. */
 const columns = (rows: readonly (readonly [string, string])[]): string =>
   linesText(Object.fromEntries(rows), { indent: '  ' }).trimEnd()
 

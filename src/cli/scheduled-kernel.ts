@@ -90,7 +90,6 @@ function rejectMissingKernel(program: SptProgram, name: string | undefined, path
   })
 }
 
-/** A kernel under a schedule. */
 export interface ScheduledKernel {
   readonly kernel: Kernel
   readonly schedule: string | null
@@ -186,7 +185,6 @@ export class KernelRequest {
     return readInputs(bindable, early, sizes)
   }
 
-  /** Adds the tensors of the remaining files that the scheduled kernel takes. */
   readRemaining(
     { kernel }: ScheduledKernel,
     files: ReadonlyMap<string, string>,

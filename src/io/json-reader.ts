@@ -101,7 +101,6 @@ export class JsonReader {
     return value
   }
 
-  /** Skips any value. */
   skip(): void {
     let depth = 0
     do {
@@ -119,7 +118,6 @@ export class JsonReader {
     } while (depth > 0)
   }
 
-  /** Checks that nothing follows. */
   end(): void {
     this.skipSpace()
     if (this.offset < this.text.length) this.expected('the end')

@@ -90,7 +90,6 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
   return m
 }
 
-/** The segment number of each index. */
 function segmentOf(indptr: Int32Array, count: number, name: string): Int32Array {
   const out = allocate(Int32Array, count, name, 'row indices')
   for (let s = 0; s + 1 < indptr.length; s++) out.fill(s, indptr[s]!, indptr[s + 1]!)

@@ -12,7 +12,9 @@ export const JUPYTER_DISPLAY: unique symbol = Symbol.for('Jupyter.display') as n
  */
 export abstract class CellOutput {
   /** Its contents by media type, as notebooks store them; always includes `text/plain`. */
-  abstract bundle(): Promise<MimeBundle>
+  async bundle(): Promise<MimeBundle> {
+    return { 'text/html': this.html(), 'text/plain': this.toString() }
+  }
 
   /** Its contents as HTML for a page, without external resources; figures are SVG. */
   abstract html(): string

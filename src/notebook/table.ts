@@ -1,7 +1,8 @@
 /** Tables: rows of values by column. */
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
+import { alignedColumns } from '../ast/print/message-text.ts'
 import { escapeXml } from '../pictures/picture/svg.ts'
-import { CellOutput, type MimeBundle } from './display.ts'
+import { CellOutput } from './display.ts'
 import { formatter, isMissing } from './numbers.ts'
 
 /** Values by column; missing values and `null` are shown as a dash. */
@@ -40,10 +41,6 @@ class Table extends CellOutput {
     this.#hiddenRows = rows.length - shownRows.length
   }
 
-  override async bundle(): Promise<MimeBundle> {
-    return { 'text/html': this.html(), 'text/plain': this.toString() }
-  }
-
   override html(): string {
     const cell = (tag: 'th' | 'td') => (text: string, k: number) =>
       `<${tag} style="text-align:${this.#numeric[k] ? 'right' : 'left'}">${escapeXml(text)}</${tag}>`
@@ -58,14 +55,10 @@ ${this.#cells.map((texts) => `${row('td', texts)}\n`).join('')}</tbody>
 
   override toString(): string {
     const lines = [this.#names, ...this.#cells]
-    const widths = this.#names.map((_, k) => Math.max(...lines.map((l) => l[k]!.length)))
-    const padded = lines.map((line) =>
-      line
-        .map((text, k) => (this.#numeric[k] ? text.padStart(widths[k]!) : text.padEnd(widths[k]!)))
-        .join('  ')
-        .trimEnd(),
-    )
-    return [...padded, ...(this.#hiddenRows > 0 ? [this.#hiddenText()] : [])].join('\n')
+    return [
+      ...alignedColumns(lines, (k) => this.#numeric[k]!),
+      ...(this.#hiddenRows > 0 ? [this.#hiddenText()] : []),
+    ].join('\n')
   }
 
   #hiddenText(): string {

@@ -6,7 +6,7 @@ import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argumen
 import { AXIS_KINDS } from '../ast/parse/axisdef.ts'
 import { DTYPES } from '../ir/values/dtype.ts'
 import { escapeXml } from '../pictures/picture/svg.ts'
-import { CellOutput, type MimeBundle } from './display.ts'
+import { CellOutput } from './display.ts'
 
 export interface TextOptions {
   /** Maximum number of lines shown; the number of further lines is stated. Default: 60. */
@@ -24,10 +24,6 @@ class Text extends CellOutput {
     this.#text = lines.slice(0, limit).join('\n')
     this.#hiddenLines = Math.max(0, lines.length - limit)
     this.#language = language
-  }
-
-  override async bundle(): Promise<MimeBundle> {
-    return { 'text/html': this.html(), 'text/plain': this.toString() }
   }
 
   override html(): string {
@@ -124,7 +120,6 @@ const COLORS: Readonly<Record<TokenKind, string>> = {
 const TOKEN =
   /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)|(?<number>\b(?:0[xX][\da-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)[fuh]?\b)|(?<word>[A-Za-z_]\w*)/g
 
-/** The source as an HTML fragment. */
 function highlight(text: string, language: Language): string {
   if (language === 'text') return escapeXml(text)
   let out = ''

@@ -4,6 +4,12 @@ import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argume
 import type { CoordTensor } from '../storage/tensor.ts'
 import type { LayerShape, Layers, Mask } from './types.ts'
 
+export function countKept(mask: Uint8Array): number {
+  let n = 0
+  for (let i = 0; i < mask.length; i++) n += mask[i]!
+  return n
+}
+
 /** @throws SptError `prune/layers`, `prune/layer` */
 export function checkLayers(layers: Layers): void {
   expectArgument(isRecord(layers), 'layers', layers, 'an object with shapes and weights')
@@ -158,8 +164,7 @@ export function keptElements(
   const shape = { name, rows, cols }
   checkMask(mask, shape)
   if (weights !== null) checkLength('weights', weights, Float32Array, shape)
-  let n = 0
-  for (let e = 0; e < mask.length; e++) n += mask[e]!
+  let n = countKept(mask)
   const coords = [new Int32Array(n), new Int32Array(n)] as const
   const values = weights && new Float32Array(n)
   n = 0

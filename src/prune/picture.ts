@@ -69,7 +69,6 @@ ${panels.join('\n')}
 `
 }
 
-/** Shares of kept elements by shade. */
 function legend(x: number, y: number): string {
   const squares = Array.from({ length: SHADES + 1 }, (_, k) =>
     element('rect', {

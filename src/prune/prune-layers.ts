@@ -1,9 +1,8 @@
 /** Prunes layers: selects kept elements in a pattern, at a sparsity over all layers. */
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
-import { checkMasks } from './layers.ts'
+import { checkMasks, countKept } from './layers.ts'
 import { type CheckedOptions, checkOptions, type PruneOptions, TOLERANCE } from './options.ts'
-import { countKept } from './patterns/parameters.ts'
 import { scoreLayers, weightsOf } from './scores.ts'
 import { targetOf } from './selection.ts'
 import { keptRows } from './tiles.ts'

@@ -10,7 +10,6 @@ export interface ScheduleCall {
   readonly name: string
   /** Positional arguments; `undefined`: the parameter's default. */
   readonly args: readonly (number | undefined)[]
-  /** Named arguments. */
   readonly named?: ReadonlyMap<string, number>
 }
 

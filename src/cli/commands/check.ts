@@ -77,7 +77,7 @@ async function checkFile(
 ): Promise<boolean> {
   const { io } = call
   try {
-    const stages = call.flag('verify-stages') ? await StageRuns.load() : undefined
+    const stages = call.flag('verify-stages') ? new StageRuns() : undefined
     const verify = stages !== undefined || isVerifying(call)
     const parsed = await parseFile(path, call)
     const results = checkCache(parsed, io)
@@ -103,7 +103,6 @@ async function checkFile(
   }
 }
 
-/** Maximum number of cached programs. */
 const MAX_ENTRIES = 1024
 
 /** Cache of the declarations of programs without errors, keyed by their sources and this build. */
@@ -154,12 +153,12 @@ async function checkDeclarations(
       ).catch(report)
     const cudaOnly = new Map<string, string>()
     for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
-      await withSourcesOf(program, () => {
+      await withSourcesOf(program, async () => {
         const { compilation } = kernel.schedule(schedule)
         const label = `${name}.${schedule}`
         if (supportedTargets(compilation, label) === 'lanes')
           cudaOnly.set(schedule, `${schedule} on cuda alone`)
-        stages?.check(label, compilation)
+        await stages?.check(label, compilation)
       }).catch(report)
     for (const call of constantCalls(kernel)) await withSourcesOf(program, call.apply).catch(report)
     const schedules = [...kernel.schedules.map((s) => cudaOnly.get(s) ?? s), ...kernel.dispatches]

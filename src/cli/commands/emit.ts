@@ -169,7 +169,6 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
   return `${call}\n//   ${groups}: ${grid}, of ${e.block.join(' × ')} threads`
 }
 
-/** Adds a comment before the first module. */
 const withHeader = ([first, ...remaining]: readonly NamedText[], header: string): NamedText[] =>
   first ? [{ ...first, text: `// ${header}\n${first.text}` }, ...remaining] : []
 

@@ -37,7 +37,6 @@ import { createPredictor, PREDICT_OPTIONS, type PredictedReport } from '../prune
 
 // Report of `spt prune` for people.
 
-/** Maximum number of reasons shown. */
 const MAX_REASONS = 3
 
 const bytes = (r: Pick<LayerReport, 'denseBytes' | 'patternBytes'>): string =>
@@ -101,7 +100,6 @@ function reportText(r: PredictedReport): string {
 }
 
 const PICTURE = 'report.svg'
-/** Names of all output files. */
 const OUTPUT_NAMES = [...Object.values(PRUNED), PICTURE]
 
 export const prune: CommandSpec = {

@@ -107,7 +107,6 @@ function actionOf(call: Call): [Action, string] {
   return [action, args[0] ?? '']
 }
 
-/** Filter of records given by the options. */
 function filterOf(store: Records, call: Call): RecordFilter {
   const studies = call.many('study').map((id) => findStudy(store, call, id))
   const status = call.choice('status', STATUSES)

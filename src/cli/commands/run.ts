@@ -175,7 +175,6 @@ function formsOf(
   return first && hasRun(first.kernel) ? forms : []
 }
 
-/** Computes the plan for a device. */
 function lower(kernel: Kernel, kind: DeviceKind): void {
   void runOn(kernel, kind).compilation.plan
 }

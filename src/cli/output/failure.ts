@@ -8,7 +8,7 @@ import {
 } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeText, render } from '../../ast/diagnostics/render.ts'
 import { sourceOf } from '../../ast/diagnostics/span.ts'
-import { renderUsage, UsageError } from '../arguments/usage.ts'
+import { renderUsage, UsageError, type UsageProblem } from '../arguments/usage.ts'
 import type { Io } from './io.ts'
 
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
@@ -33,7 +33,6 @@ const withCommandHint = (d: Diagnostic): Diagnostic => {
   return hint === undefined ? d : { ...d, hint }
 }
 
-/** An error with diagnostics. */
 type Failure = Pick<SptError, 'diagnostics' | 'sources'>
 
 /** `isFinal`: nothing follows, so the error index is mentioned. */
@@ -66,35 +65,24 @@ interface Problem {
 }
 
 function problemsOf(error: unknown): readonly Problem[] {
+  const problem = (code: string, { message, expected, hint, lookup }: UsageProblem): Problem => ({
+    code,
+    message,
+    ...(expected !== undefined && { expected }),
+    ...(hint !== undefined && { hint }),
+    ...(lookup && { candidates: lookup.candidates }),
+  })
   if (isFailure(error))
-    return error.diagnostics.map(withCommandHint).map(
-      (d): Problem => ({
-        code: d.code,
-        message: d.message,
-        ...(d.span && locationOf(d.span, sourceOf(d.span, error.sources)?.text)),
-        ...(d.expected !== undefined && { expected: d.expected }),
-        ...(d.hint !== undefined && { hint: d.hint }),
-        ...(d.lookup && { candidates: d.lookup.candidates }),
-      }),
-    )
-  if (error instanceof UsageError) {
-    const { message, expected, hint, lookup } = error.problem
-    return [
-      {
-        code: 'usage',
-        message,
-        ...(expected !== undefined && { expected }),
-        ...(hint !== undefined && { hint }),
-        ...(lookup && { candidates: lookup.candidates }),
-      },
-    ]
-  }
+    return error.diagnostics.map(withCommandHint).map((d) => ({
+      ...problem(d.code, d),
+      ...(d.span && locationOf(d.span, sourceOf(d.span, error.sources)?.text)),
+    }))
+  if (error instanceof UsageError) return [problem('usage', error.problem)]
   if (isOutOfMemory(error))
     return [{ code: 'run/out-of-memory', message: NO_MEMORY, hint: 'use smaller sizes' }]
   return [bugDiagnostic(errorText(error))]
 }
 
-/** One-line description of any thrown value. */
 const errorText = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n')[0]!
 
@@ -127,6 +115,5 @@ export function showFailure(error: unknown, io: Io): number {
   return EXIT.failed
 }
 
-/** Stack of an error and of its causes. */
 const stackTrace = (error: Error): string =>
   `${error.stack}\n${error.cause instanceof Error ? `caused by ${stackTrace(error.cause)}` : ''}`

@@ -5,7 +5,6 @@ import { version } from '../../io/package/package.ts'
 export interface Io {
   out(text: string): void
   err(text: string): void
-  /** All of standard input. */
   stdin(): Promise<string>
   /** True if the output may contain ANSI colours. */
   readonly color: { readonly out: boolean; readonly err: boolean }

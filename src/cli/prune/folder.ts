@@ -57,7 +57,6 @@ const resolvePath = (path: string): Promise<string> =>
 /** Suffix of a temporary folder. An `-old` folder holds earlier contents, and is kept. */
 const TEMPORARY_SUFFIX = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
 
-/** A unique name next to the folder. */
 const temporaryPath = (resolved: string): string =>
   join(dirname(resolved), `.${basename(resolved)}-${randomUUID()}`)
 

@@ -111,7 +111,6 @@ export interface SelectedPattern {
   readonly check: ((mask: Mask, layer: LayerShape) => readonly Tile[] | null) | null
 }
 
-/** Patterns that support given masks. */
 const CHECKABLE = names.filter((n) => PATTERNS[n]!.check)
 
 /** @throws UsageError, SptError `prune/parameter`, `prune/delta` */

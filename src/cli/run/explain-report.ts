@@ -126,13 +126,10 @@ export function selectionText(selection: Selection): string {
 /** The report. `forms` start with the form that runs; `noTimeReason` states why no time was measured. */
 export function explanationText(
   e: Explanation,
-  {
-    schedule,
-    selection,
-    forms,
-  }: Pick<ScheduledKernel, 'schedule' | 'selection'> & { readonly forms: readonly Form[] },
+  scheduled: Pick<ScheduledKernel, 'schedule' | 'selection'> & { readonly forms: readonly Form[] },
   noTimeReason: string | null,
 ): string {
+  const { schedule, selection, forms } = scheduled
   const sizes = Object.entries(e.sizes).map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
   const isMultiStep = e.steps.length > 1
   const header = linesText(

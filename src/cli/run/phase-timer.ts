@@ -1,23 +1,24 @@
 /** Measures the phases of a command. Phases do not overlap and have no gaps, so their times add up to the total. */
 import type { Io } from '../output/io.ts'
 
-/** Progress texts of the phases, for terminals. */
-const PROGRESS_TEXTS = {
-  parse: 'reading the program',
-  lower: 'lowering',
-  read: 'reading data',
-  open: 'opening the device',
-  choose: 'choosing a schedule',
-  compile: 'compiling',
-  build: 'building formats and random data',
-  upload: 'uploading data',
-  runs: 'running',
-  verify: 'comparing with the reference',
-  write: 'writing results',
-  count: 'counting nonzeros',
+/** Phases in order: the text of progress on terminals, and the name in reports. Random data are part of `build`. */
+export const PHASES = {
+  parse: ['reading the program', 'read the program'],
+  lower: ['lowering', 'lower'],
+  read: ['reading data', 'read data'],
+  open: ['opening the device', 'open the device'],
+  choose: ['choosing a schedule', 'select a schedule'],
+  compile: ['compiling', 'compile'],
+  random: ['', 'random data'],
+  build: ['building formats and random data', 'build formats'],
+  upload: ['uploading data', 'upload'],
+  runs: ['running', 'run'],
+  verify: ['comparing with the reference', 'reference'],
+  write: ['writing results', 'write'],
+  count: ['counting nonzeros', 'count nonzeros'],
 } as const
 
-export type Phase = keyof typeof PROGRESS_TEXTS
+export type Phase = keyof typeof PHASES
 
 export class PhaseTimer {
   readonly #io: Io
@@ -31,7 +32,6 @@ export class PhaseTimer {
     this.#say(first)
   }
 
-  /** Ends the current phase and begins another. */
   begin(phase: Phase): void {
     this.#end()
     this.#now = phase
@@ -41,7 +41,7 @@ export class PhaseTimer {
   /** Ends the current phase. Returns milliseconds of each phase and the total. */
   end(): Readonly<Record<Phase | 'total', number>> {
     this.#end()
-    const names = Object.keys(PROGRESS_TEXTS) as Phase[]
+    const names = Object.keys(PHASES) as Phase[]
     const times = Object.fromEntries(names.map((p) => [p, this.#times.get(p) ?? 0])) as Record<Phase, number>
     return { ...times, total: names.reduce((sum, p) => sum + times[p], 0) }
   }
@@ -54,7 +54,7 @@ export class PhaseTimer {
   }
 
   #say(phase: Phase): void {
-    this.#io.progress?.(`${PROGRESS_TEXTS[phase]} …`)
+    this.#io.progress?.(`${PHASES[phase][0]} …`)
   }
 }
 

@@ -13,7 +13,7 @@ import type { DeviceKind } from '../../runtime/device.ts'
 import { type Form, formJson, predictedText, scheduleTexts } from '../forms.ts'
 import { count, jsonNumber, type Lines, linesText, ms, percent, size } from '../output/figures.ts'
 import { deviceText, selectionText, summationText } from './explain-report.ts'
-import type { Phase } from './phase-timer.ts'
+import { PHASES, type Phase } from './phase-timer.ts'
 
 export interface Report {
   readonly kernel: string
@@ -45,7 +45,7 @@ export interface Report {
    * Milliseconds. `run` is the median of the timed warm runs, `first` is the first run. The other entries are phases and add up
    * to `total`; a skipped phase is 0.
    */
-  readonly time: Readonly<Record<Phase | 'random' | 'run' | 'first' | 'total', number>>
+  readonly time: Readonly<Record<Phase | 'run' | 'first' | 'total', number>>
   readonly repeat: number
   /** Number of runs: the first, warm-up and timed ones. */
   readonly runs: number
@@ -102,7 +102,6 @@ function nonzerosText(r: Report): string {
     .join(', ')
 }
 
-/** First line of the report: the verdict of verification. */
 function verdictText({ verification: v, random }: Report): string {
   const data = random.length > 0 ? ` on random ${random.join(', ')}` : ''
   if (v === null) return `ok: ran${data}, not verified; --verify compares the results with the reference`
@@ -120,28 +119,11 @@ function valuesText({ values }: Selection): string {
   return text.length > 0 ? ` (${text.join(', ')})` : ''
 }
 
-/** Phases of a run in order, as `--verbose` lists them. */
-const PHASES = {
-  parse: 'read the program',
-  lower: 'lower',
-  read: 'read data',
-  open: 'open the device',
-  choose: 'select a schedule',
-  compile: 'compile',
-  random: 'random data',
-  build: 'build formats',
-  upload: 'upload',
-  runs: 'run',
-  verify: 'reference',
-  write: 'write',
-  count: 'count nonzeros',
-} as const
-
 function phaseLines({ time, runs }: Report): Lines {
   const first = ` (${count(runs)} runs; the first took ${ms(time.first)}, with compilation on first use)`
   return Object.fromEntries(
-    (Object.keys(PHASES) as (keyof typeof PHASES)[]).map((p) => [
-      `  ${PHASES[p]}`,
+    (Object.keys(PHASES) as Phase[]).map((p) => [
+      `  ${PHASES[p][1]}`,
       ms(time[p]) + (p === 'runs' ? first : ''),
     ]),
   )

@@ -18,7 +18,6 @@ const timeText = (r: TuneAllResult, candidate: number | null, caseIndex: number)
   return timing ? ms(timing.median) : 'none'
 }
 
-/** Display name of a candidate. */
 const nameOf = ({ call, tunedOn }: TunedCandidate, k: number): string =>
   call
     ? appliedName(call.name, call.args)
@@ -53,7 +52,6 @@ export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult):
   return `${head}\n${table(rows).join('\n')}\n\n${conclusion(kernel, r)}`
 }
 
-/** Times of each case, with their loss. */
 function comparison(r: TuneAllResult, g: Generalisation): (readonly string[])[] {
   const { defaultLoss } = r
   const rows = [

@@ -25,32 +25,24 @@ export const byFrequency = (counts: Readonly<Record<string, number>>): string =>
     .join(', ')
 
 /** Progress on one line. */
-export function progressLine({
-  trialsDone,
-  best,
-  rejectedByCode,
-  failed,
-  remaining,
-  knownTrials,
-  library,
-  ranking,
-  comparing,
-}: TuneProgress): string {
-  const rejected = Object.values(rejectedByCode).reduce((a, b) => a + b, 0)
-  const fastest = best?.outcome.status === 'measured' ? ms(best.outcome.timing.median) : 'none'
+export function progressLine(p: TuneProgress): string {
+  const rejected = Object.values(p.rejectedByCode).reduce((a, b) => a + b, 0)
+  const timeOf = (o: Outcome | undefined): string | null =>
+    o?.status === 'measured' ? ms(o.timing.median) : null
+  const libraryTime = timeOf(p.library?.outcome)
   return [
-    `${trialsDone} done`,
-    ...(knownTrials > 0 ? [`${knownTrials} known`] : []),
-    `best ${fastest}`,
-    ...(library?.outcome.status === 'measured'
-      ? [`${library.routine.library} ${ms(library.outcome.timing.median)}`]
-      : []),
+    `${p.trialsDone} done`,
+    p.knownTrials > 0 && `${p.knownTrials} known`,
+    `best ${timeOf(p.best?.outcome) ?? 'none'}`,
+    libraryTime && `${p.library!.routine.library} ${libraryTime}`,
     `${rejected} rejected`,
-    `${failed} failed`,
-    ...(remaining === undefined ? [] : [`${remaining} left`]),
-    ...(ranking === undefined ? [] : [`ranking, ${ranking} points so far`]),
-    ...(comparing === undefined ? [] : [`comparing ${comparing}`]),
-  ].join(', ')
+    `${p.failed} failed`,
+    p.remaining !== undefined && `${p.remaining} left`,
+    p.ranking !== undefined && `ranking, ${p.ranking} points so far`,
+    p.comparing !== undefined && `comparing ${p.comparing}`,
+  ]
+    .filter(Boolean)
+    .join(', ')
 }
 
 /** Best result of a search that ended with an error; '' without a measured trial. */
@@ -135,7 +127,6 @@ function reducerFaults(outcomes: readonly Outcome[]): string[] {
   return fault?.status === 'rejected' ? [fault.message] : []
 }
 
-/** Libraries with routines for the kernel, and those that are missing. */
 function libraryTexts({ libraries: { trials, absent } }: TuneResult): readonly string[] {
   const present = [...new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))]
   const mismatching = trials.filter((t) => t.outcome.status === 'wrong').map((t) => t.name)
@@ -146,7 +137,6 @@ function libraryTexts({ libraries: { trials, absent } }: TuneResult): readonly s
   ].filter((text) => text !== '')
 }
 
-/** Note that a library routine, not a schedule, is the fastest. */
 function libraryNote({ best, bestSchedule }: TuneResult): string {
   if (!best?.routine) return ''
   const slower = bestSchedule

@@ -112,7 +112,6 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   return result.best ? EXIT.ok : EXIT.failed
 }
 
-/** Writes the report with pictures of the bound or random tensors. */
 async function writePage(
   path: string,
   { call, kernel: { source, allFormatInputs } }: Tuning,

@@ -54,7 +54,6 @@ export interface Tuning extends TuneRequest {
   readonly device: Device
   /** Call when a search begins: from then on, Ctrl-C ends it with the best result so far. */
   onSearchStart(): void
-  /** Options of all searches of the call. */
   readonly options: Pick<
     TuneOptions,
     'trials' | 'seconds' | 'strategy' | 'seed' | 'records' | 'resume' | 'signal' | 'reopen'

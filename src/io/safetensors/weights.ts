@@ -97,7 +97,6 @@ async function openNpzWeights(source: ByteSource): Promise<OpenedFile> {
   }
 }
 
-/** Openers by file ending. */
 const OPENERS: Readonly<Record<string, (source: ByteSource) => Promise<OpenedFile>>> = {
   '.safetensors': async (source) => openSafetensorsWeights(await openSafetensors(source)),
   '.safetensors.index.json': async (source) => openSafetensorsWeights(await openShards(source)),

@@ -75,7 +75,6 @@ class Column {
   }
 }
 
-/** Parses blocks of whole lines; one instance per file. */
 class Parser extends TextParser<EdgeOptions, CoordTensor> {
   private readonly dtype: Dtype
   private readonly encode: (value: number, line: number) => number
@@ -162,7 +161,6 @@ class Parser extends TextParser<EdgeOptions, CoordTensor> {
     if (target > this.largest) this.largest = target
   }
 
-  /** A hint that a table of numbers may be a dense matrix. */
   private ifDense(): { readonly hint?: string } {
     const command = this.options.table ? conversionOf(this.name) : undefined
     return command === undefined ? {} : { hint: `if the table is a dense matrix: ${command}` }
@@ -198,7 +196,6 @@ class Parser extends TextParser<EdgeOptions, CoordTensor> {
       })
   }
 
-  /** A hint for text that is not an edge. */
   private advice(token: string): { readonly hint?: string } {
     if (/["']/.test(token)) return { hint: 'write numbers without quotes' }
     if (this.sources.length > 0) return {}

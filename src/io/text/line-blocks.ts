@@ -106,7 +106,6 @@ export abstract class TextParser<Options, Result> {
   abstract push(block: Uint8Array): void
   /** Number of data and header lines or numbers so far, without comments and blanks. */
   abstract get dataCount(): number
-  /** The tensor, after the last block. */
   abstract finish(): Result
 
   protected fail(code: string, message: string, advice: Advice): never {

@@ -20,7 +20,6 @@ const PERCENT = 37
 const DEFAULT_DTYPE = { real: 'f64', integer: 'i32', pattern: 'f32' } as const
 const MAX_LINE = 200
 
-/** Parses blocks of whole lines; one instance per file. */
 class Parser extends TextParser<TextOptions, CoordTensor | DenseTensor> {
   private banner: Banner | null = null
   private header: Header | null = null
@@ -211,7 +210,6 @@ class Parser extends TextParser<TextOptions, CoordTensor | DenseTensor> {
     })
   }
 
-  /** The expected content of each line. */
   private lineForm(): string {
     const { layout, field } = this.header!
     const value = field === 'real' ? 'number' : 'whole number'

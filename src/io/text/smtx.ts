@@ -13,7 +13,6 @@ const INT32_MAX = 2147483647
 const SIZES = ['rows', 'columns', 'nonzeros'] as const
 const COMMA = 44
 
-/** Parses blocks of whole numbers; one instance per file. */
 class Parser extends TextParser<TextOptions, CompressedMatrix> {
   private readonly sizes: number[] = []
   private indptr = new Int32Array(0)

@@ -124,7 +124,6 @@ const drawLineLabels = (marks: readonly Mark[]): string =>
     })
     .join('')
 
-/** The line on which both axes have equal values. */
 function drawDiagonal(x: Scale, y: Scale, values: readonly number[]): string {
   const [min, max] = [Math.min(...values), Math.max(...values)]
   return element('line', {

@@ -120,7 +120,6 @@ function taskFacts(r: TuneResult): (readonly [string, string])[] {
   ]
 }
 
-/** Vendor libraries that took part in the search, and those that could not be opened. */
 function libraryFacts({ libraries: { trials, absent } }: TuneResult): (readonly [string, string])[] {
   const used = new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))
   const entries = [...used, ...absent.map((a) => `no ${a.library}: ${a.reason}`)]
@@ -191,17 +190,12 @@ function fastestSections(
 ): Section[] {
   if (!best || !bestSchedule) return []
   const pictures = drawStoredTensors(bestSchedule.kernel, tensors)
+  const routineNote = `${finalName(best)} is a routine of a library, which has no schedule. The fastest schedule takes ${brief(bestSchedule.timing.median / best.timing.median)} times as long.`
   return [
     {
       title: 'The fastest schedule',
       content: [
-        ...(!best.routine
-          ? []
-          : [
-              paragraph(
-                `${finalName(best)} is a routine of a library, which has no schedule. The fastest schedule takes ${brief(bestSchedule.timing.median / best.timing.median)} times as long.`,
-              ),
-            ]),
+        ...(best.routine ? [paragraph(routineNote)] : []),
         paragraph(`${capitalize(finalName(bestSchedule))}, in the language and in TypeScript:`),
         code(finalText(bestSchedule), 'spt', { limit: Infinity }).html(),
         code(typescriptText(bestSchedule.kernel), 'js', { limit: Infinity }).html(),
@@ -219,18 +213,14 @@ function bestTrialsTable({ trials, wrong }: Pick<TuneResult, 'trials' | 'wrong'>
   const common = Object.keys(first).filter((n) => fastest.every(({ point }) => point[n] === first[n]))
   const differing = new Set(fastest.flatMap((t) => Object.keys(t.point)).filter((n) => !common.includes(n)))
   const shownPoint = (point: Point): Point => {
-    const differences = pick(
-      point,
-      Object.keys(point).filter((n) => differing.has(n)),
-    )
+    const names = Object.keys(point).filter((n) => differing.has(n))
+    const differences = pick(point, names)
     return differing.size <= MAX_DECISION_COLUMNS ? differences : { point: pointText(differences) }
   }
+  const title = `The fastest ${fastest.length} of ${trials.length}, as measured during the search, in milliseconds.`
   const shortened = trials.map((t) => ({ ...t, point: shownPoint(t.point) }))
   return [
-    paragraph(
-      `The fastest ${fastest.length} of ${trials.length}, as measured during the search, in milliseconds.`,
-      'note',
-    ),
+    paragraph(title, 'note'),
     ...(common.length > 0 ? [paragraph(`All of them have ${pointText(pick(first, common))}.`, 'note')] : []),
     scrollable(best(shortened, MAX_TRIALS).html()),
   ]

@@ -234,7 +234,6 @@ function drawConnectors(
   return element('path', { d, fill: 'none', stroke: NEUTRAL, 'stroke-dasharray': '3 3' })
 }
 
-/** Draws a window with its range as a caption. */
 function drawDetail(
   { sides, parts, cuts }: Plane,
   colors: readonly string[],

@@ -112,7 +112,6 @@ function segmentSize({ level, vertical }: View, { width, height }: Sizes, p: num
   return vertical ? { width: maxAcross, height: sum } : { width: sum, height: maxAcross }
 }
 
-/** Sizes of the positions above a level. */
 function sizesAbove(view: View, sizes: Sizes, positions: number): Sizes {
   const isUniform =
     view.root || (!view.level.indptr && typeof sizes.width === 'number' && typeof sizes.height === 'number')

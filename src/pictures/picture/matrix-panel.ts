@@ -1,12 +1,20 @@
 /** Draws a matrix and its parts: elements coloured by part, stored padding, and cuts between parts. */
 import type { Boxes, MatrixPart } from './blocks.ts'
 import type { Window } from './detail.ts'
-import { cellsByKey, element, type Grid, NEUTRAL, Rectangles, SHADES, shadeOf } from './svg.ts'
+import {
+  cellsByKey,
+  element,
+  type Grid,
+  type GridSide,
+  gridBy,
+  NEUTRAL,
+  type Panel,
+  Rectangles,
+  SHADES,
+  shadeOf,
+} from './svg.ts'
 
-export interface MatrixPanel {
-  readonly content: string
-  readonly width: number
-  readonly height: number
+export interface MatrixPanel extends Panel {
   /** Pixels of the highlighted window. */
   readonly highlight: Rectangle | null
 }
@@ -35,27 +43,15 @@ function gridOf(rows: number, columns: number, maxPixels: number): Grid {
   const pixels = (n: number): number =>
     Math.max(1, Math.min(LARGEST_CELL, Math.floor(maxPixels / Math.max(1, n))))
   const cell = pixels(Math.ceil(side / bin))
-  const direction = (n: number): { cells: number; bin: number; cell: number } => {
+  const direction = (n: number): GridSide => {
     const cells = Math.ceil(n / bin)
     if (cells * cell >= SHORTEST || n === side || cells === 0) return { cells, bin, cell }
     const finer = Math.max(1, Math.floor(n / SHORTEST))
     const count = Math.ceil(n / finer)
-    return {
-      cells: count,
-      bin: finer,
-      cell: Math.min(LARGEST_CELL, Math.max(1, Math.round(SHORTEST / count))),
-    }
+    const pixelsOfCell = Math.min(LARGEST_CELL, Math.max(1, Math.round(SHORTEST / count)))
+    return { cells: count, bin: finer, cell: pixelsOfCell }
   }
-  const down = direction(rows)
-  const across = direction(columns)
-  return {
-    columns: across.cells,
-    rows: down.cells,
-    across: across.bin,
-    down: down.bin,
-    width: across.cell,
-    height: down.cell,
-  }
+  return gridBy(direction(columns), direction(rows))
 }
 
 /**

@@ -10,7 +10,10 @@ import {
   escapeXml,
   fitText,
   type Grid,
+  type GridSide,
+  gridBy,
   NEUTRAL,
+  type Panel,
   percent,
   Rectangles,
   text,
@@ -61,7 +64,6 @@ interface Item {
   readonly color: string
   readonly layout: Layout
   readonly grid: Grid
-  /** Region of the layout that is drawn. */
   readonly region: Region
   readonly lines: readonly string[]
 }
@@ -75,7 +77,7 @@ export function drawStorage(
   x: number,
   y: number,
   width: number,
-): { readonly content: string; readonly width: number; readonly height: number } {
+): Panel {
   const layouts = parts.map((p) => layoutOf(p.part))
   const limits = limitsFor(parts.length)
   const maxOf = (measure: (l: Layout) => number): number =>
@@ -124,15 +126,8 @@ export function drawStorage(
 function beginningItem(item: Item): Item {
   const { width, height } = item.layout
   const region = { width: Math.min(width, BEGINNING.width), height: Math.min(height, BEGINNING.height) }
-  const { pixels } = BEGINNING
-  const grid = {
-    columns: region.width,
-    rows: region.height,
-    across: 1,
-    down: 1,
-    width: pixels,
-    height: pixels,
-  }
+  const side = (cells: number): GridSide => ({ cells, bin: 1, cell: BEGINNING.pixels })
+  const grid = gridBy(side(region.width), side(region.height))
   return { ...item, region, grid, lines: ['its beginning'] }
 }
 
@@ -151,7 +146,7 @@ function gridOf(
   scale: { readonly across: number; readonly down: number },
   limits: Limits,
 ): Grid {
-  const direction = (elements: number, pixels: number): { cells: number; bin: number; cell: number } => {
+  const direction = (elements: number, pixels: number): GridSide => {
     if (pixels >= 1) {
       const cell = Math.max(elements === 1 ? MIN_CELL : 1, Math.floor(pixels))
       return { cells: elements, bin: 1, cell: Math.min(cell, Math.max(MAX_CELL, MIN_CELL)) }
@@ -159,16 +154,7 @@ function gridOf(
     const bin = Math.ceil(elements / Math.max(MIN_CELL / limits.cell, (elements * pixels) / limits.cell))
     return { cells: Math.ceil(elements / bin), bin, cell: limits.cell }
   }
-  const a = direction(layout.width, scale.across)
-  const d = direction(layout.height, scale.down)
-  return {
-    columns: a.cells,
-    rows: d.cells,
-    across: a.bin,
-    down: d.bin,
-    width: a.cell,
-    height: d.cell,
-  }
+  return gridBy(direction(layout.width, scale.across), direction(layout.height, scale.down))
 }
 
 function drawItem(item: Item, x: number, y: number, maxWidth: number): string {
@@ -256,11 +242,7 @@ function arraysOf({ part }: StoragePart): readonly IndexArray[] {
 }
 
 /** Draws the index arrays; null if there is none, or if an array has more than 32 numbers. */
-export function drawIndexArrays(
-  parts: readonly StoragePart[],
-  x: number,
-  y: number,
-): { readonly content: string; readonly width: number; readonly height: number } | null {
+export function drawIndexArrays(parts: readonly StoragePart[], x: number, y: number): Panel | null {
   const arrays = parts.flatMap(arraysOf)
   if (arrays.length === 0 || arrays.some(({ numbers }) => numbers.length > MAX_NUMBERS)) return null
   const left = x + 16 + 7 * Math.max(...arrays.map(({ name }) => name.length))

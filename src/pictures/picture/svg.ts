@@ -103,6 +103,29 @@ export interface Grid {
   readonly height: number
 }
 
+/** A direction of a grid: number of cells, elements of a cell, pixels of a cell. */
+export interface GridSide {
+  readonly cells: number
+  readonly bin: number
+  readonly cell: number
+}
+
+export const gridBy = (x: GridSide, y: GridSide): Grid => ({
+  columns: x.cells,
+  rows: y.cells,
+  across: x.bin,
+  down: y.bin,
+  width: x.cell,
+  height: y.cell,
+})
+
+/** A drawing with its size in pixels. */
+export interface Panel {
+  readonly content: string
+  readonly width: number
+  readonly height: number
+}
+
 /** Opacities of cells, faintest first. */
 export const SHADES: readonly number[] = [0.42, 0.55, 0.7, 0.85, 1]
 

@@ -18,12 +18,6 @@ export const checkGranularity = (n: unknown): void => checkParameter('granularit
 /** Bytes of a stored index. */
 export const INDEX_BYTES = 4
 
-export const countKept = (mask: Uint8Array): number => {
-  let n = 0
-  for (let i = 0; i < mask.length; i++) n += mask[i]!
-  return n
-}
-
 /** Bytes in CSR: values, a column index for each, and row pointers. */
 export const elementBytes = (n: number, rows: number, valueBytes: number): number =>
   n * (valueBytes + INDEX_BYTES) + (rows + 1) * INDEX_BYTES

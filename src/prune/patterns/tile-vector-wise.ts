@@ -2,10 +2,12 @@
  * Tile-vector-wise sparsity (TVW): tiles with 2:4 sparsity. Each output keeps the best two of every four inputs of its tile.
  * Groups of four are counted over stored inputs, so each input of a tile must be kept by at least one output.
  */
+
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
+import { countKept } from '../layers.ts'
 import { best } from '../selection.ts'
 import type { Pattern, Tile } from '../types.ts'
-import { checkParameter, countKept } from './parameters.ts'
+import { checkParameter } from './parameters.ts'
 import { prunedTiles, type TileWiseOptions, tileBytes } from './tile-wise.ts'
 
 const KEPT_OF_GROUP = 2
