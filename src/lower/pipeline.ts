@@ -9,15 +9,8 @@ import { memoize } from '../ir/memoize.ts'
 import type { Kernel2, Launch, Plan } from '../ir/statements/loops.ts'
 import { outlineLaunches } from './launches/launch-outlining.ts'
 import { flatBuffers } from './memory/buffer-flattening.ts'
-import {
-  LAST_REJECTING_PASS,
-  LAUNCH_OUTLINING,
-  LAUNCH_PASSES,
-  type LaunchPass,
-  LOOP_PASSES,
-  type LowerOptions,
-  POSITIONS,
-} from './passes.ts'
+import type { LaunchPass, LowerOptions } from './passes.ts'
+import { LAST_REJECTING_PASS, LAUNCH_OUTLINING, LAUNCH_PASSES, LOOP_PASSES, POSITIONS } from './passes.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
 
 /** Called after every pass, by verifiers, timers and `spt show`. */

@@ -5,14 +5,8 @@
  * b`, `i % b`), and the index of a load from a permutation (`row[i * b + ii]`). The loaded element may be a digit, too
  * (`tile[i] * b + ii`).
  */
-import {
-  type Axis,
-  denseAxis,
-  isAttached,
-  isGathered,
-  isStored,
-  repeatsCoordinates,
-} from '../../ir/coordinates/axis.ts'
+import type { Axis } from '../../ir/coordinates/axis.ts'
+import { denseAxis, isAttached, isGathered, isStored, repeatsCoordinates } from '../../ir/coordinates/axis.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
@@ -28,6 +22,8 @@ export type Determined = ReadonlyMap<string, readonly number[]>
 interface Known {
   readonly name: string
   readonly axis: Axis
+  /** The stored axis whose coordinates the iterator visits; undefined if it is unknown. */
+  readonly stored: Axis | undefined
 }
 
 /** Properties of buffers that indices do not show. */
@@ -59,12 +55,16 @@ export function determined(
   axes: ReadonlyMap<string, Axis>,
   known: Distinct = distinctIn([]),
 ): Determined {
-  const coords = new Map<string, Known>(a.around.flatMap((o) => o.coords).map((c) => [c.name, c]))
+  const storedOf = (axis: Axis): Axis | undefined =>
+    isAttached(axis) || isGathered(axis) ? axes.get(axis.base) : axis
+  const coords = new Map<string, Known>(
+    a.around.flatMap((o) => o.coords).map((c) => [c.name, { ...c, stored: storedOf(c.axis) }]),
+  )
   const out = new Map<string, readonly number[]>()
   if (known.placed.has(a.buffer) && a.mode !== 'read')
     return new Map([...coords.keys()].map((name) => [name, []]))
-  for (const c of coords.values()) if (single(c, axes)) out.set(c.name, [])
-  const told = (e: Expr, dim?: string): readonly Told[] => toldBy(e, dim, coords, axes, known)
+  for (const c of coords.values()) if (single(c)) out.set(c.name, [])
+  const told = (e: Expr, dim?: string): readonly Told[] => toldBy(e, dim, coords, known)
   const listed: (Told & { readonly d: number })[] = []
   a.index.forEach((e, d) => {
     for (const t of told(e, dims[d])) {
@@ -95,16 +95,14 @@ function toldBy(
   e: Expr,
   dim: string | undefined,
   coords: ReadonlyMap<string, Known>,
-  axes: ReadonlyMap<string, Axis>,
   { permutations, lists }: Distinct,
 ): readonly Told[] {
   const all = new Map(coords)
   const by = new Map<string, readonly Told[]>()
   const names = (x: Expr, of?: string): readonly Told[] =>
-    alone(x, of, all, axes).flatMap((name) => by.get(name) ?? [{ name, under: [] }])
+    alone(x, of, all).flatMap((name) => by.get(name) ?? [{ name, under: [] }])
   // An index with a single value determines nothing: lists in groups of one position.
-  const isFixed = (x: Expr): boolean =>
-    [...freeVars(x)].every((n) => coords.has(n) && single(coords.get(n)!, axes))
+  const isFixed = (x: Expr): boolean => [...freeVars(x)].every((n) => coords.has(n) && single(coords.get(n)!))
   const over = rewriteExpr(e, (x) => {
     if (x.kind !== 'load') return undefined
     const list = lists.get(x.buffer)
@@ -119,81 +117,64 @@ function toldBy(
       places.flat().map((t) => ({ name: t.name, under: [...t.under, ...above] })),
     )
     // Without a known bound, the name cannot be a digit below other digits.
-    all.set(name, { name, axis: denseAxis(name, list?.below ?? variable(`@end ${name}`)) })
+    const axis = denseAxis(name, list?.below ?? variable(`@end ${name}`))
+    all.set(name, { name, axis, stored: axis })
     return variable(name)
   })
   // A coordinate with one possible value is not a digit, and is determined by any expression.
-  const only = [...by].filter(([name]) => single(all.get(name)!, axes)).flatMap(([, told]) => told)
+  const only = [...by].filter(([name]) => single(all.get(name)!)).flatMap(([, told]) => told)
   return [...names(over, dim), ...only]
 }
 
-function storedOf(c: Known, axes: ReadonlyMap<string, Axis>): Axis | undefined {
-  return isAttached(c.axis) || isGathered(c.axis) ? axes.get(c.axis.base) : c.axis
-}
-
 /** Returns whether different iterations of the iterator have different coordinates under the same parents. */
-function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
-  const axis = storedOf(c, axes)
+function distinct({ axis, stored }: Known): boolean {
   // A list may name a coordinate twice.
-  if (!axis || isGathered(c.axis)) return false
-  return !repeatsCoordinates(axis)
+  return stored !== undefined && !isGathered(axis) && !repeatsCoordinates(stored)
 }
 
 /** Returns whether the iterator has at most one coordinate, which need not be distinguished. */
-function single(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
-  const axis = storedOf(c, axes)
-  if (!axis || isGathered(c.axis) || !isStored(axis)) return false
-  return distinct(c, axes) && axis.extent.kind === 'const' && axis.extent.value <= 1
+function single(c: Known): boolean {
+  const { stored } = c
+  if (!stored || !isStored(stored) || !distinct(c)) return false
+  return stored.extent.kind === 'const' && stored.extent.value <= 1
 }
 
-function alone(
-  e: Expr,
-  dim: string | undefined,
-  coords: ReadonlyMap<string, Known>,
-  axes: ReadonlyMap<string, Axis>,
-): readonly string[] {
+function alone(e: Expr, dim: string | undefined, coords: ReadonlyMap<string, Known>): readonly string[] {
   const bare = e.kind === 'var' ? coords.get(e.name) : undefined
   // On its own axis, even a repeated coordinate is an element of its own.
-  if (bare && !isGathered(bare.axis) && storedOf(bare, axes)?.name === dim) return [bare.name]
+  if (bare && !isGathered(bare.axis) && bare.stored?.name === dim) return [bare.name]
   const all = coefficientsOf(e, new Set(coords.keys()))
-  if (!all) return leading(e, coords, axes)
-  const terms = new Map([...all].filter(([name]) => !single(coords.get(name)!, axes)))
+  if (!all) return leading(e, coords)
+  const terms = new Map([...all].filter(([name]) => !single(coords.get(name)!)))
   const names = [...terms.keys()]
-  if (!names.every((n) => distinct(coords.get(n)!, axes))) return []
+  if (!names.every((n) => distinct(coords.get(n)!))) return []
   if (names.length === 1) {
     const c = terms.get(names[0]!)!
     return c.kind === 'const' ? names : []
   }
   const extentOf = (name: string): Expr | undefined => {
-    const axis = storedOf(coords.get(name)!, axes)
+    const axis = coords.get(name)!.stored
     return axis && isStored(axis) ? axis.extent : undefined
   }
   const number = mixedRadix([...terms].map(([of, stride]) => ({ of, stride, extent: extentOf(of) })))
-  return number ? names : leading(e, coords, axes)
+  return number ? names : leading(e, coords)
 }
 
 /**
  * Returns the name v of `c·v + rest` if the values of `rest` span less than c, whatever they depend on: v is the
  * leading digit.
  */
-function leading(
-  e: Expr,
-  coords: ReadonlyMap<string, Known>,
-  axes: ReadonlyMap<string, Axis>,
-): readonly string[] {
+function leading(e: Expr, coords: ReadonlyMap<string, Known>): readonly string[] {
   const sum = linear(e)
   const [first] = [...sum.terms.values()]
     .filter((t) => t.term.kind === 'var')
     .sort((a, b) => b.coefficient - a.coefficient)
   const c = first?.term.kind === 'var' && coords.get(first.term.name)
-  if (!c || !distinct(c, axes)) return []
+  if (!c || !distinct(c)) return []
   const rest = keepTerms(sum, (t) => t !== first)
   if ([...rest.terms.values()].some((t) => mentions(t.term, c.name))) return []
   const extents = new Map(
-    [...coords].flatMap(([name, x]) => {
-      const axis = storedOf(x, axes)
-      return axis && isStored(axis) ? [[name, axis]] : []
-    }),
+    [...coords].flatMap(([name, { stored }]) => (stored && isStored(stored) ? [[name, stored]] : [])),
   )
   const { known, lo, hi } = rangeOfSum(rest, rangesOver(extents))
   return known && hi - lo < first.coefficient ? [c.name] : []

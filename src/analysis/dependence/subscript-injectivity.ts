@@ -7,18 +7,8 @@ import { freeVars, mentions, mentionsSome } from '../../ir/expressions/expr-tree
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { isSingleIteration } from '../../ir/statements/reductions.ts'
 import { isIndex, isNonNegative } from '../integers/interval.ts'
-import {
-  keepTerms,
-  type Linear,
-  type Loops,
-  linear,
-  linearKey,
-  plus,
-  sameSum,
-  shift,
-  type Term,
-  termsWith,
-} from '../integers/linear.ts'
+import type { Linear, Loops, Term } from '../integers/linear.ts'
+import { keepTerms, linear, linearKey, plus, sameSum, shift, termsWith } from '../integers/linear.ts'
 import { rangeOfSum, rangesOver } from '../integers/ranges.ts'
 
 /** Facts for the analysis of subscripts inside of a loop. */

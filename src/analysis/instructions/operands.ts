@@ -4,13 +4,8 @@ import type { Advice, Refusal } from '../../ast/diagnostics/diagnostic.ts'
 import { type Expr, type Load, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameData } from '../../ir/expressions/structural-equality.ts'
-import {
-  coordinateName,
-  type Instr,
-  type Memory,
-  type Operand,
-  tileSteps,
-} from '../../ir/instructions/instr.ts'
+import type { Instr, Memory, Operand } from '../../ir/instructions/instr.ts'
+import { coordinateName, tileSteps } from '../../ir/instructions/instr.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Buffer, For } from '../../ir/statements/loops.ts'
@@ -103,10 +98,11 @@ export function operandProblem(
       `the element of ${b.name} changes with ${foreign.name}, and that of operand ${o.name} does not`,
       { expected: bodyText(instr) },
     )
-  const unknown = o.ascending === undefined ? undefined : ascendingProblem(o.ascending, o, b, l, own, around)
+  const placed: Placed = { o, b, l, own, around }
+  const unknown = o.ascending === undefined ? undefined : ascendingProblem(o.ascending, placed)
   if (unknown) return unknown
-  if (o.scope === 'register') return registerProblem(o, b, l, own)
-  if (o.mapped) return mappedProblem(o, b, l, own, around)
+  if (o.scope === 'register') return registerProblem(placed)
+  if (o.mapped) return mappedProblem(placed)
   if (o.memory && b.memory) {
     const at = l.index.length - b.memory.shape.length
     const first = l.index.length - own.length
@@ -133,15 +129,24 @@ export function operandProblem(
         )
     }
   }
-  return o.align > 0 ? alignProblem(o, b, l, own, around) : undefined
+  return o.align > 0 ? alignProblem(placed) : undefined
 }
 
 const ZERO: Expr = { kind: 'const', value: 0, dtype: 'index' }
 
 export const sameMemory = (a: Memory, b: Memory): boolean => sameData(a, b)
 
+/** An operand `o` in the buffer `b`: its element `l` over a loop for each dimension. */
+interface Placed {
+  readonly o: Operand
+  readonly b: Buffer
+  readonly l: Load
+  readonly own: readonly For[]
+  readonly around: Around
+}
+
 /** Checks an operand in registers: it must consist of whole tiles, or of neighbouring registers of a thread. */
-function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): Mismatch | undefined {
+function registerProblem({ o, b, l, own }: Placed): Mismatch | undefined {
   const at = l.index.length - o.shape.length
   const steps = o.memory ? tileSteps(o, o.memory) : []
   const bad = (e: Expr): Mismatch =>
@@ -165,14 +170,7 @@ function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): M
 }
 
 /** Checks that neighbours along the last dimension are runs in which the buffer is known to ascend. */
-function ascendingProblem(
-  run: number,
-  o: Operand,
-  b: Buffer,
-  l: Load,
-  own: readonly For[],
-  around: Around,
-): Mismatch | undefined {
+function ascendingProblem(run: number, { o, b, l, own, around }: Placed): Mismatch | undefined {
   const known = b.ascending !== undefined && b.ascending % run === 0
   const why = known ? notInRuns(l.index, own.at(-1), run, around.facts) : 'nothing says so'
   if (why === undefined) return undefined
@@ -186,13 +184,7 @@ function ascendingProblem(
 }
 
 /** Checks that runs of `align` bytes along the last dimension are contiguous and aligned. */
-function alignProblem(
-  o: Operand,
-  b: Buffer,
-  l: Load,
-  own: readonly For[],
-  around: Around,
-): Mismatch | undefined {
+function alignProblem({ o, b, l, own, around }: Placed): Mismatch | undefined {
   const run = (o.align * 8) / (o.packed ?? 8 * DTYPE_BYTES[o.dtype])
   const bad = (why: string): Mismatch =>
     no(
@@ -213,13 +205,7 @@ function alignProblem(
  * Checks a box of the matrix in a buffer: the columns are its last dimension, the rows all other dimensions, and boxes
  * begin at whole chunks.
  */
-function mappedProblem(
-  o: Operand,
-  b: Buffer,
-  l: Load,
-  own: readonly For[],
-  around: Around,
-): Mismatch | undefined {
+function mappedProblem({ o, b, l, own, around }: Placed): Mismatch | undefined {
   const along = l.index.slice(-own.length)
   const lost = own.find(
     (x, d) =>
@@ -259,11 +245,8 @@ export const MAPPED_BYTES = 16
 /** Returns whether a memory stores runs of elements of the last dimension contiguously. */
 function runsIn(m: Memory, run: number): boolean {
   const known = runLengths(m)
-  let holds = known.get(run)
-  if (holds === undefined) {
-    holds = standTogether(m, run)
-    known.set(run, holds)
-  }
+  const holds = known.get(run) ?? standTogether(m, run)
+  known.set(run, holds)
   return holds
 }
 

@@ -6,18 +6,8 @@
 import { conjuncts, div, type Expr, int, max, sub } from '../../ir/expressions/expr.ts'
 import type { Buffer, For } from '../../ir/statements/loops.ts'
 import { isWord } from '../../ir/values/dtype.ts'
-import {
-  constantSum,
-  type Linear,
-  linear,
-  linearKey,
-  loopMap,
-  mapNumbers,
-  minus,
-  plus,
-  shift,
-  sumExpr,
-} from './linear.ts'
+import type { Linear } from './linear.ts'
+import { constantSum, linear, linearKey, loopMap, mapNumbers, minus, plus, shift, sumExpr } from './linear.ts'
 import { neverNegative, type Premises } from './non-negative.ts'
 
 export function premisesIn(

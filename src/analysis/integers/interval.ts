@@ -180,19 +180,13 @@ export function binaryInterval(op: BinaryOp, a: Interval, b: Interval): Interval
     }
     // One operand with a known bound bounds the result on one side, even if the other is unknown.
     case 'min':
-      return interval(
-        Math.min(a.lo, b.lo),
-        Math.min(a.hi, b.hi),
-        a.knownLo && b.knownLo,
-        a.knownHi || b.knownHi,
-      )
-    case 'max':
-      return interval(
-        Math.max(a.lo, b.lo),
-        Math.max(a.hi, b.hi),
-        a.knownLo || b.knownLo,
-        a.knownHi && b.knownHi,
-      )
+    case 'max': {
+      const both = [a.knownLo && b.knownLo, a.knownHi && b.knownHi] as const
+      const [lo, hi] = [Math[op](a.lo, b.lo), Math[op](a.hi, b.hi)]
+      return op === 'min'
+        ? interval(lo, hi, both[0], a.knownHi || b.knownHi)
+        : interval(lo, hi, a.knownLo || b.knownLo, both[1])
+    }
     case 'div':
     case 'quo':
       return quotient(op === 'div' ? Math.floor : Math.trunc, a, b, known)

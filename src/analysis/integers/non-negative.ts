@@ -4,18 +4,8 @@
  */
 import { type Expr, int, sub } from '../../ir/expressions/expr.ts'
 import { type Bindings, matcher, type Pattern } from '../../ir/expressions/patterns.ts'
-import {
-  GivesUp,
-  handy,
-  keepTerms,
-  type Linear,
-  linear,
-  mapNumbers,
-  minus,
-  plus,
-  shift,
-  type Term,
-} from './linear.ts'
+import type { Linear, Term } from './linear.ts'
+import { GivesUp, handy, keepTerms, linear, mapNumbers, minus, plus, shift } from './linear.ts'
 
 export interface Premises {
   /** Sums that are known to be non-negative. */

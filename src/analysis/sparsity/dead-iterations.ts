@@ -4,13 +4,8 @@
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
-import {
-  type Body1,
-  mapBodies1,
-  mapExprs1,
-  readsIn,
-  writtenBuffers1,
-} from '../../ir/coordinates/stage1-tree.ts'
+import type { Body1 } from '../../ir/coordinates/stage1-tree.ts'
+import { mapBodies1, mapExprs1, readsIn, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { KnownValues } from './known-values.ts'

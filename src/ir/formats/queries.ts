@@ -4,20 +4,8 @@
  * and the column on every engine.
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  add,
-  and,
-  binary,
-  cast,
-  type Expr,
-  eq,
-  int,
-  load,
-  lt,
-  mul,
-  search,
-  select,
-} from '../expressions/expr.ts'
+import type { Expr } from '../expressions/expr.ts'
+import { add, and, binary, cast, eq, int, load, lt, mul, search, select } from '../expressions/expr.ts'
 import { keyOf } from '../expressions/structural-equality.ts'
 import type { Dtype } from '../values/dtype.ts'
 

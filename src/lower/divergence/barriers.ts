@@ -6,12 +6,8 @@
  * this row only. Copies that signal an mbarrier need no barrier, because consumers wait at the mbarrier.
  */
 
-import {
-  isWarpCollective,
-  lanesIn,
-  threadsIn,
-  type Lanes as WarpLanes,
-} from '../../analysis/instructions/lane-groups.ts'
+import type { Lanes as WarpLanes } from '../../analysis/instructions/lane-groups.ts'
+import { isWarpCollective, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, conjuncts, type Expr, variable } from '../../ir/expressions/expr.ts'

@@ -13,16 +13,8 @@ import { fail, failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { add, all, builtin, type Expr, eq, int, mod, mul, select } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
-import {
-  barrierAddress,
-  type Instr,
-  LANE,
-  type Operand,
-  type Placeholder,
-  type Signals,
-  tileSteps,
-  tilesOf,
-} from '../../ir/instructions/instr.ts'
+import type { Instr, Operand, Placeholder, Signals } from '../../ir/instructions/instr.ts'
+import { barrierAddress, LANE, tileSteps, tilesOf } from '../../ir/instructions/instr.ts'
 import { type CallPiece, type InstrCall, instrCall, type Matrix } from '../../ir/instructions/instr-call.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { buffersByName, loopsOf } from '../../ir/statements/definitions.ts'

@@ -18,14 +18,8 @@ import type { Buffer, For, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import {
-  combines,
-  physical,
-  reject,
-  rejectOrder,
-  sameElements,
-  type TileAccess,
-} from './register-fragments.ts'
+import type { TileAccess } from './register-fragments.ts'
+import { combines, physical, reject, rejectOrder, sameElements } from './register-fragments.ts'
 
 interface ElementAccess extends TileAccess {
   readonly written: boolean

@@ -6,20 +6,8 @@ import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis
 import { failAs, InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelIdentifier } from '../../ir/coordinates/derived-names.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import {
-  add,
-  all,
-  builtin,
-  type Expr,
-  eq,
-  int,
-  lt,
-  max,
-  mul,
-  THREAD_AXES,
-  type ThreadAxis,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Expr, ThreadAxis } from '../../ir/expressions/expr.ts'
+import { add, all, builtin, eq, int, lt, max, mul, THREAD_AXES, variable } from '../../ir/expressions/expr.ts'
 import { truncateDivisions } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'
@@ -116,9 +104,6 @@ function collectExtents(body: Body): Extents {
   const { count } = lanesIn(body)
   const onLanes = out.get('thread.x')
   if (count > 1) out.set('thread.x', onLanes ? max(onLanes, int(count)) : int(count))
-  for (const [axis, e] of out)
-    if (e.kind === 'binary' && e.op === 'max' && e.a.kind === 'const' && e.b.kind === 'const')
-      out.set(axis, int(Math.max(e.a.value, e.b.value)))
   // A block has at least one thread; loops with extent 0 are skipped by their extents.
   for (const [axis, e] of out)
     if (levelOf(axis) === 'thread' && e.kind === 'const' && e.value < 1) out.set(axis, int(1))

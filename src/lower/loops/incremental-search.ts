@@ -22,15 +22,8 @@ import {
   when,
   whenAll,
 } from '../../ir/statements/statement-builders.ts'
-import {
-  type Body,
-  exprsOf,
-  mapBodies,
-  rewriteStmts,
-  stmt,
-  walkStmts,
-  withBody,
-} from '../../ir/statements/tree.ts'
+import type { Body } from '../../ir/statements/tree.ts'
+import { exprsOf, mapBodies, rewriteStmts, stmt, walkStmts, withBody } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { sharesWork } from '../memory/cooperative-copies.ts'
 import { segmentEnd } from '../reduce/segment-accumulators.ts'

@@ -5,20 +5,8 @@
  */
 
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import {
-  add,
-  all,
-  binary,
-  conjuncts,
-  type Expr,
-  int,
-  load,
-  lt,
-  not,
-  type Search,
-  sub,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Expr, Search } from '../../ir/expressions/expr.ts'
+import { add, all, binary, conjuncts, int, load, lt, not, sub, variable } from '../../ir/expressions/expr.ts'
 import { children, isLazy, someExpr, withChildren } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { If, Stmt } from '../../ir/statements/loops.ts'

@@ -5,20 +5,8 @@
 
 import { isWarpCollective, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
-import {
-  add,
-  builtin,
-  div,
-  type Expr,
-  eq,
-  int,
-  lt,
-  mod,
-  mul,
-  THREAD_AXES,
-  type ThreadAxis,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Expr, ThreadAxis } from '../../ir/expressions/expr.ts'
+import { add, builtin, div, eq, int, lt, mod, mul, THREAD_AXES, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { mapSame } from '../../ir/lists.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'

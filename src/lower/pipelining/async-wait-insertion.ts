@@ -7,13 +7,8 @@
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { bool, int } from '../../ir/expressions/expr.ts'
-import {
-  commitGroup,
-  type Instr,
-  sharesCompletion,
-  waitGroup,
-  waitRead,
-} from '../../ir/instructions/instr.ts'
+import type { Instr } from '../../ir/instructions/instr.ts'
+import { commitGroup, sharesCompletion, waitGroup, waitRead } from '../../ir/instructions/instr.ts'
 import { mapSame, reuseIfSame } from '../../ir/lists.ts'
 import { accessesOf, readsOf, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'

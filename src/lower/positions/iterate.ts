@@ -1,27 +1,9 @@
 /** Opening of an iterator: its loop, guards, and coordinates (SparseTIR's decompress, section 4.1). */
 import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  type Axis,
-  isAttached,
-  isDense,
-  isStored,
-  type StoredAxis,
-  segmentSize,
-} from '../../ir/coordinates/axis.ts'
-import {
-  add,
-  and,
-  div,
-  type Expr,
-  int,
-  load,
-  lt,
-  mod,
-  mul,
-  search,
-  sub,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
+import { isAttached, isDense, isStored, segmentSize } from '../../ir/coordinates/axis.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { add, and, div, int, load, lt, mod, mul, search, sub, variable } from '../../ir/expressions/expr.ts'
 import { formatOf } from '../../levels/index.ts'
 import type { Segment } from '../../levels/types.ts'
 import { segmentAt } from './access.ts'

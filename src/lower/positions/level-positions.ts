@@ -1,15 +1,7 @@
 /** The levels of a kernel: numbers of positions, segments, and trees of axes, with the segment sizes that the kernel itself computes. */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  type Axis,
-  countOf,
-  indptrOf,
-  isDense,
-  isStored,
-  raggedAxis,
-  type StoredAxis,
-  segmentSize,
-} from '../../ir/coordinates/axis.ts'
+import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
+import { countOf, indptrOf, isDense, isStored, raggedAxis, segmentSize } from '../../ir/coordinates/axis.ts'
 import { type Expr, load, min, mul, variable } from '../../ir/expressions/expr.ts'
 import { formatOf } from '../../levels/index.ts'
 import type { KernelLevels, Segment } from '../../levels/types.ts'

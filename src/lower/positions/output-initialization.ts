@@ -10,15 +10,8 @@ import { type Access, accessesOf } from '../../analysis/dependence/coordinate-ac
 import { linear } from '../../analysis/integers/linear.ts'
 import { tileReach } from '../../analysis/integers/tiles.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  type Axis,
-  arrayName,
-  countedBy,
-  type DenseAxis,
-  isDense,
-  isDenseRoot,
-  isStored,
-} from '../../ir/coordinates/axis.ts'
+import type { Axis, DenseAxis } from '../../ir/coordinates/axis.ts'
+import { arrayName, countedBy, isDense, isDenseRoot, isStored } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Iter, Kernel1, Reduce1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, int } from '../../ir/expressions/expr.ts'

@@ -2,20 +2,8 @@
 
 import type { Segments } from '../../analysis/loops/segmented-loops.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import {
-  add,
-  and,
-  binary,
-  type Expr,
-  int,
-  type Load,
-  load,
-  lt,
-  type Search,
-  select,
-  sub,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Expr, Load, Search } from '../../ir/expressions/expr.ts'
+import { add, and, binary, int, load, lt, select, sub, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { copyNest } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'

@@ -9,18 +9,8 @@ import { groupsOf, withoutStart } from '../../analysis/loops/balanced-partition.
 import { isPerfect, segmentsOf } from '../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
-import {
-  add,
-  all,
-  bool,
-  type Expr,
-  ge,
-  int,
-  type Load,
-  load,
-  mul,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Expr, Load } from '../../ir/expressions/expr.ts'
+import { add, all, bool, ge, int, load, mul, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { mapSame } from '../../ir/lists.ts'
