@@ -9,7 +9,7 @@ const PIPELINE = readFileSync('src/lower/pipeline.ts', 'utf8')
 /** The functions that a file imports from `./FOLDER/MODULE.ts`, with the name of the module. */
 const importsIn = (text: string): readonly (readonly [name: string, module: string])[] =>
   [...text.matchAll(/^import \{([^}]*)\} from '\.\/(?:[\w-]+\/)?([\w-]+)\.ts'$/gm)].flatMap(
-    ([, names, module]) => names!.match(/\b[a-z]\w*/g)!.map((name) => [name, module!] as const),
+    ([, names, module]) => (names!.match(/\b[a-z]\w*/g) ?? []).map((name) => [name, module!] as const),
   )
 
 const stem = (word: string): string => word.slice(0, 3)

@@ -36,13 +36,6 @@ export interface Over {
 
 type Known = ReadonlyMap<string, readonly [number, number]>
 
-/** A side of a comparison, which bounds the other side. */
-interface Said {
-  readonly over: Ranged['over']
-  readonly lo: number
-  readonly hi: number
-}
-
 /** The facts in a body: bounds of expressions, from the conditions around it. */
 export interface Scope {
   readonly bounds: Known
@@ -249,18 +242,20 @@ export class Ranges {
         return
       }
       if (!isWord(c.a.dtype) || !isWord(c.b.dtype)) return
-      const [a, b] = [this.of(c.a, scope), this.of(c.b, scope)].map((x) => ({
-        over: x.over,
-        lo: x.knownLo ? x.lo : Number.NEGATIVE_INFINITY,
-        hi: x.knownHi ? x.hi : Number.POSITIVE_INFINITY,
-      })) as [Said, Said]
-      if (a.over || b.over) return
-      if (c.op === 'lt' || c.op === 'le' || c.op === 'eq')
-        say(c.a, c.op === 'eq' ? b.lo : Number.NEGATIVE_INFINITY, b.hi - (c.op === 'lt' ? 1 : 0))
-      if (c.op === 'gt' || c.op === 'ge') say(c.a, b.lo + (c.op === 'gt' ? 1 : 0), Number.POSITIVE_INFINITY)
-      if (c.op === 'lt' || c.op === 'le') say(c.b, a.lo + (c.op === 'lt' ? 1 : 0), Number.POSITIVE_INFINITY)
-      if (c.op === 'gt' || c.op === 'ge' || c.op === 'eq')
-        say(c.b, c.op === 'eq' ? a.lo : Number.NEGATIVE_INFINITY, a.hi - (c.op === 'gt' ? 1 : 0))
+      // a > b is b < a.
+      const turned = c.op === 'gt' || c.op === 'ge'
+      const [low, high] = turned ? [c.b, c.a] : [c.a, c.b]
+      const [x, y] = [this.of(low, scope), this.of(high, scope)]
+      if (x.over || y.over) return
+      const [least, most] = [x.knownLo ? x.lo : -Infinity, y.knownHi ? y.hi : Infinity]
+      if (c.op === 'eq') {
+        say(low, y.knownLo ? y.lo : -Infinity, most)
+        say(high, least, x.knownHi ? x.hi : Infinity)
+      } else if (turned || c.op === 'lt' || c.op === 'le') {
+        const gap = c.op === 'lt' || c.op === 'gt' ? 1 : 0
+        say(low, -Infinity, most - gap)
+        say(high, least + gap, Infinity)
+      }
     }
     read(cond)
     return narrower || bounds.size > before ? scopeOf(bounds) : scope

@@ -2,10 +2,9 @@
 
 import { type Expr, isZero } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import { foldInt } from '../../ir/values/constant-folding.ts'
 import { computeType, type ExprType, INT_RANGE, isFloat, isWord, scalarType } from '../../ir/values/dtype.ts'
 import { type BinaryOp, MATH, type MathFn } from '../../ir/values/math.ts'
-import { TRUTH, wrap } from '../../ir/values/numeric.ts'
+import { foldInt, TRUTH, wrap } from '../../ir/values/numeric.ts'
 import { endsOfBits } from './bit-ranges.ts'
 
 export interface Interval {

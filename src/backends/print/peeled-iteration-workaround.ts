@@ -8,9 +8,9 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import type { Launch } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
-import { foldCompare } from '../../ir/values/constant-folding.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { isCompare } from '../../ir/values/math.ts'
+import { foldCompare } from '../../ir/values/numeric.ts'
 
 export class FirstIterations {
   readonly #loops = new Set<string>()

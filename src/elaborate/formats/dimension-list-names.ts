@@ -5,7 +5,7 @@ import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import { foldInt } from '../../ir/values/constant-folding.ts'
+import { foldInt } from '../../ir/values/numeric.ts'
 import type { Report } from '../diagnostics.ts'
 
 /** The maximum number of copies of a `for`, and of elements of a list: tensors have few dimensions. */

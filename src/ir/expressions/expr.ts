@@ -5,11 +5,10 @@
 
 import { invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { enableMemo } from '../memoize.ts'
-import { foldCall, foldCompare, foldFloat, foldInt, isValue } from '../values/constant-folding.ts'
 import { type ExprType, isFloat, isInt, join, scalarType } from '../values/dtype.ts'
 import { rounding } from '../values/half.ts'
 import { type BinaryOp, isCompare, isTruth, MATH, type MathFn } from '../values/math.ts'
-import { convert } from '../values/numeric.ts'
+import { convert, foldCall, foldCompare, foldFloat, foldInt, isValue } from '../values/numeric.ts'
 import type { Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr-nodes.ts'
 import { sameExpr } from './structural-equality.ts'
 

@@ -10,8 +10,7 @@ import type { CallPiece, InstrCall } from '../instructions/instr-call.ts'
 import { mapSame } from '../lists.ts'
 import { enableMemo, memoize } from '../memoize.ts'
 import { isWord, scalarType } from '../values/dtype.ts'
-import { mapMode } from './loop-mode.ts'
-import type { For, Kernel2, Stmt } from './loops.ts'
+import type { For, Kernel2, LoopMode, Stmt } from './loops.ts'
 
 export type Body = readonly Stmt[]
 
@@ -162,6 +161,26 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
 }
 
 type Piece = Exclude<CallPiece, string>
+
+/** The mode with `f` applied to its expressions. */
+function mapMode(mode: LoopMode, f: (e: Expr) => Expr): LoopMode {
+  if (mode.kind === 'accumulate' && mode.partition) {
+    const search = f(mode.partition.search)
+    invariant(search.kind === 'search', 'segments are searched for')
+    return search === mode.partition.search ? mode : { ...mode, partition: { ...mode.partition, search } }
+  }
+  if (mode.kind !== 'instr' || !mode.signals) return mode
+  const signals = mapSignals(mode.signals, f)
+  return signals === mode.signals ? mode : Object.freeze({ ...mode, signals })
+}
+
+function mapSignals(signals: Signals, f: (e: Expr) => Expr): Signals {
+  const { multicast } = signals
+  const index = mapSame(signals.index, f)
+  const turn = multicast && f(multicast.turn)
+  if (index === signals.index && turn === multicast?.turn) return signals
+  return { ...signals, index, ...(multicast ? { multicast: { ...multicast, turn: turn! } } : {}) }
+}
 
 /** The pieces other than plain text in an instruction call's code. */
 export const piecesOf = memoize((s: InstrCall): readonly Piece[] =>

@@ -7,10 +7,9 @@ import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load, Search, Var } from '../expressions/expr.ts'
 import { perExpr, treeSize } from '../expressions/expr-tree.ts'
 import { memoize } from '../memoize.ts'
-import { foldInt } from './constant-folding.ts'
 import { computeType, isFloat } from './dtype.ts'
 import { isTruth, MATH } from './math.ts'
-import { arithmetic, convert, mathOf, TRUTH, wrap } from './numeric.ts'
+import { arithmetic, convert, foldInt, isDivisionOp, mathOf, TRUTH, wrap } from './numeric.ts'
 
 type Builtin = Extract<Expr, { kind: 'builtin' }>
 /** Nodes whose value depends on their operands alone. `select`, `and` and `or` are excluded, because they are lazy. */
@@ -103,9 +102,7 @@ export function exactOperation(e: Operator): Operation {
 
 /** True for operators that are undefined if their right operand is 0. */
 export const isDivision = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
-  e.kind === 'binary' && DIVISIONS.has(e.op)
-
-const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
+  e.kind === 'binary' && isDivisionOp(e.op)
 
 /** As `exactOperation`, for expressions that users write about their data: `byZero` reports a division by 0. */
 export const exactOperationOr =

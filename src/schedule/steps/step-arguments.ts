@@ -16,7 +16,7 @@ import {
   sub,
   variable,
 } from '../../ir/expressions/expr.ts'
-import { foldInt } from '../../ir/values/constant-folding.ts'
+import { foldInt } from '../../ir/values/numeric.ts'
 import { refuseAt } from '../refusals.ts'
 
 /** The values of the names that arguments of steps may use. */

@@ -7,7 +7,7 @@ import type { Expr } from '../../../src/ir/expressions/expr.ts'
 import type { Instance, PartInstance, Sort } from '../../../src/ir/formats/format.ts'
 import type { PartTree } from '../../../src/ir/formats/part-tree.ts'
 import type { Query } from '../../../src/ir/formats/queries.ts'
-import { foldCompare, foldInt } from '../../../src/ir/values/constant-folding.ts'
+import { foldCompare, foldInt } from '../../../src/ir/values/numeric.ts'
 
 export type Coordinate = readonly number[]
 
