@@ -1,6 +1,6 @@
 /** A compiled kernel without a schedule: bound data determines the partition of its loops. */
 import { byName } from '../../ast/by-name.ts'
-import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { givenOf } from '../../run/bind/sources/caller-tensors.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
@@ -71,17 +71,15 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     const chosen = this.#bound.get(bound)
     // After release, the version without data reports the error.
     if (!chosen || this.#isReleased) return super.prepare(bound)
-    try {
-      return await (await this.#compile(chosen.form)).prepare(bound)
-    } catch (why) {
-      // If the device or lowering rejects the selected candidate, fall back to declared formats, then to the version without data.
-      if (!(why instanceof SptError)) throw why
-      const values = valuesIn(this.#kernel.compilation.source, chosen.inputs)
-      const declared = this.#formsFor(values).at(-1)
-      if (declared && declared !== chosen.form)
-        return this.prepare(this.#bind(declared, values, chosen.inputs))
-      return super.prepare(super.bind(chosen.inputs))
-    }
+    const { form, inputs: given } = chosen
+    const prepared = await valueOrError(async () => (await this.#compile(form)).prepare(bound))
+    if (!(prepared instanceof SptError)) return prepared
+    // If the device or lowering rejects the selected candidate, fall back to declared formats, then to the version without data.
+    const values = valuesIn(this.#kernel.compilation.source, given)
+    const declared = this.#formsFor(values).at(-1)
+    return declared && declared !== form
+      ? this.prepare(this.#bind(declared, values, given))
+      : super.prepare(super.bind(given))
   }
 
   override async selectVariant(
@@ -89,16 +87,14 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     resident: Readonly<Record<string, ResidentParts>> = {},
   ): Promise<CompiledSchedule> {
     if (this.#isReleased || this.#takesData) return this.#early
-    try {
+    const found = await valueOrError(async () => {
       const tensors = byName(Object.entries(inputs.tensors ?? {}))
       for (const [name, parts] of Object.entries(resident)) tensors[name] = await residentStructure(parts)
       const forms = this.#formsFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
-      return await this.#compiledFirst(forms)
-    } catch (why) {
-      // As in `prepare`. Errors in the data are reported when it is bound.
-      if (!(why instanceof SptError)) throw why
-      return this.#early
-    }
+      return this.#compiledFirst(forms)
+    })
+    // As in `prepare`. Errors in the data are reported when it is bound.
+    return found instanceof SptError ? this.#early : found
   }
 
   override release(): void {
@@ -116,13 +112,8 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
 
   async #compiledFirst([first, declared]: readonly K[]): Promise<CompiledSchedule> {
     if (!first) return this.#early
-    if (!declared) return this.#compile(first)
-    try {
-      return await this.#compile(first)
-    } catch (why) {
-      if (!(why instanceof SptError)) throw why
-      return this.#compile(declared)
-    }
+    const compiled = declared ? await valueOrError(() => this.#compile(first)) : this.#compile(first)
+    return compiled instanceof SptError ? this.#compile(declared!) : compiled
   }
 
   #compile(form: K): Promise<CompiledSchedule> {

@@ -1,5 +1,5 @@
 /** Compilation of a kernel whose schedule is fixed: its own steps, or those of the auto-scheduler. */
-import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import { type Defaulted, runOn } from '../../run/compile/compiled-program.ts'
 import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
@@ -50,11 +50,7 @@ async function withoutData<K extends AutoSchedulableKernel<K>>(
   const of = async (k: K) => ({ kernel: k, compiled: await k.compileSchedule(device) })
   const guess = device.kind === 'cpu' ? scheduleCandidates(kernel, 'cpu', undefined, 1)[0] : undefined
   if (!guess) return of(kernel)
-  try {
-    return await of(guess.kernel)
-  } catch (why) {
-    // Lowering may reject the candidate, but accept the unscheduled kernel.
-    if (!(why instanceof SptError)) throw why
-    return of(kernel)
-  }
+  // Lowering may reject the candidate, but accept the unscheduled kernel.
+  const made = await valueOrError(() => of(guess.kernel))
+  return made instanceof SptError ? of(kernel) : made
 }

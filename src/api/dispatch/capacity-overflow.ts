@@ -4,7 +4,7 @@
  */
 
 import { byName } from '../../ast/by-name.ts'
-import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { overflow } from '../../run/execution/overflow-error.ts'
 import {
   type Branch,
@@ -133,17 +133,16 @@ export class Measurements {
 
   /** Returns a branch whose launches measure a fill ratio without the rest of the kernel; null if there is none. */
   async #observerOf(name: string): Promise<Branch | null> {
-    let found: Branch | null = null
-    for (const variant of telling(this.#of, name))
-      try {
-        await this.#branches.with(variant, (branch) => {
+    for (const variant of telling(this.#of, name)) {
+      let found: Branch | null = null
+      const error = await valueOrError(async () =>
+        this.#branches.with(variant, (branch) => {
           if (branch.commands.length > 0) found = branch
           return undefined
-        })
-        if (found) return found
-      } catch (e) {
-        if (!(e instanceof SptError)) throw e
-      }
+        }),
+      )
+      if (found && !error) return found
+    }
     return null
   }
 

@@ -122,6 +122,16 @@ export function resultOrError<T>(work: () => T): T | SptError {
   }
 }
 
+/** The result of asynchronous `work`, or the user error that rejects it. */
+export async function valueOrError<T>(work: () => Promise<T>): Promise<T | SptError> {
+  try {
+    return await work()
+  } catch (e) {
+    if (e instanceof SptError) return e
+    throw e
+  }
+}
+
 /** The source texts of an error's spans, by name; the first one if several share a name. */
 function ownSources({ diagnostics }: SptError): Map<string, Source> {
   const spans = diagnostics.flatMap(({ span, labels = [] }) => [

@@ -239,10 +239,5 @@ function optionsFor(expected: number): { warmups: number; repeats: number; batch
 
 function summary({ times, floor }: Measurement): Times {
   const sorted = times.toSorted((a, b) => a - b)
-  return {
-    median: sorted[Math.floor(sorted.length / 2)]!,
-    min: sorted[0]!,
-    samples: sorted.length,
-    floor,
-  }
+  return { median: sorted[Math.floor(sorted.length / 2)]!, min: sorted[0]!, samples: sorted.length, floor }
 }

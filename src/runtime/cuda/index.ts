@@ -32,15 +32,8 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
     const overlap =
       canOverlap(chip, driverVersion) && (options.overlap ?? machine.env.SPT_CUDA_OVERLAP !== '0')
     const versions = `CUDA ${showVersion(driverVersion)}${moduleVersion()}, NVRTC ${nvrtc.major}.${nvrtc.minor}`
-    return new CudaDevice({
-      driver,
-      chip,
-      compiler,
-      versions,
-      syncEachLaunch,
-      overlap,
-      libraries: { ffi, machine },
-    })
+    const libraries = { ffi, machine }
+    return new CudaDevice({ driver, chip, compiler, versions, syncEachLaunch, overlap, libraries })
   } catch (error) {
     throw error instanceof CudaCallError ? driverError(error, `opening CUDA device ${ordinal}`) : error
   }

@@ -166,13 +166,7 @@ export function openNvrtc(
     }
   }
 
-  return {
-    path: library.path,
-    major: major[0]!,
-    minor: minor[0]!,
-    supported: [...supported],
-    compile,
-  }
+  return { path: library.path, major: major[0]!, minor: minor[0]!, supported: [...supported], compile }
 }
 
 /**
