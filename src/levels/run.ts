@@ -44,11 +44,7 @@ export const RUN: LevelFormat<RunAxis> = {
   order: 'none',
   indexArrays: (axis, levels) => [
     offsetsArray(axis, levels),
-    {
-      array: 'starts',
-      length: levels.positions(axis.parent),
-      values: { below: add(axis.extent, int(1)) },
-    },
+    { array: 'starts', length: levels.positions(axis.parent), values: { below: add(axis.extent, int(1)) } },
   ],
   slots: () => null,
   segment: runSegment,

@@ -21,11 +21,10 @@ import { checkFields } from '../ir/values/packed-fields.ts'
 import type { Dimension } from '../levels/types.ts'
 import { assembleTreesOfDimensions } from './assembly/tree-assembly.ts'
 import type { SetTrees } from './convert.ts'
-import { checkCoords } from './coordinate-checks.ts'
 import { HOST } from './engines/host/engine.ts'
 import { placedEntries } from './engines/host/scatter.ts'
 import { type FormatOperands, sizeIn } from './format-operands.ts'
-import { extentOf, makeStorage, type Storage, treesOf } from './storage.ts'
+import { checkCoords, extentOf, makeStorage, type Storage, treesOf } from './storage.ts'
 
 export interface BuildInput {
   /** Axes of one buffer in its order; children after their parents. */

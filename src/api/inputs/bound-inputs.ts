@@ -8,8 +8,13 @@ import { arrayClass } from '../../ir/values/arrays.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import type { BareValues } from '../../run/bind/results/update-values.ts'
-import { positionsOf, readyByPosition, takesOffsets } from '../../run/bind/sizes/bound-offsets.ts'
-import { agreedSizes, sizesOfShapes } from '../../run/bind/sizes/bound-sizes.ts'
+import {
+  positionsOf,
+  readyByPosition,
+  sizesOfShapes,
+  takesOffsets,
+} from '../../run/bind/sizes/bound-offsets.ts'
+import { agreedSizes } from '../../run/bind/sizes/bound-sizes.ts'
 import { allAxesOf, callerTensor, convertDense, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { ResidentTensor } from '../../storage/engines/device/index.ts'
 import { missingValue } from '../../storage/format-operands.ts'

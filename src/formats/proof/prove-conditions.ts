@@ -49,22 +49,9 @@ function checkCount(list: readonly Conjunction[]): readonly Conjunction[] {
   return list
 }
 
-const OPPOSITE: Readonly<Record<CompareOp, CompareOp>> = {
-  lt: 'ge',
-  ge: 'lt',
-  gt: 'le',
-  le: 'gt',
-  eq: 'ne',
-  ne: 'eq',
-}
-const MIRRORED: Readonly<Record<CompareOp, CompareOp>> = {
-  lt: 'gt',
-  gt: 'lt',
-  le: 'ge',
-  ge: 'le',
-  eq: 'eq',
-  ne: 'ne',
-}
+type CompareOps = Readonly<Record<CompareOp, CompareOp>>
+const OPPOSITE: CompareOps = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt', eq: 'ne', ne: 'eq' }
+const MIRRORED: CompareOps = { lt: 'gt', gt: 'lt', le: 'ge', ge: 'le', eq: 'eq', ne: 'ne' }
 
 function integerLiterals(
   op: CompareOp,

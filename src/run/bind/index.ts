@@ -27,8 +27,7 @@ import { bindReady } from './ready/ready-made-parts.ts'
 import { readyValues } from './ready/ready-made-tables.ts'
 import { reportOf } from './results/format-report.ts'
 import { routeOf } from './results/gather-results.ts'
-import { bindParams } from './sizes/bound-sizes.ts'
-import { checkWidths, measuring } from './sizes/measured-sizes.ts'
+import { bindParams, checkWidths, measuring } from './sizes/bound-sizes.ts'
 import {
   allAxesOf,
   asDeclared,

@@ -10,8 +10,8 @@ import { all, type Expr, eq, ge, int, load, lt, variable } from '../../ir/expres
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { type FormatInstance, fullAxes } from '../../ir/formats/format.ts'
 import { computeAncestorCoordinates } from '../../levels/index.ts'
-import { pointOf } from '../coordinate-checks.ts'
 import { bindTables, guardLoads, type Tables } from '../remapping/inverse-remapping.ts'
+import { pointOf } from '../storage.ts'
 import { assembleTrees } from './tree-assembly.ts'
 
 interface Placement<C> {

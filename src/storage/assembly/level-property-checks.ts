@@ -25,7 +25,7 @@ import {
 } from '../../ir/expressions/expr.ts'
 import { computeAncestorCoordinates } from '../../levels/index.ts'
 import { coordinateAt, coordinateColumn } from '../../levels/indices.ts'
-import { pointOf } from '../coordinate-checks.ts'
+import { pointOf } from '../storage.ts'
 
 /** `full`: no coordinate is absent. `compact`: there is no padding. */
 export type LevelProperty = 'full' | 'compact'

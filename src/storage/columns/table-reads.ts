@@ -13,7 +13,7 @@ import { freeVars, rewriteExpr, substitute } from '../../ir/expressions/expr-tre
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { operandsOf, type Query, sourceOf } from '../../ir/formats/queries.ts'
 import { printWithQueries } from '../../ir/print/print-expr.ts'
-import { pointOf } from '../coordinate-checks.ts'
+import { pointOf } from '../storage.ts'
 import { boundsIn, overflowOf, rejectOverflow } from './expression-bounds.ts'
 
 interface ReadError {

@@ -13,8 +13,8 @@ import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import type { FormatInstance, PartInstance } from '../../ir/formats/format.ts'
 import { queriesIn } from '../../ir/print/print-expr.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import { pointOf } from '../coordinate-checks.ts'
 import { type FormatOperands, givenList } from '../format-operands.ts'
+import { pointOf } from '../storage.ts'
 
 /** An array that expressions load, and its value for out-of-range indices. */
 export interface FilledTable<C> {

@@ -8,7 +8,7 @@ import type { Instance } from '../../ir/formats/format.ts'
 import { childrenOf, type PartTree, selectorsOf } from '../../ir/formats/part-tree.ts'
 import { evaluateQueries } from '../columns/attribute-queries.ts'
 import { checkExpressions } from '../columns/table-reads.ts'
-import { pointAt } from '../coordinate-checks.ts'
+import { pointAt } from '../storage.ts'
 
 type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 

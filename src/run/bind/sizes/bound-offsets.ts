@@ -16,7 +16,6 @@ import { sizeIn } from '../../../storage/format-operands.ts'
 import type { DenseTensor, StoredTensor, Tensor } from '../../../storage/tensor.ts'
 import { bindingOf } from '../binding-names.ts'
 import { allAxesOf, callerTensor, storedAxis } from '../sources/caller-tensors.ts'
-import { sizesOfShapes } from './bound-sizes.ts'
 
 type Tensors = Readonly<Record<string, Tensor>>
 type Arrays = StoredTensor['arrays']
@@ -172,4 +171,18 @@ function arrays(
     })
   }
   return found
+}
+
+/** Returns the sizes that are extents, inferred from shapes, without checking that they agree. */
+export function sizesOfShapes(
+  kernel: Kernel1,
+  tensors: Readonly<Record<string, Tensor>>,
+): Map<string, number> {
+  const sizes = new Map<string, number>()
+  for (const [name, tensor] of Object.entries(tensors))
+    bindingOf(kernel, name, tensor).dimensions.forEach(({ extent }, k) => {
+      const size = tensor.shape[k]
+      if (extent.kind === 'var' && size !== undefined) sizes.set(extent.name, size)
+    })
+  return sizes
 }

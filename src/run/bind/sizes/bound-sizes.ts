@@ -2,7 +2,7 @@
 
 import { type Diagnostic, fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../../ast/parse/checks.ts'
-import { hasWidth, isRagged } from '../../../ir/coordinates/axis.ts'
+import { hasWidth, isRagged, isStored } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Param } from '../../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { segmentsOf } from '../../../ir/formats/format-tables.ts'
@@ -10,11 +10,12 @@ import { isFloat } from '../../../ir/values/dtype.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
 import { rounding } from '../../../ir/values/half.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
-import { missingValue } from '../../../storage/format-operands.ts'
+import { type FormatOperands, missingValue, sizeIn } from '../../../storage/format-operands.ts'
 import { encoder, nameWithOrigin, rangeOf, type Tensor } from '../../../storage/tensor.ts'
 import { bindingOf, type Dimension } from '../binding-names.ts'
 import { allAxesOf, callerTensors } from '../sources/caller-tensors.ts'
-import { checkGroupWidths } from './measured-sizes.ts'
+import { extentsOf } from '../sources/coordinate-sources.ts'
+import type { Measure } from '../sources/remap-entries.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
@@ -136,20 +137,6 @@ function addSizes(
   })
 }
 
-/** Returns the sizes that are extents, inferred from shapes, without checking that they agree. */
-export function sizesOfShapes(
-  kernel: Kernel1,
-  tensors: Readonly<Record<string, Tensor>>,
-): Map<string, number> {
-  const sizes = new Map<string, number>()
-  for (const [name, tensor] of Object.entries(tensors))
-    bindingOf(kernel, name, tensor).dimensions.forEach(({ extent }, k) => {
-      const size = tensor.shape[k]
-      if (extent.kind === 'var' && size !== undefined) sizes.set(extent.name, size)
-    })
-  return sizes
-}
-
 /** Sizes and scalars that are given or inferred from shapes, in contrast to measured ones. */
 export const openParams = (kernel: Kernel1): readonly Param[] =>
   kernel.params.filter((p) => !p.measured && !isWidth(kernel, p))
@@ -249,4 +236,60 @@ function checkFill(kernel: Kernel1, name: string, tensor: Tensor): void {
     expected: `buffer ${name}: ${dtype}[…] fill ${tensor.fill}, or a tensor with the fill value ${fill}`,
     hint: `in the kernel: fill ${tensor.fill}; or in Python: x.todense(), and save that as .npy`,
   })
+}
+
+// Measured sizes: extents that formats leave open are determined by the largest coordinate.
+
+/** Returns a function that measures open extents, and adds them and dependent extents to `known`. */
+export function measuring(kernel: Kernel1, known: FormatOperands): Measure {
+  const params = known.sizes as Map<string, number>
+  const extents = known.extents as Map<string, number>
+  const axes = [...allAxesOf(kernel).values()]
+  const open = new Set(kernel.params.filter((p) => p.measured && !params.has(p.name)).map((p) => p.name))
+  return (names, pieces) => {
+    let found = false
+    for (const a of axes) {
+      if (!names.has(a.name) || !isStored(a) || a.extent.kind !== 'var' || !open.has(a.extent.name)) continue
+      let n = params.get(a.extent.name) ?? 0
+      for (const p of pieces) {
+        const column = p.columns.get(a.name)
+        if (column) for (let e = 0; e < column.length; e++) if (column[e]! >= n) n = column[e]! + 1
+      }
+      params.set(a.extent.name, n)
+      found = true
+    }
+    if (found) for (const [a, n] of extentsOf(kernel, params)) extents.set(a, n)
+  }
+}
+
+/** Computed widths need all their sizes; a width that is one size may be measured later. @throws `bind/missing-size` */
+export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, number>): void {
+  for (const a of axes) {
+    if (hasWidth(a) && a.width.kind !== 'var') sizeIn(a.width, params, `the width of axis ${a.name}`)
+  }
+}
+
+// Bounds on the widths of lists that are built at run time, because each run fills and visits every group
+// completely.
+
+/** Positions that a group may have in any case, so that tiles may exceed small tensors. */
+const FILLED = 4096
+
+/** Throws SptError `bind/group-width` if a group has far more positions than there are coordinates. */
+export function checkGroupWidths(
+  { runtimeLists: found = [] }: Kernel1,
+  params: ReadonlyMap<string, number>,
+): void {
+  for (const { tensor, parts, span } of found)
+    for (const { instance, axis, width, extent } of parts) {
+      const coordinates = Number(evaluate(extent, params))
+      if (width <= Math.max(coordinates, FILLED)) continue
+      fail({
+        code: 'bind/group-width',
+        message: `groups of ${instance.text} (${axis}) have ${width} positions, and ${tensor} has ${coordinates} coordinates to list: each run would pad and traverse the remaining positions`,
+        ...(span && { span }),
+        expected: `groups of at most ${Math.max(coordinates, FILLED)} positions`,
+        hint: `one group of ${coordinates} holds all: choose no more, or several smaller groups`,
+      })
+    }
 }

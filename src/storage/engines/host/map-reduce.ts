@@ -17,7 +17,7 @@ import { type Expr, int, isZero, variable } from '../../../ir/expressions/expr.t
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import { isWord } from '../../../ir/values/dtype.ts'
-import { pointOf } from '../../coordinate-checks.ts'
+import { pointOf } from '../../storage.ts'
 import { dropFalse, extremes } from './extremes.ts'
 
 export type F = Frame<TypedArray>
