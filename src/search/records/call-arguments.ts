@@ -6,7 +6,6 @@ import {
   either,
   expectValue,
   expectValues,
-  INTEGER,
   LIST,
   listOf,
   NUMBER,
@@ -17,9 +16,16 @@ import {
   TEXTS,
   type ValueKind,
 } from '../../ast/diagnostics/value-kinds.ts'
-import { DEVICE_KINDS } from '../../backends/target.ts'
 import { outcomeFault } from '../outcomes.ts'
-import { DURATION, STUDY_FIELDS, TRACE, TRIAL_FIELDS } from './queries.ts'
+import {
+  DEVICE_FIELDS,
+  DURATION,
+  OPTIONAL_STUDY_FIELDS,
+  STUDY_FIELDS,
+  TIME,
+  TRACE,
+  TRIAL_FIELDS,
+} from './queries.ts'
 import { type PruneOptions, type RecordFilter, STATUSES, type Study, type TrialRecord } from './types.ts'
 
 type Kinds = Readonly<Record<string, ValueKind>>
@@ -27,8 +33,6 @@ type Kinds = Readonly<Record<string, ValueKind>>
 const kindsOf = (fields: Readonly<Record<string, { readonly kind: ValueKind }>>): Kinds =>
   Object.fromEntries(Object.entries(fields).map(([name, { kind }]) => [name, kind]))
 
-/** Files have whole ones. */
-const TIME: ValueKind = { ...INTEGER, expected: 'milliseconds since 1970: Date.now()' }
 const STATUS = oneOf(STATUSES)
 
 const STUDY_FILTER = { studies: TEXTS, kernel: TEXT, device: TEXT, compiler: TEXT, fingerprint: TEXT }
@@ -85,19 +89,6 @@ export function checkPoints(points: unknown): void {
   for (const point of points as readonly unknown[]) expectValue('a point', point, POINT)
 }
 
-const STUDY: Kinds = {
-  id: TEXT,
-  kernel: TEXT,
-  kernelName: TEXT,
-  space: TEXT,
-  compiler: TEXT,
-  fingerprint: TEXT,
-  device: { ...RECORD, expected: 'a result of deviceIdentity' },
-  sizes: recordOf(NUMBER, 'numbers by name'),
-  created: TIME,
-}
-const DEVICE: Kinds = { kind: oneOf(DEVICE_KINDS), name: TEXT, driver: TEXT }
-
 function expectFields(subject: string, values: object, kinds: Kinds): void {
   for (const [name, kind] of Object.entries(kinds))
     expectValue(`${name} of ${subject}`, (values as Readonly<Record<string, unknown>>)[name], kind)
@@ -105,9 +96,12 @@ function expectFields(subject: string, values: object, kinds: Kinds): void {
 
 export function checkStudy(study: Study): void {
   expectValue('a study', study, { ...RECORD, expected: 'a result of createStudy' })
-  expectFields('a study', study, STUDY)
-  expectFields('a device', study.device, DEVICE)
-  expectValues(study, kindsOf(STUDY_FIELDS))
+  expectFields('a study', study, {
+    ...kindsOf(STUDY_FIELDS),
+    device: { ...RECORD, expected: 'a result of deviceIdentity' },
+  })
+  expectFields('a device', study.device, kindsOf(DEVICE_FIELDS))
+  expectValues(study, kindsOf(OPTIONAL_STUDY_FIELDS))
 }
 
 /** @throws SptError `api/argument` for values that a file would not preserve */

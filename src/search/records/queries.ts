@@ -5,13 +5,14 @@ import {
   FLAG,
   INTEGER,
   NUMBER,
+  oneOf,
   RECORD,
   recordOf,
   TEXT,
   TEXTS,
   type ValueKind,
 } from '../../ast/diagnostics/value-kinds.ts'
-import type { DeviceKind } from '../../backends/target.ts'
+import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Outcome, Point } from '../types.ts'
 import type { Connection } from './connection.ts'
 import { traceHash, trialId } from './identity.ts'
@@ -120,7 +121,7 @@ export type Cell = string | number | null | Buffer
 export type Row = Readonly<Record<string, Cell | ArrayBuffer>>
 type Cells = Readonly<Record<string, Cell>>
 
-/** An optional field: the values that a file preserves, and how its column stores them. */
+/** A field: the values that a file preserves, and how its column stores them. */
 interface Field {
   readonly column: string
   readonly kind: ValueKind
@@ -149,6 +150,8 @@ export const DURATION: ValueKind = {
   holds: (x) => typeof x === 'number' && Number.isFinite(x) && x >= 0,
   expected: 'a number of 0 or more',
 }
+/** Files have whole ones. */
+export const TIME: ValueKind = { ...INTEGER, expected: 'milliseconds since 1970: Date.now()' }
 /** Trace in the form of `toJSON`. */
 export const TRACE: ValueKind = {
   holds: (x) => Array.isArray(x) && isJson(x),
@@ -160,6 +163,23 @@ const DATA: ValueKind = {
 }
 
 export const STUDY_FIELDS = {
+  id: plain('id', TEXT),
+  kernel: plain('kernel', TEXT),
+  kernelName: plain('kernel_name', TEXT),
+  space: plain('space', TEXT),
+  compiler: plain('compiler', TEXT),
+  fingerprint: plain('fingerprint', TEXT),
+  sizes: json('sizes', recordOf(NUMBER, 'numbers by name')),
+  created: plain('created', TIME),
+} as const satisfies Partial<Record<keyof Study, Field>>
+
+export const DEVICE_FIELDS = {
+  kind: plain('device_kind', oneOf(DEVICE_KINDS)),
+  name: plain('device_name', TEXT),
+  driver: plain('driver', TEXT),
+} as const satisfies Record<keyof Study['device'], Field>
+
+export const OPTIONAL_STUDY_FIELDS = {
   strategy: plain('strategy', TEXT),
   seed: plain('seed', INTEGER),
   data: json('data', DATA),
@@ -202,36 +222,17 @@ export const bindable = (cells: readonly Cell[]): Cell[] =>
   })
 
 export const studyCells = (s: Study): Cells => ({
-  id: s.id,
-  kernel: s.kernel,
-  kernel_name: s.kernelName,
-  space: s.space,
-  device_kind: s.device.kind,
-  device_name: s.device.name,
-  driver: s.device.driver,
-  compiler: s.compiler,
-  fingerprint: s.fingerprint,
-  sizes: JSON.stringify(s.sizes),
-  created: s.created,
   ...cellsOf(s, STUDY_FIELDS),
+  ...cellsOf(s.device, DEVICE_FIELDS),
+  ...cellsOf(s, OPTIONAL_STUDY_FIELDS),
 })
 
-export const studyFrom = (row: Row): Study => ({
-  id: row.id as string,
-  kernel: row.kernel as string,
-  kernelName: row.kernel_name as string,
-  space: row.space as string,
-  device: {
-    kind: row.device_kind as DeviceKind,
-    name: row.device_name as string,
-    driver: row.driver as string,
-  },
-  compiler: row.compiler as string,
-  fingerprint: row.fingerprint as string,
-  sizes: JSON.parse(row.sizes as string) as Record<string, number>,
-  ...valuesFrom(row, STUDY_FIELDS),
-  created: row.created as number,
-})
+export const studyFrom = (row: Row): Study =>
+  ({
+    ...valuesFrom(row, STUDY_FIELDS),
+    device: valuesFrom(row, DEVICE_FIELDS),
+    ...valuesFrom(row, OPTIONAL_STUDY_FIELDS),
+  }) as Study
 
 export function trialCells(t: TrialRecord): Cells {
   const o = t.outcome
