@@ -117,7 +117,7 @@ export interface Arrangement {
   finish<K extends Schedulable<K>>(draft: Draft<K>): void
 }
 
-// Decisions by replay: a rule requests values as it runs, and is rerun with one more value for each decision, so that a decision may depend on all earlier values. /
+// Decisions by replay: a rule requests values as it runs, and is rerun with one more value for each decision, so that a decision may depend on all earlier values.
 
 /** A point of a space, or the first part of one: values by decision. */
 export type PartialPoint = Readonly<Record<string, number | string>>

@@ -148,7 +148,7 @@ function planDotProduct(
   }
 }
 
-// Merge-path partition: equal chunks of sorted elements for all threads, whatever the lengths of segments. A thread sums consecutive elements of one segment, and updates the result where the next segment begins. /
+// Merge-path partition: equal chunks of sorted elements for all threads, whatever the lengths of segments. A thread sums consecutive elements of one segment, and updates the result where the next segment begins.
 
 export function planChunks(strand: Strand, { outer, inner }: Partition, context: RuleContext): Plan {
   const d = context.decisions

@@ -79,8 +79,8 @@ property.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8
     const most = Math.max(...values.map((v) => values.filter((x) => x === v).length))
     if (per === 1) expect(r.maxFrequency).toBe(most)
     const twice = weightedRecurrence([
-      { recurrence: r, weight: 1 },
-      { recurrence: r, weight: 3 },
+      { value: r, weight: 1 },
+      { value: r, weight: 3 },
     ])
     expect(twice.elements).toBe(4 * values.length)
     expect(reuseWithin(twice, window)).toBeCloseTo(reuseWithin(r, window))

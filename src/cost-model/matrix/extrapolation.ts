@@ -10,6 +10,7 @@ import {
   segmentSize,
 } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
 import { elementsOf, expectedValue } from '../work/estimates.ts'
 import {
@@ -21,10 +22,11 @@ import {
   type Ratio,
   type Recurrence,
   type Structure,
+  type Weighted,
   weightedRecurrence,
 } from './index-facts.ts'
 
-export const shareOf = ({ total: all, count: filled }: Ratio): number => (all === 0 ? 1 : filled / all)
+export const shareOf = ({ total, count }: Ratio): number => (total === 0 ? 1 : count / total)
 
 function scaleSegments(d: Distribution, count: number): Distribution {
   // Extrapolated counts are rounded, so a difference of 1 is none.
@@ -34,7 +36,7 @@ function scaleSegments(d: Distribution, count: number): Distribution {
     count,
     sum: d.sum,
     longest: Math.max(d.longest, d.longest * factor),
-    bins: d.bins.map(({ length, share: shareOf }) => ({ length: length * factor, share: shareOf })),
+    bins: d.bins.map(({ length, share }) => ({ length: length * factor, share })),
   }
 }
 
@@ -56,6 +58,23 @@ function clampCounts(kernel: Kernel1, params: Map<string, number>): void {
   for (const a of axes.values()) positions(a)
 }
 
+interface SampledFacts {
+  readonly facts: IndexFacts
+  readonly weight: number
+}
+
+/** Combines, for each buffer, what the strata know about it. */
+function combineEach<T, R>(
+  strata: readonly SampledFacts[],
+  select: (f: IndexFacts) => ReadonlyMap<string, T>,
+  combine: (known: readonly (SampledFacts & Weighted<T>)[], name: string) => R,
+): Map<string, R> {
+  const byName = new Map<string, (SampledFacts & Weighted<T>)[]>()
+  for (const s of strata)
+    for (const [name, value] of select(s.facts)) getOrAdd(byName, name, () => []).push({ ...s, value })
+  return new Map([...byName].map(([name, known]) => [name, combine(known, name)]))
+}
+
 /**
  * Combines strata: counts and segments add up by weight, widths are the maximum, and sizes are given. If strata have
  * the same segments, such as all columns in samples of rows, their lengths add up instead.
@@ -64,109 +83,80 @@ function clampCounts(kernel: Kernel1, params: Map<string, number>): void {
 export function combineStrata(
   kernel: Kernel1,
   loops: Kernel2,
-  parts: readonly { readonly facts: IndexFacts; readonly weight: number }[],
+  strata: readonly SampledFacts[],
   sizes: ReadonlyMap<string, number>,
   ordinals: ReadonlySet<string>,
 ): Omit<Structure, 'counts'> {
-  const params = new Map<string, number>()
   const ordinalCounts = new Set([...ordinals].map(countOf))
-  const measured = new Set(kernel.params.filter((p) => p.measured).map((p) => p.name))
-  for (const name of new Set(parts.flatMap((p) => [...p.facts.params.keys()]))) {
-    const values = parts.map((p) => p.facts.params.get(name) ?? 0)
-    const known = sizes.get(name)
-    const isSize = kernel.params.some((p) => p.name === name && p.kind === 'size' && !p.measured)
-    params.set(
-      name,
-      known ??
-        (measured.has(name) || isSize || ordinalCounts.has(name)
-          ? Math.max(...values)
-          : Math.round(parts.reduce((n, p, k) => n + p.weight * values[k]!, 0))),
-    )
-  }
+  const widths = new Set(kernel.params.filter((p) => p.measured || p.kind === 'size').map((p) => p.name))
+  const names = new Set(strata.flatMap((s) => [...s.facts.params.keys()]))
+  const params = new Map(
+    [...names].map((name) => {
+      const values = strata.map((s) => s.facts.params.get(name) ?? 0)
+      const known = sizes.get(name)
+      if (known !== undefined) return [name, known]
+      if (widths.has(name) || ordinalCounts.has(name)) return [name, Math.max(...values)]
+      return [name, Math.round(strata.reduce((n, s, k) => n + s.weight * values[k]!, 0))]
+    }),
+  )
   clampCounts(kernel, params)
   const buffers = new Map(loops.buffers.map((b) => [b.name, b]))
   const sizeOf = (name: string): number => elementsOf(buffers.get(name)!, { params })
-  const names = (select: (f: IndexFacts) => ReadonlyMap<string, unknown>): string[] => [
-    ...new Set(parts.flatMap((p) => [...select(p.facts).keys()])),
-  ]
   const offsets = new Map([...ordinals].map((axis) => [indptrOf(axis), countOf(axis)]))
-  /** For an ordinal axis, the stratum with the most coordinates; otherwise all strata. */
-  const strataOf = (name: string): typeof parts => {
-    const count = offsets.get(name)
-    if (count === undefined) return parts
-    const [largest] = parts.toSorted(
-      (a, b) => (b.facts.params.get(count) ?? 0) - (a.facts.params.get(count) ?? 0),
-    )
-    return largest ? [{ ...largest, weight: 1 }] : []
-  }
-  const lengths = new Map(
-    names((f) => f.lengths).map((name) => [
-      name,
-      scaleSegments(
-        mixture(
-          strataOf(name).flatMap((p) => {
-            const distribution = p.facts.lengths.get(name)
-            return distribution ? [{ distribution, weight: p.weight }] : []
-          }),
-        ),
-        sizeOf(name) - 1,
-      ),
-    ]),
-  )
   const shares = (
     select: (f: IndexFacts) => ReadonlyMap<string, Ratio>,
-    totalOf: (name: string, extrapolated: number) => number = (_, extrapolated) => extrapolated,
+    totalOf: (name: string, extrapolated: number) => number,
   ): Map<string, number> =>
-    new Map(
-      names(select).map((name) => {
-        let [total, count] = [0, 0]
-        for (const p of parts) {
-          const c = select(p.facts).get(name)
-          total += p.weight * (c?.total ?? 0)
-          count += p.weight * (c?.count ?? 0)
-        }
-        return [
-          name,
-          count === total ? 1 : Math.min(1, shareOf({ total: totalOf(name, total), count: count })),
-        ]
-      }),
-    )
-  const recurrence = new Map(
-    names((f) => f.recurrence).map((name) => {
-      const combine = (key: keyof CoordinateRecurrence): Recurrence =>
-        weightedRecurrence(
-          parts.flatMap((p) => {
-            const c = p.facts.recurrence.get(name)
-            return c ? [{ recurrence: c[key], weight: p.weight }] : []
-          }),
-        )
-      return [name, { each: combine('each'), sectors: combine('sectors') }]
-    }),
-  )
-  const longestOf = new Map(
-    names((f) => f.meanMaxima).map((name) => {
-      const sums = new Array<number>(GROUP_SIZES).fill(0)
-      let count = 0
-      for (const p of parts) {
-        const n = p.weight * (p.facts.lengths.get(name)?.count ?? 0)
-        count += n
-        p.facts.meanMaxima.get(name)?.forEach((x, k) => {
-          sums[k]! += n * x
-        })
-      }
-      return [name, sums.map((x) => x / Math.max(1, count))]
-    }),
-  )
+    combineEach(strata, select, (known, name) => {
+      const sum = (field: keyof Ratio): number => known.reduce((n, s) => n + s.weight * s.value[field], 0)
+      const [total, count] = [sum('total'), sum('count')]
+      return count === total ? 1 : Math.min(1, shareOf({ total: totalOf(name, total), count }))
+    })
   return {
     params,
-    lengths,
-    changes: shares((f) => f.changes),
+    lengths: combineEach(
+      strata,
+      (f) => f.lengths,
+      (known, name) => {
+        const count = offsets.get(name)
+        if (count === undefined) return scaleSegments(mixture(known), sizeOf(name) - 1)
+        const countIn = ({ facts }: SampledFacts): number => facts.params.get(count) ?? 0
+        const largest = known.reduce((a, b) => (countIn(b) > countIn(a) ? b : a))
+        return scaleSegments(mixture([{ ...largest, weight: 1 }]), sizeOf(name) - 1)
+      },
+    ),
+    changes: shares(
+      (f) => f.changes,
+      (_, extrapolated) => extrapolated,
+    ),
     // Each stratum has its own width; the whole is padded to the maximum.
     filled: shares(
       (f) => f.filled,
       (name, extrapolated) => sizeOf(name) || extrapolated,
     ),
-    recurrence,
-    meanMaxima: longestOf,
+    recurrence: combineEach(
+      strata,
+      (f) => f.recurrence,
+      (known) => {
+        const combine = (key: keyof CoordinateRecurrence): Recurrence =>
+          weightedRecurrence(known.map(({ value, weight }) => ({ value: value[key], weight })))
+        return { each: combine('each'), sectors: combine('sectors') }
+      },
+    ),
+    meanMaxima: combineEach(
+      strata,
+      (f) => f.meanMaxima,
+      (known, name) => {
+        const counts = known.map((s) => s.weight * (s.facts.lengths.get(name)?.count ?? 0))
+        const total = Math.max(
+          1,
+          counts.reduce((a, b) => a + b, 0),
+        )
+        return Array.from(
+          { length: GROUP_SIZES },
+          (_, k) => known.reduce((n, s, i) => n + counts[i]! * s.value[k]!, 0) / total,
+        )
+      },
+    ),
   }
 }

@@ -72,19 +72,23 @@ function groupLengths(ascending: readonly (readonly [number, number])[]): [numbe
   return [...bins].sort(([a], [b]) => a - b).map(([, b]) => [b.sum / b.segments, b.segments])
 }
 
-/** Weighted mixture of several groups of segments: extrapolates samples to the whole. */
-export function mixture(
-  parts: readonly { readonly distribution: Distribution; readonly weight: number }[],
-): Distribution {
-  const counts = new Map<number, number>()
-  for (const { distribution, weight } of parts)
-    for (const { length, share } of distribution.bins)
-      counts.set(length, (counts.get(length) ?? 0) + weight * share * distribution.count)
-  const combined = distributionOf(counts)
-  return { ...combined, longest: Math.max(0, ...parts.map((p) => p.distribution.longest)) }
+/** A value of a sample, with the number of such samples in the whole. */
+export interface Weighted<T> {
+  readonly value: T
+  readonly weight: number
 }
 
-// Recurrence of the values of a sequence, which determines cache hits of accesses at these values: the working set of a window follows from the distances between references (Denning and Schwartz, CACM 1972). /
+/** Weighted mixture of several groups of segments: extrapolates samples to the whole. */
+export function mixture(parts: readonly Weighted<Distribution>[]): Distribution {
+  const counts = new Map<number, number>()
+  for (const { value, weight } of parts)
+    for (const { length, share } of value.bins)
+      counts.set(length, (counts.get(length) ?? 0) + weight * share * value.count)
+  const combined = distributionOf(counts)
+  return { ...combined, longest: Math.max(0, ...parts.map((p) => p.value.longest)) }
+}
+
+// Recurrence of the values of a sequence, which determines cache hits of accesses at these values: the working set of a window follows from the distances between references (Denning and Schwartz, CACM 1972).
 
 /** Histogram of reuse distances by powers of two: counts and sums; first occurrences are excluded. */
 export interface Recurrence {
@@ -148,18 +152,16 @@ const scale = ({ elements, counts, distances, maxFrequency }: Recurrence, factor
 })
 
 /** Weighted mixture of several sequences: extrapolates samples to the whole. */
-export function weightedRecurrence(
-  parts: readonly { readonly recurrence: Recurrence; readonly weight: number }[],
-): Recurrence {
+export function weightedRecurrence(parts: readonly Weighted<Recurrence>[]): Recurrence {
   const sum = (field: (r: Recurrence) => number): number =>
-    parts.reduce((n, p) => n + p.weight * field(p.recurrence), 0)
+    parts.reduce((n, p) => n + p.weight * field(p.value), 0)
   const histogram = (field: (r: Recurrence) => readonly number[]): number[] =>
     Array.from({ length: POWERS }, (_, k) => sum((r) => field(r)[k]!))
   return {
     elements: sum((r) => r.elements),
     counts: histogram((r) => r.counts),
     distances: histogram((r) => r.distances),
-    maxFrequency: Math.max(0, ...parts.map((p) => p.recurrence.maxFrequency)),
+    maxFrequency: Math.max(0, ...parts.map((p) => p.value.maxFrequency)),
   }
 }
 

@@ -91,7 +91,7 @@ function variablesOf(e: Expr, instance: FormatInstance, throughQueries: boolean)
   return variables
 }
 
-// Sampling for formats that sort rows. Sorting brings distant rows together, so samples are windows of rows that are adjacent after the sort. /
+// Sampling for formats that sort rows. Sorting brings distant rows together, so samples are windows of rows that are adjacent after the sort.
 
 export interface RowOrder {
   /** Equal for the same order of the same rows. */
@@ -152,7 +152,7 @@ function evaluateOrder(
     lists: new Map(),
     sets: new Map(),
   }
-  const tensor = { kind: 'coords', shape, coords: coords, values: null, dtype: 'f32' } as const
+  const tensor = { kind: 'coords', shape, coords, values: null, dtype: 'f32' } as const
   return withScratchPool(() =>
     runSync(
       (function* () {

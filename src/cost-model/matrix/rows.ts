@@ -78,7 +78,7 @@ export interface Stratum {
 
 /** A matrix as strata of its rows; if columns are sampled, `rows` counts columns. */
 export interface Sample {
-  readonly drawStrata: readonly Stratum[]
+  readonly strata: readonly Stratum[]
   /** True if the first stratum holds all rows. */
   readonly isWhole: boolean
   readonly rows: number
@@ -128,7 +128,7 @@ export class Samples {
     const computeOrder = order ? () => this.#order(t, along, rows, order) : undefined
     const { strata, isWhole } = drawSample(rows, elements, maxRows, computeOrder)
     const sample = {
-      drawStrata: along === 0 ? strata : strata.map((s) => ({ ...s, tensor: transposeTensor(s.tensor) })),
+      strata: along === 0 ? strata : strata.map((s) => ({ ...s, tensor: transposeTensor(s.tensor) })),
       isWhole,
       rows: rows.rows,
     }

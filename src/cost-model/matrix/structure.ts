@@ -176,7 +176,7 @@ export function structureOf(
       return wholeStructure(
         buildWithin(1, Object.values(given.tensors), () => build([...sparse, ...formatInputs])),
       )
-    const parts = sample.drawStrata.map((s) => ({
+    const parts = sample.strata.map((s) => ({
       facts: buildWithin(s.rows, [s.tensor], () => build([[single[0], s.tensor]], { [size]: s.rows })),
       weight: s.weight,
     }))
