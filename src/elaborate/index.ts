@@ -4,6 +4,7 @@
 import { nearest } from '../ast/diagnostics/suggest.ts'
 import { type Program, type Scope, scopeOf } from '../ast/imports/linked-program.ts'
 import { resolvePath } from '../ast/imports/resolve-path.ts'
+import { cached } from '../ast/lazy.ts'
 import type * as Ast from '../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../ir/formats/format.ts'
@@ -19,9 +20,8 @@ import { elaborateMemory } from './instructions/memories.ts'
 import { instantiateKernels, type TypedKernel } from './kernels/kernel-instances.ts'
 import { elaborateKernel } from './kernels/kernels.ts'
 import { elaborateMonoid } from './kernels/monoids.ts'
-import type { Resolve } from './schedules/resolve.ts'
 import { elaborateSchedule } from './schedules/schedule-declarations.ts'
-import type { Choice, Schedule } from './schedules/schedule-types.ts'
+import type { Choice, Resolve, Schedule } from './schedules/schedule-types.ts'
 import type { Space } from './spaces/space-types.ts'
 import { elaborateSpace } from './spaces/spaces.ts'
 
@@ -87,16 +87,14 @@ export interface Named {
  * Memoises the result of each declaration, so that several uses give one result and report an error once. `all`
  * collects the results without errors.
  */
-function memo<K, V>(make: (key: K) => V, all?: Set<NonNullable<V>>): (key: K) => V {
+function memo<K extends object, V>(make: (key: K) => V, all?: Set<NonNullable<V>>): (key: K) => V {
   const done = new Map<K, V>()
-  return (key) => {
-    if (!done.has(key)) {
+  return (key) =>
+    cached(done, key, () => {
       const made = make(key)
-      done.set(key, made)
       if (made) all?.add(made)
-    }
-    return done.get(key)!
-  }
+      return made
+    })
 }
 
 /**
@@ -244,14 +242,11 @@ export function elaborate(linked: Program): Elaborated {
     make: (d: D, r: Resolve, path: P) => V | null,
   ) => {
     const known = new Map<D, V | null>()
-    return (d: D, path: P): V | null => {
-      const before = known.get(d)
-      if (before !== undefined) return before
-      const r = around(d)
-      const made = r && make(d, r, path)
-      known.set(d, made)
-      return made
-    }
+    return (d: D, path: P): V | null =>
+      cached(known, d, () => {
+        const r = around(d)
+        return r && make(d, r, path)
+      })
   }
   const scheduleOf = once(elaborateSchedule)
   const spaceOf = once(elaborateSpace)

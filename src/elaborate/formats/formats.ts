@@ -1,5 +1,6 @@
 /** Elaboration of formats: AST → `Format`, `Composition` or `FormatFamily`. */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { cached } from '../../ast/lazy.ts'
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -83,19 +84,17 @@ export function familyOf(
   report.add(...trial.list)
   if (!tried) return null
   const made = new Map<number, OrderedFormat>()
-  const withOrder = (order: number): OrderedFormat => {
-    const known = made.get(order)
-    if (known) return known
+  const compute = (order: number): OrderedFormat => {
     if (order <= single) wrongOrder(head, order, `${head.over.length} dimensions or more`)
     if (order - single > MAX_COPIES) wrongOrder(head, order, `at most ${single + MAX_COPIES} dimensions`)
     const own = new Report()
     const format = write(order, own)
     own.finish()
     invariant(format, 'a format without errors')
-    made.set(order, format)
     return format
   }
-  return { kind: 'family', ...head, params: tried.params, withOrder: withOrder }
+  const withOrder = (order: number): OrderedFormat => cached(made, order, () => compute(order))
+  return { kind: 'family', ...head, params: tried.params, withOrder }
 }
 
 function wrongOrder({ name, over, span }: FamilyHead, order: number, expected: string): never {

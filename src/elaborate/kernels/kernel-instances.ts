@@ -3,6 +3,7 @@
  * kernels, with schedules of their own. Later stages receive plain kernels only.
  */
 import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-program.ts'
+import { cached, lazy } from '../../ast/lazy.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Report } from '../diagnostics.ts'
 import { ambiguity } from '../formats/format-uses.ts'
@@ -110,11 +111,8 @@ class Instantiation {
 
   /** An instance. @param open kernels whose bases are being resolved */
   #instance(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
-    const made = this.#made.get(decl) ?? new Map<string, Instance | null>()
-    this.#made.set(decl, made)
-    const key = types.join()
-    if (!made.has(key)) made.set(key, this.#make(decl, types, [...open, decl]))
-    return made.get(key)!
+    const made = cached(this.#made, decl, () => new Map<string, Instance | null>())
+    return cached(made, types.join(), () => this.#make(decl, types, [...open, decl]))
   }
 
   #make(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
@@ -219,8 +217,7 @@ class Instantiation {
   /** The copy of a schedule for an instance; names have the same meaning as for `of`. */
   #copy<S extends Ast.KernelSchedule>(s: S, of: Instance, instance: Instance): S {
     if (isPlain(instance.origin)) return s
-    const copies = this.#copies.get(instance) ?? new Map<Ast.KernelSchedule, Ast.KernelSchedule>()
-    this.#copies.set(instance, copies)
+    const copies = cached(this.#copies, instance, () => new Map<Ast.KernelSchedule, Ast.KernelSchedule>())
     const before = copies.get(s)
     if (before) return before as S
     const copy: S = {
@@ -236,14 +233,8 @@ class Instantiation {
           message: `${name.name} is a type of kernel ${of.origin.name.name}`,
           hint: 'rename the parameter',
         })
-    let schedules: ReadonlyMap<string, Ast.KernelSchedule> | undefined
-    this.#owners.set(copy, {
-      kernel: instance.kernel,
-      schedules: () => {
-        schedules ??= this.#schedules(s.span.source, instance)
-        return schedules
-      },
-    })
+    const schedules = lazy(() => this.#schedules(s.span.source, instance))
+    this.#owners.set(copy, { kernel: instance.kernel, schedules })
     const extended = s.kind === 'choice' && s.by === 'rules' ? this.#program.extended.get(s) : undefined
     if (extended) this.#extended.set(copy as Ast.Dispatch, this.#copy(extended, of, instance))
     return copy

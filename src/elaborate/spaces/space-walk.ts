@@ -3,6 +3,7 @@
  * point. Options come first, because they determine the numbers; then numbers; then the decisions of nested spaces.
  */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { lazy } from '../../ast/lazy.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
@@ -107,15 +108,8 @@ export class Walk {
   }
 
   #into(at: NestedSpace): Nested {
-    let walk: Walk | undefined
-    return {
-      kind: 'nested',
-      at,
-      walk: () => {
-        walk ??= new Walk(this.#nestedUse(at), this.#point, this.#prefix + at.prefix)
-        return walk
-      },
-    }
+    const walk = lazy(() => new Walk(this.#nestedUse(at), this.#point, this.#prefix + at.prefix))
+    return { kind: 'nested', at, walk }
   }
 
   #nestedUse({ space, args }: NestedSpace): SpaceUse {

@@ -191,12 +191,8 @@ function openIter(
   }
   switch (axis.kind) {
     case 'attached': {
-      const open: OpenIterator = {
-        ...base,
-        level: levelOf(axis.base),
-        parent: innermost(scope, axis.parent),
-        attached: true,
-      }
+      const parent = innermost(scope, axis.parent)
+      const open: OpenIterator = { ...base, level: levelOf(axis.base), parent, attached: true }
       return { loop: segmentLoop(open, iterRestriction), scope: withOpen(scope, open), names }
     }
     case 'gathered': {
@@ -217,15 +213,8 @@ function openIter(
       let parent: OpenIterator | null = null
       const loops: Loop[] = []
       for (const member of axis.members) {
-        const open: OpenIterator = {
-          name: member,
-          axis: member,
-          level: levelOf(member),
-          coord: { v: 0 },
-          node: { v: 0 },
-          parent,
-          attached: false,
-        }
+        const own = { name: member, axis: member, coord: { v: 0 }, node: { v: 0 }, parent }
+        const open: OpenIterator = { ...base, ...own, level: levelOf(member) }
         loops.push(segmentLoop(open, parent === null ? iterRestriction : null))
         names.add(member)
         memberScope = withOpen(memberScope, open)

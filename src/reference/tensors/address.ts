@@ -79,11 +79,11 @@ export function compileAddress(t: Tensor, access: Load, scope: Scope, coord: (e:
   )
   const counts = t.leaves.map((l) => l.count)
   const find = finders.map((f) => f.find)
-  const [f0, f1, f2] = find
-  const [, n1 = 0, n2 = 0] = counts
+  const [f0, f1] = find
+  const [, n1 = 0] = counts
   if (!f0) return () => 0
   if (!f1) return f0
-  if (!f2) {
+  if (find.length === 2) {
     if (finders.every((f) => f.alwaysFound)) return () => f0() * n1 + f1()
     return () => {
       const p = f0()
@@ -92,15 +92,6 @@ export function compileAddress(t: Tensor, access: Load, scope: Scope, coord: (e:
       return q < 0 ? -1 : p * n1 + q
     }
   }
-  if (find.length === 3)
-    return () => {
-      const p = f0()
-      if (p < 0) return -1
-      const q = f1()
-      if (q < 0) return -1
-      const r = f2()
-      return r < 0 ? -1 : (p * n1 + q) * n2 + r
-    }
   return () => {
     let a = 0
     for (let k = 0; k < find.length; k++) {
