@@ -119,9 +119,10 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
 
 function verifyFor(s: For, scope: Scope, cx: Context): void {
   const where = () => printLoop(s)
-  invariant(!cx.boundNames.has(s.var), () => `${where()}: ${s.var} is bound twice`)
+  const check = (holds: boolean, problem: string): void => invariant(holds, () => `${where()}: ${problem}`)
+  check(!cx.boundNames.has(s.var), `${s.var} is bound twice`)
   cx.boundNames.add(s.var)
-  invariant(isWord(s.extent.dtype), () => `${where()}: the extent is ${s.extent.dtype}`)
+  check(isWord(s.extent.dtype), `the extent is ${s.extent.dtype}`)
   const inner: Scope = {
     ...scope,
     vars: new Map([...scope.vars, [s.var, 'index']]),
@@ -134,10 +135,7 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
     const belongsHere = freeVars(g).has(s.var) || scope.path.every((l) => !freeVars(g).has(l.var))
     invariant(belongsHere, () => `${where()}: guard ${printExpr(g)} belongs to a loop further out`)
   }
-  invariant(
-    orderReadsLast(s.guards) === s.guards,
-    () => `${where()}: a guard reads memory before bounds are tested`,
-  )
+  check(orderReadsLast(s.guards) === s.guards, 'a guard reads memory before bounds are tested')
   // Splitting the loop repeats a guard, so its value must not change during the loop.
   if (s.guards.some(readsMemory)) {
     const written = writesOf(s.body)
@@ -147,36 +145,26 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
   const { mode } = s
   if (mode.kind === 'bind') {
     for (const l of scope.path)
-      invariant(
-        l.mode.kind !== 'bind' || l.mode.to !== mode.to,
-        () => `${where()}: ${mode.to} is bound twice on this path`,
-      )
+      check(l.mode.kind !== 'bind' || l.mode.to !== mode.to, `${mode.to} is bound twice on this path`)
     if (levelOf(mode.to) === 'thread')
-      invariant(s.extent.kind === 'const', () => `${where()}: a thread axis needs a constant extent`)
+      check(s.extent.kind === 'const', 'a thread axis needs a constant extent')
     else {
       checkOverParams(s.extent, cx.params, where)
-      invariant(
+      check(
         scope.path.every((l) => isBlockLoop(l)),
-        () => `${where()}: a block axis stands outermost`,
+        'a block axis stands outermost',
       )
-      for (const l of scope.path)
-        invariant(l.body.length === 1, () => `${where()}: statements beside a block-bound loop`)
+      for (const l of scope.path) check(l.body.length === 1, 'statements beside a block-bound loop')
     }
   }
   if (mode.kind === 'unroll' && mode.factor === null)
-    invariant(
-      s.extent.kind === 'const',
-      () => `${where()}: a loop that is unrolled whole needs a constant extent`,
-    )
+    check(s.extent.kind === 'const', 'a loop that is unrolled whole needs a constant extent')
   if (mode.kind === 'vectorize') {
-    invariant(
-      s.extent.kind === 'const' && [2, 4, 8].includes(s.extent.value),
-      () => `${where()}: a vector has 2, 4 or 8 lanes`,
-    )
-    invariant(!hasReduction(s), () => `${where()}: a reduction loop cannot be a vector`)
-    invariant(
+    check(s.extent.kind === 'const' && [2, 4, 8].includes(s.extent.value), 'a vector has 2, 4 or 8 lanes')
+    check(!hasReduction(s), 'a reduction loop cannot be a vector')
+    check(
       loopsOf(s.body).every((l) => l.mode.kind === 'bind') && !hasBarrier(s.body),
-      () => `${where()}: a vector loop is innermost of those that one thread runs`,
+      'a vector loop is innermost of those that one thread runs',
     )
   }
   verifyBody(s.body, inner, cx)
@@ -185,21 +173,16 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
 const isBlockLoop = (l: For): boolean => boundIndex(l, 'block') !== undefined
 
 function verifyReduce(s: Reduce, scope: Scope): void {
-  const where = describe(s)
+  const check = (holds: boolean, problem: string): void =>
+    invariant(holds, () => `${describe(s)}: ${problem}`)
   const n = s.reducer.fields.length
-  invariant(s.targets.length === n && s.values.length === n, `${where}: the reducer has ${n} components`)
+  check(s.targets.length === n && s.values.length === n, `the reducer has ${n} components`)
   if (s.atomic) {
-    invariant(n === 1, `${where}: an atomic update has one element`)
-    invariant(
-      scope.buffers.get(s.targets[0]!.buffer)?.scope !== 'register',
-      `${where}: registers need no atomics`,
-    )
+    check(n === 1, 'an atomic update has one element')
+    check(scope.buffers.get(s.targets[0]!.buffer)?.scope !== 'register', 'registers need no atomics')
   }
   for (const t of s.targets)
-    invariant(
-      scope.buffers.get(t.buffer)?.dtype === scalarType(t.dtype),
-      `${where}: ${t.buffer} is not ${t.dtype}`,
-    )
+    check(scope.buffers.get(t.buffer)?.dtype === scalarType(t.dtype), `${t.buffer} is not ${t.dtype}`)
 }
 
 /** Checks that the elements of an initialisation, which runs before the outermost reduction loop, do not depend on one. */

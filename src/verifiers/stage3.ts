@@ -102,8 +102,9 @@ function verifyLaunch(l: Launch, scope: Scope, hasRun: Context['hasRun']): void 
 }
 
 function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
+  const check = (holds: boolean, problem: string): void => invariant(holds, () => `${cx.where}: ${problem}`)
   const bind = (name: string): void => {
-    invariant(!cx.boundNames.has(name), () => `${cx.where}: ${name} is bound twice`)
+    check(!cx.boundNames.has(name), `${name} is bound twice`)
     cx.boundNames.add(name)
   }
   const declared: string[] = []
@@ -115,34 +116,28 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
     for (const t of targetsOf(s)) {
       const b = scope.buffers.get(t.buffer)
       invariant(b, () => `${cx.where}: a write to ${t.buffer}, which is not here`)
-      invariant(!isReadOnly(b), () => `${cx.where}: ${t.buffer} is read only`)
-      invariant(
-        !cx.hasRun('buffer-flattening') || t.index.length === 1,
-        () => `${cx.where}: ${t.buffer} has one dimension`,
-      )
+      check(!isReadOnly(b), `${t.buffer} is read only`)
+      check(!cx.hasRun('buffer-flattening') || t.index.length === 1, `${t.buffer} has one dimension`)
       if (cx.hasRun('operand-casts'))
         for (const e of t.index) checkType(e, 'index', cx, `an index of ${t.buffer}`)
     }
     switch (s.kind) {
       case 'for':
         bind(s.var)
-        invariant(s.mode.kind !== 'bind', `${cx.where}: ${s.var} is still bound`)
-        invariant(s.guards.length === 0, `${cx.where}: ${s.var} has guards`)
-        invariant(
-          !cx.hasRun('loop-unrolling') || s.mode.kind === 'serial',
-          `${cx.where}: ${s.var} is ${s.mode.kind}`,
-        )
-        invariant(isWord(s.extent.dtype), `${cx.where}: the extent of ${s.var} is ${s.extent.dtype}`)
+        check(s.mode.kind !== 'bind', `${s.var} is still bound`)
+        check(s.guards.length === 0, `${s.var} has guards`)
+        check(!cx.hasRun('loop-unrolling') || s.mode.kind === 'serial', `${s.var} is ${s.mode.kind}`)
+        check(isWord(s.extent.dtype), `the extent of ${s.var} is ${s.extent.dtype}`)
         scope.vars.set(s.var, 'index')
         verifyBody(s.body, scope, cx)
         scope.vars.delete(s.var)
         break
       case 'while':
-        invariant(s.cond.dtype === 'bool', `${cx.where}: a condition of type ${s.cond.dtype}`)
+        check(s.cond.dtype === 'bool', `a condition of type ${s.cond.dtype}`)
         verifyBody(s.body, scope, cx)
         break
       case 'if':
-        invariant(s.cond.dtype === 'bool', `${cx.where}: a condition of type ${s.cond.dtype}`)
+        check(s.cond.dtype === 'bool', `a condition of type ${s.cond.dtype}`)
         verifyBody(s.then, scope, cx)
         verifyBody(s.else, scope, cx)
         break
@@ -150,22 +145,19 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         bind(s.name)
         if (cx.hasRun('operand-casts')) checkType(s.value, s.dtype, cx, s.name)
         if (s.lane)
-          invariant(
+          check(
             isPowerOfTwo(s.lane.among) && isPowerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
-            `${cx.where}: ${s.name} comes from no lane`,
+            `${s.name} comes from no lane`,
           )
         scope.vars.set(s.name, s.dtype)
         declared.push(s.name)
         break
       case 'alloc':
         bind(s.buffer.name)
-        invariant(s.buffer.scope !== 'global', `${cx.where}: ${s.buffer.name} is allocated in global memory`)
+        check(s.buffer.scope !== 'global', `${s.buffer.name} is allocated in global memory`)
         for (const e of s.buffer.shape)
-          invariant(e.kind === 'const' && e.value >= 1, `${cx.where}: ${s.buffer.name} has no constant shape`)
-        invariant(
-          !cx.hasRun('buffer-flattening') || s.buffer.shape.length === 1,
-          `${cx.where}: ${s.buffer.name} is not flat`,
-        )
+          check(e.kind === 'const' && e.value >= 1, `${s.buffer.name} has no constant shape`)
+        check(!cx.hasRun('buffer-flattening') || s.buffer.shape.length === 1, `${s.buffer.name} is not flat`)
         scope.buffers.set(s.buffer.name, s.buffer)
         declared.push(s.buffer.name)
         break
@@ -173,17 +165,14 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
         if (cx.hasRun('operand-casts')) checkType(s.value, scope.buffers.get(s.buffer)!.dtype, cx, s.buffer)
         break
       case 'reduce':
-        invariant(!s.init, `${cx.where}: a reduction with its initialisation`)
-        invariant(
-          !cx.hasRun('reduction-expansion') || s.atomic,
-          `${cx.where}: a reduction that is not atomic`,
-        )
-        invariant(!s.atomic || s.targets.length === 1, `${cx.where}: an atomic update of several elements`)
+        check(!s.init, 'a reduction with its initialisation')
+        check(!cx.hasRun('reduction-expansion') || s.atomic, 'a reduction that is not atomic')
+        check(!s.atomic || s.targets.length === 1, 'an atomic update of several elements')
         if (s.lanes)
           for (const t of s.targets)
-            invariant(
+            check(
               scope.buffers.get(t.buffer)?.scope === 'register',
-              `${cx.where}: lanes combine ${t.buffer}, which is not in registers`,
+              `lanes combine ${t.buffer}, which is not in registers`,
             )
         break
       case 'barrier':
@@ -191,9 +180,9 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
       case 'instr':
         for (const p of piecesOf(s)) {
           if (p.kind === 'value') continue
-          invariant(scope.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
+          check(scope.buffers.has(p.buffer), `${s.instr} has no buffer ${p.buffer} here`)
           const isFlat = p.kind === 'map' || p.kind === 'name' || p.index.length === 1
-          invariant(!cx.hasRun('buffer-flattening') || isFlat, `${cx.where}: ${p.buffer} is not flat`)
+          check(!cx.hasRun('buffer-flattening') || isFlat, `${p.buffer} is not flat`)
         }
         break
       case 'vector_load':
