@@ -4,7 +4,8 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { kernelText } from '../../ast/print/print-parts.ts'
 import { kernelIdentifier, kernelWord } from '../../ir/coordinates/derived-names.ts'
 import type { Report } from '../diagnostics.ts'
-import type { Resolve, StoredDispatch } from '../schedules/schedule-types.ts'
+import type { Resolve } from '../schedules/resolve.ts'
+import type { StoredDispatch } from '../schedules/schedule-types.ts'
 
 export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | null {
   const { report } = r

@@ -4,8 +4,9 @@ import { writtenOut } from '../../ast/parse/step-groups.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import type { Report } from '../diagnostics.ts'
+import type { OfSteps, Resolve } from './resolve.ts'
 import { scheduleParams } from './schedule-params.ts'
-import type { OfSteps, Resolve, Schedule } from './schedule-types.ts'
+import type { Schedule } from './schedule-types.ts'
 import { StepWalk } from './schedules.ts'
 
 export function elaborateSchedule(

@@ -6,8 +6,9 @@ import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
 import { checkArguments, formatArguments } from '../formats/format-uses.ts'
 import { type Family, instanceArguments } from '../instructions/instances.ts'
+import type { OfSteps, Resolve } from './resolve.ts'
 import { argumentOver, parameters, type ScheduleParam } from './schedule-params.ts'
-import type { AppliedFormat, OfSteps, Resolve, Schedule } from './schedule-types.ts'
+import type { AppliedFormat, Schedule } from './schedule-types.ts'
 import { argumentValue, findSchedule } from './uses.ts'
 
 const PLAIN = ['shared', 'register']

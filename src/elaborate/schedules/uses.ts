@@ -4,8 +4,9 @@ import { SCALAR_TYPES } from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import type { Report } from '../diagnostics.ts'
 import { ambiguity, checkArguments } from '../formats/format-uses.ts'
+import type { OfSteps, Resolve } from './resolve.ts'
 import type { ScheduleParam } from './schedule-params.ts'
-import type { OfSteps, Resolve, Schedule } from './schedule-types.ts'
+import type { Schedule } from './schedule-types.ts'
 
 const FORMS: Readonly<Record<Ast.ParamKind, string>> = {
   size: 'an integer',
