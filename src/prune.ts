@@ -1,6 +1,5 @@
 /** sparsetile/prune: weights of layers → masks in a pattern. */
 export {
-  type KeptMasks,
   keptElements,
   type LayerValues,
   layersFromValues,

@@ -78,9 +78,7 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
       failWith(
         'io/index-range',
         `${name}: the index ${indices[e]} (element ${e} of indices) is out of range`,
-        {
-          expected: `0 to ${extent - 1}`,
-        },
+        { expected: `0 to ${extent - 1}` },
       )
   const elementCount = indices.length * (m.kind === 'bsr' ? m.block[0] * m.block[1] : 1)
   if (m.values !== null && m.values.length !== elementCount)

@@ -2,7 +2,7 @@
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
-import type { LayerShape, Layers, Mask } from './types.ts'
+import type { KeptMasks, LayerShape, Layers, Mask } from './types.ts'
 
 export function countKept(mask: Uint8Array): number {
   let n = 0
@@ -108,12 +108,6 @@ export function layersFromValues(list: readonly LayerValues[]): Layers {
       expected: 'gradients of all layers or of none',
     })
   return { ...base, gradients: async (k) => list[k]!.gradients! }
-}
-
-/** Kept elements of all layers: one mask per layer, or two for patterns with a remainder. */
-export interface KeptMasks {
-  readonly masks: readonly Mask[]
-  readonly rest?: readonly Mask[]
 }
 
 /**

@@ -2,7 +2,7 @@
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, isRecord, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, checkMasks } from './layers.ts'
-import { NORMS } from './scores.ts'
+import { type CheckedOptions, NORMS } from './scores.ts'
 import type { Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
 
 /** Maximum sparsity of layers by name, with `*` and `?`; the smallest limit of a layer applies. */
@@ -25,18 +25,6 @@ export interface PruneOptions extends PruneSettings {
   readonly sparsity?: number
   /** Masks of an earlier stage, by layer: elements that it pruned count as 0. */
   readonly previousMasks?: readonly Mask[]
-}
-
-export interface CheckedOptions {
-  readonly pattern: Pattern
-  readonly sparsity: number
-  /** Indices of the layers to prune, and the limit of each. */
-  readonly layers: readonly number[]
-  readonly limits: readonly number[]
-  readonly previousMasks: readonly Mask[] | undefined
-  readonly normalise: Normalise
-  readonly warnBelow: number
-  readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
 
 export const COMMON_OPTIONS = [

@@ -2,8 +2,8 @@
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/diagnostics/expect-argument.ts'
 import { checkMasks, countKept } from './layers.ts'
-import { type CheckedOptions, checkOptions, type PruneOptions, TOLERANCE } from './options.ts'
-import { scoreLayers, weightsOf } from './scores.ts'
+import { checkOptions, type PruneOptions, TOLERANCE } from './options.ts'
+import { type CheckedOptions, scoreLayers, weightsOf } from './scores.ts'
 import { targetOf } from './selection.ts'
 import { keptRows } from './tiles.ts'
 import type {

@@ -1,25 +1,29 @@
 /** Importance scores of elements: |w|, or |g · w| if gradients of the loss are given (first-order Taylor). */
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { checkLength } from './layers.ts'
-import type { LayerScores, LayerShape, Layers, Mask, Normalise, PruneProgress } from './types.ts'
+import type { LayerScores, LayerShape, Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
 
 /** Bits of infinity without the sign; bits of NaN are greater. */
 const INFINITE = 0x7f800000
 
-interface ScoreOptions {
-  /** Indices of the layers to prune, ascending. */
+/** The options of `prune`, checked. */
+export interface CheckedOptions {
+  readonly pattern: Pattern
+  readonly sparsity: number
+  /** Indices of the layers to prune, ascending, and the limit of each. */
   readonly layers: readonly number[]
   readonly limits: readonly number[]
   /** Masks of all layers: elements pruned earlier have score 0. */
   readonly previousMasks: readonly Mask[] | undefined
   readonly normalise: Normalise
+  readonly warnBelow: number
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
 
 /** Scores of the layers to prune, computed in one buffer that all layers share. */
 export function scoreLayers(
   source: Layers,
-  { layers, limits, previousMasks, normalise, onProgress }: ScoreOptions,
+  { layers, limits, previousMasks, normalise, onProgress }: CheckedOptions,
 ): LayerScores {
   const shapes = layers.map((k) => source.shapes[k]!)
   const buffer = new Float32Array(shapes.reduce((max, s) => Math.max(max, s.rows * s.cols), 0))

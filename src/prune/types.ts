@@ -119,10 +119,14 @@ export interface PruneReport {
   readonly warnBelow: number
 }
 
-/** Results by layer, in the order of the shapes. */
-export interface Pruned {
+/** Kept elements of all layers: one mask per layer, or two for patterns with a remainder. */
+export interface KeptMasks {
   readonly masks: readonly Mask[]
   readonly rest?: readonly Mask[]
+}
+
+/** Results by layer, in the order of the shapes. */
+export interface Pruned extends KeptMasks {
   readonly tiles?: readonly (readonly Tile[])[]
   readonly report: PruneReport
 }

@@ -3,9 +3,9 @@
  * states if it takes a value.
  */
 import type { Advice } from '../../ast/diagnostics/diagnostic.ts'
+import { rejectUsage } from '../output/failure.ts'
 import type { Io } from '../output/io.ts'
 import { Call, type CommandSpec, longName, type OptionSpec } from './command.ts'
-import { rejectUsage } from './usage.ts'
 
 export const HELP: OptionSpec = { flags: '-h, --help', about: 'Show this help' }
 
@@ -39,10 +39,7 @@ function splitArguments(command: CommandSpec, argv: readonly string[]): SplitArg
     const option = specs.get(name)
     if (!option)
       reject(`there is no option ${typed}`, {
-        lookup: {
-          name: `--${typed.replace(/^-+/, '')}`,
-          candidates: [...specs.keys()].map((n) => `--${n}`),
-        },
+        lookup: { name: `--${typed.replace(/^-+/, '')}`, candidates: [...specs.keys()].map((n) => `--${n}`) },
       })
     const previous = options.get(name)
     if (previous && !option!.repeats && takesValue(option!))

@@ -1,9 +1,9 @@
 /** A subcommand as a value: arguments, help and action. */
 import type { Advice } from '../../ast/diagnostics/diagnostic.ts'
 import { nearest } from '../../ast/diagnostics/suggest.ts'
+import { rejectUsage } from '../output/failure.ts'
 import type { Io } from '../output/io.ts'
 import { reportOnStderr, standardStream, writeText } from '../output/outputs.ts'
-import { rejectUsage } from './usage.ts'
 
 export interface OptionSpec {
   /** `--bind <NAME=PATH>`, or `--json` if the option takes no value. */

@@ -91,8 +91,5 @@ export const TRUST: readonly OptionSpec[] = [
     flags: '--no-instr',
     about: 'Reject instructions and memories with device code, except those of the package',
   },
-  {
-    flags: '--import-root <DIR>',
-    about: 'Import only from this folder and from the package',
-  },
+  { flags: '--import-root <DIR>', about: 'Import only from this folder and from the package' },
 ]

@@ -74,16 +74,9 @@ export const explain: CommandSpec = {
     BIND,
     SIZE,
     ...DEVICE_PROPERTIES.map((o) => ({ ...o, about: `${o.about}; default: that of the device, if present` })),
-    {
-      flags: '--device <D>',
-      about: `${DEVICE.about}; times are measured only if the device is present`,
-    },
+    { flags: '--device <D>', about: `${DEVICE.about}; times are measured only if the device is present` },
     SEED,
-    {
-      flags: '--json <FILE>',
-      about: 'Also write a JSON file; times in milliseconds',
-      file: 'write',
-    },
+    { flags: '--json <FILE>', about: 'Also write a JSON file; times in milliseconds', file: 'write' },
     ...TRUST,
   ],
   notes: [

@@ -82,11 +82,7 @@ export const format: CommandSpec = {
       repeats: true,
       file: 'read',
     },
-    {
-      flags: '--svg <PATH>',
-      about: 'Draw the tensor, its parts and their storage',
-      file: 'write',
-    },
+    { flags: '--svg <PATH>', about: 'Draw the tensor, its parts and their storage', file: 'write' },
     { flags: '--json <PATH>', about: 'Write the figures as JSON', file: 'write' },
     ...TRUST,
   ],

@@ -80,30 +80,27 @@ export const records: CommandSpec = {
 }
 
 function actionOf(call: Call): [Action, string] {
-  const names = Object.keys(ACTIONS)
   const [name = '', ...args] = call.args
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  const reject = (message: string, expected: string, ...lookup: [string, readonly string[]] | []): never => {
-    const [typed = '', candidates = []] = lookup
-    const isNear = nearest(typed, candidates).length > 0
-    return call.reject(message, { expected, ...(isNear ? { lookup: { name: typed, candidates } } : {}) })
+  if (!action) {
+    const candidates = Object.keys(ACTIONS)
+    const isNear = nearest(name, candidates).length > 0
+    return call.reject(name === '' ? 'what to do is missing' : `records have no ${name}`, {
+      expected: candidates.join(', '),
+      ...(isNear && { lookup: { name, candidates } }),
+    })
   }
-  if (!action)
-    return reject(
-      name === '' ? 'what to do is missing' : `records have no ${name}`,
-      names.join(', '),
-      name,
-      names,
-    )
-  if (args.length < action.args.length) reject('an id is missing', `spt records ${name} ID`)
-  if (args.length > action.args.length)
-    reject(
-      `there is no place for ${args.slice(action.args.length).join(' ')}`,
-      ['spt records', name, ...action.args].join(' '),
-    )
+  const { length } = action.args
+  if (args.length < length) call.reject('an id is missing', { expected: `spt records ${name} ID` })
+  if (args.length > length)
+    call.reject(`there is no place for ${args.slice(length).join(' ')}`, {
+      expected: ['spt records', name, ...action.args].join(' '),
+    })
   for (const option of records.options.map(longName))
     if (option !== 'db' && call.flag(option) && !action.options.includes(option))
-      reject(`${name} has no option --${option}`, action.options.map((o) => `--${o}`).join(', '))
+      call.reject(`${name} has no option --${option}`, {
+        expected: action.options.map((o) => `--${o}`).join(', '),
+      })
   return [action, args[0] ?? '']
 }
 

@@ -114,17 +114,12 @@ export const show: CommandSpec = {
     const { files } = bindOptions(call)
     const text = await withKernel(call, device, async (request) => {
       const { source: kernel, requested: named, program } = request
-      if (call.flag('attributes')) {
-        const [{ attributesReport }, { sourceLocator }] = await Promise.all([
-          import('../run/attributes.ts'),
-          import('../run/permutations.ts'),
-        ])
-        return attributesReport(kernel, call.one('iteration'), sourceLocator(program.sources))
-      }
-      if (call.flag('pit')) {
-        const { permutationReport, sourceLocator } = await import('../run/permutations.ts')
-        const tile = call.numbers('tile', 'N')
-        return permutationReport(kernel, call.one('iteration'), tile, sourceLocator(program.sources))
+      if (call.flag('attributes') || call.flag('pit')) {
+        const { attributesReport, permutationReport, sourceLocator } = await import('../run/analyses.ts')
+        const [iteration, locate] = [call.one('iteration'), sourceLocator(program.sources)]
+        return call.flag('pit')
+          ? permutationReport(kernel, iteration, call.numbers('tile', 'N'), locate)
+          : attributesReport(kernel, iteration, locate)
       }
       if (call.flag('space')) return spaceText(request, files, surveySize)
       const sizes = request.selectionInputs()

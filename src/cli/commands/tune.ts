@@ -33,10 +33,7 @@ export const tune: CommandSpec = {
       repeats: true,
     },
     DEVICE,
-    {
-      ...SPACE,
-      about: `${SPACE.about} (default: cpu_space or gpu_space if declared, otherwise sketches)`,
-    },
+    { ...SPACE, about: `${SPACE.about} (default: cpu_space or gpu_space if declared, otherwise sketches)` },
     {
       flags: '--trials <N>',
       about: `Maximum number of points to try, including illegal ones, for each file and size (default: ${DEFAULT_TRIALS}; unlimited if only --minutes is given)`,

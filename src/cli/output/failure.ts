@@ -1,14 +1,15 @@
 /** Reports a thrown value on standard error or as JSON, and returns the exit code. */
 import {
+  type Advice,
   bugDiagnostic,
   type Diagnostic,
   InternalError,
   type Span,
   SptError,
 } from '../../ast/diagnostics/diagnostic.ts'
-import { escapeText, render } from '../../ast/diagnostics/render.ts'
+import { escapeLine, escapeText, render } from '../../ast/diagnostics/render.ts'
 import { sourceOf } from '../../ast/diagnostics/span.ts'
-import { renderUsage, UsageError, type UsageProblem } from '../arguments/usage.ts'
+import { suggestion } from '../../ast/diagnostics/suggest.ts'
 import type { Io } from './io.ts'
 
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
@@ -117,3 +118,37 @@ export function showFailure(error: unknown, io: Io): number {
 
 const stackTrace = (error: Error): string =>
   `${error.stack}\n${error.cause instanceof Error ? `caused by ${stackTrace(error.cause)}` : ''}`
+
+type UsageProblem = Pick<Diagnostic, 'message'> &
+  Advice & {
+    /** The command it is about. */
+    readonly command?: string | undefined
+  }
+
+/** An error of the command line, with exit code 2; all other errors that users cause have 1. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+  readonly problem: UsageProblem
+
+  constructor(problem: UsageProblem) {
+    super(problem.message)
+    this.problem = problem
+  }
+}
+
+export function rejectUsage(problem: UsageProblem): never {
+  throw new UsageError(problem)
+}
+
+function renderUsage({ message, command, expected, lookup, hint }: UsageProblem): string {
+  const name = command === undefined ? 'spt' : `spt ${command}`
+  const proposal = lookup && suggestion(lookup, !expected && !hint)
+  const lines = [
+    `${name}: ${escapeLine(message)}`,
+    ...(expected === undefined ? [] : [`  expected: ${escapeLine(expected)}`]),
+    ...(proposal ? [`  ${proposal.title}: ${proposal.text}`] : []),
+    ...(hint === undefined ? [] : [`  hint: ${escapeLine(hint)}`]),
+    `  help: ${name} --help`,
+  ]
+  return escapeText(lines.join('\n'))
+}

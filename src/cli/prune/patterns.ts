@@ -136,10 +136,7 @@ export function patternOf(call: Call): SelectedPattern {
       call.number(p) ?? call.reject(`${name} needs --${p}`, { expected: `${flags(p)}: ${PARAMETERS[p][1]}` }),
     ]),
   )
-  return {
-    pattern: createPattern(values),
-    check: check ? (mask, layer) => check(mask, layer, values) : null,
-  }
+  return { pattern: createPattern(values), check: check ? (mask, layer) => check(mask, layer, values) : null }
 }
 
 // Validates masks given by the user (`--masks`), and reports them like computed masks.

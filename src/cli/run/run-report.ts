@@ -14,8 +14,9 @@ import { type Form, formJson, predictedText, scheduleTexts } from '../forms.ts'
 import { count, jsonNumber, type Lines, linesText, ms, percent, size } from '../output/figures.ts'
 import { deviceText, selectionText, summationText } from './explain-report.ts'
 import { PHASES, type Phase } from './phase-timer.ts'
+import type { SparseSizes } from './sparse-sizes.ts'
 
-export interface Report {
+export interface Report extends SparseSizes {
   readonly kernel: string
   readonly device: DeviceKind
   readonly deviceName: string
@@ -29,8 +30,6 @@ export interface Report {
   readonly sizes: Readonly<Record<string, number>>
   /** Formats that are built at run time (`live`). */
   readonly built: readonly BuiltFormat[]
-  readonly nnz: Readonly<Record<string, number>>
-  readonly stored: Readonly<Record<string, number>>
   /** Entries of bound tensors with the coordinates of another entry, whose values were added. */
   readonly duplicates: Readonly<Record<string, number>>
   /** Changes of type or shape of bound tensors: `x: f64 to f32`. */

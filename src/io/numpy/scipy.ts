@@ -62,9 +62,7 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
       failWith(
         'io/data-length',
         `${labels[k]} has ${c.length} elements, ${labels[0]} has ${coords[0]!.length}`,
-        {
-          expected: 'as many elements in each, an element for each entry',
-        },
+        { expected: 'as many elements in each, an element for each entry' },
       )
     checkRange(c, shape[k]!, labels[k]!)
   })

@@ -38,9 +38,7 @@ async function readTextAt(path: string, location: string): Promise<string> {
       failWith(
         'parse/too-large',
         `'${path}' has ${size} bytes; a program may have ${MAX_SOURCE} characters`,
-        {
-          hint: 'is this a data file? Bind data with --bind NAME=PATH',
-        },
+        { hint: 'is this a data file? Bind data with --bind NAME=PATH' },
       )
     // Non-blocking, in case the path has become a pipe since.
     const handle = await open(location, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))

@@ -48,14 +48,18 @@ const TYPES: ReadonlyMap<string, SafetensorsElement> = new Map([
   ['F4', rawType(4)],
 ])
 
-/** A tensor of a `.safetensors` file. */
-export interface SafetensorsEntry {
+/** A tensor of a file of several tensors. */
+export interface TensorInfo {
   readonly name: string
-  /** The format's name: `F32`, `BF16`, `I64`, `F8_E4M3`. */
+  /** The `.safetensors` name: `F32`, `BF16`, `I64`, `F8_E4M3`. */
   readonly type: string
+  readonly shape: readonly number[]
+}
+
+/** A tensor of a `.safetensors` file. */
+export interface SafetensorsEntry extends TensorInfo {
   /** The element type for reading as numbers; `null` for types that can only be copied. */
   readonly element: ElementType | null
-  readonly shape: readonly number[]
   /** Offset in the file, and length, in bytes. */
   readonly start: number
   readonly bytes: number

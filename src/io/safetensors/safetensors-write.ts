@@ -7,14 +7,17 @@ import type { DenseTensor } from '../../storage/tensor.ts'
 import type { Chunks } from '../byte-source.ts'
 import { quoteName } from '../json-reader.ts'
 import { DESCRIPTORS, littleEndian } from '../numpy/npy-elements.ts'
-import { MAX_HEADER_BYTES, METADATA, sizeOf, typeNamed, typeOfElement } from './safetensors-header.ts'
+import {
+  MAX_HEADER_BYTES,
+  METADATA,
+  sizeOf,
+  type TensorInfo,
+  typeNamed,
+  typeOfElement,
+} from './safetensors-header.ts'
 
 /** A tensor to be written. */
-export interface SafetensorsPart {
-  readonly name: string
-  /** The format's name: `F32`, `BF16`, `I64`, `F8_E4M3`. */
-  readonly type: string
-  readonly shape: readonly number[]
+export interface SafetensorsPart extends TensorInfo {
   /** Its bytes, little-endian and row-major; called after all preceding tensors are written. */
   readonly chunks: () => Chunks
 }

@@ -8,15 +8,10 @@ import { openNpz } from '../numpy/npz.ts'
 import { hasMatrix, matrixGroups } from '../numpy/scipy.ts'
 import { unknownEnding } from '../unknown-ending.ts'
 import { openSafetensors, openShards, type Safetensors, unknownTensor } from './safetensors.ts'
-import { countOf, typeNamed, typeOfElement } from './safetensors-header.ts'
+import { countOf, type TensorInfo, typeNamed, typeOfElement } from './safetensors-header.ts'
 import type { SafetensorsPart } from './safetensors-write.ts'
 
-export interface WeightTensor {
-  readonly name: string
-  /** The `.safetensors` name: `F32`, `BF16`, `I64`. */
-  readonly type: string
-  readonly shape: readonly number[]
-}
+export type WeightTensor = TensorInfo
 
 /** A tensor of floats as a matrix of outputs × inputs: its first dimension, and all others combined. */
 export interface WeightLayer {

@@ -98,7 +98,7 @@ export abstract class TextParser<Options, Result> {
   protected readonly numbers = new Numbers()
   protected line = 0
 
-  constructor(options: Options & { readonly name?: string | undefined }, defaultName: string) {
+  constructor(options: Options & { readonly name?: string | undefined }, defaultName = 'matrix') {
     this.name = options.name ?? defaultName
     this.options = options
   }

@@ -37,10 +37,6 @@ class Parser extends TextParser<TextOptions, CoordTensor | DenseTensor> {
   private row = 0
   private col = 0
 
-  constructor(options: TextOptions) {
-    super(options, 'matrix')
-  }
-
   push(block: Uint8Array): void {
     const n = this.numbers
     n.reset(block)
@@ -244,9 +240,7 @@ class Parser extends TextParser<TextOptions, CoordTensor | DenseTensor> {
       return this.fail(
         'io/too-few-entries',
         `the file ends after ${this.entriesRead} of ${header.entries} entries`,
-        {
-          hint: CUT_SHORT,
-        },
+        { hint: CUT_SHORT },
       )
     const shape = [header.rows, header.cols]
     if (header.layout === 'array') return { kind: 'dense', shape, values: this.values!, dtype }

@@ -20,10 +20,6 @@ class Parser extends TextParser<TextOptions, CompressedMatrix> {
   private numbersRead = 0
   protected override line = 1
 
-  constructor(options: TextOptions) {
-    super(options, 'matrix')
-  }
-
   push(block: Uint8Array): void {
     const n = this.numbers
     n.reset(block)
@@ -93,9 +89,7 @@ class Parser extends TextParser<TextOptions, CompressedMatrix> {
       this.fail(
         'io/too-few-entries',
         `the file ends after ${this.numbersRead} of ${promised} offsets and indices`,
-        {
-          hint: CUT_SHORT,
-        },
+        { hint: CUT_SHORT },
       )
     const { indptr, indices } = this
     return checkCompressed(

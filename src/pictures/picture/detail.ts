@@ -50,12 +50,7 @@ function fullestTile(parts: readonly MatrixPart[], area: Window, side: number): 
   if (!total[best]) return null
   const top = area.top + Math.floor(best / across) * side
   const left = area.left + (best % across) * side
-  return {
-    top,
-    left,
-    bottom: Math.min(area.bottom, top + side),
-    right: Math.min(area.right, left + side),
-  }
+  return { top, left, bottom: Math.min(area.bottom, top + side), right: Math.min(area.right, left + side) }
 }
 
 const contains = (w: Window, row: number, column: number): boolean =>

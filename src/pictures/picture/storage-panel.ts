@@ -260,9 +260,5 @@ export function drawIndexArrays(parts: readonly StoragePart[], x: number, y: num
     return text(x, top + 13, name) + cells.join('')
   })
   const longest = Math.max(...arrays.map(({ numbers }) => numbers.length))
-  return {
-    content: rows.join('\n'),
-    width: left + longest * CELL.width - x,
-    height: arrays.length * ROW,
-  }
+  return { content: rows.join('\n'), width: left + longest * CELL.width - x, height: arrays.length * ROW }
 }

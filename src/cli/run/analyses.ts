@@ -1,11 +1,17 @@
 /**
- * Report of `spt show --pit`: dimensions that may be permuted, and formats that gather along them (permutation-invariant
- * transformation).
+ * Reports of `spt show --pit` (dimensions that may be permuted, and formats that gather along them: permutation-invariant
+ * transformation) and `--attributes` (sparsity of tensors, dead elements, skippable iterations, masks that may skip them).
  */
 import type {
   PermutableDimension,
   PermutableIteration,
 } from '../../analysis/permutations/permutable-dimensions.ts'
+import type {
+  IterationAttributes,
+  SparsityAttributes,
+  TensorAttributes,
+  TensorMask,
+} from '../../analysis/sparsity/attributes.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { MicroTile } from '../../api/kernels/micro-tiles.ts'
 import { failWith, type Source, type Span } from '../../ast/diagnostics/diagnostic.ts'
@@ -13,7 +19,7 @@ import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { sourceOf } from '../../ast/diagnostics/span.ts'
 import { alignedColumns } from '../../ast/print/message-text.ts'
 
-export type Locate = (span: Span | undefined) => string
+type Locate = (span: Span | undefined) => string
 
 /**
  * @param iteration - The single iteration to report
@@ -36,7 +42,7 @@ export function permutationReport(
 }
 
 /** @throws SptError `show/unknown-iteration` */
-export function findIteration<T extends { readonly name: string }>(
+function findIteration<T extends { readonly name: string }>(
   kernel: Kernel,
   iterations: readonly T[],
   name: string,
@@ -99,7 +105,51 @@ function microTilesText(rules: readonly MicroTile[]): string[] {
 
 const formatName = (text: string): string => text.split(' ')[1]!
 
-export const indentedTable = (rows: readonly (readonly string[])[]): string =>
+const indentedTable = (rows: readonly (readonly string[])[]): string =>
   alignedColumns(rows)
     .map((line) => `  ${line}\n`)
     .join('')
+
+/** @param iteration - The single iteration to report */
+export function attributesReport(kernel: Kernel, iteration: string | undefined, locate: Locate): string {
+  const { tensors, iterations }: SparsityAttributes = kernel.attributes
+  if (iteration !== undefined) return iterationText(findIteration(kernel, iterations, iteration), locate)
+  const rows = tensors.flatMap((t) => attributeRows(t, locate))
+  return [
+    `kernel ${kernel.name}\n${indentedTable(rows)}`,
+    ...iterations.map((entry) => iterationText(entry, locate)),
+  ].join('\n')
+}
+
+/** The tensor and its value, then a line for each mask with a statement about it. */
+function attributeRows(t: TensorAttributes, locate: Locate): string[][] {
+  const value = t.constant !== null && t.value === 'constant' ? `constant ${t.constant}` : t.value
+  const masks = [...new Set([...t.maskedValues, ...t.neededWithin].map(maskText))]
+  const lines = masks.map((mask) => {
+    const fillEntry = t.maskedValues.find((x) => maskText(x) === mask)
+    const isNeeded = t.neededWithin.some((x) => maskText(x) === mask)
+    return [
+      ...(fillEntry
+        ? [`${fillEntry.zero ? 'zero' : `constant ${fillEntry.value}`} where ${mask} is at its fill`]
+        : []),
+      ...(isNeeded ? [`needed only where ${mask} is not`] : []),
+    ].join(', ')
+  })
+  const reasons = t.need ? [`needed everywhere: ${t.need.reason}${locate(t.need.span)}`] : []
+  const [first = '', ...furtherLines] = [...(t.isUsed ? [] : ['never read']), ...lines, ...reasons]
+  return [[t.tensor, value, first], ...furtherLines.map((line) => ['', '', line])]
+}
+
+/** `M[i, j]`, at the axes of the tensor. */
+const maskText = ({ mask, dimensions }: TensorMask): string =>
+  `${mask}[${dimensions.map((d) => d.axis).join(', ')}]`
+
+function iterationText(entry: IterationAttributes, locate: Locate): string {
+  const rows = [
+    ...(entry.isUsed ? [] : [['never read', '']]),
+    ...(entry.isDead ? [['may be dropped', '']] : []),
+    ...entry.masks.map(({ mask, iterators }) => ['masked by', `${mask}[${iterators.join(', ')}]`]),
+    ...entry.rejections.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${locate(span)}`]),
+  ]
+  return `iteration ${entry.name}\n${indentedTable(rows)}`
+}
