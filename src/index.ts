@@ -81,8 +81,7 @@ export type {
   LaunchExplanation,
 } from './run/explain/index.ts'
 export type { Coverage } from './run/verify/compare-outputs.ts'
-export type { UnorderedSum } from './run/verify/summation-order.ts'
-export type { Verification } from './run/verify/verify.ts'
+export type { UnorderedSum, Verification } from './run/verify/verify.ts'
 export type {
   Command,
   Device,

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { type RefDenseResult, type RefOptions, reference } from '../../src/reference/index.ts'
 import { compareOutput } from '../../src/run/verify/compare-outputs.ts'
-import { precisionOf } from '../../src/run/verify/summation-order.ts'
+import { precisionOf } from '../../src/run/verify/verify.ts'
 import { kernelOf } from '../elaborate/support.ts'
 import { runs } from '../support/cases.ts'
 

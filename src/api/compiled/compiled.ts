@@ -9,8 +9,13 @@ import { checkFits, compileOn, Executable, lanesOf, type Program } from '../../r
 import type { ResidentDense } from '../../run/execution/external-memory.ts'
 import type { KernelGraph } from '../../run/execution/launch-commands.ts'
 import type { ExplainOptions, Explanation } from '../../run/explain/index.ts'
-import { type UnorderedSum, unorderedSums } from '../../run/verify/summation-order.ts'
-import { type Verification, verify, verifyAgainst } from '../../run/verify/verify.ts'
+import {
+  type UnorderedSum,
+  unorderedSums,
+  type Verification,
+  verify,
+  verifyAgainst,
+} from '../../run/verify/verify.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import { MAX_RUNS } from '../../runtime/device-checks.ts'
 import type { Measurement, MeasureOptions } from '../../runtime/measure.ts'

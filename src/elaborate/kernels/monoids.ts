@@ -99,7 +99,7 @@ function operands(m: Ast.Monoid, report: Report): Names {
 
 // Checks of a reducer's properties (associativity, commutativity, identity) on samples. The samples are
 // positive, because a reducer may be meant for a part of the numbers (weights, counts). Values in bound data
-// are checked if results differ (`run/verify/reducer-faults.ts`).
+// are checked if results differ (`run/verify/compare-outputs.ts`).
 
 const SAMPLES = 24
 

@@ -13,7 +13,7 @@ import { checkFacts, elementBytes } from '../compile/device-limits.ts'
 import { elements, mostElements } from '../execution/buffer-layout.ts'
 import { type Executable, lanesOf } from '../execution/execute.ts'
 import { checkRanges, hasWideIndices } from '../execution/index-ranges.ts'
-import { unorderedSums } from '../verify/summation-order.ts'
+import { unorderedSums } from '../verify/verify.ts'
 import { countLaunch, knownArrays } from './count.ts'
 import type {
   ArrayTraffic,
