@@ -1,11 +1,11 @@
 /** Names in statements: bound names, free names, substitution and renaming. */
 
-import { type Expr, type Load, load, variable } from '../expressions/expr.ts'
+import { type Expr, type Load, load, type Search, variable } from '../expressions/expr.ts'
 import { freeVars } from '../expressions/expr-tree.ts'
 import { sameData } from '../expressions/structural-equality.ts'
 import { mapSame } from '../lists.ts'
-import { boundBy } from './definitions.ts'
-import type { Buffer, For, Stmt } from './loops.ts'
+import { allocations, boundBy } from './definitions.ts'
+import type { Buffer, Fill, For, Stmt } from './loops.ts'
 import { type Body, exprsOf, mapPieces, rewriteStmts, stmt, walkStmts } from './tree.ts'
 
 /** Names bound anywhere inside: loop variables and lets. */
@@ -18,13 +18,12 @@ export function boundVarsOf(body: Body): ReadonlySet<string> {
 }
 
 /** Names of the buffers allocated inside, in any memory or in the given one. */
-export function allocatedNames(body: Body, scope?: Buffer['scope']): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && (scope === undefined || s.buffer.scope === scope)) out.add(s.buffer.name)
-  })
-  return out
-}
+export const allocatedNames = (body: Body, scope?: Buffer['scope']): ReadonlySet<string> =>
+  new Set(
+    [...allocations(body).values()].flatMap((b) =>
+      scope === undefined || b.scope === scope ? [b.name] : [],
+    ),
+  )
 
 /** Names that statements use and that are bound outside, parameters included. */
 export function freeVarsOf(body: Body): ReadonlySet<string> {
@@ -112,18 +111,21 @@ export function redirectAccesses(
     const to = f(l)
     return to ? load(to.buffer, to.index, l.dtype, l.span) : l
   }
-  const whole = (buffer: string): string => f({ kind: 'whole', buffer, index: [] })?.buffer ?? buffer
+  const whole = ({ buffer }: Search | Fill) => f({ kind: 'whole', buffer, index: [] })
   return rewriteStmts(body, {
     expr: (e) => {
       if (e.kind === 'load') return moved(e)
-      return e.kind === 'search' ? Object.freeze({ ...e, buffer: whole(e.buffer) }) : undefined
+      const to = e.kind === 'search' ? whole(e) : undefined
+      return to && Object.freeze({ ...e, buffer: to.buffer })
     },
     stmt: (s): Stmt | Body | undefined => {
       switch (s.kind) {
         case 'alloc':
           return alloc(s.buffer)?.map((buffer) => stmt({ ...s, buffer: Object.freeze(buffer) }))
-        case 'fill':
-          return stmt({ ...s, buffer: whole(s.buffer) })
+        case 'fill': {
+          const to = whole(s)
+          return to && stmt({ ...s, buffer: to.buffer })
+        }
         case 'store': {
           const to = f(s)
           return to && stmt({ ...s, buffer: to.buffer, index: to.index })
