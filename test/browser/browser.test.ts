@@ -32,7 +32,7 @@ async function serve(): Promise<Server> {
         ? ['text/html', page]
         : path === '/page.js'
           ? ['text/javascript', outputFiles[0]!.text]
-          : /^\/(?:kernels\/[a-z/-]+\.spt|data\/choices\/\w+\.json)$/.test(path)
+          : /^\/(?:kernels\/[a-z/-]+\.spt|data\/choices\/\w+\.spt)$/.test(path)
             ? ['text/plain', readFileSync(new URL(`.${path}`, root), 'utf8')]
             : [typeOf(path), start.get(path)]
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': type }).end(body)
