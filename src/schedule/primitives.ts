@@ -82,8 +82,6 @@ export const LOOP_STEPS = {
   as_written: asWritten,
 }
 
-/**
- * Returns whether steps on coordinates are illegal after this step on loops: after all steps except steps about sizes.
- */
+/** Returns whether steps on coordinates are illegal after this step: after all but steps about sizes. */
 export const endsCoordinates = (word: string): boolean =>
   !(LOOP_STEPS as Readonly<Record<string, Pick<Primitive<never>, 'ofSizes'>>>)[word]?.ofSizes

@@ -115,10 +115,7 @@ function entersBy(axis: Axis, axes: ReadonlyMap<string, Axis>): string | null {
 const openedBy = (axis: Axis): readonly string[] =>
   isFused(axis) ? axis.members : isAttached(axis) ? [axis.base] : [axis.name]
 
-/**
- * Returns `next`. `stands` returns the replacement of an old iterator. @throws SptError `schedule/another-parent` if an
- * iterator of `before` has a different parent in `next`
- */
+/** Returns `next`; `stands` returns the replacement of an iterator. @throws SptError `schedule/another-parent` */
 export function keepParents(
   kernel: Kernel1,
   before: Iteration,

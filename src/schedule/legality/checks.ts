@@ -103,10 +103,7 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
   })
 }
 
-/**
- * Returns the reductions that combine values of different iterations. Throws `schedule/order-matters` unless the
- * iterations of the loop may run in any order.
- */
+/** Returns the reductions that combine values of different iterations. Throws `schedule/order-matters`. */
 export function checkOrderFree(cx: Context, loop: For, verb: string): readonly Reduce[] {
   const { dependence, combining } = iterationsOf(cx.kernel, loop)
   if (dependence)
@@ -117,10 +114,7 @@ export function checkOrderFree(cx: Context, loop: For, verb: string): readonly R
   return combining
 }
 
-/**
- * Returns the constant extent of the loop. Throws `schedule/extent-not-constant` if the extent is not a literal;
- * `why` begins the message.
- */
+/** Returns the constant extent. Throws `schedule/extent-not-constant`, with a message that begins with `why`. */
 export function checkConstantExtent(cx: Context, loop: For, why: string): number {
   if (loop.extent.kind === 'const') return loop.extent.value
   return cx.refuse('schedule/extent-not-constant', [loop], {
@@ -142,10 +136,7 @@ const namesOf = memoize(
 /** The hint of errors about several statements in a loop whose step supports one. */
 export const SEPARATE = 'fission separates statements, where that is legal'
 
-/**
- * Throws `schedule/target-in-use` if a statement other than the reduction accesses its targets, which are incomplete
- * until all iterations have run.
- */
+/** Throws `schedule/target-in-use` if others access the targets, which are incomplete until all iterations have run. */
 export function checkUsedAlone(
   cx: Context,
   body: Body,
@@ -162,10 +153,7 @@ export function checkUsedAlone(
     })
 }
 
-/**
- * Throws `schedule/no-reduction`: no reduction writes the buffer (in the loop nest `nest`, if given). The message
- * lists the existing reductions.
- */
+/** Throws `schedule/no-reduction`: no reduction (in the loop nest `nest`, if given) writes the buffer. */
 export function refuseNoReduction(cx: Context, name: string, nest?: string): never {
   const found = reductionsOf(cx.kernel.body)
   const own = found.filter(({ reduce }) => reduce.targets.some((t) => t.buffer === name))
@@ -192,10 +180,7 @@ export function checkNoReduction(cx: Context, loop: For, verb: string, hint: str
   })
 }
 
-/**
- * Throws `schedule/local-index` if the index of a reduction target is loaded from a buffer that is allocated inside
- * of `top`.
- */
+/** Throws `schedule/local-index` if the index of a target is loaded from a buffer that is allocated inside of `top`. */
 export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: string): void {
   const local = allocatedNames([top])
   const names = reduce.targets.flatMap((t) => t.index)

@@ -39,10 +39,7 @@ export interface Footprint {
 /** Returns the inner loops that determine the element of an index. */
 export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => loopsUsedBy(use.path, use.index)
 
-/**
- * Returns a loop around a use that the copy does not have and that may have no iteration; undefined if there is no such
- * loop.
- */
+/** Returns a loop around a use that the copy does not have and that may have no iteration. */
 export const hiddenLoop = ({ path }: Use, { loops }: Footprint): For | undefined =>
   path.find((l) => !loops.includes(l) && !(isSingleIteration(l) && l.guards.length === 0))
 
@@ -57,10 +54,7 @@ function signature(use: Use, around: readonly For[]): string {
   return [...use.index.map((e) => linearKey(linear(placed(e)))), ...ranges.map(key)].join(' ; ')
 }
 
-/**
- * Returns the values of the footprint's loops in terms of the loops of a use of the same elements; 0 for a loop of one
- * iteration that the use does not have.
- */
+/** Returns the footprint's loops in terms of the loops of a use of the same elements; 0 for a single iteration. */
 export function namedAlike(loops: readonly For[], use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
   const own = [...neededBy(use)]
   return loops.map((l) => {
@@ -120,10 +114,7 @@ export function footprint(
 const printIndex = (buffer: Buffer, u: Use): string =>
   `${buffer.name}[${u.index.map((e) => printExpr(e)).join(', ')}]`
 
-/**
- * Throws `schedule/different-elements` unless the targets of a tuple depend on the same loops: they are combined
- * together, so one loop nest must reach all of them.
- */
+/** Throws `schedule/different-elements` unless one loop nest reaches all targets of a tuple, combined together. */
 export function checkSameLoops(
   cx: Context,
   loop: For,
@@ -139,10 +130,7 @@ export function checkSameLoops(
     })
 }
 
-/**
- * Throws `schedule/moving-index` if statements of the loop's body, from index `from` on, write data that determine the
- * elements.
- */
+/** Throws `schedule/moving-index` if statements from index `from` on write data that determine the elements. */
 export function checkStable(cx: Context, loop: For, print: Footprint, from: number): void {
   const naming = [...print.index, ...print.loops.flatMap((l) => [l.extent, ...l.guards])]
   const written = writesOf(loop.body.slice(from))
@@ -172,6 +160,19 @@ export function localIndex(print: Footprint, use: Pick<Use, 'index' | 'path'>): 
   return vars.length > 0 ? vars : [int(0)]
 }
 
+/** Returns a loop under another name in another loop nest, with the variables of `map` replaced. */
+export const cloneLoop = (l: For, name: string, nest: string, map: ReadonlyMap<string, Expr>): For => ({
+  ...l,
+  var: name,
+  nest,
+  extent: substitute(l.extent, map),
+  guards: l.guards.map((g) => substitute(g, map)),
+})
+
+/** Returns the loops, outermost first, around a statement. */
+export const nestOf = (loops: readonly For[], core: Stmt): Stmt =>
+  loops.reduceRight<Stmt>((inside, l) => stmt<For>({ ...l, body: [inside] }), core)
+
 /**
  * Builds clones of the loops around the statement that `make` returns; `make` receives the index in the copy and a
  * function that moves expressions to the clones. Clones have the user's loop names under the copy's name (`Bs.f`). In
@@ -190,27 +191,15 @@ export function copyNest(
     const fresh = cx.fresh(l.name)
     map.set(l.var, variable(fresh))
     const mode = scope === 'register' && l.mode.kind === 'bind' ? l.mode : ({ kind: 'serial' } as const)
-    return {
-      ...l,
-      var: fresh,
-      nest: name,
-      mode,
-      extent: substitute(l.extent, map),
-      guards: l.guards.map((g) => substitute(g, map)),
-    }
+    return { ...cloneLoop(l, fresh, name, map), mode }
   })
   const vars = [...print.threads.map((l) => variable(l.var)), ...print.loops.map((l) => map.get(l.var)!)]
   const conditional = (conditions: readonly Expr[], inside: Stmt): Stmt =>
     conditions.reduceRight<Stmt>((s, cond) => when(substitute(cond, map), [s]), inside)
   const own = new Set(map.keys())
   const core = make(vars.length > 0 ? vars : [int(0)], (e) => substitute(e, map))
-  const nest = clones.reduceRight<Stmt>(
-    (inside, l) => stmt<For>({ ...l, body: [inside] }),
-    conditional(
-      print.conditions.filter((c) => mentionsSome(c, own)),
-      core,
-    ),
-  )
+  const inside = print.conditions.filter((c) => mentionsSome(c, own))
+  const nest = nestOf(clones, conditional(inside, core))
   return conditional(
     print.conditions.filter((c) => !mentionsSome(c, own)),
     nest,

@@ -73,14 +73,9 @@ function reductionKind(accesses: readonly BufferAccess[]): string | undefined {
 const writersOf = (accesses: readonly BufferAccess[]): ReadonlySet<Stmt> =>
   new Set(accesses.flatMap((a) => (a.mode === 'write' ? [a.stmt] : [])))
 
-interface Dependence {
-  readonly buffer: string
-  readonly reason: string
-}
-
 interface IterationFacts {
   /** The first dependence that fixes the order of iterations; undefined if there is no dependence. */
-  readonly dependence?: Dependence
+  readonly dependence?: { readonly buffer: string; readonly reason: string }
   readonly combining: readonly Reduce[]
 }
 

@@ -57,10 +57,7 @@ function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
   })
 }
 
-/**
- * Returns the dimensions that decide which of two writes has an element, if their loop nests are known to write
- * disjoint elements; undefined otherwise.
- */
+/** Returns the dimensions that decide which of two writes has an element, if their loop nests are disjoint. */
 export const decidingDimensions = (
   kernel: Kernel2,
   x: BufferAccess,

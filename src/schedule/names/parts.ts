@@ -61,10 +61,7 @@ export function partsOf(
   })
 }
 
-/**
- * Returns the axis with this name in a format of the part, if possible one that still exists; undefined if there is no
- * such axis.
- */
+/** Returns the axis of this name in a format of the part, if possible one that still exists. */
 export function axisOf({ formats }: StoredPart, kernel: Kernel1, name: string): string | undefined {
   const axes = formats.flatMap((f) => f.names.get(name) ?? [])
   return axes.find((a) => kernel.axes.some((x) => x.name === a)) ?? axes[0]
@@ -81,10 +78,7 @@ export function iterationsOver(
   return along === undefined ? over : over.filter((it) => !writtenBuffers1([it]).has(buffer))
 }
 
-/**
- * Returns the loop over an axis. For a list that is built at run time, this is the consumer's loop, because the builder
- * has loops over the axis, too.
- */
+/** Returns the loop over an axis; for a list built at run time, the consumer's and not the builder's. */
 export function loopOver(part: StoredPart, kernel: Kernel1, axis: string): string {
   if (part.along === undefined) return axis
   const [it, other] = iterationsOver(part, kernel).filter((x) => x.iters.some((y) => y.name === axis))

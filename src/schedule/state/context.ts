@@ -31,10 +31,7 @@ export interface Consumed {
   readonly step: number
 }
 
-/**
- * Repeats a recorded query of a kernel's names. Returns whether the result is the same. @throws SptError if the query
- * fails in `cx`
- */
+/** Repeats a query of names in `cx`, and returns whether the result is the same. @throws SptError if it fails */
 export type NameQuery = (cx: Context) => boolean
 
 interface Around {

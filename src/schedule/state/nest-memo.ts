@@ -52,10 +52,7 @@ interface Acts {
   readonly key: string
 }
 
-/**
- * Returns the scope of a step; null if the step may act outside of one loop nest. @throws SptError as the step does, if
- * it names an unknown loop
- */
+/** Returns the scope of a step; null if it may act outside of one loop nest. @throws SptError like the step */
 export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopStep): Acts | null {
   const refs = primitive.within?.(cx, step)
   if (!refs || refs.length === 0) return null

@@ -104,19 +104,14 @@ export const nests = piece<readonly string[]>(list({ kind: 'name', of: 'nest' })
 /** A list of factors, such as `(8, 32)`, with one entry for each entry of the list field `each`. */
 export const factors = (each: string) =>
   piece<readonly number[]>(list(INTEGER, { what: 'factor', count: { times: 1, field: each } }))
-/**
- * A list of new loop names, such as `(io, fo, ii, fi)`, with `times` entries for each entry of the list field `each`.
- */
+/** New loop names, such as `(io, fo, ii, fi)`: `times` for each entry of the list field `each`. */
 export const newLoops = (times: number, each: string) =>
   piece<readonly string[]>(list({ kind: 'name', of: 'new loop' }, { count: { times, field: each } }))
 /** Exactly two new loop names, such as `(io, ii)`. */
 export const twoNewLoops = piece<readonly [string, string]>(
   list({ kind: 'name', of: 'new loop' }, { count: 2 }),
 )
-/**
- * A field of steps as data that has no syntax of its own. `is` validates the value, and `expected` describes valid
- * values in messages.
- */
+/** A field of steps as data without syntax. `is` validates the value, which `expected` describes. */
 export const data = <T>(is: (x: unknown) => boolean, expected: string) =>
   piece<T>({ kind: 'data', is, expected })
 /** A required keyword or sign `text` that sets its field to `means`. */
@@ -130,10 +125,7 @@ export const optional = <const T extends Takes>(
   ...of: T
 ): Piece<Maybe<Fields<T>>, Maybe<GivenFields<T>>> => ({ syntax: { optional: syntaxOf(of) } })
 
-/**
- * The memory of a copy: a plain scope, or a declared memory of that scope. The copy then consists of tiles of the
- * declared memory.
- */
+/** The memory of a copy: a plain scope, or a declared memory of that scope, of whose tiles the copy consists. */
 export const memory: Piece<
   { readonly scope: CacheScope; readonly memory?: Memory | undefined },
   { readonly place: MemoryScope }

@@ -14,7 +14,7 @@ import { NestNames, nestsWriting } from '../names/nest-names.ts'
 import { PartNames, type Program, plainNames } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
 import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
-import { refuseAt } from '../refusals.ts'
+import { type Located, refuseAt } from '../refusals.ts'
 import { type CalledStep, callEnv, NewNames, valuesOf, withoutCalls } from './function-calls.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
 import type { LoopStep } from './step-data.ts'
@@ -254,21 +254,11 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
 
 // Expansion of `merge parts of A` into steps on loops.
 
-interface MergeParts {
-  readonly buffer: { readonly name: string; readonly span?: Span | undefined }
-  readonly span?: Span | undefined
-}
-
-interface Merge {
-  readonly stage: 2
-  readonly step: LoopStep
-}
-
-/**
- * Returns a `merge` for each iteration over the parts: of its copies that are separate loop nests. Throws
- * `schedule/nothing-to-merge`.
- */
-export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
+/** Returns a `merge` of the copies of each iteration over the parts. Throws `schedule/nothing-to-merge`. */
+export function mergeParts(
+  step: Located & { readonly buffer: Located & { readonly name: string } },
+  now: Program,
+): readonly Step[] {
   const parts = partsOf(now.kernel, step.buffer)
   const labels = parts.map((p) => p.label)
   const isFound = parts.at(-1)!.along !== undefined
@@ -278,7 +268,7 @@ export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
   const bases = copies.flatMap(({ name }) =>
     name.endsWith(`_${last}`) ? [name.slice(0, -last.length - 1)] : [],
   )
-  const steps = bases.flatMap((base): Merge[] => {
+  const steps = bases.flatMap((base): Step[] => {
     const nests = labels.map((l) => labelled(base, l)).filter((n) => tops.has(n))
     return nests.length > 1 ? [{ stage: 2, step: { kind: 'merge', nests, span: step.span } }] : []
   })

@@ -68,10 +68,7 @@ export function arithmetic(e: Ast.Expr, known: Known, real = false): number {
   }
 }
 
-/**
- * Returns an integer expression over sizes of the kernel, with numbers in place of schedule parameters. Throws
- * `schedule/argument`.
- */
+/** Returns an integer expression over sizes, with numbers in place of parameters. Throws `schedule/argument`. */
 export function overSizes(e: Ast.Expr, known: Known): Expr {
   switch (e.kind) {
     case 'name':

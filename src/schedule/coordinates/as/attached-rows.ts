@@ -29,18 +29,13 @@ export interface Entry {
   readonly renamed: ReadonlyMap<string, string>
 }
 
-/**
- * Rows of a part that are entered at a coordinate: `root` is the axis of rows, `child` the axis of their elements.
- */
+/** Rows of a part that are entered at a coordinate: `root` is their axis, `child` the axis of their elements. */
 export interface Rows {
   readonly root: string
   readonly child: string
 }
 
-/**
- * Returns the axis that replaces an attached axis in the part, with the entered rows if they belong to the part; a
- * diagnostic if there is no such axis.
- */
+/** Returns the axis that replaces an attached axis in the part, and the entered rows of the part; or a diagnostic. */
 export function viewOf(
   x: Iter,
   axis: AttachedAxis,
@@ -122,10 +117,7 @@ function rowsOf(over: readonly string[], base: string, part: FormatInstance): Ro
   return identical ? { root: root.name, child: child.name } : undefined
 }
 
-/**
- * Returns the coordinate of each open axis: the entries of `outer`, then the coordinates of the iterators from the
- * outermost to the innermost.
- */
+/** Returns the coordinate of each open axis: `outer`, then those of the iterators from the outermost inwards. */
 export function opened(
   axes: ReadonlyMap<string, Axis>,
   iters: readonly Iter[],

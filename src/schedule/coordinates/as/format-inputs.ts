@@ -16,10 +16,7 @@ type Texts = Pick<Schedule, 'formats' | 'uses'>
 /** A format with its arguments; for a list or set, the argument is its name in the data. */
 type Use = { readonly format: AnyFormat; readonly args: readonly unknown[] }
 
-/**
- * Returns the lists and sets by the names under which they are bound: the names that `as` passes, otherwise the names
- * of the format's parameters.
- */
+/** Returns lists and sets by the names under which they are bound: passed by `as`, otherwise of the parameters. */
 export function formatInputs(
   schedules: Iterable<Schedule>,
   spaces: Iterable<Space> = [],

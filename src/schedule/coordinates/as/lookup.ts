@@ -58,10 +58,7 @@ export function lookup(l: Lookup): Expr {
   return select(all(range), value, fill)
 }
 
-/**
- * Returns the element as a write target. Throws `schedule/format-lookup` unless the format has one part that holds
- * every coordinate.
- */
+/** Returns the element as a write target. @throws SptError `schedule/format-lookup` */
 export function lookupTarget(l: Lookup): Load {
   const { parts, tree } = l.split.instance
   const text = l.split.instance.text

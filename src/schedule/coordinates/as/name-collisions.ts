@@ -82,10 +82,7 @@ function boundAs(kernel: Kernel1, name: string, kind: 'list' | 'set'): string | 
 // stored several times, rows are split in pieces, another axis enters the rows of blocks), a spatial iterator
 // becomes a reduction. If the kernel's semantics do not allow that, the format is rejected.
 
-/**
- * Returns the kernel with corrected kinds of iterators over the format's axes `fresh`. @throws SptError
- * `schedule/format-repeats`
- */
+/** Returns the kernel with corrected kinds of iterators over `fresh`. @throws SptError `schedule/format-repeats` */
 export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string, at: StepSpan): Kernel1 {
   const combining = combiningIters(kernel, new Set(fresh.map((a) => a.name)))
   const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }

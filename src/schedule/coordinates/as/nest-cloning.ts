@@ -23,10 +23,7 @@ import type { Split } from './tensor-split.ts'
 /** Names of a local buffer in each part, by its original name. */
 export type Locals = Map<string, readonly string[]>
 
-/**
- * Returns one nest for each part; undefined if rows are in several parts, or if other statements use buffers that the
- * nest writes.
- */
+/** Returns one nest for each part; undefined if rows are in several parts or others use what the nest writes. */
 export function wholeNests(
   nest: Iteration,
   kernel: Kernel1,

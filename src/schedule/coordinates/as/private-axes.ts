@@ -16,11 +16,6 @@ import {
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import { parentsIn } from '../iterator-names.ts'
 
-interface Owned {
-  readonly kernel: Kernel1
-  readonly over: readonly StoredAxis[]
-}
-
 /**
  * Returns the kernel in which the axes that the buffer's format replaces have no other user, if they are dense.
  * `visited` contains the statements that will use the format.
@@ -31,7 +26,7 @@ export function withOwnAxes(
   over: readonly StoredAxis[],
   unused: (name: string, label: string) => string,
   visited: Body1 = kernel.body,
-): Owned {
+): { readonly kernel: Kernel1; readonly over: readonly StoredAxis[] } {
   if (!over.every(isDense) || isOfFormat(kernel, over)) return { kernel, over }
   const moved = visitors({ ...kernel, body: visited }, buffer, over)
   const used = usedByOthers(kernel, buffer, over, moved)

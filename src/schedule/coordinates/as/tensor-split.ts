@@ -172,10 +172,7 @@ export const partBuffers = (s: SplitBuffer, over: number, instance: Instance): B
 // Attached axes under a format. `attached(v, j)` enters the rows of one tensor at the coordinates of another
 // axis. A format of either tensor replaces the attached axis by one for each part (`attached-rows.ts`).
 
-/**
- * Returns the axes that leave the kernel: `leaving`, and the axes attached to axes in `leaving`, directly or through
- * other axes.
- */
+/** Returns `leaving`, and the axes attached to these axes, directly or through other axes. */
 export function withAttached(axes: readonly Axis[], leaving: ReadonlySet<string>): ReadonlySet<string> {
   const out = new Set(leaving)
   for (const a of axes) if (isAttached(a) && (out.has(a.base) || out.has(a.parent))) out.add(a.name)

@@ -27,10 +27,7 @@ interface PartialIteration {
   readonly known: ReadonlySet<string>
 }
 
-/**
- * Returns the reasons why the iteration cannot run over the part; an empty list if there is no such reason. `apart`:
- * each coordinate of the iteration is in a single part.
- */
+/** Returns the reasons why the iteration cannot run over the part. `apart`: each coordinate is in a single part. */
 export function partialProblems(p: PartialIteration, apart = false): readonly Diagnostic[] {
   if (p.split.instance.parts.length > 1 && !apart) return [inSeveralParts(p)]
   const problem = notDetermined(p) ?? otherVisits(p, apart)
@@ -126,10 +123,7 @@ const namesOf = (split: Split): string => split.over.map(sourceName).join(', ')
 // Range checks of computed coordinates: conditions under which the value of a format's inverse map, or of a
 // table, is a coordinate of the old axis.
 
-/**
- * Returns the conditions under which the computed value `e` is a coordinate of the old axis; an empty list if it
- * always is.
- */
+/** Returns the conditions under which the computed value `e` is a coordinate of the old axis. */
 export function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
   if (staysBelow(e, old, part)) return []
   const conditions = tableConditions(e, part)

@@ -36,14 +36,11 @@ export function padsWithFill(part: FormatInstance, instance: Instance): boolean 
 const leavesOut = ({ instance }: Split): boolean =>
   instance.parts.some((p) => wholeVisits(p.instance, instance).misses)
 
-/** Effects of padding: factors of the fill value that must be finite, and statements that need a mask. */
-export interface Padding {
-  readonly factors: readonly Factor[]
-  readonly masked: ReadonlyMap<Stmt1, Masked>
-}
-
-/** Checks that padding does not change results. @throws SptError `schedule/format-padding`, `schedule/format-output` */
-export function checkPadding(kernel: Kernel1, split: Split): Padding {
+/**
+ * Checks that padding does not change results. Returns factors of the fill value that must be finite, and statements that
+ * need a mask. @throws SptError `schedule/format-padding`, `schedule/format-output`
+ */
+export function checkPadding(kernel: Kernel1, split: Split) {
   const out = leavesOut(split)
   const padded = split.instance.parts.map((p) => p.instance).filter((p) => padsWithFill(p, split.instance))
   const factors: Factor[] = []

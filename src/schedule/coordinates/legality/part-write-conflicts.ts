@@ -17,10 +17,7 @@ import { memoize } from '../../../ir/memoize.ts'
 import type { DisjointWrites } from '../../../ir/statements/loops.ts'
 import { padsWithFill } from './padding.ts'
 
-/**
- * Returns, for each buffer, iterations over different parts of a format that never write the same elements of the
- * buffer.
- */
+/** Returns, for each buffer, iterations over different parts that never write the same elements. */
 export function partsApart(kernel: Kernel1): readonly DisjointWrites[] {
   const axes: Axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const together = new Map<string, Write[]>()

@@ -33,10 +33,7 @@ export interface Visits {
   readonly repeats: boolean
 }
 
-/**
- * Compares iterations over the part's axes `fresh` with iterations over the replaced axes `old`. Both sets contain the
- * parents of their axes.
- */
+/** Compares iterations over the part's axes `fresh` with those over `old`; both contain parents of their axes. */
 export function visits(
   part: FormatInstance,
   instance: Instance,

@@ -56,12 +56,6 @@ export interface Built {
   readonly position: StoredAxis
 }
 
-interface BuildOptions {
-  readonly capacity?: Expr | undefined
-  readonly total?: Expr | undefined
-  readonly label?: string
-}
-
 const wordsOf = (extent: Expr): Expr => ceildiv(extent, int(WORD))
 const placeOf = (many: string, one: string): Expr => add(mul(v(many), int(WORD)), v(one))
 
@@ -71,7 +65,11 @@ export function buildNests(
   source: Source,
   unused: (name: string, label?: string) => string,
   span: StepSpan,
-  { capacity, total, label = '' }: BuildOptions = {},
+  {
+    capacity,
+    total,
+    label = '',
+  }: { capacity?: Expr | undefined; total?: Expr | undefined; label?: string } = {},
 ): Built {
   const { outer, extent } = format
   const named = (what: string): string => unused(`${what}_${source.buffer.name}`, label)

@@ -99,10 +99,7 @@ export function checkedRooms(
   return rooms
 }
 
-/**
- * Returns the number of statements up to the last write of the tensor; 0 if it is not written. Throws
- * `schedule/live-tensor` if a read comes before.
- */
+/** Returns the number of statements up to the last write of the tensor. Throws `schedule/live-tensor`. */
 export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
   const refuse = (message: string, hint: string): never =>
     refuseAt('schedule/live-tensor', at, {
@@ -133,10 +130,7 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
   return last + 1
 }
 
-/**
- * Returns the number of statements up to the last write of a tensor that the parts' conditions read.
- * @throws SptError `schedule/live-tensor` if the tensor is read before
- */
+/** Returns the number of statements up to the last write of `masks`. @throws SptError `schedule/live-tensor` */
 export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>, at: StepSpan): number {
   const { body } = kernel
   const last = body.findLastIndex((s) => [...writtenBuffers1([s])].some((name) => masks.has(name)))
@@ -150,9 +144,7 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
   return last + 1
 }
 
-/**
- * Checks that, if the tensor is read, an iteration runs over the new axes. @throws SptError `schedule/live-tensor`
- */
+/** Checks that an iteration with a read runs over the new axes. @throws SptError `schedule/live-tensor` */
 export function checkVisited(
   { runtimeLists: found = [] }: Kernel1,
   b: Buffer1,

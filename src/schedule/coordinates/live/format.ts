@@ -60,10 +60,7 @@ export interface LiveFormat {
 
 const OTHERWISE = 'or bind the tensor in this format: leave out `live`'
 
-/**
- * Throws `schedule/live-format`: the format is unsupported for the reason `why`. `wanted` replaces the general
- * `expected` and hint.
- */
+/** Throws `schedule/live-format` for the reason `why`. `wanted` replaces the general `expected` and hint. */
 export const refuseLive = (
   text: string,
   why: string,

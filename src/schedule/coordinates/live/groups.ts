@@ -50,10 +50,7 @@ const isOwn = (t: Load, { along, order }: Positions): boolean => {
   })
 }
 
-/**
- * Makes iterations visit whole groups, except iterations that write an element at the listed coordinate: each such
- * element is written once.
- */
+/** Makes iterations visit whole groups, except those that write at the listed coordinate: they write once. */
 export function inGroups(body: Body1, p: Positions): Body1 {
   const visiting = iterationsOf(body).filter((s) => visits(s, p))
   const written = (s: Stmt1): readonly Load[] => writersIn([s]).flatMap((w) => w.targets)

@@ -43,10 +43,7 @@ export function countedFor(kernel: Kernel1, axis: Axis | undefined): readonly st
   return kernel.axes.flatMap((a) => (ends.has(a.name) ? [a.name] : []))
 }
 
-/**
- * Returns whether the last axis of `chain` is counted for each position of the other axes, which are all of its outer
- * axes.
- */
+/** Returns whether the last axis of `chain` is counted for each position of the others, all of its outer axes. */
 export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
   const outer = countedFor(kernel, chain.at(-1))
   return (
@@ -59,10 +56,7 @@ export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
   )
 }
 
-/**
- * Returns the kernel with a loop nest that computes the offsets of the last axis, and with each axis of `chain`
- * nested in the previous one.
- */
+/** Adds a loop nest for the offsets of the last axis, and nests each axis of `chain` in the previous one. */
 export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepSpan): Kernel1 {
   const taken = takenNames(kernel)
   const stored = chain.filter(isStored)

@@ -53,10 +53,7 @@ export const isMarked = (word: Expr, bit: Expr): Expr =>
 export const listedBefore = (base: Expr, start: Expr, word: Expr, bit: Expr): Expr =>
   add(add(base, start), call('popcount', [call('bit_and', [word, bitsBelow(bit)])]))
 
-/**
- * Returns a function from coordinates to their position. `part` is the format over positions, and `ends` the
- * condition that a position is visited.
- */
+/** Returns a function from coordinates to positions; `ends`: the condition that a position of `part` is visited. */
 export function positionAt(
   format: LiveFormat,
   ranks: Ranks,

@@ -53,10 +53,7 @@ export interface Tile {
   readonly conditions: readonly Expr[]
 }
 
-/**
- * Returns the box of the footprint. Returns undefined if the elements or the control flow differ between threads, or
- * if the indices are not an affine tiling.
- */
+/** Returns the box of the footprint; undefined if threads differ, or if the indices are not an affine tiling. */
 export function tileOf(
   cx: Context,
   at: LoopLocation,
@@ -195,10 +192,7 @@ function sameForAll(
   )
 }
 
-/**
- * Returns the statements on the path from `from` to `to`, both included, outermost first; `from` alone if it does not
- * contain `to`.
- */
+/** Returns the statements on the path from `from` to `to`, outermost first; `from` alone if there is no path. */
 export function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
   const go = (s: Stmt): readonly Stmt[] | undefined => {
     if (s === to) return [s]

@@ -71,10 +71,7 @@ interface Together {
   readonly conditions: readonly (readonly Condition[])[]
 }
 
-/**
- * Throws `schedule/several-writers` unless the writers use the elements of one local buffer that can be written back
- * once.
- */
+/** Throws `schedule/several-writers` unless the writers share one local buffer that is written back once. */
 export function checkTogether(
   cx: Context,
   loop: For,
@@ -128,10 +125,7 @@ function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): never {
   })
 }
 
-/**
- * Throws `schedule/read-too` if the loop reads the buffer before the local buffer is complete, or if the local buffer
- * has only a part of the combined value.
- */
+/** Throws `schedule/read-too` if the loop reads the buffer before the local buffer has the whole value. */
 export function checkReads(
   cx: Context,
   loop: For,
@@ -161,10 +155,7 @@ interface Tile {
   readonly scattered: readonly For[]
 }
 
-/**
- * Returns the kernel in which the loop at `ref` combines into a tile instead of the buffer. Throws
- * `schedule/scattered`.
- */
+/** Returns the kernel in which the loop combines into a tile instead of the buffer. Throws `schedule/scattered`. */
 export function asTile(cx: Context, ref: LoopRef, buffer: string): Tile {
   const { loop } = cx.loop(ref)
   const write = usesOf(loop.body, buffer).find((u) => u.mode === 'write')
@@ -185,18 +176,13 @@ export function asTile(cx: Context, ref: LoopRef, buffer: string): Tile {
   return { cx: cx.on({ ...cx.kernel, body }), scattered }
 }
 
-/**
- * Returns the loops that write the tile back, as reduction loops: rows of the tile may be the same element of the
- * buffer.
- */
+/** Returns the loops that write the tile back, as reduction loops: its rows may be the same element. */
 export const meetingAgain = (print: Footprint, scattered: readonly For[]): Footprint => ({
   ...print,
   loops: print.loops.map((l) => (scattered.some((x) => x.var === l.var) ? { ...l, reduce: true } : l)),
 })
 
-/**
- * Throws `schedule/not-one-reduction` if iterations that do not conflict in the targets any more conflict elsewhere.
- */
+/** Throws `schedule/not-one-reduction` if iterations without conflicts in the targets conflict elsewhere. */
 export function checkOthersApart(cx: Context, loops: readonly For[], body: Body, hint: string): void {
   for (const l of loops) {
     const shared = writtenIn(cx.kernel, findLoop(body, l.var)!.loop).find((w) => !w.disjoint)

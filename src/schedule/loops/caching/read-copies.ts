@@ -10,10 +10,9 @@ import { renameBound, substituteStmts } from '../../../ir/statements/bindings.ts
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt } from '../../../ir/statements/loops.ts'
 import { forLoop, store, when } from '../../../ir/statements/statement-builders.ts'
-import { stmt } from '../../../ir/statements/tree.ts'
 import { elementType, INT_RANGE, isFloat, isInt } from '../../../ir/values/dtype.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
-import { copyNest, type Footprint, localIndex } from '../../legality/footprint.ts'
+import { copyNest, type Footprint, localIndex, nestOf } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 import type { CacheScope } from '../../steps/arguments.ts'
 import { isContiguous, type Tile, tileIndex } from './block-tile.ts'
@@ -206,8 +205,6 @@ function fillNest(
     unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),
   )
   const within = (s: Stmt): Stmt => substituteStmts([s], map)[0]!
-  const around = (loops: readonly For[], inner: Stmt): Stmt =>
-    loops.reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), inner)
   const choose = (own: readonly Expr[], then: Stmt, otherwise: Stmt | undefined): Stmt =>
     own.length === 0 ? then : when(all(own), [then], otherwise ? [otherwise] : [])
   if (!pad) {
@@ -216,7 +213,7 @@ function fillNest(
     const guarded = loops.map((l) => ({ ...l, guards: conditions.filter((g) => home(g) === l) }))
     return choose(
       conditions.filter((g) => !home(g)),
-      around(guarded, within(copy)),
+      nestOf(guarded, within(copy)),
       undefined,
     )
   }
@@ -225,10 +222,10 @@ function fillNest(
   const one = choose(conditions.filter(ofLane), within(copy), within(pad))
   const row = choose(
     conditions.filter((g) => !ofLane(g)),
-    around(lanes, one),
-    lane ? renameLoop(around(lanes, within(pad)), lane, cx.fresh(last!.name)) : within(pad),
+    nestOf(lanes, one),
+    lane ? renameLoop(nestOf(lanes, within(pad)), lane, cx.fresh(last!.name)) : within(pad),
   )
-  return around(lane ? loops.slice(0, -1) : loops, row)
+  return nestOf(lane ? loops.slice(0, -1) : loops, row)
 }
 
 const renameLoop = (s: Stmt, from: string, to: string): Stmt => renameBound([s], new Map([[from, to]]))[0]!

@@ -103,10 +103,7 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: LoopL
   })
 }
 
-/**
- * Throws `schedule/used-elsewhere` for counts that the host reads, and `schedule/lost-writes` for writes of elements
- * that may not be stored: skipped iterations would change both.
- */
+/** Skipped iterations would change counts that the host reads, and writes of elements that may not be stored. */
 export function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
   const { capacities = [], runtimeLists: found = [] } = cx.kernel
   const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]
@@ -128,9 +125,7 @@ export function checkUnseen(cx: Context, producer: For, loop: For, produced: Rea
 
 // Epilogues that combine: gates, biases and scattered sums after a complete tile.
 
-/**
- * Returns the perfectly nested serial loops from `top` on; without `combining`, only up to the first reduction loop.
- */
+/** Returns the perfectly nested serial loops from `top` on; without `combining`, up to the first reduction loop. */
 export function perfectChain(top: For, combining = false): readonly For[] {
   const out: For[] = []
   for (let s: Stmt | undefined = top; s?.kind === 'for' && s.mode.kind === 'serial'; ) {

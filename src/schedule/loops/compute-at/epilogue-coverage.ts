@@ -2,17 +2,19 @@
  * Coverage of a consumer's loops in epilogue fusion: whether loops of the producer visit all values of a consumer's
  * loop, and no other values.
  */
+
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { type Linear, linear, linearKey } from '../../../analysis/integers/linear.ts'
 import { type Digit, loopDigits, mixedRadix, strideOf } from '../../../analysis/integers/mixed-radix.ts'
 import { tileReach } from '../../../analysis/integers/tiles.ts'
 import { add, type Expr, int, mul, variable } from '../../../ir/expressions/expr.ts'
-import { mentions, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { mentions } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameData, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { For, Reduce, Stmt, Store } from '../../../ir/statements/loops.ts'
 import { dropSingleIterations, isSingleIteration } from '../../../ir/statements/reductions.ts'
+import { cloneLoop } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 
 /** Returns the digits without loops of one iteration, which are always 0; the first digit if all have one iteration. */
@@ -25,10 +27,7 @@ interface Cover {
   readonly tails: readonly Expr[]
 }
 
-/**
- * Checks that every value below the consumer's extent is visited exactly once, as a sum of digits of the loops around.
- * Throws `schedule/not-every-element`.
- */
+/** Checks that digits of the loops around visit each value once. Throws `schedule/not-every-element`. */
 export function covers(
   cx: Context,
   of: For,
@@ -138,14 +137,8 @@ export class ElementLoops {
   }
 
   #clone(l: For, name: string, map: ReadonlyMap<string, Expr>): For {
-    return {
-      ...l,
-      var: name,
-      nest: this.#nest,
-      mode: l.mode.kind === 'bind' ? l.mode : { kind: 'serial' },
-      extent: substitute(l.extent, map),
-      guards: l.guards.map((g) => substitute(g, map)),
-    }
+    const mode = l.mode.kind === 'bind' ? l.mode : ({ kind: 'serial' } as const)
+    return { ...cloneLoop(l, name, this.#nest, map), mode }
   }
 
   /**
@@ -167,10 +160,7 @@ export class ElementLoops {
   }
 }
 
-/**
- * Returns whether two indices reach the same elements. Loops of one iteration are at 0, and may be in one of the two
- * only.
- */
+/** Returns whether two indices reach the same elements, whatever loops of one iteration they have. */
 export function sameElements(a: Expr, b: Expr, loops: readonly For[]): boolean {
   const key = (e: Expr): string => linearKey(linear(dropSingleIterations(e, loops)))
   return key(a) === key(b)

@@ -34,10 +34,7 @@ export interface IndexMatch {
   readonly same?: true
 }
 
-/**
- * Matches an index that the consumer reads with one that the producer writes. Returns the value of each loop in the
- * index; undefined if the indices do not match.
- */
+/** Returns the value of each loop in an index that the consumer reads and the producer writes, if they match. */
 export function matchIndices(
   cx: Context,
   chain: readonly For[],
@@ -150,10 +147,7 @@ function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
     : made
 }
 
-/**
- * Throws `schedule/not-every-element` if one loop determines two loops of the consumer: only a diagonal of their
- * iterations would be visited.
- */
+/** Throws `schedule/not-every-element` if one loop determines two loops of the consumer, a diagonal. */
 export function checkDiagonal(
   cx: Context,
   chain: readonly For[],

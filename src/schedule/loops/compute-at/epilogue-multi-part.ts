@@ -11,6 +11,7 @@ import { renameBuffer, substituteStmts } from '../../../ir/statements/bindings.t
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { Buffer, DisjointWrites, For, Kernel2, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
+import type { Outcome } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import {
   heldOf,
@@ -28,10 +29,7 @@ export interface Parts extends Shared {
   readonly lists: readonly Buffer[]
 }
 
-/**
- * Returns the parts after `producer` that combine into one of the buffers, if formats state that their rows are not
- * those of the producer; undefined otherwise.
- */
+/** Returns the parts after `producer` that combine into one of the buffers, with rows other than the producer's. */
 export function partsAfter(
   cx: Context,
   producer: Stmt,
@@ -49,10 +47,7 @@ export function partsAfter(
   return lists.every((l) => l !== undefined) ? { ...shared, buffer, lists } : undefined
 }
 
-/**
- * Returns the condition that a row of the first part is in no list. The lists are searched only for rows of which the
- * first part has no element.
- */
+/** Returns the condition that a row is in no list; searched only for rows without element in the first part. */
 export function isFirsts(kernel: Kernel2, { first, lists, row }: Parts): Expr {
   const { path, index } = first.access
   const coordinate = index[row]!
@@ -74,13 +69,6 @@ export function restOf(cx: Context, consumer: For, of: For, { lists }: Parts): r
   })
 }
 
-/** The result of `divide`: the body, the new buffers, and the names of unused buffers. */
-export interface Divided {
-  readonly body: Body
-  readonly buffers: readonly Buffer[]
-  readonly unused: readonly string[]
-}
-
 /**
  * Gives every part a separate buffer, which the part initialises, if no other statement uses the buffer. Later steps
  * may then keep all elements in registers. The first part's loops have the epilogue already.
@@ -90,7 +78,7 @@ export function divide(
   body: Body,
   { buffer, first, others }: Parts,
   rests: readonly For[],
-): Divided {
+): Pick<Outcome, 'body' | 'buffers' | 'unused'> {
   const { name, role } = buffer
   const uses = (b: Body): number => accessesOf(b).filter((a) => a.buffer === name).length
   const tops = body.filter((s) => s.kind === 'for' && s.var === first.top.var)
@@ -118,10 +106,7 @@ function labels(nests: readonly string[]): readonly string[] {
   return rests.every((r) => r !== '') ? rests : nests
 }
 
-/**
- * Returns the buffers that the consumer writes by its loop over rows: from now on, the parts write disjoint elements of
- * these buffers.
- */
+/** Returns the buffers that the consumer writes by its loop over rows, in disjoint elements from now on. */
 export function disjointWritesOf(
   consumer: For,
   of: For,

@@ -47,10 +47,7 @@ export const tensorize = primitive({
   example: { ...doubling, steps: 'tensorize f with double4' },
 })
 
-/**
- * Checks that the loop nest matches the instruction, again after every later step. Throws the reason of a mismatch,
- * `schedule/guarded` or `schedule/not-idle`.
- */
+/** Throws the mismatch of the loop nest and the instruction, `schedule/guarded` or `schedule/not-idle`. */
 export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: LoopLocation, instr: Instr): void {
   const local = allocations(kernel.body)
   const buffer = (name: string) => local.get(name) ?? kernel.buffers.find((b) => b.name === name)

@@ -124,10 +124,7 @@ function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
 const isPlain = (s: Reduce, { name }: Reduce['reducer']): boolean =>
   s.targets.length === 1 && s.reducer.name === name && isBuiltinReducer(name) && !s.atomic
 
-/**
- * Returns the ascending list of the rows that a loop nest has completely (every column of every listed row); undefined
- * if there is no such list.
- */
+/** Returns the ascending list of the rows that a loop nest has with every column; undefined if there is none. */
 export function listOf(
   kernel: Kernel2,
   { top, access }: Writer,

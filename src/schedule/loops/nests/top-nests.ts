@@ -21,10 +21,7 @@ export interface TopNest {
   readonly at: number
 }
 
-/**
- * Throws `schedule/nothing-to-merge` or `schedule/nothing-to-join` unless the step names at least two different loop
- * nests.
- */
+/** Throws `schedule/nothing-to-merge` or `schedule/nothing-to-join` unless two loop nests or more are named. */
 export function checkSeveral(cx: Context, word: 'merge' | 'join', nests: readonly string[]): void {
   if (nests.length >= 2 && new Set(nests).size === nests.length) return
   cx.refuse(`schedule/nothing-to-${word}`, [], {
@@ -61,10 +58,7 @@ export function topNest(cx: Context, name: string): TopNest {
   return { name, ...only }
 }
 
-/**
- * Returns the index in the body at which all loop nests can be: that of the first, otherwise that of the last. Throws
- * `schedule/order-matters` if statements in between conflict.
- */
+/** Returns the index of the first or the last loop nest, if all can be there. Throws `schedule/order-matters`. */
 export function placeFor(cx: Context, members: readonly TopNest[]): number {
   const places = members.map((m) => m.at)
   const [first, last] = [Math.min(...places), Math.max(...places)]

@@ -31,6 +31,7 @@ import { forLoop, store, whenAll } from '../../../ir/statements/statement-builde
 import { type Body, stmt } from '../../../ir/statements/tree.ts'
 import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
 import { overParams } from '../../legality/checks.ts'
+import { cloneLoop, nestOf } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 
 export interface CarryOut {
@@ -104,16 +105,7 @@ const positionOf = ({ search }: WorkPartition, over: For): Expr => add(search.va
 const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body): For => {
   const own = map.get(l.var)
   invariant(own?.kind === 'var', 'a loop has a copy')
-  const guards = l.guards.map((g) => substitute(g, map))
-  return stmt({
-    ...l,
-    var: own.name,
-    nest,
-    mode: copiedMode(l),
-    extent: substitute(l.extent, map),
-    guards,
-    body,
-  })
+  return stmt({ ...cloneLoop(l, own.name, nest, map), mode: copiedMode(l), body })
 }
 
 /** Adds the rows of all chunks after the first of a segment to its element. A chunk has `length` positions. */
@@ -146,7 +138,7 @@ function fixupNest(
     targets: [load(target!.buffer, index, target!.dtype)],
     values: [value],
   })
-  return [rows, ...columns, shares].reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), core)
+  return nestOf([rows, ...columns, shares], core)
 }
 
 /** Returns the name `column`, `column_2`, … of dimension `d`, counted without the row dimension. */

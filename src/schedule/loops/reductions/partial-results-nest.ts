@@ -1,4 +1,5 @@
 /** Second pass of a two-pass reduction: the loop nest that adds partial results to their elements, in a fixed order. */
+
 import { conditionsAround } from '../../../analysis/dependence/loop-writes.ts'
 import {
   add,
@@ -20,6 +21,7 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/statements/
 import { loopsUsedBy } from '../../../ir/statements/reductions.ts'
 import { forLoop } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
+import { nestOf } from '../../legality/footprint.ts'
 import { dependentAfterReorder } from '../../legality/loop-dependence.ts'
 import type { Context } from '../../state/context.ts'
 
@@ -100,10 +102,8 @@ function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[]
 
 function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
   const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
-  return loops.reduceRight<Stmt>(
-    (body, l) => stmt<For>({ ...l, guards: conditions.filter((c) => home(c) === l), body: [body] }),
-    core,
-  )
+  const guarded = loops.map((l) => ({ ...l, guards: conditions.filter((c) => home(c) === l) }))
+  return nestOf(guarded, core)
 }
 
 function checkRestated(

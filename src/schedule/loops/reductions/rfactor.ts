@@ -22,6 +22,7 @@ import {
   overParams,
   SEPARATE,
 } from '../../legality/checks.ts'
+import { nestOf } from '../../legality/footprint.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
@@ -184,5 +185,5 @@ function combineNest(
       ),
     ),
   })
-  return clones.reduceRight<Stmt>((body: Stmt, l): Stmt => stmt<For>({ ...l, body: [body] }), core)
+  return nestOf(clones, core)
 }
