@@ -216,7 +216,7 @@ export class Compilation {
   }
 
   onCoords(s: CoordStep, which?: StepOf): Compilation {
-    if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s)
+    if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s.kind, s)
     checkNewNames(s)
     // Untyped callers may pass values that are not steps; the checks of steps reject them.
     const next = resultOrError(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))

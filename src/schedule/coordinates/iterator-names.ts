@@ -1,13 +1,12 @@
 /** Iterators of a Stage I kernel: lookup by the names that schedules use, and the parent of each. */
 import type { Problem } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
-import { orList } from '../../ast/diagnostics/suggest.ts'
 import { type Axis, isAttached, isFused, isGathered } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import type { LoopRef } from '../names/kernel-names.ts'
-import { type Located, refuseAt } from '../refusals.ts'
+import { among, type Located, refuseAt } from '../refusals.ts'
 
 /** Throws an error that prints the current kernel. */
 export const refuse = (kernel: Kernel1, code: string, at: Located, problem: Problem): never =>
@@ -33,8 +32,7 @@ export function findIters(
   if (unknown)
     refuse(kernel, 'schedule/unknown-loop', at, {
       message: `there is no iterator ${unknown}`,
-      lookup: { name: unknown, candidates },
-      expected: orList(candidates),
+      ...among(unknown, candidates),
     })
   if (matches.length === 0)
     refuse(kernel, 'schedule/not-together', at, {
@@ -70,8 +68,7 @@ export function iterationNamed(kernel: Kernel1, name: string, at: Located): Iter
     all.find((it) => it.name === name) ??
     refuse(kernel, 'schedule/unknown-nest', at, {
       message: `there is no iteration ${name}`,
-      lookup: { name, candidates },
-      expected: orList(candidates),
+      ...among(name, candidates),
     })
   )
 }

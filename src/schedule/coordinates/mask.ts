@@ -6,13 +6,12 @@
  */
 
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
-import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { when1 } from '../../ir/coordinates/stage1-tree.ts'
 import { differs, load } from '../../ir/expressions/expr.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import { coordPrimitive } from '../primitive.ts'
-import { refuseAt } from '../refusals.ts'
+import { among, refuseAt } from '../refusals.ts'
 import * as arg from '../steps/arguments.ts'
 import { iterationNamed, refuse, replaceIteration } from './iterator-names.ts'
 import { factorsOf } from './legality/padding.ts'
@@ -31,8 +30,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     const candidates = buffers.map((b) => b.name)
     return refuse(kernel, 'schedule/unknown-buffer', step, {
       message: `there is no buffer ${step.buffer}`,
-      lookup: { name: step.buffer, candidates },
-      expected: orList(candidates),
+      ...among(step.buffer, candidates),
     })
   }
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))

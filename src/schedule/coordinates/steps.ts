@@ -3,7 +3,7 @@ import type { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { Primitive, StepIn } from '../primitive.ts'
-import { refuseAt } from '../refusals.ts'
+import { type Located, refuseAt } from '../refusals.ts'
 import { checkStep, type LoopStep, stepText } from '../steps/step-data.ts'
 import { as } from './as/as.ts'
 import { attach } from './attach.ts'
@@ -54,11 +54,11 @@ export const isOfOtherAxes = ({ diagnostics }: SptError): boolean =>
   diagnostics[0]?.code === 'schedule/not-a-chain'
 
 /** Throws `schedule/too-late`: the step would regenerate the loops and discard the steps on them. */
-export const refuseLate = (s: CoordStep): never =>
-  refuseAt('schedule/too-late', s, {
-    message: `${s.kind} acts on coordinates and comes after a step on loops`,
-    expected: `${s.kind} before the first step on loops`,
-    hint: `move ${s.kind} to the front`,
+export const refuseLate = (word: string, at: Located, place = 'the front'): never =>
+  refuseAt('schedule/too-late', at, {
+    message: `${word} acts on coordinates and comes after a step on loops`,
+    expected: `${word} before the first step on loops`,
+    hint: `move ${word} to ${place}`,
   })
 
 // The table of primitives on coordinates, from which their syntax, methods and documentation are derived.

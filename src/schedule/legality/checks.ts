@@ -43,12 +43,12 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
   })
 }
 
-/** Throws `schedule/bad-factor` unless the argument `what` is an integer from `low` to 2^20. */
-export function checkFactor(cx: Context, value: number, low: number, what: string, loop?: For): void {
-  if (Number.isInteger(value) && value >= low && value <= 1 << 20) return
-  cx.refuse('schedule/bad-factor', loop ? [loop] : [], {
+/** Throws `schedule/bad-factor` unless the argument `what` is an integer from 1 to `most`. */
+export function checkFactor(cx: Context, value: number, what: string, loop: For, most = 1 << 20): void {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return
+  cx.refuse('schedule/bad-factor', [loop], {
     message: `${what} is ${value}`,
-    expected: `a whole number from ${low} to ${1 << 20}`,
+    expected: `a whole number from 1 to ${most}`,
   })
 }
 

@@ -1,6 +1,5 @@
 /** Resolution of names in a schedule: as written, or, inside of `each part of A as p`, to the names of one part. */
 
-import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printLoop } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -9,7 +8,7 @@ import { labelled } from '../../ir/formats/format-tables.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
-import { refuseAt } from '../refusals.ts'
+import { among, refuseAt } from '../refusals.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from './parts.ts'
 
 /** A kernel before a step. */
@@ -142,8 +141,7 @@ export class PartNames implements Names {
       })
     return refuseAt('schedule/unknown-loop', r.name, {
       message: `${what} has no loop ${name}`,
-      expected: orList(candidates),
-      lookup: { name, candidates },
+      ...among(name, candidates),
       hint: `each step is for every part; outside, loops of a part are called ${this.#own(candidates[0]!)} and so on`,
     })
   }
@@ -181,8 +179,7 @@ export class PartNames implements Names {
     const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
     return refuseAt('schedule/no-constant', e.field, {
       message: `${formats[0]!.text} has no constant ${e.field.name}`,
-      ...(candidates.length > 0 ? { expected: orList(candidates) } : {}),
-      lookup: { name: e.field.name, candidates },
+      ...among(e.field.name, candidates),
     })
   }
 

@@ -9,7 +9,7 @@ import type { Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
 import { labelled } from '../../ir/formats/format-tables.ts'
-import { COORD_STEPS, type CoordStep } from '../coordinates/steps.ts'
+import { COORD_STEPS, type CoordStep, refuseLate } from '../coordinates/steps.ts'
 import { NestNames, nestsWriting } from '../names/nest-names.ts'
 import { PartNames, type Program, plainNames } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
@@ -176,12 +176,7 @@ function converted(step: Ast.Step, env: Env, progress: Progress): Step[] {
   const { names } = env
   const ofPart = (b: Ast.Ident): Ast.Ident => ({ ...b, name: names.buffer(b) })
   const early = (what: string): void => {
-    if (progress.onLoops)
-      refuseAt('schedule/too-late', step, {
-        message: `${what} acts on coordinates and comes after a step on loops`,
-        expected: `${what} before the first step on loops`,
-        hint: `move ${what} to the top of the schedule`,
-      })
+    if (progress.onLoops) refuseLate(what, step, 'the top of the schedule')
   }
   switch (step.kind) {
     case 'as': {

@@ -6,7 +6,6 @@
  */
 
 import { comesToNothing, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
-import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsOf1, rewriteBody1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
@@ -29,7 +28,7 @@ import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { Instance, PartInstance } from '../../../ir/formats/format.ts'
 import type { PartTree } from '../../../ir/formats/part-tree.ts'
 import type { Query } from '../../../ir/formats/queries.ts'
-import { refuseAt } from '../../refusals.ts'
+import { among, refuseAt } from '../../refusals.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { refuseLive } from './format.ts'
@@ -106,8 +105,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   if (!mask)
     return refuseAt('schedule/live-format', at, {
       message: `held(${q.set}) of ${instance.text} names a set that is bound with the data, and a format built at run time needs a tensor of the kernel`,
-      lookup: { name: q.set, candidates: names },
-      expected: orList(names),
+      ...among(q.set, names),
     })
   const axes = mask.axes.map((name) => kernel.axes.find((a) => a.name === name))
   const isAlike =

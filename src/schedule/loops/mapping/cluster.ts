@@ -5,6 +5,7 @@ import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { rowBlocks } from '../../examples.ts'
+import { checkFactor } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import * as arg from '../../steps/arguments.ts'
@@ -31,11 +32,7 @@ export const cluster = primitive({
         message: `${loop.name} is not bound to block.x, the axis of clusters`,
         hint: `bind ${loop.name} to block.x first`,
       })
-    if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_BLOCKS)
-      cx.refuse('schedule/bad-factor', [loop], {
-        message: `the number of blocks in a cluster is ${step.by}`,
-        expected: `a whole number from 1 to ${MOST_BLOCKS}`,
-      })
+    checkFactor(cx, step.by, 'the number of blocks in a cluster', loop, MOST_BLOCKS)
     // A cluster of one block is the same as a block without clusters.
     if (step.by === 1) return { body: cx.kernel.body }
     if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))

@@ -5,7 +5,7 @@ import { loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { stagedRows } from '../../examples.ts'
-import { checkSerial } from '../../legality/checks.ts'
+import { checkFactor, checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
@@ -33,11 +33,7 @@ export const pipeline = primitive({
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'pipeline')
-    if (!Number.isInteger(step.by) || step.by < 1 || step.by > MOST_STAGES)
-      cx.refuse('schedule/bad-factor', [loop], {
-        message: `the number of stages is ${step.by}`,
-        expected: `a whole number from 1 to ${MOST_STAGES}`,
-      })
+    checkFactor(cx, step.by, 'the number of stages', loop, MOST_STAGES)
     checkCopies(cx, loop)
     if (step.over !== undefined) checkSequence(cx, loop, cx.loop(step.over).loop)
     if (step.by === 1) return { body: cx.kernel.body }

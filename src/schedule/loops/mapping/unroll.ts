@@ -32,7 +32,7 @@ export const unroll = primitive({
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'unroll')
-    if (step.by !== undefined) checkFactor(cx, step.by, 1, 'the factor of an unroll', loop)
+    if (step.by !== undefined) checkFactor(cx, step.by, 'the factor of an unroll', loop)
     else if (checkConstantExtent(cx, loop, 'unrolling whole needs a constant extent') > WHOLE_LIMIT)
       cx.refuse('schedule/too-many-copies', [loop], {
         message: `full unrolling of ${loop.name} would make more than ${WHOLE_LIMIT} copies`,

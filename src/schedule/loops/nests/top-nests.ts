@@ -1,7 +1,6 @@
 /** Top-level loop nests that `merge` and `join` combine into one: lookup by name, and the place of the result. */
 
 import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
-import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { nestNames } from '../../../ir/expressions/bound-names.ts'
 import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../../ir/expressions/expr.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
@@ -11,6 +10,7 @@ import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { forLoop, unflatten, when, whenAll } from '../../../ir/statements/statement-builders.ts'
 import { type Body, stmt } from '../../../ir/statements/tree.ts'
 import { inAnyOrder } from '../../legality/nest-dependence.ts'
+import { among } from '../../refusals.ts'
 import type { Context } from '../../state/context.ts'
 
 /** A top-level loop nest, by name. */
@@ -43,8 +43,7 @@ export function topNest(cx: Context, name: string): TopNest {
   if (!only)
     return cx.refuse('schedule/unknown-nest', [], {
       message: `there is no top-level loop nest ${name}`,
-      ...(candidates.length > 0 ? { expected: orList(candidates) } : {}),
-      lookup: { name, candidates },
+      ...among(name, candidates),
     })
   if (other)
     return cx.refuse(

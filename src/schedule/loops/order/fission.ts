@@ -1,7 +1,6 @@
 /** Loop fission (distribution): one loop over several statements becomes two (`fission`). */
 
 import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
-import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { quantity } from '../../../ast/parse/checks.ts'
 import { nestNames } from '../../../ir/expressions/bound-names.ts'
 import { variable } from '../../../ir/expressions/expr.ts'
@@ -14,6 +13,7 @@ import { twoPhases } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
+import { among } from '../../refusals.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 
@@ -60,8 +60,7 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
   if (typeof after === 'string' && count === 0)
     cx.refuse('schedule/unknown-nest', [loop], {
       message: `${loop.name} contains no loop nest ${after}`,
-      ...(nests.length > 0 ? { expected: orList(nests) } : {}),
-      lookup: { name: after, candidates: nests },
+      ...among(after, nests),
     })
   if (!Number.isInteger(count) || count < 1 || count >= n)
     cx.refuse('schedule/nothing-to-separate', [loop], {

@@ -2,7 +2,6 @@
 
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { expectArgument, expectOptions } from '../../../ast/diagnostics/expect-argument.ts'
-import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { all, conjuncts, type Expr, int, select } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import { mapSame, reuseIfSame } from '../../../ir/lists.ts'
@@ -10,6 +9,7 @@ import type { Buffer, Fact, For, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, bodiesOf, mapExprs, rewriteStmts, stmt, withBodies } from '../../../ir/statements/tree.ts'
 import { rowSums } from '../../examples.ts'
 import { primitive } from '../../primitive.ts'
+import { among } from '../../refusals.ts'
 import * as arg from '../../steps/arguments.ts'
 
 // Implication of conditions (elimination of bounds checks): conditions that follow from facts about sizes.
@@ -114,8 +114,7 @@ export const require = primitive({
     if (!sizes.includes(step.size))
       cx.refuse('schedule/unknown-size', [], {
         message: `${cx.kernel.name} has no size ${step.size}`,
-        expected: orList(sizes),
-        lookup: { name: step.size, candidates: sizes },
+        ...among(step.size, sizes),
       })
     if (!Number.isInteger(step.by) || step.by < (step.relation === 'equal' ? 0 : 1) || step.by >= 2 ** 31)
       cx.refuse('schedule/bad-requirement', [], {

@@ -64,7 +64,7 @@ export const serpentine = primitive({
   given: (loop: LoopRef, by: number) => ({ loop, by }),
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
-    checkFactor(cx, step.by, 1, 'the number of iterations before a serpentine turns', loop)
+    checkFactor(cx, step.by, 'the number of iterations before a serpentine turns', loop)
     return permuteIterations(cx, loop, 'serpentine', (at) => {
       if (step.by === 1) return at
       const lot = div(at, int(step.by))

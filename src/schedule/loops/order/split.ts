@@ -26,7 +26,7 @@ export const split = primitive({
   apply(cx, step) {
     const { loop } = cx.loop(step.loop)
     checkSerial(cx, loop, 'split')
-    checkFactor(cx, step.by, 1, 'the factor of a split', loop)
+    checkFactor(cx, step.by, 'the factor of a split', loop)
     const names = step.into ?? [`${loop.name}o`, `${loop.name}i`]
     cx.claimLoops(loop.nest, names, [loop])
     const facts = new Facts({ sizes: cx.kernel.facts })

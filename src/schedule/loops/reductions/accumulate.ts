@@ -65,7 +65,7 @@ export const accumulate = primitive({
         hint: `split ${segments.inner[0]!.name} and reorder the outer loop around ${over.name}`,
       })
     const by = step.by ?? 1
-    checkFactor(cx, by, 1, 'the number of values at a time', over)
+    checkFactor(cx, by, 'the number of values at a time', over)
     if (by > 1) checkBatches(cx, over, segments, by)
     const shares = sharesOf(over, found.path, segments, cx.kernel.buffers)
     const mode: Accumulate =

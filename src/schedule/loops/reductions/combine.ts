@@ -1,10 +1,10 @@
 /** Deterministic reduction through temporaries: updates are stored, then added up in order (`combine`). */
 
-import { type Expr, load, variable } from '../../../ir/expressions/expr.ts'
+import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, mentions, readsMemory } from '../../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
-import { elementChanges, initLoops, reductionsOf, retarget } from '../../../ir/statements/reductions.ts'
+import { elementChanges, initLoops, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { rowList } from '../../examples.ts'
 import {
@@ -18,7 +18,7 @@ import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import { checkOthersApart } from '../caching/cache-write-checks.ts'
-import { partialResultsNest, type Update } from './partial-results-nest.ts'
+import { partialResults, partialResultsNest, type Update } from './partial-results-nest.ts'
 import { rfactor } from './rfactor.ts'
 
 /**
@@ -90,26 +90,15 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
     reduce.targets.some((t) => t.index.some((e) => replaced(e) && mentions(e, l.var))),
   )
   for (const l of through) checkExtent(cx, l)
-  const partials = reduce.targets.map((t): Buffer => {
-    const of = cx.buffer(t.buffer)
-    return Object.freeze({
-      ...of,
-      name: cx.fresh(`${of.name}_partial`),
-      dtype: of.accumulate,
-      role: 'local',
-      shape: [
-        ...through.map((l) => l.extent),
-        ...t.index.flatMap((e, d) => (replaced(e) ? [] : [of.shape[d]!])),
-      ],
-    })
-  })
   const index = (t: Reduce['targets'][number]): Expr[] => [
     ...through.map((l) => variable(l.var)),
     ...t.index.filter((e) => !replaced(e)),
   ]
+  const { partials, own } = partialResults(cx, reduce, (t, { shape, fill }) => {
+    const kept = t.index.flatMap((e, d) => (replaced(e) ? [] : [shape[d]!]))
+    return { shape: [...through.map((l) => l.extent), ...kept], fill, index: index(t) }
+  })
   const spatial = new Set(meeting.map((l) => l.var))
-  const targets = reduce.targets.map((t, k) => load(partials[k]!.name, index(t), partials[k]!.dtype))
-  const own: Reduce = stmt({ ...retarget(reduce, targets), init: true, atomic: false })
   const rewritten = rewriteStmts([top], {
     stmt: (s) => {
       if (s === reduce) return own

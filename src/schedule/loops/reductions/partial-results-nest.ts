@@ -6,6 +6,7 @@ import {
   ceildiv,
   type Expr,
   int,
+  type Load,
   load,
   min,
   mul,
@@ -18,7 +19,7 @@ import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { offsetsIn } from '../../../ir/statements/accesses.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/statements/loops.ts'
-import { loopsUsedBy } from '../../../ir/statements/reductions.ts'
+import { loopsUsedBy, retarget } from '../../../ir/statements/reductions.ts'
 import { forLoop } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { nestOf } from '../../legality/footprint.ts'
@@ -30,6 +31,26 @@ export interface Update {
   readonly top: Stmt
   readonly reduce: Reduce
   readonly path: readonly For[]
+}
+
+/** A buffer of partial results: its name, if it is given, and the index of a target in it. */
+interface PartialBuffer extends Pick<Buffer, 'shape' | 'fill'> {
+  readonly name?: string | undefined
+  readonly index: readonly Expr[]
+}
+
+/** Returns the buffers of partial results, and the reduction `own` into them. */
+export function partialResults(cx: Context, reduce: Reduce, of: (t: Load, buffer: Buffer) => PartialBuffer) {
+  const made = reduce.targets.map((t) => {
+    const buffer = cx.buffer(t.buffer)
+    const { name = cx.fresh(`${buffer.name}_partial`), shape, fill, index } = of(t, buffer)
+    const dtype = buffer.accumulate
+    const partial: Buffer = Object.freeze({ ...buffer, name, dtype, role: 'local', shape, fill })
+    return { partial, target: load(name, index, dtype) }
+  })
+  const targets = made.map((m) => m.target)
+  const own: Reduce = stmt({ ...retarget(reduce, targets), init: true, atomic: false })
+  return { partials: made.map((m) => m.partial), own }
 }
 
 /** Builds the loop nest that adds partial results to their elements. Throws `schedule/condition-inside`. */

@@ -10,7 +10,6 @@ import {
   loopsUsedBy,
   type ReductionPath,
   reductionsOf,
-  retarget,
 } from '../../../ir/statements/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../../ir/statements/tree.ts'
 import { columnSplit } from '../../examples.ts'
@@ -27,6 +26,7 @@ import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
+import { partialResults } from './partial-results-nest.ts'
 
 /**
  * `rfactor ji -> yp`: partial results. The reduction into `y` becomes a reduction into `yp`, which has `ji` as a
@@ -63,22 +63,11 @@ export const rfactor = primitive({
     )
     checkRepeatable(cx, inside, again)
 
-    const partials = reduce.targets.map((t): Buffer => {
-      const of = cx.buffer(t.buffer)
+    const { partials, own } = partialResults(cx, reduce, (t, of) => {
       const named = step.into && (reduce.targets.length === 1 ? step.into : `${step.into}_${of.name}`)
-      return Object.freeze({
-        ...of,
-        name: named ? cx.claim(named) : cx.fresh(`${of.name}_partial`),
-        role: 'local',
-        shape: [...of.shape, loop.extent],
-        fill: 0,
-        dtype: of.accumulate,
-      })
+      const name = named && cx.claim(named)
+      return { name, shape: [...of.shape, loop.extent], fill: 0, index: [...t.index, variable(loop.var)] }
     })
-    const targets = reduce.targets.map((t, k) =>
-      load(partials[k]!.name, [...t.index, variable(loop.var)], partials[k]!.dtype),
-    )
-    const own: Reduce = stmt({ ...retarget(reduce, targets), init: true, atomic: false })
     const replaced = replaceStmt(cx.kernel.body, reduce, () => own)
     const spatial = replaceStmt(replaced, findLoop(replaced, loop.var)!.loop, (l) =>
       stmt<For>({ ...(l as For), reduce: false }),
