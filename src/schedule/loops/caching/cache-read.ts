@@ -2,7 +2,7 @@
 
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { notInRuns } from '../../../analysis/integers/mixed-radix.ts'
-import { type Expr, int, load } from '../../../ir/expressions/expr.ts'
+import { type Expr, load } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { allocatedNames } from '../../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
@@ -21,8 +21,7 @@ import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import { ownBox, tileOf } from './block-tile.ts'
 import { type Bounding, boundingOf, readConditions } from './copy-conditions.ts'
-import { boxed, type CopyLayout, LAYOUT, own } from './read-copies.ts'
-import { inMemory } from './tail-guards.ts'
+import { boxed, type CopyLayout, LAYOUT, localCopy, own } from './read-copies.ts'
 
 const takes = arg.takes(
   arg.buffer('buffer'),
@@ -120,20 +119,10 @@ export const cacheRead = primitive({
     const { shape, copy, element, padding } = box
       ? boxed(cx, loop, step, box, buffer, name)
       : own(cx, at, step, print, buffer, name)
-    const local: Buffer = Object.freeze({
-      ...buffer,
-      name,
-      scope: step.scope,
-      role: 'local',
-      shape: shape.map(int),
-      fill: 0,
-      accumulate: buffer.dtype,
-      packed: undefined,
-      ascending: ascendingIn(cx, buffer, step, box ? box.index : plain.index, box ? box.dims : plain.loops),
-      memory: undefined,
-      padding,
-      ...inMemory(cx, loop, step.memory, { ...buffer, name }, shape),
-    })
+    const { index, dims } = box ? box : { index: plain.index, dims: plain.loops }
+    const ascending = ascendingIn(cx, buffer, step, index, dims)
+    const from = { ...buffer, packed: undefined, ascending }
+    const local = localCopy(cx, loop, from, step, { name, dtype: buffer.dtype, shape, padding })
     const body = replaceLoads(loop.body, buffer.name, (index, path) => {
       const { access, held } = bounded({ index, path })
       return load(

@@ -6,7 +6,7 @@ import {
   hoistable,
   writtenIn,
 } from '../../../analysis/dependence/loop-writes.ts'
-import { cast, type Expr, int, load } from '../../../ir/expressions/expr.ts'
+import { cast, type Expr, load } from '../../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../../ir/statements/bindings.ts'
@@ -42,7 +42,7 @@ import {
   checkWriters,
   meetingAgain,
 } from './cache-write-checks.ts'
-import { inMemory } from './tail-guards.ts'
+import { localCopy } from './read-copies.ts'
 
 /**
  * `cache_write C at i in register -> Cr`: the writes of an iteration of `i` to `C` go to a local buffer, which is
@@ -105,19 +105,7 @@ export const cacheWrite = primitive({
       const named = step.into && (buffers.length === 1 ? step.into : `${step.into}_${b.name}`)
       const dtype = writer.kind === 'reduce' ? b.accumulate : b.dtype
       const name = named ? cx.claim(named) : cx.fresh(`${b.name}_${step.scope}`)
-      return Object.freeze({
-        ...b,
-        name,
-        dtype,
-        accumulate: dtype,
-        scope: step.scope,
-        role: 'local',
-        shape: prints[k]!.shape.map(int),
-        fill: 0,
-        memory: undefined,
-        padding: undefined,
-        ...inMemory(cx, loop, step.memory, { name, dtype }, prints[k]!.shape),
-      })
+      return localCopy(cx, loop, b, step, { name, dtype, shape: prints[k]!.shape })
     })
     const hidden = use.conditional || hiddenLoop(use, prints[0]!) !== undefined
     // The element may exist under conditions only. They are evaluated again for the write-back.

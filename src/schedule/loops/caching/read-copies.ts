@@ -5,7 +5,7 @@ import { boundOfRun } from '../../../analysis/integers/mixed-radix.ts'
 import { add, all, constant, type Expr, int, load, mul, variable } from '../../../ir/expressions/expr.ts'
 import { mentions, orderReadsLast, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../../ir/expressions/structural-equality.ts'
-import { coordinateName } from '../../../ir/instructions/instr.ts'
+import { coordinateName, type Memory } from '../../../ir/instructions/instr.ts'
 import { renameBound, substituteStmts } from '../../../ir/statements/bindings.ts'
 import type { LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt } from '../../../ir/statements/loops.ts'
@@ -16,7 +16,7 @@ import { copyNest, type Footprint, localIndex, nestOf } from '../../legality/foo
 import type { Context } from '../../state/context.ts'
 import type { CacheScope } from '../../steps/arguments.ts'
 import { isContiguous, type Tile, tileIndex } from './block-tile.ts'
-import { tailGuards } from './tail-guards.ts'
+import { inMemory, tailGuards } from './tail-guards.ts'
 
 /** The layout of a copy, and the way it is filled. */
 export interface CopyLayout {
@@ -168,6 +168,33 @@ function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): 
 function whereOf(tile: Tile, dims: Tile['dims']): readonly Expr[] {
   const map = new Map<string, Expr>(dims.map((d, k) => [d.var, variable(coordinateName(k))]))
   return orderReadsLast([...tile.guards, ...tile.conditions].map((g) => substitute(g, map)))
+}
+
+/** Returns a copy of a buffer in local memory. Throws `schedule/wrong-type` or `schedule/wrong-tile`. */
+export const localCopy = (
+  cx: Context,
+  loop: For,
+  of: Buffer,
+  { scope, memory }: { readonly scope: CacheScope; readonly memory?: Memory | undefined },
+  copy: Pick<Buffer, 'name' | 'dtype' | 'padding'> & { readonly shape: readonly number[] },
+): Buffer => {
+  const { name, dtype, shape, padding } = copy
+  const own = {
+    name,
+    dtype,
+    accumulate: dtype,
+    scope,
+    role: 'local',
+    shape: shape.map(int),
+    fill: 0,
+  } as const
+  return Object.freeze({
+    ...of,
+    ...own,
+    padding,
+    memory: undefined,
+    ...inMemory(cx, loop, memory, copy, shape),
+  })
 }
 
 const VECTORS = [2, 4, 8]

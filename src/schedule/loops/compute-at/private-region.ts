@@ -19,7 +19,7 @@ import { overParams } from '../../legality/checks.ts'
 import { SIZE_LIMIT } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 import type { CacheScope } from '../../steps/arguments.ts'
-import { inMemory } from '../caching/tail-guards.ts'
+import { localCopy } from '../caching/read-copies.ts'
 import { sumText, type Windows } from './producer-region.ts'
 
 /** The memory that the step requests for the region; without `scope`, the default. */
@@ -138,19 +138,9 @@ function withinLimit(
   if (!(total >= 1 && total <= SIZE_LIMIT[scope])) return undefined
   const copy = { name: cx.fresh(`${of.name}_${scope}`), dtype: of.dtype }
   const dims = sizes.length > 0 ? sizes : [1]
-  const memory = inMemory(cx, at.loop, place.memory, copy, dims)
-  const own = {
-    ...of,
-    ...copy,
-    accumulate: of.dtype,
-    scope,
-    shape: dims.map(int),
-    fill: 0,
-    memory: undefined,
-  }
   return {
     of,
-    buffer: Object.freeze({ ...own, ...memory }),
+    buffer: localCopy(cx, at.loop, of, { scope, memory: place.memory }, { ...copy, shape: dims }),
     iterations: variables(owners),
     element: sizes.length > 0 ? element : () => [int(0)],
   }
