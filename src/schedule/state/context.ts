@@ -7,14 +7,8 @@ import type { Problem, Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { type FreshNames, unusedName } from '../../ir/expressions/bound-names.ts'
 import { print2 } from '../../ir/print/print-stage2.ts'
-import {
-  allocations,
-  bindsName,
-  definitionsIn,
-  findLoop,
-  type LoopLocation,
-  loopsOf,
-} from '../../ir/statements/definitions.ts'
+import type { LoopLocation } from '../../ir/statements/definitions.ts'
+import { allocations, bindsName, definitionsIn, findLoop, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { KernelNames, type LoopRef, loopNames } from '../names/kernel-names.ts'
 import { refuseAt } from '../refusals.ts'

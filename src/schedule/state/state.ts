@@ -14,13 +14,8 @@ import { replaceAt } from '../../ir/lists.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { distributeConditions } from '../legality/loop-dependence.ts'
 import { checkParallel } from '../legality/parallel-legality.ts'
-import {
-  checkNewNames,
-  KernelNames,
-  type LoopHandle,
-  type LoopRef,
-  loopNames,
-} from '../names/kernel-names.ts'
+import type { LoopHandle, LoopRef } from '../names/kernel-names.ts'
+import { checkNewNames, KernelNames, loopNames } from '../names/kernel-names.ts'
 import type { Gone, Outcome, Primitive } from '../primitive.ts'
 import { LOOP_STEPS } from '../primitives.ts'
 import { checkStep, type LoopStep, printStep, stepProblem } from '../steps/step-data.ts'

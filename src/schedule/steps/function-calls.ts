@@ -9,15 +9,8 @@ import { memoize } from '../../ir/memoize.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Names } from '../names/part-names.ts'
 import { integer } from './step-arguments.ts'
-import {
-  type Env,
-  instructionOf,
-  memoryOf,
-  type Passed,
-  parametersOf,
-  typeNamed,
-  usedBy,
-} from './step-fields.ts'
+import type { Env, Passed } from './step-fields.ts'
+import { instructionOf, memoryOf, parametersOf, typeNamed, usedBy } from './step-fields.ts'
 
 /** Returns the environment of a function's steps. Arguments are evaluated in the environment of the caller. */
 export function callEnv(step: Ast.UseStep, used: Schedule, env: Env, names: NewNames): Env {

@@ -18,15 +18,14 @@ import { type Located, refuseAt } from '../refusals.ts'
 import { type CalledStep, callEnv, NewNames, valuesOf, withoutCalls } from './function-calls.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
 import type { LoopStep } from './step-data.ts'
+import type { Env, Where } from './step-fields.ts'
 import {
   checkCount,
   countOf,
-  type Env,
   fieldsOf,
   parametersOf,
   tooManySteps,
   usedBy,
-  type Where,
   withParameters,
 } from './step-fields.ts'
 

@@ -39,13 +39,12 @@ import { distribute, enters, isNest } from './iteration-fission.ts'
 import { checkGiven, takenNames, withKinds } from './name-collisions.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { withOwnAxes } from './private-axes.ts'
+import type { Split, StepSpan } from './tensor-split.ts'
 import {
   checkChildren,
   chosenAxes,
   leavingOf,
   partBuffers,
-  type Split,
-  type StepSpan,
   splitBuffers,
   Views,
   withAttached,

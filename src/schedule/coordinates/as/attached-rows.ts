@@ -3,14 +3,8 @@
  * parent coordinate. If the format belongs to the entered tensor, the new axis enters the rows of the part.
  */
 import type { Diagnostic } from '../../../ast/diagnostics/diagnostic.ts'
-import {
-  type AttachedAxis,
-  type Axis,
-  isAttached,
-  isFused,
-  isPadded,
-  parentOf,
-} from '../../../ir/coordinates/axis.ts'
+import type { AttachedAxis, Axis } from '../../../ir/coordinates/axis.ts'
+import { isAttached, isFused, isPadded, parentOf } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Iteration } from '../../../ir/coordinates/stage1.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'

@@ -5,16 +5,15 @@
  */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { sourceName } from '../../../ir/coordinates/axis.ts'
+import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import {
   all,
   binary,
   conjuncts,
   constant,
-  type Expr,
   eq,
   ge,
   int,
-  type Load,
   load,
   lt,
   not,

@@ -6,13 +6,8 @@
  */
 import { isDense, mapAxis, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
-import {
-  type Body1,
-  iterationsOf,
-  mapBodies1,
-  readsOf1,
-  walkStmts1,
-} from '../../../ir/coordinates/stage1-tree.ts'
+import type { Body1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { iterationsOf, mapBodies1, readsOf1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import { parentsIn } from '../iterator-names.ts'
 

@@ -1,15 +1,7 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
 import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
-import {
-  type AttachedAxis,
-  type Axis,
-  attachedAxis,
-  isAttached,
-  isDense,
-  isStored,
-  parentOf,
-  type StoredAxis,
-} from '../../../ir/coordinates/axis.ts'
+import type { AttachedAxis, Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { attachedAxis, isAttached, isDense, isStored, parentOf } from '../../../ir/coordinates/axis.ts'
 import { partName } from '../../../ir/coordinates/derived-names.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../../../ir/coordinates/stage1-tree.ts'

@@ -1,16 +1,7 @@
 import type { Buffer1, Reduce1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, rewriteBody1, rewriteStmts1, when1 } from '../../../ir/coordinates/stage1-tree.ts'
-import {
-  all,
-  binary,
-  cast,
-  constant,
-  type Expr,
-  int,
-  load,
-  select,
-  variable,
-} from '../../../ir/expressions/expr.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { all, binary, cast, constant, int, load, select, variable } from '../../../ir/expressions/expr.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { isFloat } from '../../../ir/values/dtype.ts'
 import type { Split, SplitBuffer } from '../as/tensor-split.ts'

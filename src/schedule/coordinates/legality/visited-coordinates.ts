@@ -7,15 +7,8 @@
 
 import { type Determined, determined } from '../../../analysis/dependence/coordinate-injectivity.ts'
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
-import {
-  type Axis,
-  chainTo,
-  isDense,
-  isPadded,
-  repeatsCoordinates,
-  type StoredAxis,
-  storesGaps,
-} from '../../../ir/coordinates/axis.ts'
+import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { chainTo, isDense, isPadded, repeatsCoordinates, storesGaps } from '../../../ir/coordinates/axis.ts'
 import { loadsOfLists } from '../../../ir/coordinates/derived-names.ts'
 import type { IterKind } from '../../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'

@@ -7,16 +7,15 @@
 import { denseAxis, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { builderArrayName, listName } from '../../../ir/coordinates/derived-names.ts'
 import type { Buffer1, Capacity, NestDefault, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import {
   add,
   all,
   call,
   ceildiv,
   div,
-  type Expr,
   eq,
   int,
-  type Load,
   load,
   lt,
   max,

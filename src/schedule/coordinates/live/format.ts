@@ -6,10 +6,10 @@
  */
 import { linear } from '../../../analysis/integers/linear.ts'
 import { tileReach } from '../../../analysis/integers/tiles.ts'
+import type { IndexedAxis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import {
   hasIndices,
   hasWidth,
-  type IndexedAxis,
   isDense,
   isNonunique,
   isPadded,
@@ -17,7 +17,6 @@ import {
   paddingOf,
   padsWithLast,
   parentOf,
-  type StoredAxis,
 } from '../../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../../ir/coordinates/derived-names.ts'
 import { type Const, div, type Expr, int, variable } from '../../../ir/expressions/expr.ts'

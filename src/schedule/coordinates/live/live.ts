@@ -22,16 +22,8 @@ import { type PartRewrite, rewriteStmt } from '../as/format-rewrite.ts'
 import { distribute, enters, isNest } from '../as/iteration-fission.ts'
 import { withKinds } from '../as/name-collisions.ts'
 import { withOwnAxes } from '../as/private-axes.ts'
-import {
-  checkChildren,
-  leavingOf,
-  partBuffers,
-  type Split,
-  type SplitBuffer,
-  type StepSpan,
-  splitBuffers,
-  Views,
-} from '../as/tensor-split.ts'
+import type { Split, SplitBuffer, StepSpan } from '../as/tensor-split.ts'
+import { checkChildren, leavingOf, partBuffers, splitBuffers, Views } from '../as/tensor-split.ts'
 import { checkPadding, fillFactor } from '../legality/padding.ts'
 import { type Built, buildNests } from './build.ts'
 import {

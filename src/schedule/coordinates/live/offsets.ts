@@ -3,31 +3,14 @@
  * positions. For this, the kernel computes a prefix sum of the counts: the offset of each list, and the total number
  * of positions. From then on the inner axis is nested in the outer one, and temporaries over it have no gaps.
  */
-import {
-  type Axis,
-  countedBy,
-  denseAxis,
-  isDense,
-  isStored,
-  type StoredAxis,
-} from '../../../ir/coordinates/axis.ts'
+import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { countedBy, denseAxis, isDense, isStored } from '../../../ir/coordinates/axis.ts'
 import { offsetArrayName } from '../../../ir/coordinates/derived-names.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { unusedName } from '../../../ir/expressions/bound-names.ts'
-import {
-  add,
-  ceildiv,
-  div,
-  type Expr,
-  int,
-  type Load,
-  load,
-  lt,
-  min,
-  mod,
-  mul,
-} from '../../../ir/expressions/expr.ts'
+import type { Expr, Load } from '../../../ir/expressions/expr.ts'
+import { add, ceildiv, div, int, load, lt, min, mod, mul } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { takenNames } from '../as/name-collisions.ts'
 import type { StepSpan } from '../as/tensor-split.ts'

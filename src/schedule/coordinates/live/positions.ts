@@ -6,6 +6,7 @@
 
 import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
+import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import {
   add,
   all,
@@ -14,9 +15,7 @@ import {
   call,
   differs,
   div,
-  type Expr,
   int,
-  type Load,
   load,
   lt,
   max,

@@ -1,10 +1,6 @@
 /** Legality of caching writes: conditions under which the writes of an iteration may go to a local buffer first. */
-import {
-  type Condition,
-  conditionsAround,
-  isPlain,
-  writtenIn,
-} from '../../../analysis/dependence/loop-writes.ts'
+import type { Condition } from '../../../analysis/dependence/loop-writes.ts'
+import { conditionsAround, isPlain, writtenIn } from '../../../analysis/dependence/loop-writes.ts'
 import { readsSome } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'

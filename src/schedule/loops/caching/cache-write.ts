@@ -1,11 +1,7 @@
 /** Caching of writes: an iteration writes to a local buffer until its end (`cache_write`). */
 
-import {
-  type Condition,
-  conditionsAround,
-  hoistable,
-  writtenIn,
-} from '../../../analysis/dependence/loop-writes.ts'
+import type { Condition } from '../../../analysis/dependence/loop-writes.ts'
+import { conditionsAround, hoistable, writtenIn } from '../../../analysis/dependence/loop-writes.ts'
 import { cast, type Expr, load } from '../../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'

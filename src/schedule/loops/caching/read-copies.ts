@@ -179,7 +179,7 @@ export const localCopy = (
   copy: Pick<Buffer, 'name' | 'dtype' | 'padding'> & { readonly shape: readonly number[] },
 ): Buffer => {
   const { name, dtype, shape, padding } = copy
-  const own = {
+  const local = {
     name,
     dtype,
     accumulate: dtype,
@@ -190,7 +190,7 @@ export const localCopy = (
   } as const
   return Object.freeze({
     ...of,
-    ...own,
+    ...local,
     padding,
     memory: undefined,
     ...inMemory(cx, loop, memory, copy, shape),

@@ -3,14 +3,8 @@
  * loops.
  */
 
-import {
-  keepTerms,
-  type Linear,
-  linear,
-  minus,
-  sumExpr,
-  type Term,
-} from '../../../analysis/integers/linear.ts'
+import type { Linear, Term } from '../../../analysis/integers/linear.ts'
+import { keepTerms, linear, minus, sumExpr } from '../../../analysis/integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../../../analysis/integers/mixed-radix.ts'
 import { tileSize } from '../../../analysis/integers/tiles.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../../ir/expressions/expr.ts'

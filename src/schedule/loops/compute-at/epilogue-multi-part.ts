@@ -13,14 +13,8 @@ import type { Buffer, DisjointWrites, For, Kernel2, Reduce, Stmt } from '../../.
 import { type Body, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
 import type { Outcome } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
-import {
-  heldOf,
-  isMissing,
-  listOf,
-  type Shared,
-  sharedBy,
-  type Writer,
-} from '../nests/merge-disjoint-rows.ts'
+import type { Shared, Writer } from '../nests/merge-disjoint-rows.ts'
+import { heldOf, isMissing, listOf, sharedBy } from '../nests/merge-disjoint-rows.ts'
 
 /** Parts that produce rows of a buffer one after another. */
 export interface Parts extends Shared {

@@ -4,13 +4,8 @@
  */
 
 import { type Space, segmentOf } from '../../../analysis/dependence/subscript-injectivity.ts'
-import {
-  isAtMost,
-  type Moving,
-  premisesIn,
-  spanOf,
-  widthOf,
-} from '../../../analysis/integers/ends-over-loops.ts'
+import type { Moving } from '../../../analysis/integers/ends-over-loops.ts'
+import { isAtMost, premisesIn, spanOf, widthOf } from '../../../analysis/integers/ends-over-loops.ts'
 import {
   constantSum,
   type Linear,

@@ -3,19 +3,8 @@
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../../ast/diagnostics/expect-argument.ts'
 import { unknownAxis } from '../../../ast/parse/checks.ts'
-import {
-  add,
-  div,
-  type Expr,
-  lt,
-  max,
-  min,
-  mul,
-  sub,
-  THREAD_AXES,
-  type ThreadAxis,
-  variable,
-} from '../../../ir/expressions/expr.ts'
+import type { Expr, ThreadAxis } from '../../../ir/expressions/expr.ts'
+import { add, div, lt, max, min, mul, sub, THREAD_AXES, variable } from '../../../ir/expressions/expr.ts'
 import { levelOf } from '../../../ir/instructions/hardware-axes.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { isReadOnly } from '../../../ir/statements/accesses.ts'

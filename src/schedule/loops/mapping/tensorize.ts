@@ -5,13 +5,8 @@ import { protectedRead } from '../../../analysis/instructions/zero-fill.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
 import type { Instr } from '../../../ir/instructions/instr.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
-import {
-  allocations,
-  findLoop,
-  type LoopLocation,
-  loopsOf,
-  replaceLoop,
-} from '../../../ir/statements/definitions.ts'
+import type { LoopLocation } from '../../../ir/statements/definitions.ts'
+import { allocations, findLoop, loopsOf, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { doubling } from '../../examples.ts'

@@ -1,17 +1,6 @@
 /** Serpentine (boustrophedon) order of iterations, which balances the load of blocks (`serpentine`). */
-import {
-  add,
-  div,
-  type Expr,
-  eq,
-  int,
-  min,
-  mod,
-  mul,
-  select,
-  sub,
-  variable,
-} from '../../../ir/expressions/expr.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { add, div, eq, int, min, mod, mul, select, sub, variable } from '../../../ir/expressions/expr.ts'
 import { substitute } from '../../../ir/expressions/expr-tree.ts'
 import { substituteStmts } from '../../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'

@@ -9,18 +9,8 @@ import { linear } from '../../../analysis/integers/linear.ts'
 import { type Groups, shareNumber } from '../../../analysis/loops/balanced-partition.ts'
 import type { Segments } from '../../../analysis/loops/segmented-loops.ts'
 import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
-import {
-  add,
-  ceildiv,
-  div,
-  type Expr,
-  eq,
-  int,
-  load,
-  max,
-  sub,
-  variable,
-} from '../../../ir/expressions/expr.ts'
+import type { Expr } from '../../../ir/expressions/expr.ts'
+import { add, ceildiv, div, eq, int, load, max, sub, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, mentionsSome, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'

@@ -1,19 +1,8 @@
 /** Second pass of a two-pass reduction: the loop nest that adds partial results to their elements, in a fixed order. */
 
 import { conditionsAround } from '../../../analysis/dependence/loop-writes.ts'
-import {
-  add,
-  ceildiv,
-  type Expr,
-  int,
-  type Load,
-  load,
-  min,
-  mul,
-  search,
-  sub,
-  variable,
-} from '../../../ir/expressions/expr.ts'
+import type { Expr, Load } from '../../../ir/expressions/expr.ts'
+import { add, ceildiv, int, load, min, mul, search, sub, variable } from '../../../ir/expressions/expr.ts'
 import { buffersRead, mentions, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'

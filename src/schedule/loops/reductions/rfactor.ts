@@ -5,12 +5,8 @@ import { freeVars, mentionsSome, substitute } from '../../../ir/expressions/expr
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { findLoop, type LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
-import {
-  elementChanges,
-  loopsUsedBy,
-  type ReductionPath,
-  reductionsOf,
-} from '../../../ir/statements/reductions.ts'
+import type { ReductionPath } from '../../../ir/statements/reductions.ts'
+import { elementChanges, loopsUsedBy, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../../ir/statements/tree.ts'
 import { columnSplit } from '../../examples.ts'
 import {
