@@ -484,10 +484,13 @@ function stepValue(v: ValueSyntax, n: Lengths): Arb<ast.StepValue> {
       return grouped(loopValue, n)
     case 'name': {
       const one = ident.map((name): ast.StepValue => ({ kind: 'name', of: v.of, name }))
-      return v.of === 'size' ? one : grouped(one, n)
+      return grouped(one, n)
     }
     case 'integer':
-      return expr.map((value) => ({ kind: 'integer', value, operand: v.operand }))
+      return grouped(
+        expr.map((value) => ({ kind: 'integer', value, operand: v.operand })),
+        n,
+      )
     case 'place':
       return fc.oneof(
         stepValue({ kind: 'name', of: 'nest' }, { ...n, groups: 1 }),

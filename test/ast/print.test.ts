@@ -97,9 +97,7 @@ describe('print', () => {
       }
 
       kernel k() {
-        iterate a [i] as S {
-          if (i > 1) { y[i] = 1 }
-        }
+        iterate a [i] as S { if (i > 1) { y[i] = 1 } }
         iterate b [i] as S { y[i] = 1 }
       }
       "

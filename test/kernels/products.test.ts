@@ -43,32 +43,35 @@ function isTwoOfFour(p: Pattern): boolean {
 const longest = (p: Pattern): number =>
   Math.max(0, ...Array.from({ length: p.m }, (_, i) => p.rows.filter((r) => r === i).length))
 
+const productCases = (kernel: string, schedule: string | null): readonly KernelCase[] => [
+  ...patterns().flatMap((p, k) => {
+    if (schedule === 'nm' && !isTwoOfFour(p)) return []
+    if (schedule === 'fixed_length' && (p.n === 0 || longest(p) > 32)) return []
+    return [[1, 33, 40, 7][k % 4]!, 0].slice(0, k === 5 ? 2 : 1).map((d): KernelCase => {
+      const B = integers(p.n * d, 3)
+      const params = { d, n: p.n }
+      const inputs = { tensors: { A: matrix(p, integers(p.rows.length, 2)), B }, params }
+      return { name: `${p.name}, d = ${d}`, inputs, exact: kernel !== 'spmm_mean' }
+    })
+  }),
+  ...(schedule === 'nm' || schedule === 'fixed_length'
+    ? []
+    : [
+        {
+          name: 'cora',
+          large: true,
+          inputs: { tensors: { A: cora, B: integers(2708 * 20, 3) } },
+          exact: kernel !== 'spmm_mean',
+        },
+      ]),
+]
+
 kernelSuite({
   file: 'kernels/spmm.spt',
   onlyCuda: ['tensor_cores', 'tensor_cores_sorted'],
-  cases: (kernel, schedule) => [
-    ...patterns().flatMap((p, k) => {
-      if (schedule === 'nm' && !isTwoOfFour(p)) return []
-      if (schedule === 'fixed_length' && (p.n === 0 || longest(p) > 32)) return []
-      return [[1, 33, 40, 7][k % 4]!, 0].slice(0, k === 5 ? 2 : 1).map((d): KernelCase => {
-        const B = integers(p.n * d, 3)
-        const params = { d, n: p.n }
-        const inputs = { tensors: { A: matrix(p, integers(p.rows.length, 2)), B }, params }
-        return { name: `${p.name}, d = ${d}`, inputs, exact: kernel !== 'spmm_mean' }
-      })
-    }),
-    ...(schedule === 'nm' || schedule === 'fixed_length'
-      ? []
-      : [
-          {
-            name: 'cora',
-            large: true,
-            inputs: { tensors: { A: cora, B: integers(2708 * 20, 3) } },
-            exact: kernel !== 'spmm_mean',
-          },
-        ]),
-  ],
+  cases: productCases,
 })
+kernelSuite({ file: 'kernels/spmm-reducers.spt', cases: productCases })
 
 /** Rows in several rounds, the last of them short; more blocks of threads than rows. */
 test.each(sample([1, 2, 5, 40], 2))(

@@ -47,8 +47,8 @@ test('packaged kernels are recognised under any name', async () => {
   expect(await of('gemm-f16', 'gemm<f16>')).toEqual(['dense_times_dense_f16'])
   expect(await of('gemm-f16', 'gemm<bf16>')).toEqual(['dense_times_dense_bf16'])
   for (const [file, kernel] of [
-    ['spmm', 'spmm_max'],
-    ['spmm', 'spmm_mean'],
+    ['spmm-reducers', 'spmm_max'],
+    ['spmm-reducers', 'spmm_mean'],
     ['sddmm', 'sddmm'],
     ['softmax', 'softmax'],
     ['narrow-types', 'spmm_half'],

@@ -75,6 +75,8 @@ export const schedules: Actions = {
   },
   LoopLists_one: (_, loops, _close) => loopList(get(loops)),
   NameGroup_one: (name) => [get(name)],
+  ExprGroup_one: (value) => [get(value)],
+  PrimaryGroup_one: (value) => [get(value)],
   Binding(loops, _, target): ast.StepValue {
     const to = bindTarget(target.sourceString, spanOf(target))
     return mapGroup(get(loops), (v) => ({ kind: 'binding', loop: (v as LoopValue).loop, to }))

@@ -35,7 +35,8 @@ function itemRecipe(v: Exclude<ValueSyntax, ListSyntax>): Recipe {
 
 function valueRecipe(v: ValueSyntax): Recipe {
   if (v.kind === 'loop') return applyRule('LoopGroup')
-  if (v.kind === 'name') return applyRule(v.of === 'size' ? 'ident' : 'NameGroup')
+  if (v.kind === 'name') return applyRule('NameGroup')
+  if (v.kind === 'integer') return applyRule(v.operand ? 'PrimaryGroup' : 'ExprGroup')
   if (v.kind !== 'list') return itemRecipe(v)
   if (isLoopLists(v)) return applyRule('LoopLists')
   const list = applyRule('List', itemRecipe(v.of as Exclude<ValueSyntax, ListSyntax>))
@@ -111,7 +112,13 @@ function readArguments(syntax: readonly Syntax[], nodes: readonly Node[], cx: Re
 
 function readGroup(v: Exclude<ValueSyntax, ListSyntax>, node: Node): StepValue {
   if (v.kind === 'loop') return get<StepValue>(node)
-  if (v.kind !== 'name' || v.of === 'size') return readValue(v, node)
+  if (v.kind === 'integer') {
+    const values = get<Expr[]>(node).map(
+      (value): StepValue => ({ kind: 'integer', value, operand: v.operand }),
+    )
+    return groupOf(values, spanOf(node))
+  }
+  if (v.kind !== 'name') return readValue(v, node)
   const names = get<Ident[]>(node).map((name): StepValue => ({ kind: 'name', of: v.of, name }))
   return groupOf(names, spanOf(node))
 }

@@ -68,7 +68,11 @@ const groupsOf = ({ groups }: Either, p: Printer, steps: StepPrinter): readonly 
     only:
       g.steps.length === 0
         ? ''
-        : single(g.steps, (x) => (x.kind === 'either' || x.kind === 'uses' ? undefined : steps.doc(x))),
+        : single(g.steps, (x) =>
+            x.kind === 'either' || x.kind === 'uses' || (x.kind === 'each' && x.steps.length > 1)
+              ? undefined
+              : steps.doc(x),
+          ),
     body: () => {
       g.steps.forEach((s, n) => {
         printItem(p, s, n === 0, steps)

@@ -157,12 +157,9 @@ function printStatements(p: Printer, list: readonly Stmt[]): void {
 }
 
 function printStatement(p: Printer, s: Stmt, first: boolean): void {
-  if (s.kind === 'if') {
-    const only =
-      s.else.length === 0 && !s.trivia?.openElse && !s.trivia?.endElse ? single(s.then, updateDoc) : undefined
-    p.if(s, first, (list) => printStatements(p, list), only)
-  } else if (s.kind === 'iterate')
-    p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body), single(s.body, updateDoc))
+  if (s.kind === 'if') p.if(s, first, (list) => printStatements(p, list), onlyUpdate(s))
+  else if (s.kind === 'iterate')
+    p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body), single(s.body, conditionalDoc))
   else p.item(s.trivia, first, statementDoc(s))
 }
 
@@ -174,6 +171,17 @@ function statementDoc(s: Exclude<Stmt, If | Iterate>): Doc {
 
 const updateDoc = (s: Stmt): Doc | undefined =>
   s.kind === 'if' || s.kind === 'iterate' ? undefined : statementDoc(s)
+
+/** The text of the only update under a condition. */
+const onlyUpdate = (s: If): Doc | undefined =>
+  s.else.length === 0 && !s.trivia?.openElse && !s.trivia?.endElse ? single(s.then, updateDoc) : undefined
+
+/** The text of an update, also under a condition. */
+function conditionalDoc(s: Stmt): Doc | undefined {
+  if (s.kind !== 'if') return updateDoc(s)
+  const only = s.trivia?.open || s.trivia?.end ? undefined : onlyUpdate(s)
+  return only && ['if (', exprDoc(s.cond), ') { ', only, ' }']
+}
 
 function iterateHead(s: Iterate): Doc {
   const iters = s.iters.map((i) =>
