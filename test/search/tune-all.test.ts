@@ -1,6 +1,6 @@
 /** Tuning on several matrices: candidates are tried on all, what is told is of all, and what is written reads back. */
 
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import type { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { coords, load } from '../../src/node.ts'
@@ -11,6 +11,7 @@ import { inputsOf } from '../../src/search/tune/cases/case-study.ts'
 import { type TuneAllOptions, tuneAll } from '../../src/search/tune/cases/tune-all.ts'
 import type { TuneAllResult } from '../../src/search/tune/cases/tune-all-result.ts'
 import { tune } from '../../src/search/tune/index.ts'
+import { Session } from '../../src/search/tune/session.ts'
 import { Folder } from '../cli/support.ts'
 import { PRODUCT } from '../support/product.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
@@ -117,6 +118,21 @@ test('each candidate is measured on each case, and has its own name', () => {
   expect(generalisation!.dispatch.fittedLoss.mean).toBeLessThanOrEqual(
     generalisation!.single.fittedLoss.mean + 1e-9,
   )
+})
+
+test('the seconds of tune() limit the search, not a measurement', async () => {
+  const open = vi.spyOn(Session, 'open')
+  const kernel = (await load(PROGRAM)).kernel('product')
+  const options = {
+    inputs: cases[0]!.inputs as never,
+    device,
+    trials: 1,
+    strategy: 'random' as const,
+    seconds: 60,
+  }
+  await tune(kernel, options)
+  expect(open.mock.calls.map(([, given]) => 'seconds' in given)).toEqual([false])
+  open.mockRestore()
 })
 
 test('the default space is the declared one for the device, otherwise the sketches', async () => {
