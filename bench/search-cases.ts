@@ -20,14 +20,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { append, recordsIn, textOf } from './model/records.ts'
-import {
-  type Answer,
-  nameOf,
-  parseCase,
-  type SearchCase,
-  type Task,
-  type Tried,
-} from './search-cases/case.ts'
+import type { Answer, SearchCase, Task, Tried } from './search-cases/case.ts'
+import { nameOf, parseCase } from './search-cases/case.ts'
 import { headLine, summaryLines, type Verdict, verdictLine, verdictOf } from './search-cases/verdict.ts'
 import { count, option } from './support.ts'
 

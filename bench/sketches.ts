@@ -22,15 +22,8 @@ import { count } from '../src/search/spaces/survey.ts'
 import { costModel, predictor } from '../src/search.ts'
 import { byHand } from './sketches/by-hand.ts'
 import { explored } from './sketches/explored.ts'
-import {
-  excerptOf,
-  JUDGED,
-  type Judged,
-  LARGE,
-  memberSets,
-  synthetic,
-  tensorsFor,
-} from './sketches/judged.ts'
+import type { Judged } from './sketches/judged.ts'
+import { excerptOf, JUDGED, LARGE, memberSets, synthetic, tensorsFor } from './sketches/judged.ts'
 import { type Timed, Trials } from './sketches/trials.ts'
 import { packageFile, table, writeJson } from './support.ts'
 import { type DataSet, readData } from './verify-all/data.ts'

@@ -1,15 +1,8 @@
 /** sparsetile in any JavaScript host: programs from text, the cpu device, the browser's GPU. */
 
 import { checkDevice, expectArgument, expectOptions, isRecord } from './api/inputs/argument-checks.ts'
-import {
-  checkLoadOptions,
-  isPath,
-  type LoadOptions,
-  loadWith,
-  type SptProgram,
-  type TextOrUrl,
-  textOf,
-} from './api/programs/program.ts'
+import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
+import { checkLoadOptions, isPath, loadWith, textOf } from './api/programs/program.ts'
 import { type Diagnostic, failWith, type Source } from './ast/diagnostics/diagnostic.ts'
 import { type RenderOptions, render as renderAll } from './ast/diagnostics/render.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'

@@ -9,25 +9,13 @@ import {
   expectOptions,
 } from './api/inputs/argument-checks.ts'
 import { verifierFor } from './api/programs/lazy-verifier.ts'
-import {
-  checkLoadOptions,
-  isOddPath,
-  isPath,
-  type LoadOptions,
-  loadWith,
-  type SptProgram,
-  type TextOrUrl,
-  textOf,
-} from './api/programs/program.ts'
+import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
+import { checkLoadOptions, isOddPath, isPath, loadWith, textOf } from './api/programs/program.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'
 import { devices as hosted } from './index.ts'
-import {
-  type ReadOptions,
-  readTensor as readFileTensor,
-  type WriteOptions,
-  writeTensor as writeFileTensor,
-} from './io/index.ts'
+import type { ReadOptions, WriteOptions } from './io/index.ts'
+import { readTensor as readFileTensor, writeTensor as writeFileTensor } from './io/index.ts'
 import { packagedFormatsNamed } from './io/package/package.ts'
 import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/package/program-text.ts'
 import { programTrees } from './io/package/program-trees.ts'

@@ -1,11 +1,6 @@
 /** Kernels of ours one after the other, each on what the one before has written: timed as one. */
-import {
-  type ArgValue,
-  type Command,
-  type DeviceBuffer,
-  isMatrix,
-  memoryOf,
-} from '../../src/runtime/device.ts'
+import type { ArgValue, Command, DeviceBuffer } from '../../src/runtime/device.ts'
+import { isMatrix, memoryOf } from '../../src/runtime/device.ts'
 import { type MeasureOptions, measure } from '../../src/runtime/measure.ts'
 import type { OurDevice, OurRun } from './ours.ts'
 import { measureBy, scoutBy, type Times } from './timing.ts'

@@ -10,15 +10,8 @@ import { checkProduct, ours, peer, withTypes } from './contestants.ts'
 import { allowed, ExpectedProduct, PRECISION, Tally, type Verdict, WORK } from './expected.ts'
 import type { Formats } from './formats.ts'
 import { messageOf, type OurDevice } from './ours.ts'
-import {
-  type Activations,
-  bindLayer,
-  ExpectedLayer,
-  type Kept,
-  type Layer,
-  type LayerSize,
-  percent,
-} from './pruned-layers.ts'
+import type { Activations, Kept, Layer, LayerSize } from './pruned-layers.ts'
+import { bindLayer, ExpectedLayer, percent } from './pruned-layers.ts'
 import { choose } from './random.ts'
 import type { Session } from './session.ts'
 import { full } from './suites/gemm.ts'

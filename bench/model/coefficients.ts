@@ -1,11 +1,8 @@
 /** What a device does at most, as the cost model takes it, put near what was measured. */
 
 import type { Coefficients } from '../../src/cost-model/analytic.ts'
-import {
-  type CoefficientName,
-  fitCoefficients,
-  type TimedTerms,
-} from '../../src/cost-model/learned/fitting.ts'
+import type { CoefficientName, TimedTerms } from '../../src/cost-model/learned/fitting.ts'
+import { fitCoefficients } from '../../src/cost-model/learned/fitting.ts'
 import type { DeviceKind } from '../../src/runtime/device.ts'
 
 /** Of an H100, in milliseconds and amounts a millisecond, by its data sheet and by trying. */

@@ -1,13 +1,7 @@
 /** Schedules of one kernel on some data: compared with the reference, timed, and kept. */
 import { appendFileSync } from 'node:fs'
-import {
-  type Device,
-  type Kernel,
-  type PreparedKernel,
-  type RunInputs,
-  SptError,
-  Workspace,
-} from '../../src/node.ts'
+import type { Device, Kernel, PreparedKernel, RunInputs } from '../../src/node.ts'
+import { SptError, Workspace } from '../../src/node.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
 import { deviceKey, withDeviceLock } from '../../src/search.ts'
 import { contest } from '../contest.ts'

@@ -7,15 +7,8 @@
  * A line of JSON a point (`table.ts`). Each point is compared with the reference first; formats are converted once.
  */
 import { appendFileSync } from 'node:fs'
-import {
-  coords,
-  devices,
-  type Kernel,
-  load,
-  type PreparedKernel,
-  SptError,
-  Workspace,
-} from '../../src/node.ts'
+import type { Kernel, PreparedKernel } from '../../src/node.ts'
+import { coords, devices, load, SptError, Workspace } from '../../src/node.ts'
 import { Random, randomValues } from '../../src/run/bind/sources/random-tensors.ts'
 import {
   deviceKey,

@@ -4,17 +4,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { rmSync, type Stats } from 'node:fs'
-import {
-  access,
-  constants,
-  type FileHandle,
-  open,
-  readlink,
-  realpath,
-  rename,
-  rm,
-  stat,
-} from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { access, constants, open, readlink, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 
 export interface ReplaceOptions {

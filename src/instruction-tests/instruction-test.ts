@@ -20,17 +20,8 @@ import { printExpr } from '../ir/print/print-stage2.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
 import type { LoopStep } from '../schedule/steps/step-data.ts'
 import { type InstructionTest, LARGEST, testOf } from './instruction-data.ts'
-import {
-  halfOf,
-  hasThreads,
-  type Loops,
-  layoutOf,
-  rowsOf,
-  runOf,
-  SMALL,
-  THREADS,
-  TWICE,
-} from './instruction-layout.ts'
+import type { Loops } from './instruction-layout.ts'
+import { halfOf, hasThreads, layoutOf, rowsOf, runOf, SMALL, THREADS, TWICE } from './instruction-layout.ts'
 
 export type { InstructionTest } from './instruction-data.ts'
 

@@ -2,14 +2,8 @@
 import { type Diagnostic, SptError } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import {
-  checkReadable,
-  type ReadOptions,
-  readTensorFrom,
-  splitAddress,
-  tensorChunks,
-  writeWarning,
-} from './dispatch.ts'
+import type { ReadOptions } from './dispatch.ts'
+import { checkReadable, readTensorFrom, splitAddress, tensorChunks, writeWarning } from './dispatch.ts'
 import { fileSource, withFile, writeFile } from './node-files.ts'
 import { type Weights, type WeightsOptions, weightsOf } from './safetensors/weights.ts'
 

@@ -5,20 +5,8 @@
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { bitCount, bitsBelow } from '../columns/allocate.ts'
 import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
-import {
-  add,
-  call,
-  div,
-  type Expr,
-  int,
-  load,
-  lt,
-  max,
-  min,
-  mul,
-  sub,
-  variable,
-} from '../ir/expressions/expr.ts'
+import type { Expr } from '../ir/expressions/expr.ts'
+import { add, call, div, int, load, lt, max, min, mul, sub, variable } from '../ir/expressions/expr.ts'
 import { MASK_BITS, wordsFor } from '../ir/values/packed-fields.ts'
 import { checkIndptr, required } from './bind.ts'
 import { bindTable, offsetSegment, offsetsArray } from './segments.ts'

@@ -24,16 +24,8 @@ import {
   searchIndices,
 } from './indices.ts'
 import { uniformParent, uniformSegment } from './segments.ts'
-import {
-  type AssembledLevel,
-  type AssemblyInput,
-  checkPositions,
-  type Dimension,
-  type LevelFormat,
-  noArrays,
-  type ParentPosition,
-  runStarts,
-} from './types.ts'
+import type { AssembledLevel, AssemblyInput, Dimension, LevelFormat, ParentPosition } from './types.ts'
+import { checkPositions, noArrays, runStarts } from './types.ts'
 
 export const FIXED_WIDTH: LevelFormat<PaddedAxis> = {
   searchable: true,

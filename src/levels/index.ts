@@ -5,14 +5,8 @@ import type { LevelKind } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
-import {
-  type AxisOfKind,
-  arraysOfAxis,
-  indexBits,
-  isDense,
-  parentOf,
-  type StoredAxis,
-} from '../ir/coordinates/axis.ts'
+import type { AxisOfKind, StoredAxis } from '../ir/coordinates/axis.ts'
+import { arraysOfAxis, indexBits, isDense, parentOf } from '../ir/coordinates/axis.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { checkFields } from '../ir/values/packed-fields.ts'
 import type { FixedLevel, IndexArrays } from './bind.ts'

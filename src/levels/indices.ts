@@ -3,15 +3,8 @@
 import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type Column, ENTRY, type Engine, type Frame } from '../columns/column-engine.ts'
 import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
-import {
-  hasHoles,
-  hasWidth,
-  type IndexedAxis,
-  indexBits,
-  indicesOf,
-  isPadded,
-  padsWithLast,
-} from '../ir/coordinates/axis.ts'
+import type { IndexedAxis } from '../ir/coordinates/axis.ts'
+import { hasHoles, hasWidth, indexBits, indicesOf, isPadded, padsWithLast } from '../ir/coordinates/axis.ts'
 import { add, type Expr, eq, load, lt, search, variable } from '../ir/expressions/expr.ts'
 import { fieldAt } from '../ir/values/packed-fields.ts'
 import { segmentOf, tabulate } from './segments.ts'

@@ -17,14 +17,8 @@ import {
   segmentStart,
   tabulate,
 } from './segments.ts'
-import {
-  checkPositions,
-  type KernelLevels,
-  type LevelFormat,
-  noArrays,
-  rangeChecks,
-  type Segment,
-} from './types.ts'
+import type { KernelLevels, LevelFormat, Segment } from './types.ts'
+import { checkPositions, noArrays, rangeChecks } from './types.ts'
 
 type RunAxis = AxisOfKind<'run'>
 

@@ -2,15 +2,8 @@
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/diagnostics/expect-argument.ts'
 import { checkLayers, unionMasks } from './layers.ts'
-import {
-  COMMON_OPTIONS,
-  checkCallback,
-  checkPattern,
-  checkSparsity,
-  layerLimits,
-  type PruneSettings,
-  type SparsityLimits,
-} from './options.ts'
+import type { PruneSettings, SparsityLimits } from './options.ts'
+import { COMMON_OPTIONS, checkCallback, checkPattern, checkSparsity, layerLimits } from './options.ts'
 import { prune } from './prune-layers.ts'
 import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
 

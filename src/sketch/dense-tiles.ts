@@ -3,14 +3,8 @@
 import { mentions, someExpr } from '../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../ir/statements/accesses.ts'
 import type { Draft, Plan, Schedulable } from './draft.ts'
-import {
-  divides,
-  type Partition,
-  type RuleContext,
-  requireMultiple,
-  type Strand,
-  type StrandLoop,
-} from './strands.ts'
+import type { Partition, RuleContext, Strand, StrandLoop } from './strands.ts'
+import { divides, requireMultiple } from './strands.ts'
 
 /** Contiguous elements of a square's side: one access of 16 bytes of f32. */
 const RUN = 4

@@ -1,17 +1,7 @@
 /** A thread for each element of the result, or for several contiguous ones, with all reductions inside the thread. */
 import type { Decisions, Plan } from './draft.ts'
-import {
-  type BlockShape,
-  chooseUnroll,
-  guessLanes,
-  largestUpTo,
-  type Partition,
-  type RuleContext,
-  requireMultiple,
-  type Strand,
-  type StrandLoop,
-  valuesUpTo,
-} from './strands.ts'
+import type { BlockShape, Partition, RuleContext, Strand, StrandLoop } from './strands.ts'
+import { chooseUnroll, guessLanes, largestUpTo, requireMultiple, valuesUpTo } from './strands.ts'
 
 export function planElements(
   strand: Strand,

@@ -8,14 +8,8 @@ import { planElements } from './element-parallel.ts'
 import { chooseEpilogues, placeEpilogues, producerOf } from './epilogues.ts'
 import { isChunkable, planChunks, planLanes } from './lane-parallel.ts'
 import { hasVectors, planRowPerGroup, planRowPerThread, rowLoopOf } from './row-parallel.ts'
-import {
-  type BlockShape,
-  type NestShape,
-  type Partition,
-  partitionLoops,
-  type RuleContext,
-  type Strand,
-} from './strands.ts'
+import type { BlockShape, NestShape, Partition, RuleContext, Strand } from './strands.ts'
+import { partitionLoops } from './strands.ts'
 
 /** A rule with its context, ready to choose values. */
 interface Rule {

@@ -1,15 +1,7 @@
 /** Several results per row, one after the other: a thread, a group of neighbouring threads, or a block for each row. */
 import type { Arrangement, Decisions, Plan } from './draft.ts'
-import {
-  type BlockShape,
-  largestUpTo,
-  type NestShape,
-  ownLoops,
-  type RuleContext,
-  type Strand,
-  type StrandLoop,
-  valuesUpTo,
-} from './strands.ts'
+import type { BlockShape, NestShape, RuleContext, Strand, StrandLoop } from './strands.ts'
+import { largestUpTo, ownLoops, valuesUpTo } from './strands.ts'
 
 /** The loop over rows that all strands share; `undefined` if they share more, or other loops. */
 export function rowLoopOf({ strands }: NestShape): StrandLoop | undefined {

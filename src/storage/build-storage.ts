@@ -4,14 +4,8 @@ import { withScratchPool } from '../columns/allocate.ts'
 import { Frame } from '../columns/column-engine.ts'
 import { runSync } from '../columns/coroutines.ts'
 import type { Level } from '../columns/stored-level.ts'
-import {
-  compressedAxis,
-  denseAxis,
-  hasWidth,
-  isDense,
-  paddingOf,
-  type StoredAxis,
-} from '../ir/coordinates/axis.ts'
+import type { StoredAxis } from '../ir/coordinates/axis.ts'
+import { compressedAxis, denseAxis, hasWidth, isDense, paddingOf } from '../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import type { Instance } from '../ir/formats/format.ts'

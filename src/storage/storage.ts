@@ -15,15 +15,8 @@ import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
 import { coordinatesOf, type Level, type PlacedEntries, segment } from '../columns/stored-level.ts'
-import {
-  hasWidth,
-  isDense,
-  isPadded,
-  keepsDuplicates,
-  parentOf,
-  type StoredAxis,
-  sourceName,
-} from '../ir/coordinates/axis.ts'
+import type { StoredAxis } from '../ir/coordinates/axis.ts'
+import { hasWidth, isDense, isPadded, keepsDuplicates, parentOf, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'
 import type { StoredTensor } from './tensor.ts'
 

@@ -4,14 +4,8 @@
  */
 import { checkKinds } from '../analysis/dependence/iterator-kinds.ts'
 import { unreachable } from '../ast/diagnostics/diagnostic.ts'
-import {
-  type Axis,
-  isInvalidExtent,
-  isStored,
-  maxExtentOf,
-  parentOf,
-  sizesOfAxis,
-} from '../ir/coordinates/axis.ts'
+import type { Axis } from '../ir/coordinates/axis.ts'
+import { isInvalidExtent, isStored, maxExtentOf, parentOf, sizesOfAxis } from '../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../ir/print/print-stage1.ts'

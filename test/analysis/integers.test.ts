@@ -8,18 +8,8 @@ import { linear, linearKey } from '../../src/analysis/integers/linear.ts'
 import { type Digit, mixedRadix } from '../../src/analysis/integers/mixed-radix.ts'
 import { neverNegative, RELAXATIONS } from '../../src/analysis/integers/non-negative.ts'
 import { rangeOfSum, rangesOver } from '../../src/analysis/integers/ranges.ts'
-import {
-  add,
-  ceildiv,
-  type Expr,
-  ge,
-  int,
-  lt,
-  max,
-  mul,
-  sub,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import { add, ceildiv, ge, int, lt, max, mul, sub, variable } from '../../src/ir/expressions/expr.ts'
 import { freeVars } from '../../src/ir/expressions/expr-tree.ts'
 import { matcher } from '../../src/ir/expressions/patterns.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'

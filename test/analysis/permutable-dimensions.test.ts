@@ -1,10 +1,8 @@
 /** Dimensions that may be permuted, of kernels as users write them; and data that show why others may not. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  type PermutableDimension,
-  permutableDimensions,
-} from '../../src/analysis/permutations/permutable-dimensions.ts'
+import type { PermutableDimension } from '../../src/analysis/permutations/permutable-dimensions.ts'
+import { permutableDimensions } from '../../src/analysis/permutations/permutable-dimensions.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { isDenseChain, isNonunique, isStored } from '../../src/ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/coordinates/stage1.ts'

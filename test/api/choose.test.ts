@@ -1,18 +1,8 @@
 /** Schedules that are chosen when data are bound: which one, by what, and that the result is the same. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import {
-  CompiledDispatch,
-  coords,
-  type Device,
-  dense,
-  devices,
-  load,
-  type RunInputs,
-  SptError,
-  stored,
-  type Tensor,
-} from '../../src/node.ts'
+import type { Device, RunInputs, Tensor } from '../../src/node.ts'
+import { CompiledDispatch, coords, dense, devices, load, SptError, stored } from '../../src/node.ts'
 import { LONG, runs } from '../support/cases.ts'
 import { complaint, MUL } from './support.ts'
 

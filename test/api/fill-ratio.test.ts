@@ -1,19 +1,8 @@
 /** What conditions ask of formats: the share of a tensor that they store. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import {
-  type CompiledDispatch,
-  type CoordTensor,
-  coords,
-  type Device,
-  dense,
-  devices,
-  load,
-  type SptProgram,
-  stored,
-  type Tensor,
-  upload,
-} from '../../src/node.ts'
+import type { CompiledDispatch, CoordTensor, Device, SptProgram, Tensor } from '../../src/node.ts'
+import { coords, dense, devices, load, stored, upload } from '../../src/node.ts'
 import { slotsOf } from '../../src/storage/entries/stored-parts.ts'
 import { runs } from '../support/cases.ts'
 import { complaint } from './support.ts'

@@ -1,17 +1,7 @@
 /** Kernels on data: from arrays to results, on every device that is here. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  type Bindable,
-  type CompiledKernel,
-  coords,
-  type Device,
-  dense,
-  devices,
-  type Kernel,
-  load,
-  stored,
-  type Tensor,
-} from '../../src/node.ts'
+import type { Bindable, CompiledKernel, Device, Kernel, Tensor } from '../../src/node.ts'
+import { coords, dense, devices, load, stored } from '../../src/node.ts'
 import { kernel } from './support.ts'
 
 const A = coords(

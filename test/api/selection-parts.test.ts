@@ -1,14 +1,8 @@
 /** Choices by what a composition covers: the share that runs find is that of all its parts, and the newest one decides. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type CompiledDispatch,
-  type Device,
-  dense,
-  devices,
-  load,
-  type PreparedKernel,
-} from '../../src/node.ts'
+import type { CompiledDispatch, Device, PreparedKernel } from '../../src/node.ts'
+import { dense, devices, load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { LIVE, matrix } from '../properties/live-gen.ts'
 import { numbers, parameters } from '../properties/property-cases.ts'

@@ -2,15 +2,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { FillRatioTimes } from '../../src/api/dispatch/dispatch-branch.ts'
-import {
-  type CompiledDispatch,
-  type Device,
-  dense,
-  devices,
-  load,
-  type PreparedKernel,
-  type SptProgram,
-} from '../../src/node.ts'
+import type { CompiledDispatch, Device, PreparedKernel, SptProgram } from '../../src/node.ts'
+import { dense, devices, load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
 import { runs } from '../support/cases.ts'

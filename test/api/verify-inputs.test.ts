@@ -7,17 +7,8 @@ import { expect, test } from 'vitest'
 import { arrayClass } from '../../src/ir/values/arrays.ts'
 import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
 import { rounding, toBf16, toF16 } from '../../src/ir/values/half.ts'
-import {
-  coords,
-  dense,
-  devices,
-  load,
-  readTensor,
-  stored,
-  type Tensor,
-  type ValueArray,
-  writeTensor,
-} from '../../src/node.ts'
+import type { Tensor, ValueArray } from '../../src/node.ts'
+import { coords, dense, devices, load, readTensor, stored, writeTensor } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
 import { runs } from '../support/cases.ts'

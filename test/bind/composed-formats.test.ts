@@ -1,15 +1,8 @@
 /** Tensors in parts: results, values written and read, ready-made parts; one compiled kernel for all data. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  coords,
-  type Device,
-  devices,
-  type Kernel,
-  load,
-  type RunInputs,
-  type SptProgram,
-} from '../../src/node.ts'
+import type { Device, Kernel, RunInputs, SptProgram } from '../../src/node.ts'
+import { coords, devices, load } from '../../src/node.ts'
 import { toCoords } from '../../src/storage/entries/stored-coords.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'

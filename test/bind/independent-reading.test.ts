@@ -9,17 +9,8 @@ import { readTensorFrom } from '../../src/io/dispatch.ts'
 import { arrayClass } from '../../src/ir/values/arrays.ts'
 import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtype.ts'
 import { toBf16, toF16 } from '../../src/ir/values/half.ts'
-import {
-  type CompiledKernel,
-  coords,
-  type Device,
-  dense,
-  devices,
-  load,
-  stored,
-  type Tensor,
-  type ValueArray,
-} from '../../src/node.ts'
+import type { CompiledKernel, Device, Tensor, ValueArray } from '../../src/node.ts'
+import { coords, dense, devices, load, stored } from '../../src/node.ts'
 import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import { runs } from '../support/cases.ts'
 import { standard } from '../support/packaged-formats.ts'

@@ -3,16 +3,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { npzChunks } from '../../src/io/numpy/npz-write.ts'
-import {
-  type Bindable,
-  coords,
-  dense,
-  devices,
-  load,
-  type RunInputs,
-  readTensor,
-  stored,
-} from '../../src/node.ts'
+import type { Bindable, RunInputs } from '../../src/node.ts'
+import { coords, dense, devices, load, readTensor, stored } from '../../src/node.ts'
 import { Folder, spt } from '../cli/support.ts'
 import { numbers } from './support.ts'
 

@@ -1,14 +1,8 @@
 /** Matrices with what formats take next to them. */
 import fc from 'fast-check'
 import type { RunInputs } from '../../src/api/compiled/compiled.ts'
-import {
-  type CompiledKernel,
-  coords,
-  type Device,
-  dense,
-  type Kernel,
-  type SptProgram,
-} from '../../src/node.ts'
+import type { CompiledKernel, Device, Kernel, SptProgram } from '../../src/node.ts'
+import { coords, dense } from '../../src/node.ts'
 import type { CHOICES } from './programs.ts'
 
 export type Choice = (typeof CHOICES)[number]

@@ -8,15 +8,8 @@ import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { fileSource, maskPart, masksOf, openWeights } from '../../src/io/index.ts'
-import {
-  layersFromValues,
-  type Mask,
-  type Pattern,
-  prune,
-  tileElementWise,
-  tileWise,
-  unionMasks,
-} from '../../src/prune.ts'
+import type { Mask, Pattern } from '../../src/prune.ts'
+import { layersFromValues, prune, tileElementWise, tileWise, unionMasks } from '../../src/prune.ts'
 import { sample } from '../support/cases.ts'
 import { Folder } from './support.ts'
 

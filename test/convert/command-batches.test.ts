@@ -2,13 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
-import {
-  type Column,
-  read,
-  type Use,
-  update,
-  write,
-} from '../../src/storage/engines/device/kernels/kernel-builder.ts'
+import type { Column, Use } from '../../src/storage/engines/device/kernels/kernel-builder.ts'
+import { read, update, write } from '../../src/storage/engines/device/kernels/kernel-builder.ts'
 import { type Pending, scheduleCommands } from '../../src/storage/engines/device/queue/command-order.ts'
 import type { Slot } from '../../src/storage/engines/device/queue/kernel-cache.ts'
 import { runs } from '../support/cases.ts'

@@ -1,16 +1,7 @@
 /** Resident tensors in kernels, without a way through the host. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  convertForKernel,
-  coords,
-  dense,
-  load,
-  prepareResident,
-  type ResidentParts,
-  SptError,
-  type SptProgram,
-  upload,
-} from '../../src/node.ts'
+import type { ResidentParts, SptProgram } from '../../src/node.ts'
+import { convertForKernel, coords, dense, load, prepareResident, SptError, upload } from '../../src/node.ts'
 import { DEVICES, opened } from './devices.ts'
 
 const rows = [0, 0, 0, 1, 3, 3, 4, 4, 4, 4]

@@ -2,16 +2,8 @@
  * Generated iterations that go on from what they have written: several statements one after the other, with conditions,
  * names, tuples and iterations among them, on elements that the same statements read.
  */
-import {
-  type Coordinate,
-  cast,
-  condition,
-  coordinate,
-  expression,
-  nameable,
-  type Readable,
-  type Scope,
-} from './expressions.ts'
+import type { Coordinate, Readable, Scope } from './expressions.ts'
+import { cast, condition, coordinate, expression, nameable } from './expressions.ts'
 import type { Buffer, Iteration, Stmt, Target } from './model.ts'
 import { computed } from './numbers.ts'
 import { Statements } from './statements.ts'

@@ -1,15 +1,6 @@
 /** Statements of generated programs: what they write, where, and from what. */
-import {
-  type Coordinate,
-  cast,
-  condition,
-  coordinate,
-  expression,
-  int,
-  nameable,
-  type Readable,
-  type Scope,
-} from './expressions.ts'
+import type { Coordinate, Readable, Scope } from './expressions.ts'
+import { cast, condition, coordinate, expression, int, nameable } from './expressions.ts'
 import type { Buffer, Chain, Expr, Role, Stmt, Target } from './model.ts'
 import { MONOIDS } from './monoids.ts'
 import { computed, isFloat, type Type } from './numbers.ts'

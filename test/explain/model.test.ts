@@ -3,13 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { add, builtin, type Expr, int, load, lt, variable } from '../../src/ir/expressions/expr.ts'
 import type { Buffer, Launch, Stmt } from '../../src/ir/statements/loops.ts'
 import { countLaunch } from '../../src/run/explain/count.ts'
-import {
-  achievedOf,
-  type Multiprocessor,
-  occupancyOf,
-  roofOf,
-  workOf,
-} from '../../src/run/explain/roofline.ts'
+import type { Multiprocessor } from '../../src/run/explain/roofline.ts'
+import { achievedOf, occupancyOf, roofOf, workOf } from '../../src/run/explain/roofline.ts'
 
 const HOPPER: Multiprocessor = {
   major: 9,

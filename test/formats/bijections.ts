@@ -1,17 +1,7 @@
 /** Coordinate maps of matrices that are right by construction, and the same with one mistake. */
 
-import {
-  add,
-  binary,
-  ceildiv,
-  div,
-  type Expr,
-  int,
-  mod,
-  mul,
-  sub,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import { add, binary, ceildiv, div, int, mod, mul, sub, variable } from '../../src/ir/expressions/expr.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import type { BinaryOp } from '../../src/ir/values/math.ts'
 import type { Choices } from '../support/choices.ts'

@@ -7,17 +7,8 @@ import { bindArguments } from '../../src/formats/instance/format-arguments.ts'
 import { formatInstance } from '../../src/formats/instance/instantiate-format.ts'
 import { makeArrayNames } from '../../src/formats/instance/translate-names.ts'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
-import {
-  add,
-  ceildiv,
-  constant,
-  div,
-  type Expr,
-  int,
-  mod,
-  mul,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import { add, ceildiv, constant, div, int, mod, mul, variable } from '../../src/ir/expressions/expr.ts'
 import type { Format, FormatParam } from '../../src/ir/formats/format.ts'
 import type { TypedArray } from '../../src/ir/values/arrays.ts'
 import { assembleTrees } from '../../src/storage/assembly/tree-assembly.ts'

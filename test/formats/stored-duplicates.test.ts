@@ -2,17 +2,8 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { SptProgram } from '../../src/api/programs/program.ts'
-import {
-  type CompiledKernel,
-  type ConvertedPart,
-  coords,
-  dense,
-  devices,
-  load,
-  type RunInputs,
-  SptError,
-  stored,
-} from '../../src/node.ts'
+import type { CompiledKernel, ConvertedPart, RunInputs } from '../../src/node.ts'
+import { coords, dense, devices, load, SptError, stored } from '../../src/node.ts'
 import { levelsAreUnique } from '../../src/storage/ready/elements.ts'
 import { runs } from '../support/cases.ts'
 import { instanceOf, packageFormats, STANDARD, title } from '../support/packaged-schedules.ts'

@@ -5,11 +5,8 @@ import { type ByteSource, bytesSource } from '../../src/io/byte-source.ts'
 import { readTensorFrom, tensorChunks } from '../../src/io/dispatch.ts'
 import { convertValues } from '../../src/io/element-arrays.ts'
 import { openSafetensors, type Safetensors } from '../../src/io/safetensors/safetensors.ts'
-import {
-  densePart,
-  type SafetensorsPart,
-  safetensorsChunks,
-} from '../../src/io/safetensors/safetensors-write.ts'
+import type { SafetensorsPart } from '../../src/io/safetensors/safetensors-write.ts'
+import { densePart, safetensorsChunks } from '../../src/io/safetensors/safetensors-write.ts'
 import { DTYPES } from '../../src/ir/values/dtype.ts'
 import { bytesOf, collect, problem, sameBytes, survives, valuesArb } from './support.ts'
 

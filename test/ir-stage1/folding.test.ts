@@ -4,18 +4,8 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  binary,
-  type Const,
-  call,
-  cast,
-  constant,
-  type Expr,
-  neg,
-  not,
-  select,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Const, Expr } from '../../src/ir/expressions/expr.ts'
+import { binary, call, cast, constant, neg, not, select, variable } from '../../src/ir/expressions/expr.ts'
 import type { Dtype, ExprType } from '../../src/ir/values/dtype.ts'
 import { rounding } from '../../src/ir/values/half.ts'
 import type { BinaryOp, MathFn } from '../../src/ir/values/math.ts'

@@ -1,18 +1,8 @@
 /** Simultaneous substitution: what an expression folds to is not replaced a second time. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  add,
-  div,
-  type Expr,
-  int,
-  max,
-  min,
-  mul,
-  select,
-  sub,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import { add, div, int, max, min, mul, select, sub, variable } from '../../src/ir/expressions/expr.ts'
 import { substitute } from '../../src/ir/expressions/expr-tree.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { runs } from '../support/cases.ts'

@@ -2,15 +2,8 @@
 import { expect, test } from 'vitest'
 import { devices, load, readTensor, useCostModel } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
-import {
-  integers,
-  type KernelCase,
-  kernelSuite,
-  matrix,
-  normals,
-  type Pattern,
-  patterns,
-} from '../support/kernels.ts'
+import type { KernelCase, Pattern } from '../support/kernels.ts'
+import { integers, kernelSuite, matrix, normals, patterns } from '../support/kernels.ts'
 
 const cora = await readTensor('data/cora.mtx')
 const exact = (p: Pattern, inputs: KernelCase['inputs']): KernelCase => ({

@@ -1,15 +1,8 @@
 /** What works row by row: softmax, attention, reductions of segments; and batches of blocks. */
 import { expect, test } from 'vitest'
 import { coords, devices, load, readTensor } from '../../src/node.ts'
-import {
-  integers,
-  type KernelCase,
-  kernelSuite,
-  matrix,
-  normals,
-  type Pattern,
-  patterns,
-} from '../support/kernels.ts'
+import type { KernelCase, Pattern } from '../support/kernels.ts'
+import { integers, kernelSuite, matrix, normals, patterns } from '../support/kernels.ts'
 
 const cora = await readTensor('data/cora.mtx')
 

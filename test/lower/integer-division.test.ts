@@ -1,18 +1,8 @@
 /** Divisions of sums: neighbours share a base, and every value is that of flooring division. */
 import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import {
-  add,
-  builtin,
-  div,
-  type Expr,
-  int,
-  load,
-  mod,
-  mul,
-  sub,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import { add, builtin, div, int, load, mod, mul, sub, variable } from '../../src/ir/expressions/expr.ts'
 import { rewriteExpr } from '../../src/ir/expressions/expr-tree.ts'
 import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/statements/loops.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'

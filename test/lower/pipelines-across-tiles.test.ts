@@ -13,15 +13,8 @@ import { agreeOnAll, agreeOnDevice } from '../properties/agree.ts'
 import { runs, sample } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { gatherBy } from './tma-gathers.ts'
-import {
-  type Continued,
-  continuedSteps,
-  copiesOf,
-  inputsOf,
-  LAYER,
-  scheduledBy,
-  stepsOf,
-} from './tma-products.ts'
+import type { Continued } from './tma-products.ts'
+import { continuedSteps, copiesOf, inputsOf, LAYER, scheduledBy, stepsOf } from './tma-products.ts'
 
 const TEXT = `
 ${LAYER}

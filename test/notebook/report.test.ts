@@ -7,15 +7,8 @@ import { coords, type Device, load } from '../../src/node.ts'
 import { roofline } from '../../src/notebook/report/roofline-section.ts'
 import { intervals, tuneReport } from '../../src/notebook.ts'
 import { rankCorrelation } from '../../src/search/statistics/importance.ts'
-import {
-  type Confirmation,
-  openRecords,
-  pointKey,
-  space,
-  type Trial,
-  type TuneResult,
-  tune,
-} from '../../src/search.ts'
+import type { Confirmation, Trial, TuneResult } from '../../src/search.ts'
+import { openRecords, pointKey, space, tune } from '../../src/search.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { PRODUCT } from '../support/product.ts'

@@ -8,17 +8,8 @@ import { boundsOf } from '../../src/analysis/integers/ranges.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
-import {
-  add,
-  binary,
-  cast,
-  type Expr,
-  int,
-  lt,
-  neg,
-  select,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import { add, binary, cast, int, lt, neg, select, variable } from '../../src/ir/expressions/expr.ts'
 import type { Plan } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'

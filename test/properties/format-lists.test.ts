@@ -7,12 +7,8 @@ import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { provedOf } from '../../src/formats/proof/prove.ts'
 import { coords, dense, devices } from '../../src/node.ts'
-import {
-  convertTensor,
-  occupiedEntries,
-  partsToCoords,
-  type StoredPart,
-} from '../../src/storage/entries/stored-parts.ts'
+import type { StoredPart } from '../../src/storage/entries/stored-parts.ts'
+import { convertTensor, occupiedEntries, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { fitting, repeated, rowsFirst, summed, TEXTS } from '../formats/list-formats.ts'

@@ -1,10 +1,8 @@
 /** What the analysis calls permutable is: permuted data give the same results, permuted back; in generated programs. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  type PermutableDimension,
-  permutableDimensions,
-} from '../../src/analysis/permutations/permutable-dimensions.ts'
+import type { PermutableDimension } from '../../src/analysis/permutations/permutable-dimensions.ts'
+import { permutableDimensions } from '../../src/analysis/permutations/permutable-dimensions.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { isDenseChain } from '../../src/ir/coordinates/axis.ts'

@@ -5,16 +5,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import {
-  convertForKernel,
-  coords,
-  type Kernel,
-  type PreparedKernel,
-  prepareResident,
-  SptError,
-  type Tensor,
-  upload,
-} from '../../src/node.ts'
+import type { Kernel, PreparedKernel, Tensor } from '../../src/node.ts'
+import { convertForKernel, coords, prepareResident, SptError, upload } from '../../src/node.ts'
 import { DEVICES, opened } from '../convert/devices.ts'
 import { costly } from '../support/cases.ts'
 

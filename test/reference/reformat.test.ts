@@ -3,18 +3,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Axis, StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../src/ir/coordinates/stage1.ts'
-import {
-  add,
-  ceildiv,
-  constant,
-  div,
-  type Expr,
-  int,
-  lt,
-  mod,
-  mul,
-  sub,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr } from '../../src/ir/expressions/expr.ts'
+import { add, ceildiv, constant, div, int, lt, mod, mul, sub } from '../../src/ir/expressions/expr.ts'
 import type { Format, Instance } from '../../src/ir/formats/format.ts'
 import { reference } from '../../src/reference/index.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'

@@ -4,14 +4,8 @@ import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { openCache } from '../../src/cache/disk-cache.ts'
 import { DTYPES } from '../../src/ir/values/dtype.ts'
 import { openCompiler } from '../../src/runtime/cuda/compiler.ts'
-import {
-  BASE_OPTIONS,
-  chooseTarget,
-  compileError,
-  excerpt,
-  type Nvrtc,
-  parseLog,
-} from '../../src/runtime/cuda/nvrtc.ts'
+import type { Nvrtc } from '../../src/runtime/cuda/nvrtc.ts'
+import { BASE_OPTIONS, chooseTarget, compileError, excerpt, parseLog } from '../../src/runtime/cuda/nvrtc.ts'
 import { ArgumentBlock, packArguments } from '../../src/runtime/cuda/pack-arguments.ts'
 import type { ArgSpec } from '../../src/runtime/device.ts'
 import { checkArgs } from '../../src/runtime/device-checks.ts'

@@ -1,14 +1,7 @@
 /** Prepared kernels as graphs, and where faults say that a kernel comes from. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  type CompiledKernel,
-  coords,
-  type Device,
-  dense,
-  devices,
-  load,
-  type PreparedKernel,
-} from '../../src/node.ts'
+import type { CompiledKernel, Device, PreparedKernel } from '../../src/node.ts'
+import { coords, dense, devices, load } from '../../src/node.ts'
 import { codeOf, failure } from '../support/device-suite.ts'
 import { fakeDevice } from './cuda-fake.ts'
 

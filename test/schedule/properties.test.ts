@@ -5,14 +5,8 @@ import type { ThreadAxis } from '../../src/ir/expressions/expr.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { For } from '../../src/ir/statements/loops.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
-import {
-  replay,
-  type ScheduleState,
-  start,
-  traceFromJson,
-  traceToJson,
-  undo,
-} from '../../src/schedule/state/state.ts'
+import type { ScheduleState } from '../../src/schedule/state/state.ts'
+import { replay, start, traceFromJson, traceToJson, undo } from '../../src/schedule/state/state.ts'
 import { type LoopStep, printStep } from '../../src/schedule/steps/step-data.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { LONG, runs } from '../support/cases.ts'

@@ -1,17 +1,8 @@
 /** Kernels without a schedule on matrices with rows of very different lengths: which format they take, and what they compute then. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type CoordTensor,
-  coords,
-  type Device,
-  devices,
-  type Kernel,
-  load,
-  stored,
-  type Tensor,
-  Workspace,
-} from '../../src/node.ts'
+import type { CoordTensor, Device, Kernel, Tensor } from '../../src/node.ts'
+import { coords, devices, load, stored, Workspace } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { runs } from '../support/cases.ts'
 import { asHardware } from '../support/hardware.ts'

@@ -2,12 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { analyticTime, type Coefficients, partsOf } from '../../src/cost-model/analytic.ts'
-import {
-  type CoefficientName,
-  fitCoefficients,
-  logError,
-  type TimedTerms,
-} from '../../src/cost-model/learned/fitting.ts'
+import type { CoefficientName, TimedTerms } from '../../src/cost-model/learned/fitting.ts'
+import { fitCoefficients, logError } from '../../src/cost-model/learned/fitting.ts'
 import { TERM_NAMES, type Terms } from '../../src/cost-model/terms.ts'
 import { costModel } from '../../src/search/ranking/cost-model.ts'
 import { runs } from '../support/cases.ts'

@@ -6,15 +6,8 @@ import type { Kernel } from '../../src/api/kernels/kernel.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { appliedName } from '../../src/ast/print/message-text.ts'
 import { load } from '../../src/node.ts'
-import {
-  conditionText,
-  type Evidence,
-  type EvidenceCandidate,
-  lossesOf,
-  questionsOf,
-  type Values,
-  whole,
-} from '../../src/search/choice/conditions.ts'
+import type { Evidence, EvidenceCandidate, Values } from '../../src/search/choice/conditions.ts'
+import { conditionText, lossesOf, questionsOf, whole } from '../../src/search/choice/conditions.ts'
 import { type Generalisation, generalise, type Loss } from '../../src/search/choice/generalise.ts'
 import { between, type Choosable, choiceText, grow, selectCandidate } from '../../src/search/choice/rules.ts'
 import { dispatchTableText } from '../../src/search/choice/table-text.ts'

@@ -2,18 +2,8 @@
 import fc from 'fast-check'
 import { interpret, type Order } from '../../src/interpret/stage2.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
-import {
-  add,
-  constant,
-  div,
-  type Expr,
-  type Load,
-  lt,
-  max,
-  mul,
-  sub,
-  variable,
-} from '../../src/ir/expressions/expr.ts'
+import type { Expr, Load } from '../../src/ir/expressions/expr.ts'
+import { add, constant, div, lt, max, mul, sub, variable } from '../../src/ir/expressions/expr.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'

@@ -1,11 +1,7 @@
 /** Tensors with dimensions permuted: coordinate x goes to `order[x]`. */
 import type { TensorDimension } from '../../src/analysis/permutations/permutation-classes.ts'
-import {
-  isCoords,
-  type RefInputs,
-  type RefResult,
-  type RefTensor,
-} from '../../src/reference/tensors/inputs-and-results.ts'
+import type { RefInputs, RefResult, RefTensor } from '../../src/reference/tensors/inputs-and-results.ts'
+import { isCoords } from '../../src/reference/tensors/inputs-and-results.ts'
 
 type Dims = readonly Pick<TensorDimension, 'tensor' | 'dimension'>[]
 

@@ -3,14 +3,8 @@ import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { AnyFormat } from '../../src/ir/formats/format.ts'
 import type { Compilation } from '../../src/run/compile/compile.ts'
 import type { Step } from '../../src/schedule/steps/resolve.ts'
-import {
-  applySketch,
-  Decisions,
-  nextDecision,
-  type Schedulable,
-  type SketchDevice,
-  sketch,
-} from '../../src/sketch/index.ts'
+import type { Schedulable, SketchDevice } from '../../src/sketch/index.ts'
+import { applySketch, Decisions, nextDecision, sketch } from '../../src/sketch/index.ts'
 import type { Choices } from './choices.ts'
 import { type Scheduled, schedule, withTrace } from './schedule-gen.ts'
 

@@ -6,14 +6,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dense, type Tensor } from '../../../src/node.ts'
 import { type AttentionCase, entryOf, type PythonResult, pythonPeers } from '../../peers/python.ts'
-import {
-  type AttentionShape,
-  BlocksAndColumns,
-  ExpectedAttention,
-  type Operands,
-  Packed,
-  type Pairs,
-} from '../attention-draw.ts'
+import type { AttentionShape, Operands, Pairs } from '../attention-draw.ts'
+import { BlocksAndColumns, ExpectedAttention, Packed } from '../attention-draw.ts'
 import { widen } from '../blocks.ts'
 import { type Candidate, fieldOf, parseCandidate } from '../candidates.ts'
 import { type Contestant, compete } from '../case.ts'

@@ -14,15 +14,8 @@ import { allowed, PRECISION, Tally, type Verdict } from '../expected.ts'
 import { Formats } from '../formats.ts'
 import { keptOf, layerField, leastOf } from '../layer-contestants.ts'
 import type { OurDevice, OurRun } from '../ours.ts'
-import {
-  Activations,
-  bindLayer,
-  GRANULARITY,
-  type Kept,
-  type Layer,
-  layersAsked,
-  percent,
-} from '../pruned-layers.ts'
+import type { Kept, Layer } from '../pruned-layers.ts'
+import { Activations, bindLayer, GRANULARITY, layersAsked, percent } from '../pruned-layers.ts'
 import { choose } from '../random.ts'
 import type { Session } from '../session.ts'
 import { networkName, networksOf } from './tile-wise-python.ts'

@@ -7,26 +7,15 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import type { MatrixStatistics } from '../../cost-model/matrix/statistics.ts'
 import { hasIndices, hasIndptr, parentOf, type StoredAxis, segmentSize } from '../../ir/coordinates/axis.ts'
-import {
-  type AnyFormat,
-  type Format,
-  formatOfOrder,
-  type OrderedFormat,
-  type PartRule,
-} from '../../ir/formats/format.ts'
+import type { AnyFormat, Format, OrderedFormat, PartRule } from '../../ir/formats/format.ts'
+import { formatOfOrder } from '../../ir/formats/format.ts'
 import type { Query } from '../../ir/formats/queries.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { UsedFormat } from '../../schedule/coordinates/as/format-inputs.ts'
-import {
-  applySketch,
-  Decisions,
-  type PartialPoint,
-  type Schedulable,
-  type SketchTarget,
-  sketch,
-} from '../../sketch/index.ts'
+import type { PartialPoint, Schedulable, SketchTarget } from '../../sketch/index.ts'
+import { applySketch, Decisions, sketch } from '../../sketch/index.ts'
 
 // Formats that suit segments of very different lengths, judged by their descriptions.
 

@@ -8,14 +8,8 @@ import { getOrAdd } from '../../ir/memoize.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
-import {
-  applySketch,
-  Decisions,
-  formsOf,
-  type SketchDevice,
-  type SketchTarget,
-  sketch,
-} from '../../sketch/index.ts'
+import type { SketchDevice, SketchTarget } from '../../sketch/index.ts'
+import { applySketch, Decisions, formsOf, sketch } from '../../sketch/index.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 import { sizesOf } from '../inputs/bound-inputs.ts'
 import { type AutoSchedulable, formatCandidates, isUneven } from './format-candidates.ts'

@@ -9,25 +9,15 @@ import { checkFits, compileOn, Executable, lanesOf, type Program } from '../../r
 import type { ResidentDense } from '../../run/execution/external-memory.ts'
 import type { KernelGraph } from '../../run/execution/launch-commands.ts'
 import type { ExplainOptions, Explanation } from '../../run/explain/index.ts'
-import {
-  type UnorderedSum,
-  unorderedSums,
-  type Verification,
-  verify,
-  verifyAgainst,
-} from '../../run/verify/verify.ts'
+import type { UnorderedSum, Verification } from '../../run/verify/verify.ts'
+import { unorderedSums, verify, verifyAgainst } from '../../run/verify/verify.ts'
 import type { Command, Device } from '../../runtime/device.ts'
 import { MAX_RUNS } from '../../runtime/device-checks.ts'
 import type { Measurement, MeasureOptions } from '../../runtime/measure.ts'
 import type { ResidentParts } from '../../storage/engines/device/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import {
-  asTimes,
-  type Dispatcher,
-  fixedDispatcher,
-  type RunSelection,
-  running,
-} from '../dispatch/dispatcher.ts'
+import type { Dispatcher, RunSelection } from '../dispatch/dispatcher.ts'
+import { asTimes, fixedDispatcher, running } from '../dispatch/dispatcher.ts'
 import {
   checkDevice,
   expectArgument,

@@ -6,14 +6,8 @@
 import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { overflow } from '../../run/execution/overflow-error.ts'
-import {
-  type Branch,
-  type DispatchBranches,
-  type DispatchSource,
-  finds,
-  type SelectedVariant,
-  telling,
-} from './dispatch-branch.ts'
+import type { Branch, DispatchBranches, DispatchSource, SelectedVariant } from './dispatch-branch.ts'
+import { finds, telling } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { type FillRatio, liveOf } from './dispatcher.ts'
 import { fillRatio } from './fill-ratio.ts'

@@ -4,15 +4,8 @@ import { type Diagnostic, failAs, failWith, type Span, SptError } from '../../as
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { withoutDivisionByZero } from '../../elaborate/expressions/ceildiv.ts'
-import {
-  type Branch,
-  type Choice,
-  coverageText,
-  type ScheduleCall,
-  type ScheduleParam,
-  type Statistic,
-  withNumbers,
-} from '../../elaborate/index.ts'
+import type { Branch, Choice, ScheduleCall, ScheduleParam, Statistic } from '../../elaborate/index.ts'
+import { coverageText, withNumbers } from '../../elaborate/index.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { children, freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { evaluateNode } from '../../ir/values/evaluate.ts'

@@ -20,14 +20,8 @@ import {
   selectWithinCapacity,
   updates,
 } from './capacity-overflow.ts'
-import {
-  type Branch,
-  covering,
-  DispatchBranches,
-  type DispatchSource,
-  type SelectedVariant,
-  SparsityReadback,
-} from './dispatch-branch.ts'
+import type { Branch, DispatchSource, SelectedVariant } from './dispatch-branch.ts'
+import { covering, DispatchBranches, SparsityReadback } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import type { Dispatcher, FillRatio, RunSelection } from './dispatcher.ts'
 

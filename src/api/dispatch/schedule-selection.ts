@@ -19,22 +19,10 @@ import { besideDeclared, type DeclaredInputs } from '../inputs/format-input-bind
 import { withPlace } from '../programs/error-sources.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
 import { checkResident } from '../resident/resident-check.ts'
-import {
-  type Decision,
-  type DispatchCall,
-  decide,
-  type Lookup,
-  type Selection,
-} from './dispatch-conditions.ts'
-import {
-  callerStatistics,
-  checkDeviceFacts,
-  type DeviceFacts,
-  deviceAnswer,
-  kindOf,
-  modelFor,
-  type SelectionContext,
-} from './selection-context.ts'
+import type { Decision, DispatchCall, Lookup, Selection } from './dispatch-conditions.ts'
+import { decide } from './dispatch-conditions.ts'
+import type { DeviceFacts, SelectionContext } from './selection-context.ts'
+import { callerStatistics, checkDeviceFacts, deviceAnswer, kindOf, modelFor } from './selection-context.ts'
 import { Statistics } from './statistics.ts'
 
 export type { SelectionContext } from './selection-context.ts'

@@ -1,18 +1,10 @@
 /** Values of names in conditions of dispatches: kind, figures and features of the device, and statistics given by the caller. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
-import {
-  type CostModel,
-  type ModelledDevice,
-  selectionModel,
-} from '../../cost-model/learned/trained-models.ts'
-import {
-  type Choice,
-  type DeviceQuestion,
-  EXPERIMENTAL,
-  FEATURE_WORDS,
-  featureText,
-} from '../../elaborate/index.ts'
+import type { CostModel, ModelledDevice } from '../../cost-model/learned/trained-models.ts'
+import { selectionModel } from '../../cost-model/learned/trained-models.ts'
+import type { Choice, DeviceQuestion } from '../../elaborate/index.ts'
+import { EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.ts'
 import type { Var } from '../../ir/expressions/expr.ts'
 import { CPU_FEATURES } from '../../runtime/cpu/device.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'

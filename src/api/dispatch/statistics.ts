@@ -3,15 +3,8 @@
 import { byName } from '../../ast/by-name.ts'
 import { type Diagnostic, fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Coverage, Statistic } from '../../elaborate/index.ts'
-import {
-  type Axis,
-  hasIndices,
-  hasIndptr,
-  isDense,
-  isStored,
-  parentOf,
-  segmentSize,
-} from '../../ir/coordinates/axis.ts'
+import type { Axis } from '../../ir/coordinates/axis.ts'
+import { hasIndices, hasIndptr, isDense, isStored, parentOf, segmentSize } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
@@ -26,15 +19,8 @@ import { missingValue } from '../../storage/format-operands.ts'
 import { type CoordTensor, DenseOnDevice, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import { type BoundValues, sizesOf } from '../inputs/bound-inputs.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
-import {
-  isWhole,
-  type Lengths,
-  lengthsOf,
-  needsValues,
-  offsetsOf,
-  setsOf,
-  storedFraction,
-} from './fill-ratio.ts'
+import type { Lengths } from './fill-ratio.ts'
+import { isWhole, lengthsOf, needsValues, offsetsOf, setsOf, storedFraction } from './fill-ratio.ts'
 
 function elementsOf(
   kernel: Kernel1,

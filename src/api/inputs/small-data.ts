@@ -11,13 +11,8 @@ import type { RefOutputs } from '../../reference/index.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
 import { expectedOf } from '../../run/bind/results/reference-inputs.ts'
 import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
-import {
-  allAxesOf,
-  type CallerTensor,
-  callerTensors,
-  isStructured,
-  storedAxis,
-} from '../../run/bind/sources/caller-tensors.ts'
+import type { CallerTensor } from '../../run/bind/sources/caller-tensors.ts'
+import { allAxesOf, callerTensors, isStructured, storedAxis } from '../../run/bind/sources/caller-tensors.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
 import {
   Random,

@@ -4,25 +4,16 @@ import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
 import { Report } from '../../elaborate/diagnostics.ts'
-import {
-  type Choice,
-  constantArguments,
-  type Family,
-  type Named,
-  type Schedule,
-  type Space,
-} from '../../elaborate/index.ts'
+import type { Choice, Family, Named, Schedule, Space } from '../../elaborate/index.ts'
+import { constantArguments } from '../../elaborate/index.ts'
 import { sameData } from '../../ir/expressions/structural-equality.ts'
 import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { StageObserver } from '../../run/compile/compile.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
-import {
-  type FormatInput,
-  formatInputs,
-  inputsOfFormats,
-} from '../../schedule/coordinates/as/format-inputs.ts'
+import type { FormatInput } from '../../schedule/coordinates/as/format-inputs.ts'
+import { formatInputs, inputsOfFormats } from '../../schedule/coordinates/as/format-inputs.ts'
 import type { CacheScope, MemoryScope } from '../../schedule/steps/arguments.ts'
 import type { LoopStep } from '../../schedule/steps/step-data.ts'
 

@@ -5,20 +5,12 @@ import type { Choice, Schedule } from '../../elaborate/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
-import {
-  type FormatInput,
-  formatInputsOfChoice,
-  type UsedFormat,
-  usedFormats,
-} from '../../schedule/coordinates/as/format-inputs.ts'
+import type { FormatInput, UsedFormat } from '../../schedule/coordinates/as/format-inputs.ts'
+import { formatInputsOfChoice, usedFormats } from '../../schedule/coordinates/as/format-inputs.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
 import type { SketchDevice } from '../../sketch/index.ts'
-import {
-  fastestCandidates,
-  isUnscheduled,
-  type ScheduleCandidate,
-  scheduleCandidates,
-} from '../auto-schedule/schedule-candidates.ts'
+import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
+import { fastestCandidates, isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
 import { compileDefault, compileSchedule } from '../compiled/compile-kernel.ts'
 import type { CompiledKernel, CompiledSchedule, RunInputs } from '../compiled/compiled.ts'
 import { CompiledDispatch } from '../dispatch/compiled-dispatch.ts'

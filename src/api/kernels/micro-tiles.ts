@@ -2,10 +2,8 @@
  * Micro-tile rules from permutable dimensions (PIT): thin tiles of a dense tensor that contain nonzeros are gathered along one dimension
  * to dense tiles. Each rule is a format.
  */
-import {
-  type PermutableDimension,
-  permutableDimensions,
-} from '../../analysis/permutations/permutable-dimensions.ts'
+import type { PermutableDimension } from '../../analysis/permutations/permutable-dimensions.ts'
+import { permutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { elaborate } from '../../elaborate/index.ts'

@@ -21,12 +21,8 @@ import type { Compilation } from '../../run/compile/compile.ts'
 import { formatInputs } from '../../schedule/coordinates/as/format-inputs.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
-import {
-  factsFor,
-  lookupOf,
-  type SelectionContext,
-  type SelectionInputs,
-} from '../dispatch/schedule-selection.ts'
+import type { SelectionContext, SelectionInputs } from '../dispatch/schedule-selection.ts'
+import { factsFor, lookupOf } from '../dispatch/schedule-selection.ts'
 import { kindOf } from '../dispatch/selection-context.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 

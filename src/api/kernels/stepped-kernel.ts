@@ -1,8 +1,6 @@
 /** Immutable kernels: each schedule step returns a new kernel. Text of a kernel at each stage. */
-import {
-  type PermutableDimensions,
-  permutableDimensions,
-} from '../../analysis/permutations/permutable-dimensions.ts'
+import type { PermutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
+import { permutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
 import { type SparsityAttributes, sparsityAttributes } from '../../analysis/sparsity/attributes.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
@@ -24,17 +22,8 @@ import type { LoopStep } from '../../schedule/steps/step-data.ts'
 import { expectArgument, expectEach, expectName, isRecord } from '../inputs/argument-checks.ts'
 import { chooseFormat } from '../programs/format-lookup.ts'
 import { refuseTextsOf, type Surroundings } from './instruction-lookup.ts'
-import {
-  currentHandle,
-  handleOf,
-  iteratorOf,
-  type Nest,
-  nestsOf,
-  Part,
-  printedSteps,
-  type TraceStep,
-  traceOf,
-} from './nests.ts'
+import type { Nest, TraceStep } from './nests.ts'
+import { currentHandle, handleOf, iteratorOf, nestsOf, Part, printedSteps, traceOf } from './nests.ts'
 import { Steps } from './steps.ts'
 
 export type {

@@ -10,23 +10,12 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
 import type { Residents } from '../../run/execution/external-memory.ts'
 import type { DeviceBuffer } from '../../runtime/device.ts'
-import {
-  type Column,
-  checkNotFreed,
-  type DevicePart,
-  type ResidentParts,
-  type ResidentTensor,
-} from '../../storage/engines/device/index.ts'
+import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
+import { checkNotFreed } from '../../storage/engines/device/index.ts'
 import { partsToCoords, type StoredPart } from '../../storage/entries/stored-parts.ts'
 import { arraysOf, shapeOf } from '../../storage/storage.ts'
-import {
-  type CoordTensor,
-  listTensor,
-  newValues,
-  type StoredTensor,
-  type Tensor,
-  type ValueArray,
-} from '../../storage/tensor.ts'
+import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import { listTensor, newValues } from '../../storage/tensor.ts'
 import { valuesIn } from '../inputs/bound-inputs.ts'
 import type { Bindable } from '../inputs/tensors.ts'
 import {

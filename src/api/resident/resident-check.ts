@@ -11,13 +11,8 @@ import { givenOperands } from '../../run/bind/format-inputs.ts'
 import { tensorOf } from '../../run/bind/results/gather-results.ts'
 import { allAxesOf, callerTensor, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import { checkOrder } from '../../storage/convert.ts'
-import {
-  type Column,
-  checkNotFreed,
-  type DevicePart,
-  type ResidentParts,
-  type ResidentTensor,
-} from '../../storage/engines/device/index.ts'
+import type { Column, DevicePart, ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
+import { checkNotFreed } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { listTensor, type Tensor } from '../../storage/tensor.ts'
 import type { CompiledKernel } from '../compiled/compiled.ts'

@@ -9,13 +9,8 @@ import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { callerTensor, givenOf } from '../../run/bind/sources/caller-tensors.ts'
 import type { Residents } from '../../run/execution/external-memory.ts'
 import type { Device } from '../../runtime/device.ts'
-import {
-  conversionPlan,
-  type ResidentParts,
-  type ResidentTensor,
-  releaseSpare,
-  residentStorage,
-} from '../../storage/engines/device/index.ts'
+import type { ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
+import { conversionPlan, releaseSpare, residentStorage } from '../../storage/engines/device/index.ts'
 import { isExact } from '../../storage/entries/entry-enumeration.ts'
 import { shapeOf } from '../../storage/storage.ts'
 import { expectArgument, expectOptions } from '../inputs/argument-checks.ts'

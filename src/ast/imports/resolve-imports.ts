@@ -1,13 +1,6 @@
 /** Loading of a program from several files. The caller provides the reader, so this also runs in a browser. */
-import {
-  type Diagnostic,
-  fail,
-  failAt,
-  type Source,
-  type Span,
-  SptError,
-  withSources,
-} from '../diagnostics/diagnostic.ts'
+import type { Diagnostic, Source, Span } from '../diagnostics/diagnostic.ts'
+import { fail, failAt, SptError, withSources } from '../diagnostics/diagnostic.ts'
 import { nameText } from '../diagnostics/expect-argument.ts'
 import { TextCache } from '../latest.ts'
 import type { File, Path } from '../nodes/nodes.ts'

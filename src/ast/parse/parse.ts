@@ -11,17 +11,8 @@ import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
 import { rejectDepth, type ScanResult, scan } from './lexical-scan.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
-import {
-  type Actions,
-  cachedMatcher,
-  defaults,
-  get,
-  inContext,
-  line,
-  type Match,
-  slotsOf,
-  spanOf,
-} from './parse-context.ts'
+import type { Actions, Match } from './parse-context.ts'
+import { cachedMatcher, defaults, get, inContext, line, slotsOf, spanOf } from './parse-context.ts'
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
 import { schedules } from './parse-schedules.ts'

@@ -21,16 +21,8 @@ import type {
   StepValue,
   Stmt,
 } from '../nodes/nodes.ts'
-import {
-  bracketList,
-  commaSeparated,
-  type Doc,
-  filled,
-  group,
-  layout,
-  line,
-  nest,
-} from './layout-document.ts'
+import type { Doc } from './layout-document.ts'
+import { bracketList, commaSeparated, filled, group, layout, line, nest } from './layout-document.ts'
 import { Printer } from './print-blocks.ts'
 import { exprDoc, partsDoc, primaryDoc } from './print-expr.ts'
 import { printFormat } from './print-format.ts'

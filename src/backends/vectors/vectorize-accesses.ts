@@ -14,15 +14,8 @@ import { buffersRead, children, isLazy, rewriteExpr } from '../../ir/expressions
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../../ir/statements/loops.ts'
 import { define, vectorLoad, vectorStore } from '../../ir/statements/statement-builders.ts'
-import {
-  type Body,
-  bodiesOf,
-  exprsOf,
-  hasBarrier,
-  mapExprs,
-  walkStmts,
-  withBodies,
-} from '../../ir/statements/tree.ts'
+import type { Body } from '../../ir/statements/tree.ts'
+import { bodiesOf, exprsOf, hasBarrier, mapExprs, walkStmts, withBodies } from '../../ir/statements/tree.ts'
 import { type Element, MemoryVersions } from '../memory/memory-versions.ts'
 import { Addresses, elementwiseStored } from './vector-addresses.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'

@@ -20,13 +20,8 @@ import { formsOn, formText, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { standardStream } from '../output/outputs.ts'
 import { checkNames, declaredFiles, readInputs } from '../run/bind-options.ts'
-import {
-  isDispatched,
-  type KernelRequest,
-  reportRejectedDefault,
-  SELECTION_OPTIONS,
-  withKernel,
-} from '../scheduled-kernel.ts'
+import type { KernelRequest } from '../scheduled-kernel.ts'
+import { isDispatched, reportRejectedDefault, SELECTION_OPTIONS, withKernel } from '../scheduled-kernel.ts'
 
 const TARGET_LIST = orList(TARGET_NAMES)
 

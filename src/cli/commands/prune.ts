@@ -3,27 +3,14 @@ import { escapeLine, escapeText } from '../../ast/diagnostics/render.ts'
 import { type Chunks, masksMetadata, PRUNED, safetensorsChunks } from '../../io/index.ts'
 import { globOf } from '../../prune/options.ts'
 import { NORMS } from '../../prune/scores.ts'
-import {
-  type LayerReport,
-  type Normalise,
-  type Pruned,
-  type PruneProgress,
-  type PruneReport,
-  prune as pruneLayers,
-  renderMasks,
-} from '../../prune.ts'
+import type { LayerReport, Normalise, Pruned, PruneProgress, PruneReport } from '../../prune.ts'
+import { prune as pruneLayers, renderMasks } from '../../prune.ts'
 import { type Call, type CommandSpec, without } from '../arguments/command.ts'
 import { EXIT } from '../output/failure.ts'
 import { count, jsonNumber, ms, percent, size, table } from '../output/figures.ts'
 import { checkOutFolder, type OutFolder, writeFolder } from '../prune/folder.ts'
-import {
-  checkLayerNames,
-  type Model,
-  openModel,
-  outputParts,
-  readGivenMasks,
-  readStageMasks,
-} from '../prune/model.ts'
+import type { Model } from '../prune/model.ts'
+import { checkLayerNames, openModel, outputParts, readGivenMasks, readStageMasks } from '../prune/model.ts'
 import {
   checkMaskOptions,
   PARAMETER_OPTIONS,

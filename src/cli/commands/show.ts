@@ -8,14 +8,8 @@ import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
 import { type Call, type CommandSpec, without } from '../arguments/command.ts'
 import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
-import {
-  argumentsOf,
-  DEFAULT_SURVEY,
-  type ScheduleCall,
-  SPACE,
-  spaceName,
-  spaceOf,
-} from '../arguments/schedule-call.ts'
+import type { ScheduleCall } from '../arguments/schedule-call.ts'
+import { argumentsOf, DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../arguments/schedule-call.ts'
 import { EXIT } from '../output/failure.ts'
 import { bindOptions, checkNames, readInputs } from '../run/bind-options.ts'
 import { applySchedule, isDispatched, type KernelRequest, withKernel } from '../scheduled-kernel.ts'

@@ -1,12 +1,6 @@
 /** Reports a thrown value on standard error or as JSON, and returns the exit code. */
-import {
-  type Advice,
-  bugDiagnostic,
-  type Diagnostic,
-  InternalError,
-  type Span,
-  SptError,
-} from '../../ast/diagnostics/diagnostic.ts'
+import type { Advice, Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
+import { bugDiagnostic, InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeLine, escapeText, render } from '../../ast/diagnostics/render.ts'
 import { sourceOf } from '../../ast/diagnostics/span.ts'
 import { suggestion } from '../../ast/diagnostics/suggest.ts'

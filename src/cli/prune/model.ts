@@ -2,15 +2,8 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  fileSource,
-  maskPart,
-  masksOf,
-  openWeights,
-  PRUNED,
-  type SafetensorsPart,
-  type Weights,
-} from '../../io/index.ts'
+import type { SafetensorsPart, Weights } from '../../io/index.ts'
+import { fileSource, maskPart, masksOf, openWeights, PRUNED } from '../../io/index.ts'
 import { typeNamed } from '../../io/safetensors/safetensors-header.ts'
 import { unknownEnding } from '../../io/unknown-ending.ts'
 import { matches } from '../../prune/options.ts'

@@ -5,14 +5,8 @@ import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnos
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/statements/loops.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
-import {
-  keptElements,
-  type LayerReport,
-  type Mask,
-  type Pruned,
-  type PruneReport,
-  unionMasks,
-} from '../../prune.ts'
+import type { LayerReport, Mask, Pruned, PruneReport } from '../../prune.ts'
+import { keptElements, unionMasks } from '../../prune.ts'
 import { checkSizesBeside } from '../../run/bind/sizes/bound-sizes.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
@@ -20,13 +14,8 @@ import { costModel, predictor } from '../../search/ranking/cost-model.ts'
 import type { Call, OptionSpec } from '../arguments/command.ts'
 import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../arguments/options.ts'
 import { parseScheduleCall } from '../arguments/schedule-call.ts'
-import {
-  applySchedule,
-  type KernelRequest,
-  type ScheduledKernel,
-  withKernel,
-  withSourcesOf,
-} from '../scheduled-kernel.ts'
+import type { KernelRequest, ScheduledKernel } from '../scheduled-kernel.ts'
+import { applySchedule, withKernel, withSourcesOf } from '../scheduled-kernel.ts'
 
 const predictOption = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --predict: ${o.about}` })
 

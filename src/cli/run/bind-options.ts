@@ -1,12 +1,8 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
 
 import { declaredOf } from '../../api/inputs/bound-inputs.ts'
-import {
-  bindingAmong,
-  checkBound,
-  type DeclaredInputs,
-  formatInputsFor,
-} from '../../api/inputs/format-input-binding.ts'
+import type { DeclaredInputs } from '../../api/inputs/format-input-binding.ts'
+import { bindingAmong, checkBound, formatInputsFor } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'

@@ -14,16 +14,8 @@ import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import { allAxesOf, callerTensor, givenOf, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 import { combineStrata, shareOf } from './extrapolation.ts'
-import {
-  type CoordinateRecurrence,
-  type Distribution,
-  distributionOf,
-  GROUP_SIZES,
-  type IndexFacts,
-  type Ratio,
-  recurrenceOf,
-  type Structure,
-} from './index-facts.ts'
+import type { CoordinateRecurrence, Distribution, IndexFacts, Ratio, Structure } from './index-facts.ts'
+import { distributionOf, GROUP_SIZES, recurrenceOf } from './index-facts.ts'
 import { ordinalAxes, outerDimension, rowOrderOf, sizeNameOf } from './outer-dimension.ts'
 import { Samples } from './rows.ts'
 

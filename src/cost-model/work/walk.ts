@@ -36,17 +36,8 @@ import {
 import { Accesses } from './accesses.ts'
 import { elementsOf, expectedValue, probabilityOf, type Segment } from './estimates.ts'
 import { type KernelWork, LaunchSums, type LaunchWork } from './launch-sums.ts'
-import {
-  applyGuards,
-  blockCount,
-  frameOf,
-  inFrame,
-  type Narrowing,
-  narrow,
-  type Place,
-  rootPlace,
-  threadCount,
-} from './place.ts'
+import type { Narrowing, Place } from './place.ts'
+import { applyGuards, blockCount, frameOf, inFrame, narrow, rootPlace, threadCount } from './place.ts'
 import { operationsOf, readsOf, segmentsOf } from './statements.ts'
 
 export function workOf(kernel: Kernel2, structure: Structure): KernelWork {

@@ -10,16 +10,8 @@ import { arithmetic } from '../../ir/values/numeric.ts'
 import type { Report } from '../diagnostics.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
 import { asControl } from './control-expressions.ts'
-import {
-  coerce,
-  convert,
-  eachNumber,
-  joinOperands,
-  plain,
-  type Real,
-  settle,
-  type Typed,
-} from './type-conversion.ts'
+import type { Real, Typed } from './type-conversion.ts'
+import { coerce, convert, eachNumber, joinOperands, plain, settle } from './type-conversion.ts'
 
 /** Resolution of names at one place of the text. Each function returns null after it has reported an error. */
 export interface Names {

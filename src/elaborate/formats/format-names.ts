@@ -9,17 +9,8 @@ import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions
 import { coerce, plain, type Typed } from '../expressions/type-conversion.ts'
 import { type Declared, declare } from '../kernels/kernel-names.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
-import {
-  expectedNames,
-  type FormatScope,
-  integerAt,
-  isGiven,
-  type ListAndSetParams,
-  type ListName,
-  type Numbers,
-  queriesAt,
-  type SortNames,
-} from './format-place.ts'
+import type { FormatScope, ListAndSetParams, ListName, Numbers, SortNames } from './format-place.ts'
+import { expectedNames, integerAt, isGiven, queriesAt } from './format-place.ts'
 
 export function namesAt(p: FormatScope): Names {
   const sizes = new Set<string | undefined>([

@@ -6,19 +6,10 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import {
-  type AnyFormat,
-  type FormatParam,
-  formatOfOrder,
-  type OrderedFormat,
-} from '../../ir/formats/format.ts'
-import {
-  declarationOf,
-  operandsOf,
-  type Query,
-  queryKey,
-  type UnnamedQuery,
-} from '../../ir/formats/queries.ts'
+import type { AnyFormat, FormatParam, OrderedFormat } from '../../ir/formats/format.ts'
+import { formatOfOrder } from '../../ir/formats/format.ts'
+import type { Query, UnnamedQuery } from '../../ir/formats/queries.ts'
+import { declarationOf, operandsOf, queryKey } from '../../ir/formats/queries.ts'
 import type { Report } from '../diagnostics.ts'
 
 /** The elaborated format of a name; null after an error, which is reported to `to`. */

@@ -13,16 +13,8 @@ import type { Report } from '../diagnostics.ts'
 import { integersOver } from '../expressions/type-conversion.ts'
 import { filled, type Values } from './instances.ts'
 import { integerOver } from './memories.ts'
-import {
-  type Mention,
-  type Part,
-  type Repeat,
-  type TextRange,
-  templateOf,
-  type Value,
-  WORDS,
-  type Word,
-} from './templates.ts'
+import type { Mention, Part, Repeat, TextRange, Value, Word } from './templates.ts'
+import { templateOf, WORDS } from './templates.ts'
 
 const NO_NAMES: ReadonlyMap<string, string> = new Map()
 const LANES: ReadonlyMap<string, string> = new Map([['lane', LANE]])

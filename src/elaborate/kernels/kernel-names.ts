@@ -5,16 +5,8 @@
 import { linear, minus } from '../../analysis/integers/linear.ts'
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import {
-  type Axis,
-  isAttached,
-  isDense,
-  isFused,
-  isStored,
-  ownedNames,
-  parentOf,
-  type StoredAxis,
-} from '../../ir/coordinates/axis.ts'
+import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
+import { isAttached, isDense, isFused, isStored, ownedNames, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Param } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'

@@ -16,20 +16,8 @@ import {
   type SpaceCondition,
   type SpaceStep,
 } from './space-types.ts'
-import {
-  argumentsOf,
-  isStrict,
-  isUse,
-  type Known,
-  literal,
-  notAmong,
-  numbersOf,
-  type OpenValues,
-  partialValue,
-  type SpacePoint,
-  type SpaceUse,
-  type Use,
-} from './space-values.ts'
+import type { Known, OpenValues, SpacePoint, SpaceUse, Use } from './space-values.ts'
+import { argumentsOf, isStrict, isUse, literal, notAmong, numbersOf, partialValue } from './space-values.ts'
 
 type Leaf = Ast.Step | Use | Nested
 interface Nested {

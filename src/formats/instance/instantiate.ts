@@ -5,13 +5,8 @@ import { Names } from '../../ir/expressions/bound-names.ts'
 import { all, constant, type Expr, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import {
-  type AnyFormat,
-  type Format,
-  formatOfOrder,
-  type Instance,
-  type PartInstance,
-} from '../../ir/formats/format.ts'
+import type { AnyFormat, Format, Instance, PartInstance } from '../../ir/formats/format.ts'
+import { formatOfOrder } from '../../ir/formats/format.ts'
 import { listAndSetDiagnostic } from '../../ir/formats/format-tables.ts'
 import type { PartTree } from '../../ir/formats/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/formats/queries.ts'

@@ -1,18 +1,8 @@
 /** Planning of nested rules as a tree of formats with arguments; names depend on the number of parts. */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
-import {
-  add,
-  binary,
-  ceildiv,
-  div,
-  type Expr,
-  int,
-  mul,
-  select,
-  sub,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { add, binary, ceildiv, div, int, mul, select, sub, variable } from '../../ir/expressions/expr.ts'
 import type { Composition, Format, OrderedFormat, PartRule } from '../../ir/formats/format.ts'
 import type { Query } from '../../ir/formats/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'

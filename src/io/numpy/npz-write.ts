@@ -4,13 +4,8 @@ import { type Diagnostic, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
 import { arrayName } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import {
-  type CoordTensor,
-  namedArrays,
-  type StoredTensor,
-  type Tensor,
-  type ValueArray,
-} from '../../storage/tensor.ts'
+import type { CoordTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import { namedArrays } from '../../storage/tensor.ts'
 import { convertValues, encoder, valueArray } from '../element-arrays.ts'
 import { DESCRIPTORS, littleEndian } from './npy-elements.ts'
 

@@ -7,14 +7,8 @@ import type { DenseTensor } from '../../storage/tensor.ts'
 import type { Chunks } from '../byte-source.ts'
 import { quoteName } from '../json-reader.ts'
 import { DESCRIPTORS, littleEndian } from '../numpy/npy-elements.ts'
-import {
-  MAX_HEADER_BYTES,
-  METADATA,
-  sizeOf,
-  type TensorInfo,
-  typeNamed,
-  typeOfElement,
-} from './safetensors-header.ts'
+import type { TensorInfo } from './safetensors-header.ts'
+import { MAX_HEADER_BYTES, METADATA, sizeOf, typeNamed, typeOfElement } from './safetensors-header.ts'
 
 /** A tensor to be written. */
 export interface SafetensorsPart extends TensorInfo {

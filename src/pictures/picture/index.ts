@@ -2,12 +2,8 @@
  * SVG pictures of tensors in formats: the matrix with its parts, and the storage of each part. Pictures are derived from axes, maps
  * and positions, so every format can be drawn.
  */
-import {
-  convertTensor,
-  occupiedEntries,
-  partsToCoords,
-  type StoredParts,
-} from '../../storage/entries/stored-parts.ts'
+import type { StoredParts } from '../../storage/entries/stored-parts.ts'
+import { convertTensor, occupiedEntries, partsToCoords } from '../../storage/entries/stored-parts.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { crop, type Window, windowOf } from './detail.ts'

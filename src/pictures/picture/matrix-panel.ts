@@ -1,18 +1,8 @@
 /** Draws a matrix and its parts: elements coloured by part, stored padding, and cuts between parts. */
 import type { Boxes, MatrixPart } from './blocks.ts'
 import type { Window } from './detail.ts'
-import {
-  cellsByKey,
-  element,
-  type Grid,
-  type GridSide,
-  gridBy,
-  NEUTRAL,
-  type Panel,
-  Rectangles,
-  SHADES,
-  shadeOf,
-} from './svg.ts'
+import type { Grid, GridSide, Panel } from './svg.ts'
+import { cellsByKey, element, gridBy, NEUTRAL, Rectangles, SHADES, shadeOf } from './svg.ts'
 
 export interface MatrixPanel extends Panel {
   /** Pixels of the highlighted window. */

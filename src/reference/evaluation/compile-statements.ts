@@ -7,16 +7,8 @@ import { mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { scalarType } from '../../ir/values/dtype.ts'
 import { last, monotoneError } from '../error.ts'
 import { coordinateOf, findNode, type Level } from '../tensors/axis-trees.ts'
-import {
-  type Cell,
-  type Context,
-  innermost,
-  type OpenIterator,
-  type Scope,
-  type Thunk,
-  withCell,
-  withOpen,
-} from '../tensors/cells.ts'
+import type { Cell, Context, OpenIterator, Scope, Thunk } from '../tensors/cells.ts'
+import { innermost, withCell, withOpen } from '../tensors/cells.ts'
 import { toStored } from '../tensors/reference-buffers.ts'
 import { compileReduce, compileTarget, setElement } from '../updates.ts'
 import { compileBounded, isExact } from './bounded.ts'

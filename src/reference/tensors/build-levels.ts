@@ -4,15 +4,8 @@
  */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { AXES, type LevelProperties } from '../../ast/nodes/axis-kinds.ts'
-import {
-  type Axis,
-  chainTo,
-  hasWidth,
-  isDenseRoot,
-  isStored,
-  parentOf,
-  type StoredAxis,
-} from '../../ir/coordinates/axis.ts'
+import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
+import { chainTo, hasWidth, isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import { type EntryNodes, findNode, type Level, type Source } from './axis-trees.ts'
 
 /** Builds the levels of all stored axes; `nodes` has, for every axis, the node of each source's entries. */

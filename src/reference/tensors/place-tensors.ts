@@ -1,15 +1,7 @@
 /** Placement of the caller's inputs into tensors of the reference. */
 import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import {
-  type Axis,
-  chainTo,
-  hasWidth,
-  isDense,
-  isDenseChain,
-  isStored,
-  parentOf,
-  type StoredAxis,
-} from '../../ir/coordinates/axis.ts'
+import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
+import { chainTo, hasWidth, isDense, isDenseChain, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { allAxesOf } from '../../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -21,21 +13,11 @@ import { isIndependentTree, type Sample, type SampleRequest, sampledInputs, samp
 import { chainOf, type Source } from './axis-trees.ts'
 import { buildLevels } from './build-levels.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
-import {
-  isCoords,
-  type RefCoords,
-  type RefDense,
-  type RefInputs,
-  structuresOf,
-} from './inputs-and-results.ts'
+import type { RefCoords, RefDense, RefInputs } from './inputs-and-results.ts'
+import { isCoords, structuresOf } from './inputs-and-results.ts'
 import { allocate, scatterSource, spanOf, type Tensor, toStored } from './reference-buffers.ts'
-import {
-  type Columns,
-  type Evaluate,
-  isTranslated,
-  toStoredAxes,
-  translationsOf,
-} from './reformatted-tensors.ts'
+import type { Columns, Evaluate } from './reformatted-tensors.ts'
+import { isTranslated, toStoredAxes, translationsOf } from './reformatted-tensors.ts'
 
 export interface ReferenceState {
   readonly ctx: Context

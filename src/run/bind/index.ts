@@ -12,13 +12,8 @@ import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
-import {
-  DenseOnDevice,
-  filledArray,
-  type StoredTensor,
-  type Tensor,
-  type ValueArray,
-} from '../../storage/tensor.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import { DenseOnDevice, filledArray } from '../../storage/tensor.ts'
 import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
 import { checkPaddedFactors } from './checks/padding-factors.ts'
 import { checkClaims, checkOnDevice, requireInputs, requireStructure } from './checks/required-inputs.ts'

@@ -11,13 +11,8 @@ import { sharedLoops } from '../../ir/statements/clone-loops.ts'
 import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import { type LowerOptions, PASSES, POSITIONS } from '../../lower/passes.ts'
 import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../../lower/pipeline.ts'
-import {
-  applyCoordStep,
-  type CoordStep,
-  isLoopStep,
-  isOfOtherAxes,
-  refuseLate,
-} from '../../schedule/coordinates/steps.ts'
+import type { CoordStep } from '../../schedule/coordinates/steps.ts'
+import { applyCoordStep, isLoopStep, isOfOtherAxes, refuseLate } from '../../schedule/coordinates/steps.ts'
 import { alone, automatic } from '../../schedule/default-schedule.ts'
 import { withApart } from '../../schedule/legality/nest-dependence.ts'
 import { checkNewNames } from '../../schedule/names/kernel-names.ts'

@@ -24,15 +24,8 @@ import type {
   Resources,
   Times,
 } from './explanation.ts'
-import {
-  achievedOf,
-  ceilingsOf,
-  type Multiprocessor,
-  occupancyOf,
-  roofOf,
-  sumOf,
-  workOf,
-} from './roofline.ts'
+import type { Multiprocessor } from './roofline.ts'
+import { achievedOf, ceilingsOf, occupancyOf, roofOf, sumOf, workOf } from './roofline.ts'
 
 export type * from './explanation.ts'
 

@@ -4,15 +4,8 @@ import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { failDisposed } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
 import { type CudaDriver, callError, check, type DriverCalls, type Handle, invoke, obtain } from './driver.ts'
-import {
-  CUDA,
-  CudaCallError,
-  driverError,
-  faultError,
-  isSticky,
-  type MemoryState,
-  outOfMemory,
-} from './errors.ts'
+import type { MemoryState } from './errors.ts'
+import { CUDA, CudaCallError, driverError, faultError, isSticky, outOfMemory } from './errors.ts'
 
 const STREAM_NON_BLOCKING = 1
 const EVENT_DISABLE_TIMING = 2

@@ -1,13 +1,7 @@
 /** Executable CUDA graphs: commands are captured once, and replayed with one call. */
 
-import {
-  type Command,
-  type DeviceBuffer,
-  type Graph,
-  type LaunchCommand,
-  memoryOf,
-  type Stream,
-} from '../device.ts'
+import type { Command, DeviceBuffer, Graph, LaunchCommand, Stream } from '../device.ts'
+import { memoryOf } from '../device.ts'
 import { checkRepeats } from '../device-checks.ts'
 import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'

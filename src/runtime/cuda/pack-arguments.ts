@@ -5,14 +5,8 @@
  */
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
-import {
-  type ArgSpec,
-  type ArgValue,
-  type DeviceBuffer,
-  type Entry,
-  isMatrix,
-  type MatrixValue,
-} from '../device.ts'
+import type { ArgSpec, ArgValue, DeviceBuffer, Entry, MatrixValue } from '../device.ts'
+import { isMatrix } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 
 /** CUDA's limit of 4 KiB of parameters, in 8-byte slots. */

@@ -3,19 +3,8 @@
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import {
-  add,
-  ceildiv,
-  div,
-  type Expr,
-  int,
-  max,
-  min,
-  mod,
-  mul,
-  sub,
-  variable,
-} from '../../ir/expressions/expr.ts'
+import type { Expr } from '../../ir/expressions/expr.ts'
+import { add, ceildiv, div, int, max, min, mod, mul, sub, variable } from '../../ir/expressions/expr.ts'
 import { foldInt } from '../../ir/values/numeric.ts'
 import { refuseAt } from '../refusals.ts'
 

@@ -3,12 +3,8 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Coefficients } from '../../cost-model/analytic.ts'
-import {
-  expectedTime,
-  fitCoefficients,
-  learnableNames,
-  type TimedTerms,
-} from '../../cost-model/learned/fitting.ts'
+import type { TimedTerms } from '../../cost-model/learned/fitting.ts'
+import { expectedTime, fitCoefficients, learnableNames } from '../../cost-model/learned/fitting.ts'
 import { type Calibration, initialModel } from '../../cost-model/learned/trained-models.ts'
 import { modelDataOf, termsOfCompilation } from '../../cost-model/prediction.ts'
 import { chipOf } from '../../io/package/calibrations.ts'

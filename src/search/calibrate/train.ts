@@ -4,12 +4,8 @@ import { analyticTime, partsOf } from '../../cost-model/analytic.ts'
 import { DEFAULT_BOOSTING, fitTrees } from '../../cost-model/learned/boosting.ts'
 import { featuresOf } from '../../cost-model/learned/features.ts'
 import { fitCoefficients, learnableNames, type TimedTerms } from '../../cost-model/learned/fitting.ts'
-import {
-  type Calibration,
-  type CostModel,
-  evaluateTrees,
-  type Trees,
-} from '../../cost-model/learned/trained-models.ts'
+import type { Calibration, CostModel, Trees } from '../../cost-model/learned/trained-models.ts'
+import { evaluateTrees } from '../../cost-model/learned/trained-models.ts'
 import { TERM_NAMES, type Terms } from '../../cost-model/terms.ts'
 import type { Device } from '../../runtime/device.ts'
 import { deviceIdentity } from '../records/identity.ts'

@@ -4,18 +4,8 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { scheduleText } from '../text.ts'
 import type { ScheduleCall } from '../types.ts'
-import {
-  type Condition,
-  conditionText,
-  type Evidence,
-  type EvidenceCandidate,
-  holds,
-  isMet,
-  type Measure,
-  type Part,
-  ratio,
-  type Values,
-} from './conditions.ts'
+import type { Condition, Evidence, EvidenceCandidate, Measure, Part, Values } from './conditions.ts'
+import { conditionText, holds, isMet, ratio } from './conditions.ts'
 import type { StoredRule } from './table-text.ts'
 
 /** Selects a candidate under these conditions, if the sizes satisfy the requirements of its schedule. */

@@ -2,14 +2,8 @@
 import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Plan } from '../../ir/statements/loops.ts'
 import { type Thread, Threads, threadScript } from '../threads.ts'
-import {
-  type Answer,
-  execute,
-  type Task,
-  type TaskInput,
-  type TaskResult,
-  type WorkName,
-} from './evaluation-worker.ts'
+import type { Answer, Task, TaskInput, TaskResult, WorkName } from './evaluation-worker.ts'
+import { execute } from './evaluation-worker.ts'
 
 export interface ThreadOptions {
   /** Milliseconds after which lowering one kernel is aborted; default 30,000. */

@@ -6,14 +6,8 @@ import { inTurns, type Stepwise } from '../stepwise.ts'
 import { strategyNamed } from '../strategies/index.ts'
 import type { EvaluationRequest, Outcome, Strategy, Trial } from '../types.ts'
 import { Ending } from './ending.ts'
-import {
-  checkOptions,
-  expectOutcomes,
-  expectStrategy,
-  NONE,
-  ProposedPoints,
-  type SearchOptions,
-} from './search-options.ts'
+import type { SearchOptions } from './search-options.ts'
+import { checkOptions, expectOutcomes, expectStrategy, NONE, ProposedPoints } from './search-options.ts'
 import { type SearchTally, Tally, type WrongResult } from './tally.ts'
 
 export type StopReason =

@@ -9,16 +9,8 @@ import type { Kernel } from '../../api/kernels/kernel.ts'
 import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
-import {
-  applySketch,
-  Decisions,
-  formsOf,
-  neighboursOf,
-  nextDecision,
-  type SketchDevice,
-  type SketchTarget,
-  sketch,
-} from '../../sketch/index.ts'
+import type { SketchDevice, SketchTarget } from '../../sketch/index.ts'
+import { applySketch, Decisions, formsOf, neighboursOf, nextDecision, sketch } from '../../sketch/index.ts'
 import type { KernelSpace, OpenDecision, Point } from '../types.ts'
 import { formatChoices } from './format-choices.ts'
 import { checkPoint } from './points.ts'

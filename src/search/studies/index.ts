@@ -6,13 +6,8 @@ import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
 import { hasLostDevice } from '../outcomes.ts'
 import { pointKey } from '../spaces/points.ts'
 import type { KernelSpace } from '../types.ts'
-import {
-  type RebuildOptions,
-  rebuildStudy,
-  type SharedResult,
-  type SharedStudy,
-  type SharedTrial,
-} from './rebuild.ts'
+import type { RebuildOptions, SharedResult, SharedStudy, SharedTrial } from './rebuild.ts'
+import { rebuildStudy } from './rebuild.ts'
 import type { Evaluate } from './worker.ts'
 
 export type * from './rebuild.ts'

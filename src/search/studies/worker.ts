@@ -5,15 +5,8 @@ import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, deviceIdentity } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'
-import {
-  connectEngine,
-  DEVICES_KEY,
-  openQueue,
-  PREFIX,
-  queueName,
-  sharedStudy,
-  type TrialJob,
-} from './queue.ts'
+import type { TrialJob } from './queue.ts'
+import { connectEngine, DEVICES_KEY, openQueue, PREFIX, queueName, sharedStudy } from './queue.ts'
 import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './rebuild.ts'
 
 /** Milliseconds after which an unresponsive worker counts as dead. A trial may block its thread for long. */

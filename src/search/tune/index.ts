@@ -14,24 +14,13 @@ import { Expected } from '../ranking/expected.ts'
 import type { Records } from '../records/index.ts'
 import { usualSpace } from '../spaces/sketches.ts'
 import type { KernelSpace, StrategyFactory, Trial } from '../types.ts'
-import {
-  fastestRoutines,
-  type LibraryTrial,
-  type LibraryTrials,
-  libraryTrials,
-  recordTrials,
-} from './alternatives.ts'
+import type { LibraryTrial, LibraryTrials } from './alternatives.ts'
+import { fastestRoutines, libraryTrials, recordTrials } from './alternatives.ts'
 import { compareFinalists, type Finalist, type Recommendation, recommend } from './finals/last-comparison.ts'
 import type { QueueOptions } from './remote-evaluator.ts'
 import { Session } from './session.ts'
-import {
-  COMMON_OPTIONS,
-  checkQueue,
-  checkTuning,
-  isSpace,
-  subjectOf,
-  type TuneSubject,
-} from './tune-options.ts'
+import type { TuneSubject } from './tune-options.ts'
+import { COMMON_OPTIONS, checkQueue, checkTuning, isSpace, subjectOf } from './tune-options.ts'
 
 export type { Finalist } from './finals/last-comparison.ts'
 

@@ -10,15 +10,8 @@ import type { Coroutine } from '../../columns/coroutines.ts'
 import type { SortKey, Starts } from '../../columns/engine-operands.ts'
 import type { Level } from '../../columns/stored-level.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
-import {
-  hasIndices,
-  hasWidth,
-  isDense,
-  isNonunique,
-  isSparse,
-  paddingOf,
-  type StoredAxis,
-} from '../../ir/coordinates/axis.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import { hasIndices, hasWidth, isDense, isNonunique, isSparse, paddingOf } from '../../ir/coordinates/axis.ts'
 import { add, type Expr, int, mul, variable } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { checkFields } from '../../ir/values/packed-fields.ts'

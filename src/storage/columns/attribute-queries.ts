@@ -10,15 +10,8 @@ import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
-import {
-  asFields,
-  boundsOfQuery,
-  declarationOf,
-  operandsOf,
-  type Query,
-  sourceOf,
-  type Tables,
-} from '../../ir/formats/queries.ts'
+import type { Query, Tables } from '../../ir/formats/queries.ts'
+import { asFields, boundsOfQuery, declarationOf, operandsOf, sourceOf } from '../../ir/formats/queries.ts'
 import { printWithQueries } from '../../ir/print/print-expr.ts'
 import { boundsIn } from './expression-bounds.ts'
 import { checkExpressions } from './table-reads.ts'

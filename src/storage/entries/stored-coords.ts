@@ -11,16 +11,8 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { newValues as computed } from '../engines/host/map-reduce.ts'
 import { type Entries, levelChains, type Storage, shapeOf } from '../storage.ts'
-import {
-  type CoordTensor,
-  checkArrayClass,
-  checkValueArray,
-  type DenseTensor,
-  decoder,
-  gatherValues,
-  newValues,
-  type ValueArray,
-} from '../tensor.ts'
+import type { CoordTensor, DenseTensor, ValueArray } from '../tensor.ts'
+import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from '../tensor.ts'
 import { coordinatesOnLevels, entriesOf } from './entry-enumeration.ts'
 
 /** For each tree, 1 at its non-empty positions; `null`: all positions except padding are non-empty. */

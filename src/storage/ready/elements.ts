@@ -5,14 +5,8 @@ import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { firstPosition, type Level } from '../../columns/stored-level.ts'
 import { isInjective } from '../../formats/proof/prove.ts'
-import {
-  hasWidth,
-  isNonunique,
-  isSparse,
-  repeatsCoordinates,
-  type StoredAxis,
-  sourceName,
-} from '../../ir/coordinates/axis.ts'
+import type { StoredAxis } from '../../ir/coordinates/axis.ts'
+import { hasWidth, isNonunique, isSparse, repeatsCoordinates, sourceName } from '../../ir/coordinates/axis.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { differing, expandTree, toCoords } from '../entries/stored-coords.ts'

@@ -5,14 +5,8 @@ import { readsOf, writesOf } from '../../../ir/statements/accesses.ts'
 import type { Launch, Plan } from '../../../ir/statements/loops.ts'
 import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
-import {
-  argsOf,
-  type LaunchUse,
-  launchUses,
-  type MatrixUse,
-  matricesOf,
-  matrixName,
-} from '../../launch-uses.ts'
+import type { LaunchUse, MatrixUse } from '../../launch-uses.ts'
+import { argsOf, launchUses, matricesOf, matrixName } from '../../launch-uses.ts'
 import { allocateShared, type SharedMemory } from '../../memory/shared-memory-liveness.ts'
 import type { ArgSpec, Entry, PrintedModule } from '../../module.ts'
 import { newestRequirement } from '../../print/instr-calls.ts'

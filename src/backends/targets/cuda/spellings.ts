@@ -1,15 +1,8 @@
 /** Spelling table of CUDA C++ for NVRTC and nvcc. It uses no headers, so half types are unpacked with inline assembly. */
 
 import { directionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
-import {
-  DTYPE_BYTES,
-  type Dtype,
-  INT_RANGE,
-  isBeyondF32,
-  isFloat,
-  isHalf,
-  isInt,
-} from '../../../ir/values/dtype.ts'
+import type { Dtype } from '../../../ir/values/dtype.ts'
+import { DTYPE_BYTES, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
 import type { MathCall, Spellings } from '../../print/spellings.ts'
 import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter, wideIndices } from '../c-family.ts'
 import {

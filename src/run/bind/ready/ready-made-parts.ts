@@ -28,23 +28,11 @@ import {
 } from '../../../storage/ready/validate.ts'
 import { bindTables, type FilledTable, guardLoads } from '../../../storage/remapping/inverse-remapping.ts'
 import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
-import {
-  convertValues,
-  gatherValues,
-  newValues,
-  type StoredTensor,
-  type Tensor,
-  type ValueArray,
-} from '../../../storage/tensor.ts'
+import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
+import { convertValues, gatherValues, newValues } from '../../../storage/tensor.ts'
 import { bindingOf } from '../binding-names.ts'
-import {
-  allAxesOf,
-  type CallerTensor,
-  callerTensors,
-  isStructured,
-  maskOver,
-  storedAxis,
-} from '../sources/caller-tensors.ts'
+import type { CallerTensor } from '../sources/caller-tensors.ts'
+import { allAxesOf, callerTensors, isStructured, maskOver, storedAxis } from '../sources/caller-tensors.ts'
 import type { Piece, Source } from '../types.ts'
 import { tablesOf } from './ready-made-tables.ts'
 

@@ -5,14 +5,8 @@ import { SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { chainTo, repeatsCoordinates } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
-import {
-  type RefInputs,
-  type RefOptions,
-  type RefOutputs,
-  type RefStructure,
-  type RefTensor,
-  reference,
-} from '../../../reference/index.ts'
+import type { RefInputs, RefOptions, RefOutputs, RefStructure, RefTensor } from '../../../reference/index.ts'
+import { reference } from '../../../reference/index.ts'
 import { expandTree } from '../../../storage/entries/stored-coords.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
 import { decoder, type ValueArray } from '../../../storage/tensor.ts'

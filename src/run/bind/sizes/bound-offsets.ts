@@ -1,13 +1,7 @@
 /** Offsets of ragged axes, and values by position, become ready-made arrays, which later phases check. */
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
-import {
-  type Axis,
-  chainTo,
-  isDense,
-  isDenseRoot,
-  isRagged,
-  type StoredAxis,
-} from '../../../ir/coordinates/axis.ts'
+import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { chainTo, isDense, isDenseRoot, isRagged } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { type Dtype, isFloat } from '../../../ir/values/dtype.ts'

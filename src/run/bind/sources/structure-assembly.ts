@@ -10,23 +10,13 @@ import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coo
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { MASK_BITS, packFields } from '../../../ir/values/packed-fields.ts'
 import { bindLevel } from '../../../levels/index.ts'
-import {
-  type BuildInput,
-  buildStorage,
-  capacitiesOf,
-  paddingsOf,
-  widthsOf,
-} from '../../../storage/build-storage.ts'
+import type { BuildInput } from '../../../storage/build-storage.ts'
+import { buildStorage, capacitiesOf, paddingsOf, widthsOf } from '../../../storage/build-storage.ts'
 import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/locate.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { validateStored } from '../../../storage/ready/validate.ts'
-import {
-  extentOf,
-  makeLazyStorage,
-  makeStorage,
-  type Storage,
-  separatesDuplicates,
-} from '../../../storage/storage.ts'
+import type { Storage } from '../../../storage/storage.ts'
+import { extentOf, makeLazyStorage, makeStorage, separatesDuplicates } from '../../../storage/storage.ts'
 import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
 import type { Elsewhere, Piece } from '../types.ts'
 import {

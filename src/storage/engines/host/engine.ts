@@ -12,17 +12,8 @@ import * as queries from './attribute-columns.ts'
 import { fits } from './extremes.ts'
 import * as reading from './level-iteration.ts'
 import * as scans from './level-scans.ts'
-import {
-  bounds,
-  columnOf,
-  computeChecked,
-  type F,
-  findFirst,
-  type Host,
-  newValues,
-  valuesAt,
-  valuesOf,
-} from './map-reduce.ts'
+import type { F, Host } from './map-reduce.ts'
+import { bounds, columnOf, computeChecked, findFirst, newValues, valuesAt, valuesOf } from './map-reduce.ts'
 import { gatherColumn, partition, storeValues } from './scatter.ts'
 import { rankSegments } from './segment-ranks.ts'
 

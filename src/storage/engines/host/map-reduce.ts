@@ -5,14 +5,8 @@ import { ENTRY, type Engine, type Frame } from '../../../columns/column-engine.t
 import { checkWords } from '../../../columns/coordmap.ts'
 import { ready } from '../../../columns/coroutines.ts'
 import { digitOf, writeDigit } from '../../../columns/expression-kernels.ts'
-import {
-  CHUNK,
-  type Column,
-  compile,
-  type Names,
-  type Program,
-  type Step,
-} from '../../../columns/expression-program.ts'
+import type { Column, Names, Program, Step } from '../../../columns/expression-program.ts'
+import { CHUNK, compile } from '../../../columns/expression-program.ts'
 import { type Expr, int, isZero, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'

@@ -6,15 +6,8 @@ import type { PlacedEntries } from '../../../columns/stored-level.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
-import {
-  type CoordTensor,
-  decoder,
-  encoder,
-  filledArray,
-  rejectMisfit,
-  type ValueArray,
-  newValues as zeroed,
-} from '../../tensor.ts'
+import type { CoordTensor, ValueArray } from '../../tensor.ts'
+import { decoder, encoder, filledArray, rejectMisfit, newValues as zeroed } from '../../tensor.ts'
 import { columnOf, type F, type Host, newValues } from './map-reduce.ts'
 
 export const storeValues: Host['storeValues'] = (frame, position, size, source) => {

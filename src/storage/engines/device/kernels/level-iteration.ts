@@ -22,19 +22,8 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import { type DeviceEngine, type Queue, queueIn } from '../queue/command-queue.ts'
-import {
-  type Column,
-  flag,
-  get,
-  loop,
-  natural,
-  next,
-  read,
-  scalar,
-  store,
-  update,
-  write,
-} from './kernel-builder.ts'
+import type { Column } from './kernel-builder.ts'
+import { flag, get, loop, natural, next, read, scalar, store, update, write } from './kernel-builder.ts'
 import { numbers, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
 

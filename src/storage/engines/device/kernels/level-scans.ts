@@ -2,37 +2,15 @@
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import type { Coroutine } from '../../../../columns/coroutines.ts'
 import type { Starts } from '../../../../columns/engine-operands.ts'
-import {
-  add,
-  binary,
-  call,
-  div,
-  type Expr,
-  eq,
-  int,
-  lt,
-  mod,
-  mul,
-  variable,
-} from '../../../../ir/expressions/expr.ts'
+import type { Expr } from '../../../../ir/expressions/expr.ts'
+import { add, binary, call, div, eq, int, lt, mod, mul, variable } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
 import { differs } from '../sorting/lexicographic-order.ts'
 import { combine } from './block-scan.ts'
-import {
-  atomic,
-  type Column,
-  flag,
-  get,
-  natural,
-  next,
-  read,
-  store,
-  update,
-  whereLast,
-  write,
-} from './kernel-builder.ts'
+import type { Column } from './kernel-builder.ts'
+import { atomic, flag, get, natural, next, read, store, update, whereLast, write } from './kernel-builder.ts'
 import { launchOver, numbers, type Terms, termsOf } from './map-reduce.ts'
 import { reduce, scan } from './scan.ts'
 

@@ -24,16 +24,8 @@ import type { Dtype } from '../../../../ir/values/dtype.ts'
 import { overflowOf, rejectOverflow } from '../../../columns/expression-bounds.ts'
 import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
-import {
-  type Column,
-  type LaunchSpec,
-  natural,
-  next,
-  read,
-  store,
-  type Use,
-  write,
-} from './kernel-builder.ts'
+import type { Column, LaunchSpec, Use } from './kernel-builder.ts'
+import { natural, next, read, store, write } from './kernel-builder.ts'
 import { reduce } from './scan.ts'
 
 const LARGEST_INT = 2 ** 31 - 1

@@ -10,20 +10,8 @@ import type { Queue } from '../queue/command-queue.ts'
 import type { Cells } from '../queue/readback.ts'
 import type { Tile } from '../tuning.ts'
 import { accumulate, blockScan, combine, type Op, type RunningSum, runningSum } from './block-scan.ts'
-import {
-  atomic,
-  each,
-  get,
-  type LaunchSpec,
-  loop,
-  read,
-  scalar,
-  store,
-  THREADS,
-  type Use,
-  update,
-  write,
-} from './kernel-builder.ts'
+import type { LaunchSpec, Use } from './kernel-builder.ts'
+import { atomic, each, get, loop, read, scalar, store, THREADS, update, write } from './kernel-builder.ts'
 
 interface ScanDomain extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
   readonly n: number

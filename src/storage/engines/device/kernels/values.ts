@@ -21,19 +21,8 @@ import {
 import { keysOf } from '../../../columns/sort-permutations.ts'
 import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import { orderBy } from '../sorting/lexicographic-order.ts'
-import {
-  atomic,
-  type Column,
-  get,
-  type LaunchSpec,
-  natural,
-  next,
-  read,
-  store,
-  update,
-  write,
-  zero,
-} from './kernel-builder.ts'
+import type { Column, LaunchSpec } from './kernel-builder.ts'
+import { atomic, get, natural, next, read, store, update, write, zero } from './kernel-builder.ts'
 import { ranks, runNumbers } from './level-scans.ts'
 import { compute, launchOver, numbers } from './map-reduce.ts'
 

@@ -3,17 +3,8 @@
 import { type Coroutine, waitFor } from '../../../../columns/coroutines.ts'
 import { add, binary, type Expr, load, variable } from '../../../../ir/expressions/expr.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import {
-  before,
-  type Column,
-  get,
-  isFirst,
-  natural,
-  read,
-  store,
-  update,
-  write,
-} from '../kernels/kernel-builder.ts'
+import type { Column } from '../kernels/kernel-builder.ts'
+import { before, get, isFirst, natural, read, store, update, write } from '../kernels/kernel-builder.ts'
 import { termsOf } from '../kernels/map-reduce.ts'
 import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import { radixSort } from './radix-sort.ts'

@@ -3,19 +3,8 @@
  * bits at a time, so that entries of one digit are adjacent and memory is written in runs.
  */
 
-import {
-  add,
-  and,
-  binary,
-  cast,
-  constant,
-  div,
-  type Expr,
-  int,
-  lt,
-  mul,
-  sub,
-} from '../../../../ir/expressions/expr.ts'
+import type { Expr } from '../../../../ir/expressions/expr.ts'
+import { add, and, binary, cast, constant, div, int, lt, mul, sub } from '../../../../ir/expressions/expr.ts'
 import type { Stmt } from '../../../../ir/statements/loops.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
 import { accumulate, blockScan, runningSum } from '../kernels/block-scan.ts'

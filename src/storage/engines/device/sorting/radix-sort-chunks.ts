@@ -17,18 +17,8 @@ import {
 } from '../../../../ir/expressions/expr.ts'
 import type { Stmt } from '../../../../ir/statements/loops.ts'
 import { when } from '../../../../ir/statements/statement-builders.ts'
-import {
-  before,
-  type Column,
-  get,
-  type LaunchSpec,
-  natural,
-  next,
-  scalar,
-  store,
-  type Use,
-  write,
-} from '../kernels/kernel-builder.ts'
+import type { Column, LaunchSpec, Use } from '../kernels/kernel-builder.ts'
+import { before, get, natural, next, scalar, store, write } from '../kernels/kernel-builder.ts'
 import { scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
 

@@ -22,15 +22,8 @@ import {
 import { scan } from '../kernels/scan.ts'
 import type { Queue } from '../queue/command-queue.ts'
 import { countByBlock, scatterByBlock } from './radix-sort-block.ts'
-import {
-  type Base,
-  type Chunk,
-  chunkBases,
-  chunkOf,
-  type Key,
-  type Pass,
-  type Segments,
-} from './radix-sort-chunks.ts'
+import type { Base, Chunk, Key, Pass, Segments } from './radix-sort-chunks.ts'
+import { chunkBases, chunkOf } from './radix-sort-chunks.ts'
 
 /** Minimum number of entries of a thread's chunk. */
 const MIN_CHUNK = 32
