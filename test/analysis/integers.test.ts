@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { END_RULES } from '../../src/analysis/integers/bound-rules.ts'
 import { Facts } from '../../src/analysis/integers/facts.ts'
+import { interval, LOWEST, narrowed } from '../../src/analysis/integers/interval.ts'
 import { linear, linearKey } from '../../src/analysis/integers/linear.ts'
 import { type Digit, mixedRadix } from '../../src/analysis/integers/mixed-radix.ts'
 import { neverNegative, RELAXATIONS } from '../../src/analysis/integers/non-negative.ts'
@@ -169,3 +170,15 @@ test('the digits of a mixed-radix number are recovered, and a dense number has e
   expect(told).toBeGreaterThan(RUNS.numRuns / 4)
   expect(all).toBeGreaterThan(RUNS.numRuns / 8)
 })
+
+const few = fc.integer({ min: -3, max: 3 })
+property.prop([few, few, few, fc.boolean(), fc.boolean(), fc.boolean()], RUNS)(
+  'a narrowed bound is known if what gives it is',
+  (from, length, at, isLo, isHi, isStated) => {
+    const [lo, hi] = [isStated ? at : LOWEST, isStated ? at + 3 : Infinity]
+    const range = interval(from, from + Math.abs(length), isLo, isHi)
+    const now = narrowed(range, lo, hi)
+    expect(now.knownLo).toBe(isLo || (isStated && now.lo === lo))
+    if (now.hi >= from) expect(now.knownHi).toBe(isHi || (isStated && hi <= range.hi))
+  },
+)

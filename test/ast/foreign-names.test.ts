@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { STEPS } from '../../src/ast/diagnostics/foreign-names.ts'
+import { STEPS, typeMeant } from '../../src/ast/diagnostics/foreign-names.ts'
 
 test.each(Object.entries(STEPS))('the step for %s parses: %s', (_, step) => {
   try {
@@ -16,4 +16,10 @@ test.each(Object.entries(STEPS))('the step for %s parses: %s', (_, step) => {
     if (!(e instanceof SptError)) throw e
     expect(e.diagnostics.filter((d) => d.code.startsWith('parse/'))).toEqual([])
   }
+})
+
+test('only types that exist are suggested', () => {
+  expect(typeMeant('Float', ['f32', 'f64'])).toBe('write `f32`')
+  expect(typeMeant('float', ['i32'])).toBeUndefined()
+  expect(typeMeant('thing', ['f32'])).toBeUndefined()
 })

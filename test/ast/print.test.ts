@@ -8,6 +8,20 @@ import { expr, file, STEPS, step } from './arbitrary.ts'
 import { bare, read } from './support.ts'
 
 describe('print', () => {
+  test('types of neighbouring declarations are in one column, and several parts in parentheses', () => {
+    const text = `kernel k(m: size) {
+  axis longest = dense_fixed(m)
+  axis i       = dense_fixed(m)
+}
+
+schedule k.s choose by search {
+  format F in (rows where (i > 0) + all), all
+}
+`
+    expect(print(read(text))).toBe(text)
+    expect(print(read(text.replace('i      ', 'i')))).toBe(text)
+  })
+
   test('parse(print(file)) = file, comments included', () => {
     fc.assert(
       fc.property(file, (f) => {

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { render } from '../../src/ast/diagnostics/render.ts'
 import { spanIn } from '../../src/ast/diagnostics/span.ts'
 import { distance, suggestion } from '../../src/ast/diagnostics/suggest.ts'
@@ -401,4 +401,10 @@ test('an error that nobody catches prints its source frame and the caller, not t
   expect(e.stack).toContain('3 |   buffer x: f32[n] in\n')
   expect(e.stack).not.toMatch(/src\/(ast|api|elaborate)\//)
   expect(inspect(e)).not.toContain('diagnostics')
+})
+
+test('what two places report alike is said once, in order', () => {
+  const [first, second] = ['a', 'b'].map((message) => ({ code: 'a/b', message, ...UNSEEN }))
+  const list = [first!, second!, { ...first! }, { ...first!, span: { source: 't.spt', start: 0, end: 1 } }]
+  expect(new SptError(list).diagnostics).toEqual([list[1], list[2], list[3]])
 })

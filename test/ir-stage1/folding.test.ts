@@ -4,9 +4,21 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Const, Expr } from '../../src/ir/expressions/expr.ts'
-import { binary, call, cast, constant, neg, not, select, variable } from '../../src/ir/expressions/expr.ts'
-import type { Dtype, ExprType } from '../../src/ir/values/dtype.ts'
+import {
+  binary,
+  binaryType,
+  type Const,
+  call,
+  cast,
+  constant,
+  type Expr,
+  neg,
+  not,
+  select,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
+import { isFreeCast } from '../../src/ir/expressions/expr-tree.ts'
+import { type Dtype, type ExprType, join } from '../../src/ir/values/dtype.ts'
 import { rounding } from '../../src/ir/values/half.ts'
 import type { BinaryOp, MathFn } from '../../src/ir/values/math.ts'
 import { compileExpr } from '../../src/reference/evaluation/compile-expressions.ts'
@@ -282,4 +294,15 @@ test('an integer has one zero', () => {
   expect(zeros.map((e) => cast(e, 'f32')).every((e) => e.kind === 'const' && Object.is(e.value, 0))).toBe(
     true,
   )
+})
+
+test('an operation on two types has their common type, and converting between words is free', () => {
+  const types = ['u8', 'i8', 'u32', 'i32', 'index', 'f16', 'bf16', 'f32', 'f64'] as const
+  for (const a of types)
+    for (const b of types) {
+      expect(binaryType('lt', a, b)).toBe('bool')
+      expect(binaryType('add', a, b)).toBe(a === b ? a : join(a, b))
+      const isWord = (t: ExprType): boolean => t === 'i32' || t === 'index'
+      expect(isFreeCast(cast(variable('x', a), b))).toBe(a !== b && isWord(a) && isWord(b))
+    }
 })

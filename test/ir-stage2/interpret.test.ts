@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { Memory } from '../../src/interpret/races.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import {
   add,
@@ -194,4 +195,25 @@ test('each thread has separate registers, and the first one receives the reducti
   expect(cells.get('Y')).toEqual(X)
   interpret(k, cells, new Map([['m', 2]]))
   expect(cells.get('Y')).toEqual([4, 4, 4, 4, 8, 8, 8, 8])
+})
+
+describe('accesses of one element by two threads without a barrier', () => {
+  const thread = (k: number) => ({ block: 0, thread: k, row: 0, epoch: 0, phase: 0 })
+  const accesses: Readonly<Record<string, (m: Memory, k: number) => unknown>> = {
+    read: (m, k) => m.read(0, thread(k), false),
+    write: (m, k) => m.write(0, 1, thread(k), false),
+    update: (m, k) => {
+      m.write(0, m.read(0, thread(k), true) + 1, thread(k), true)
+    },
+  }
+  const names = Object.keys(accesses)
+  test.each(names.flatMap((a) => names.map((b) => [a, b] as const)))('%s, %s', (a, b) => {
+    const memory = new Memory(buffer('s', [1], 'inout'), [0])
+    accesses[a]!(memory, 0)
+    const second = (): unknown => accesses[b]!(memory, 1)
+    if (a === b && a !== 'write') second()
+    else expect(second).toThrow(/races with/)
+    // The thread itself may.
+    accesses[b]!(new Memory(buffer('s', [1], 'inout'), [0]), 0)
+  })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { int, variable } from '../../src/ir/expressions/expr.ts'
+import { int, search, variable } from '../../src/ir/expressions/expr.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
 import { readsOf, writesOf } from '../../src/ir/statements/accesses.ts'
 import {
@@ -14,6 +14,7 @@ import { findLoop, loopsOf, replaceLoop } from '../../src/ir/statements/definiti
 import { rewriteStmts, stmt } from '../../src/ir/statements/tree.ts'
 import { runs } from '../support/cases.ts'
 import { samples } from '../support/kernel2.ts'
+import { loop } from '../support/stage2-builders.ts'
 import { rowProduct, twoPhases } from '../support/stage2-samples.ts'
 
 describe('rewriting keeps what it does not change', () => {
@@ -81,5 +82,13 @@ describe('names', () => {
     )
     expect(text).not.toMatch(/\bi\b/)
     expect(text).toContain('C[q, f]')
+  })
+
+  test('substitution reaches what only the mode of a loop mentions', () => {
+    const partition = { search: search('upper', 'starts', int(0), int(9), variable('x')), length: 4 }
+    const marked = loop('p', 4, [], { mode: { kind: 'accumulate', by: 1, partition } })
+    const [now] = substituteStmts([marked], new Map([['x', int(3)]]))
+    expect([...freeVarsOf([marked])]).toEqual(['x'])
+    expect([...freeVarsOf([now!])]).toEqual([])
   })
 })

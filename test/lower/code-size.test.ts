@@ -1,5 +1,6 @@
 /** Short programs that could become long ones: what is shared stays shared, what is written out has a budget. */
 import { expect, test } from 'vitest'
+import { countText } from '../../src/ir/code-size-budgets.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'
 import { dense, devices, type Kernel, load, SptError, type Tensor } from '../../src/node.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
@@ -111,4 +112,13 @@ test('nests in one launch: the work of every pass is linear in the number of nes
   const [small, large] = [statements(32), statements(64)]
   expect(small.size).toBeGreaterThan(20)
   for (const [pass, n] of small) expect(large.get(pass)! / n, pass).toBeLessThan(2.7)
+})
+
+test('large counts are told as powers of two', () => {
+  expect([1, 999_999_999, 1e9, 2 ** 40].map(countText)).toEqual([
+    '1',
+    '999,999,999',
+    'about 2^29',
+    'about 2^40',
+  ])
 })

@@ -102,6 +102,7 @@ describe('reductions over a prefix', () => {
     ],
     ['some of them', prefixes(expr('x'), { more: { guards: [lt(expr('p'), expr('all'))] } })],
     ['in some iterations', prefixes(expr('x'), { outer: { guards: [lt(expr('x'), expr('all'))] } })],
+    ['by a step of its own', prefixes(expr('x'), { more: { mode: { kind: 'accumulate', by: 2 } } })],
     ['on threads', prefixes(expr('x'), { outer: { mode: { kind: 'bind', to: 'thread.x' } } })],
   ])('are unchanged: %s', (_, kernel) => {
     expect(simplifyPrefixReductions(kernel)).toBe(kernel)

@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { variable } from '../../src/ir/expressions/expr.ts'
 import { print1 } from '../../src/ir/print/print-stage1.ts'
+import { rounding } from '../../src/ir/values/half.ts'
+import type { BinaryOp } from '../../src/ir/values/math.ts'
+import { isExactProduct, last, roundedError } from '../../src/reference/error.ts'
+import { binary } from '../../src/reference/evaluation/bounded-operators.ts'
 import { type RefOutputs, reference } from '../../src/reference/index.ts'
+import type { Thunk } from '../../src/reference/tensors/cells.ts'
 import { verify1 } from '../../src/verifiers/stage1.ts'
 import { kernelOf } from '../elaborate/support.ts'
 import { LONG, runs } from '../support/cases.ts'
@@ -106,5 +112,64 @@ test('samples agree with the full result if they claim exactness', () => {
         }
     }),
     { numRuns: runs(40) },
+  )
+})
+
+/** Thunks of operands with error bounds, of which each sets the bound of its value. */
+const bounded =
+  (value: number, error: number): (() => number) =>
+  () => {
+    last.error = error
+    return value
+  }
+const boundOf = (op: BinaryOp, type: 'i32' | 'f32', a: Thunk, b: Thunk, precision?: number) => {
+  const [x, y] = [variable('x', type), variable('y', type)]
+  const value = binary({ kind: 'binary', op, a: x, b: y, dtype: type, span: undefined }, a, b, precision)()
+  return { value, error: last.error }
+}
+
+test('integer operations on inexact operands are within their bounds', () => {
+  const small = fc.integer({ min: -50, max: 50 })
+  const error = fc.nat(4)
+  fc.assert(
+    fc.property(fc.constantFrom('add', 'sub', 'mul'), small, small, error, error, (op, x, y, ex, ey) => {
+      const { value, error: bound } = boundOf(op, 'i32', bounded(x, ex), bounded(y, ey))
+      const f = { add: x + y, sub: x - y, mul: x * y }
+      expect(value).toBe(f[op] + 0)
+      for (const [a, b] of [-1, 1].flatMap((s) => [-1, 1].map((t) => [x + s * ex, y + t * ey] as const)))
+        expect(Math.abs({ add: a + b, sub: a - b, mul: a * b }[op] - value)).toBeLessThanOrEqual(bound)
+      if (ex === 0 && ey === 0) expect(bound).toBe(0)
+    }),
+    { numRuns: runs(200) },
+  )
+})
+
+test('an infinite product of truncated factors is no less certain than one of whole factors', () => {
+  const [a, b] = [bounded(Infinity, 0), bounded(Math.fround(1.3), 0)]
+  expect(boundOf('mul', 'f32', a, b, 10)).toEqual(boundOf('mul', 'f32', a, b))
+  expect(boundOf('mul', 'f32', a, b)).toEqual({ value: Infinity, error: 0 })
+})
+
+test.each(['f32', 'f16', 'bf16'] as const)('what may round beyond the largest %s has no bound', (t) => {
+  const round = rounding(t)
+  let largest = 1
+  while (Number.isFinite(round(largest * 2))) largest *= 2
+  for (let step = largest / 2; step > 0 && round(largest + step) === largest + step; step /= 2)
+    largest += step
+  expect(roundedError(largest, 0, t)).toBe(0)
+  expect(roundedError(largest, 1, t)).toBe(Infinity)
+  expect(roundedError(largest / 2, 1, t)).toBeLessThan(largest)
+})
+
+test('a product of doubles is exact if no digit of it is lost', () => {
+  fc.assert(
+    fc.property(
+      fc.maxSafeInteger(),
+      fc.oneof(fc.maxSafeInteger(), fc.integer({ min: -64, max: 64 })),
+      (x, y) => {
+        expect(isExactProduct(x, y, x * y)).toBe(BigInt(x) * BigInt(y) === BigInt(x * y))
+      },
+    ),
+    { numRuns: runs(500) },
   )
 })

@@ -113,15 +113,9 @@ export class Extensions {
   }
 
   #extends(s: KernelSchedule, base: KernelSchedule): boolean {
-    const seen = new Set<KernelSchedule>()
-    for (
-      let current = this.bases.get(s as Dispatch);
-      current && !seen.has(current);
-      current = this.bases.get(current)
-    ) {
-      if (current === base) return true
-      seen.add(current)
-    }
+    // There are no cycles: what is extended is resolved before.
+    for (let now = this.bases.get(s as Dispatch); now; now = this.bases.get(now))
+      if (now === base) return true
     return false
   }
 

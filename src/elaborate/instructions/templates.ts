@@ -109,7 +109,7 @@ class Reader {
     const found = slotted === undefined ? undefined : FIELD.exec(this.#text.slice(alone, to))?.[1]
     const bracket = found === undefined ? (slotted ? '[' : undefined) : BRACKETS[found]
     const open = alone + (found === undefined ? 0 : 1 + found.length)
-    const own = bracket !== undefined && open < to && this.#text[open] === bracket
+    const own = open < to && this.#text[open] === bracket
     const mention = { kind: 'mention' as const, name, from: at }
     // `word` without its bracket is not a field.
     if (!own && found === 'word') return { ...mention, field: undefined, args: undefined, to: alone }

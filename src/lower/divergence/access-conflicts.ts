@@ -92,7 +92,7 @@ function distinctResidues(a: Expr, b: Expr | undefined, own: readonly For[]): bo
   if (b?.kind !== 'binary' || b.op !== 'mod' || b.b.kind !== 'const' || b.b.value !== a.b.value) return false
   const away = minus(linear(a.a), linear(b.a))
   if (away.terms.size > 0 || away.constant % a.b.value === 0) return false
-  return own.every((l) => !mentions(a, l.var) && !mentions(b, l.var))
+  return own.every((l) => !mentions(a, l.var))
 }
 
 /** Returns true if both accesses are atomic updates by the same reducer, whose order does not matter. */

@@ -211,7 +211,8 @@ function fixupStart(
   const after = uses.findIndex((u, k) => k > at && u.length > 0)
   const fill = kernel.body[before]
   const fixup = kernel.body[after]
-  if (!fillsIdentity(fill, reduce) || !fixup || uses[at]!.some((a) => a.stmt !== reduce)) return undefined
+  // The fill before the first use is that of the reduction itself, with its identity.
+  if (fill?.kind !== 'fill' || !fixup || uses[at]!.some((a) => a.stmt !== reduce)) return undefined
   if (!accessesOf([fixup]).some((a) => a.buffer === carry)) return undefined
   const update = uses[after]!.length === 1 ? uses[after]![0]! : undefined
   if (update?.stmt.kind !== 'reduce' || update.stmt.atomic) return undefined
@@ -221,17 +222,7 @@ function fixupStart(
   const started = withStart([fixup], { reduce: update.stmt, path: update.path }, names, empty)
   if (!started) return undefined
   return new Map<Stmt, readonly Stmt[]>([
-    [fill!, []],
+    [fill, []],
     [fixup, started],
   ])
-}
-
-function fillsIdentity(s: Stmt | undefined, { reducer }: Reduce): boolean {
-  const [identity] = reducer.identity
-  return (
-    s?.kind === 'fill' &&
-    s.value.kind === 'const' &&
-    identity?.kind === 'const' &&
-    s.value.value === identity.value
-  )
 }
