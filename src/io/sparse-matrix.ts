@@ -105,7 +105,7 @@ function blockCoords(m: BlockMatrix, name: string): CoordTensor {
   for (let e = 0; e < size; e++) if (isElement(e)) count++
   const rows = allocate(Int32Array, count, name, 'row indices')
   const cols = allocate(Int32Array, count, name, 'column indices')
-  const elementValues = values === null || count === size ? values : valueArray(m.dtype, count, name)
+  const elementValues = count === size ? values : valueArray(m.dtype, count, name)
   let e = 0
   let index = 0
   for (let s = 0; s + 1 < m.indptr.length; s++)

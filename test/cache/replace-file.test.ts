@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url'
 import { test as prop } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { checkReplaceable, replaceFile } from '../../src/cache/replace-file.ts'
+import { checkReplaceable, onProcessEnd, replaceFile } from '../../src/cache/replace-file.ts'
 import { writeFile } from '../../src/io/node-files.ts'
 
 let folder = ''
@@ -185,4 +185,16 @@ test('a handled signal does not interrupt a write', async () => {
   child.stdout.once('data', () => child.kill('SIGTERM'))
   const ended = await new Promise((r) => child.on('exit', (code) => r(code)))
   expect([ended, readFileSync(path, 'utf8'), temporaries()]).toEqual([0, 'whole', []])
+})
+
+test('temporary files are removed at the end of the process, unless they are finished', () => {
+  const removed: string[] = []
+  const before = new Set(process.listeners('exit'))
+  const forget = ['a', 'b'].map((name) => onProcessEnd(() => removed.push(name)))
+  const added = process.listeners('exit').filter((f) => !before.has(f))
+  forget[0]!()
+  for (const end of added) end.call(process, 0)
+  forget[1]!()
+  expect(removed).toEqual(['b'])
+  expect(process.listeners('exit')).toEqual([...before])
 })

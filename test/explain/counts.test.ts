@@ -244,3 +244,23 @@ test.each(['n == 4', 'n % 4 == 0'])('sizes that a schedule excludes are not expl
   expect(() => of(5)).toThrow(`run/requirement: the schedule of k requires ${fact}, and n is 5`)
   expect(of(4).launches).toHaveLength(1)
 })
+
+test('known arrays are inputs of types that are stored as numbers', async () => {
+  const k = (
+    await load(`kernel k(n: size) {
+  axis i = dense_fixed(n)
+  buffer X: f32[i] in
+  buffer H: f16[i] in
+  buffer B: bf16[i] in
+  buffer M: i32[i] in
+  buffer Y: f32[i] out
+  iterate a [i] as S { Y[i] = X[i] + f32(H[i]) + f32(B[i]) + f32(M[i]) }
+}`)
+  ).kernel().compilation
+  const { arrays } = bindInputs(k.kernel, { params: { n: 4 }, seed: 1 })
+  expect([...knownArrays(k.planFor({}), new Map([...arrays, ['Y', new Float32Array(4)]])).keys()]).toEqual([
+    'X',
+    'M',
+  ])
+  expect([...knownArrays(k.planFor({}), new Map()).keys()]).toEqual([])
+})

@@ -126,6 +126,9 @@ describe('claims are checked', () => {
     expect(refusal(() => into(claimed('sparse_fixed(io, j, 3) compact'))).message).toBe(
       'axis jo at (io) = (0) is claimed compact, but has padding',
     )
+    expect(refusal(() => into(claimed('dense_variable(io, j) full'))).message).toBe(
+      'axis jo at (io) = (1) is claimed full, but does not store the coordinate 0',
+    )
     // Of every segment, not the first alone.
     const later = matrix(
       [2, 2],

@@ -274,6 +274,11 @@ test('a warning if SciPy cannot read the file', async () => {
     const onWarning = ({ code }: SptError['diagnostics'][number]) => said.push(code)
     for (const dtype of ['f16', 'f32', 'i8'] as const)
       await writeTensor(join(folder, 'a.npz'), coords([2, 2], [[0], [1]], [1], dtype), { onWarning })
+    await writeTensor(
+      join(folder, 'a.npz'),
+      { ...coords([2, 2], [[0], [1]], [1], 'f16'), fill: 1 },
+      { onWarning },
+    )
     await writeTensor(join(folder, 'a.mtx'), coords([2, 2], [[0], [1]], [1], 'f16'), { onWarning })
     expect(said).toEqual(['io/scipy-f16'])
   } finally {

@@ -240,6 +240,11 @@ describe('inconsistent arrays', () => {
       { data: { ...f32(1, 2, 3), shape: [3, 1] } },
       'io/rank: a.npz#data has 2 dimensions (3 × 1)',
     ],
+    [
+      'indices of two dimensions',
+      { indices: { ...i32(2, 0, 1), shape: [3, 1] } },
+      'io/rank: a.npz#indices has 2 dimensions (3 × 1)',
+    ],
     ['float indices', { indices: f32(2, 0, 1) }, "io/not-integers: a.npz#indices holds '<f4'"],
     ['shape of three', { shape: i32(2, 3, 1) }, 'io/rank: a.npz has 3 dimensions (2 × 3 × 1)'],
     ['negative shape', { shape: i32(-2, 3) }, 'io/shape: a.npz#shape has a negative size: -2, 3'],
@@ -317,6 +322,29 @@ describe('damaged archives', () => {
     expect(await problem(() => openNpz(bytesSource('a.npz', Buffer.from(twice, 'latin1'))))).toBe(
       "io/corrupt: a.npz has the array 'abcde' twice",
     )
+  })
+  test('zip64: sizes and the offset in an extra field, after another one', async () => {
+    const source = await archive({ a: f32(1, 2) }, false)
+    const whole = Buffer.from(await source.read(0, source.size))
+    const end = whole.length - 22
+    const at = whole.readUInt32LE(end + 16)
+    const extra = Buffer.alloc(9 + 28)
+    extra.writeUInt16LE(0x5455, 0)
+    extra.writeUInt16LE(5, 2)
+    extra.writeUInt16LE(1, 9)
+    extra.writeUInt16LE(24, 11)
+    for (const [k, field] of [24, 20, 42].entries()) {
+      extra.writeBigUInt64LE(BigInt(whole.readUInt32LE(at + field)), 13 + 8 * k)
+      whole.writeUInt32LE(0xffffffff, at + field)
+    }
+    for (const [field, size] of [
+      [at + 30, 2],
+      [end + 12, 4],
+    ] as const)
+      whole.writeUIntLE(whole.readUIntLE(field, size) + extra.length, field, size)
+    const nameEnd = at + 46 + whole.readUInt16LE(at + 28)
+    const wide = Buffer.concat([whole.subarray(0, nameEnd), extra, whole.subarray(nameEnd)])
+    expect(await readTensorFrom(bytesSource('a.npz', wide))).toEqual(await readTensorFrom(source))
   })
   test('not a zip archive, an empty one, foreign entries', async () => {
     expect(await problem(() => openNpz(bytesSource('a.npz', new Uint8Array(100))))).toBe(

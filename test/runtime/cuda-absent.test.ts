@@ -166,8 +166,9 @@ describe('the search', () => {
         '/env/lib/python3.9/site-packages/x',
         '/env/lib/python3.12/site-packages/x',
         '/site/x',
+        '/other/lib/python3.12/site-packages/x',
       ],
-      { VIRTUAL_ENV: '/active', PATH: '/env/bin', PYTHONPATH: '/site:relative' },
+      { VIRTUAL_ENV: '/active', PATH: '/other/bin:/env/bin', PYTHONPATH: '/site:relative' },
     )
     expect(sitePackages(machine)).toEqual([
       '/site',

@@ -1,7 +1,7 @@
 /** Which threads of a WebGPU block exchange registers. */
 import { expect, test } from 'vitest'
 import { devices, load } from '../../src/node.ts'
-import { lanesFromExchanges } from '../../src/runtime/webgpu/limits.ts'
+import { lanesFromExchanges, lanesOf } from '../../src/runtime/webgpu/limits.ts'
 
 /** What threads answer: 5 shapes of 64 threads, 5 steps each, of subgroups that number their threads by `place`. */
 const answers = (size: number, place: (thread: number) => number = (t) => t): Uint32Array => {
@@ -26,6 +26,14 @@ test('the lane width is the guaranteed number of neighbours', () => {
   const quads = (t: number): number => (t & ~14) | ((t & 2) << 2) | ((t & 12) >> 1)
   expect(lanesFromExchanges(answers(32, quads), 32)).toBe(2)
   expect(lanesFromExchanges(answers(32, (t) => t ^ 1).fill(0), 32)).toBe(1)
+})
+
+test('without subgroups of a known size, the lane width is 1', async () => {
+  for (const [features, smallest] of [
+    [[], 8],
+    [['subgroups'], undefined],
+  ] as const)
+    expect(await lanesOf({ features: new Set(features) } as unknown as GPUDevice, smallest)).toBe(1)
 })
 
 test('the device reports the width, and its kernels exchange registers', async () => {

@@ -90,6 +90,8 @@ export function workSuite(name: string, makeDevice: () => Promise<Device>, texts
       await b.finish()
       expect(await read(y)).toEqual(all(3))
       a.free()
+      expect(await codeOf(() => a.record(made))).toBe('device/freed')
+      expect(await codeOf(() => a.wait(made))).toBe('device/freed')
       made.free()
       expect(await codeOf(() => first.launch(a))).toBe('device/freed')
       expect(await codeOf(() => b.record(made))).toBe('device/freed')

@@ -54,6 +54,11 @@ test('equal coordinates of a padded structure', () => {
         at.flatMap((x, e) => (x.join() === key ? [of(e)] : [])).sort((a, b) => a - b)
       for (const key of new Set(at.map((x) => x.join())))
         expect(places(key, (e) => found[order.indexOf(e)]!)).toEqual(places(key, (e) => held[e]!))
+      // A storage of the same tree tells which positions are elements. With none, all positions may be.
+      const bare = { ...storage, entries: null }
+      const keys = columns(order.map((e) => at[e]!))
+      expect(locate(bare, keys, true, [storage])).toEqual(found)
+      expect(() => locate(bare, keys)).not.toThrow()
     }),
     { numRuns: runs(500) },
   )

@@ -198,6 +198,10 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         expect(d!.code).toBe('device/buffer-too-large')
         expect(d!.message).toContain('giant')
         expect(d!.message).toContain(String(bytes))
+        const { maxBufferBytes, maxBindingBytes } = device.limits
+        expect(d!.message).toContain(
+          maxBindingBytes < maxBufferBytes ? 'in one kernel argument' : 'in one buffer',
+        )
       })
 
       test('rejects transfers that do not fit the buffer', async () => {

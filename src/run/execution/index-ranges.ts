@@ -65,7 +65,6 @@ function elementsOf({ shape }: Buffer, sizes: ReadonlyMap<string, number>): numb
 const power = (v: number): number => (v <= 0 ? 0 : 2 ** Math.ceil(Math.log2(v + 1)) - 1)
 
 const holds = (box: Box, sizes: ReadonlyMap<string, number>): boolean =>
-  sizes.size <= box.size &&
   [...sizes].every(([name, v]) => {
     const range = box.get(name)
     return range !== undefined && v >= range[0] && v <= range[1]
