@@ -106,7 +106,7 @@ export function faultError(error: CudaCallError, kernels: readonly string[], isE
     message: `${error.codeName}: ${meaning(error.code, error.text)}; ${locationText}`,
     expected: 'kernels that stay inside their buffers',
     hint:
-      isExact || names.length === 1
+      names.length === 1
         ? 'this device object cannot be used any more; start a new process'
         : 'set SPT_CUDA_SYNC=1 (or syncEachLaunch) to learn which one; this device object cannot be used any more, start a new process',
   })

@@ -34,7 +34,7 @@ const WORD: Readonly<Record<Exclude<Dtype, 'f64'>, WordDtype>> = {
   bool: 'u32',
 }
 
-export const WORD_BYTES = 4
+export const WORD_BYTES = DTYPE_BYTES.i32
 
 type WithStorage = Pick<Device, 'storage' | 'features'>
 
