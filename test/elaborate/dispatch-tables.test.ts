@@ -200,6 +200,11 @@ describe('a wrong dispatch table', () => {
       origin('transferred { note "x"; date "yesterday" }'),
       'table/field: date has a value that does not fit [date "yesterday"]',
     ],
+    ...['3', '""', '"x", "y"'].map((value) => [
+      `a device of another form: ${value}`,
+      origin(`transferred { note "x"; device ${value} }`),
+      `table/field: device has a value that does not fit [device ${value}]`,
+    ]),
     [
       'a count of another form',
       origin('transferred { note "x"; trials 1.5 }'),

@@ -77,4 +77,9 @@ describe('provenance', () => {
     const rest = of(`format x over (i, j) { part csr where (i >= j) part upper }`).parts[1]!
     expect(rest.range).toBe('proved')
   })
+
+  it('names parts with labels', () => {
+    const { parts } = of('format x over (i, j) { part low = csr where (i >= j) part high = upper }')
+    expect(parts.map((p) => p.text.split(':')[0])).toEqual(['low, csr', 'high, upper'])
+  })
 })

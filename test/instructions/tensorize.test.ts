@@ -229,3 +229,32 @@ test('from TypeScript, memories and instructions are passed by name, and traces 
   expect(() => k.cacheRead('A', 'i', 'a_tiles')).toThrow(/no memory a_tiles/)
   expect(() => k.tensorize('i', 'multiplied')).toThrow(/no instruction multiplied/)
 })
+
+test('an operand that stands twice is one element', () => {
+  const square = (b: string, place = 'global') =>
+    diagnosticOf(
+      () =>
+        parseProgram(`instr square(D: f32[4] in global, S: f32[4] in ${place}) {
+  iterate go [i] as S { D[i] = S[i] * S[i] }
+  js \`go($D[0], $S[0]);\`
+}
+kernel k(m: size) {
+  axis i = dense_fixed(m)
+  axis four = dense_fixed(4)
+  buffer A: f32[i, four] in
+  buffer B: f32[i, four] in
+  buffer C: f32[i, four] out
+  iterate go [i, four] as SS { C[i, four] = A[i, four] * ${b} }
+}
+schedule k.s { tensorize four with square }`)
+          .kernel('k')
+          .schedule('s').compilation.loops,
+    )
+  expect(square('A[i, four]')).toBeUndefined()
+  expect(square('B[i, four]')?.code).toBe('schedule/not-matching')
+  expect(square('A[i, 3 - four]')?.code).toBe('schedule/not-matching')
+  expect(square('A[i, four]', 'shared')).toMatchObject({
+    code: 'schedule/wrong-memory',
+    message: expect.stringContaining('A is in global, and operand S of square in shared'),
+  })
+})

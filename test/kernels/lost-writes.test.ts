@@ -2,9 +2,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunInputs } from '../../src/api/compiled/compiled.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import { constant, type Expr, load as element, int, lt } from '../../src/ir/expressions/expr.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
+import { markLostWrites } from '../../src/lower/memory/lost-writes.ts'
 import { lower } from '../../src/lower/pipeline.ts'
 import { coords, type Device, dense, devices, type Kernel, load } from '../../src/node.ts'
+import { buffer, expr, kernel2, reduce, store } from '../support/stage2-builders.ts'
 
 type Tensors = NonNullable<RunInputs['tensors']>
 type Params = NonNullable<RunInputs['params']>
@@ -288,4 +292,23 @@ describe('lost writes (elements that the output format does not store)', () => {
     expect(lower(program.kernel('guarded').compilation.kernel).lostWrites).toBeUndefined()
     expect(lower(program.kernel('store').compilation.kernel).lostWrites?.targets).toEqual(['B'])
   })
+})
+
+test('a skipped start with a value loses it, and a skipped identity nothing', () => {
+  const skipped = (first: Expr) => {
+    const body = [
+      store(element('y', [int(0)]), first),
+      reduce(element('y', [int(0)]), '+', element('x', [int(0)]), {}),
+    ]
+    const kernel = kernel2(
+      'k',
+      ['m'],
+      [buffer('x', [1], 'in'), buffer('y', [1], 'out')],
+      [when(lt(int(0), expr('m')), body, [], { absent: 'y' })],
+    )
+    const last = markLostWrites(kernel).body.at(-1)!
+    return last.kind === 'if' ? last.else.map((s) => s.kind) : []
+  }
+  expect(skipped(constant(0, 'f32'))).toEqual(['if'])
+  expect(skipped(element('x', [int(0)]))).toEqual(['reduce'])
 })

@@ -1,7 +1,10 @@
 /** What clusters of blocks become on CUDA, and where they are no use. */
 import { expect, test } from 'vitest'
+import { add, type Expr, int, mul, search } from '../../src/ir/expressions/expr.ts'
+import { blockInvariantCopies } from '../../src/lower/pipelining/cluster-multicast.ts'
 import { load } from '../../src/node.ts'
 import { refusal } from '../support/refusal.ts'
+import { at, expr, loop, store } from '../support/stage2-builders.ts'
 
 const GEMM = new URL('../../kernels/gemm-f16.spt', import.meta.url).pathname
 
@@ -34,4 +37,18 @@ schedule copy.gpu {
 test('blocks without common copies form no cluster', async () => {
   const kernel = (await load(PLAIN)).kernel().schedule('gpu')
   expect(refusal(() => kernel.emit('cuda'))).toMatchObject({ code: 'schedule/idle-cluster' })
+})
+
+test('blocks that may run a loop differently have no copies in common', () => {
+  const copiesIn = (extent: Expr) => {
+    const copy = loop('c', 4, [store(at('tile', ['c']), at('A', [add(mul(expr('p'), int(4)), expr('c'))]))])
+    const tiles = loop('p', extent, [copy])
+    const top = loop('b', 'n', [tiles], { mode: { kind: 'bind', to: 'block.x', cluster: 2 } })
+    return blockInvariantCopies([copy], tiles, top, new Set(['kept']))?.includes(copy)
+  }
+  expect(copiesIn(expr('q'))).toBe(true)
+  expect(copiesIn(expr('b'))).toBeUndefined()
+  expect(copiesIn(at('given', [0], 'i32'))).toBe(true)
+  expect(copiesIn(at('kept', [0], 'i32'))).toBeUndefined()
+  expect(copiesIn(search('lower', 'kept', int(0), int(4), expr('q')))).toBeUndefined()
 })

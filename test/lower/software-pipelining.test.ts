@@ -3,11 +3,19 @@ import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
+import { Names } from '../../src/ir/expressions/bound-names.ts'
+import { int, lt } from '../../src/ir/expressions/expr.ts'
+import { readsOf, writesOf } from '../../src/ir/statements/accesses.ts'
+import { loopsOf } from '../../src/ir/statements/definitions.ts'
+import type { Stmt } from '../../src/ir/statements/loops.ts'
+import { when } from '../../src/ir/statements/statement-builders.ts'
+import { splitCopy } from '../../src/lower/pipelining/copy-in-flight.ts'
 import { devices } from '../../src/node.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs, sample } from '../support/cases.ts'
+import { at, expr, loop, store } from '../support/stage2-builders.ts'
 import { LAYER } from './tma-products.ts'
 
 const TEXT = `
@@ -273,4 +281,29 @@ test('gathered addresses are loaded an iteration before', () => {
   const loop = text.slice(text.indexOf('for (int jo = 0'))
   expect(loop).toContain('B[j_indices_next *')
   expect(loop.indexOf('B[j_indices_next')).toBeLessThan(loop.indexOf('j_indices['))
+})
+
+test('a copy is held in registers while it is under way, whatever stands around its elements', () => {
+  const element = (from: string) => store(at('tile', ['r', 'c']), at(from, ['r', 'c']))
+  const copyOf = (body: Stmt) => loop('r', 2, [loop('c', 4, [body])])
+  const either = when(lt(expr('n'), expr('m')), [element('A')], [element('B')])
+  for (const copy of [
+    copyOf(element('A')),
+    copyOf(either),
+    when(lt(expr('n'), expr('m')), [copyOf(either)]),
+  ]) {
+    const { start, end, inFlight } = splitCopy(copy, copy, new Names([]))
+    expect(inFlight?.shape).toEqual([int(2), int(4)])
+    expect(writesOf([start])).toEqual(new Set([inFlight!.name]))
+    expect([...readsOf([end!])]).toEqual([inFlight!.name])
+    // What is stored at the end is the same in both branches.
+    expect(
+      loopsOf([end!])
+        .at(-1)!
+        .body.map((s) => s.kind),
+    ).toEqual(['store'])
+  }
+  expect(splitCopy(element('A'), element('A'), new Names([])).inFlight?.shape).toEqual([int(1)])
+  const long = loop('r', 65, [element('A')])
+  expect(splitCopy(long, long, new Names([])).inFlight).toBeUndefined()
 })

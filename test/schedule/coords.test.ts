@@ -317,3 +317,20 @@ schedule k.x { A as tall }`)
   )
   expect(refused).toBeGreaterThan(0)
 })
+
+test('iterators that several iterations have are named with the iteration', () => {
+  const text = `kernel k(m: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, m)
+  buffer x: f32[i, j] in
+  buffer y: f32[i, j] out
+  buffer z: f32[i, j] out
+  iterate one [i, j] as SS { y[i, j] = x[i, j] }
+  iterate two [i, j] as SS { z[i, j] = x[i, j] }
+}`
+  const run = (steps: string) => refusal(() => apply(text, steps).compilation.loops)
+  expect(run('fuse (i, j)')).toMatchObject({
+    code: 'schedule/ambiguous-loop',
+    expected: 'names such as one.i, two.i',
+  })
+})

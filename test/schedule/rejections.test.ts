@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { add, constant, type Expr, lt, mul, select } from '../../src/ir/expressions/expr.ts'
+import { add, constant, type Expr, int, lt, mul, select } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'
+import { inAnyOrder } from '../../src/schedule/legality/nest-dependence.ts'
 import { replay, traceFromJson } from '../../src/schedule/state/state.ts'
 import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 import { pair, run } from '../support/kernel2.ts'
@@ -366,6 +367,34 @@ describe('rejections', () => {
     const d = refusal(rowSums, split('i', 8), bind('i', 'block.x'))
     expect(d.message).toMatchInlineSnapshot(`"i was split into io, ii by step 1 (step 2: bind i to block.x)"`)
     expect(d.expected).toMatchInlineSnapshot(`"io or ii"`)
+  })
+
+  test('list the nests if one is unknown, and what starts elements anew', () => {
+    expect(refusal(twoNests, { kind: 'merge', nests: ['make', 'consume'] })).toMatchObject({
+      expected: 'produce or consume',
+      lookup: { name: 'make', candidates: ['produce', 'consume'] },
+    })
+    const twice = kernel2(
+      'twice',
+      ['m'],
+      [buffer('X', ['m'], 'in'), buffer('y', [add(expr('m'), int(1))], 'out')],
+      [
+        loop('i', 'm', [
+          reduce(at('y', ['i']), '+', at('X', ['i'])),
+          reduce(at('y', [add(expr('i'), int(1))]), '+', at('X', ['i'])),
+        ]),
+      ],
+    )
+    expect(refusal(twice, bind('i', 'block.x')).message).toMatch(/every iteration starts elements of y anew/)
+  })
+
+  test.each([
+    ['+', '+', undefined],
+    ['+', 'max', 'writes'],
+  ] as const)('nests that combine by %s and %s', (a, b, kind) => {
+    const nestOf = (op: typeof a | typeof b) =>
+      loop('i', 'm', [reduce(at('y', [0]), op, at('X', ['i']), {})], { nest: op, reduce: true })
+    expect(inAnyOrder(nestOf(a), nestOf(b))?.kind).toBe(kind)
   })
 
   test('list the names if one is ambiguous, and the nearest if it is unknown', () => {

@@ -1,8 +1,10 @@
 /** Terms of the cost model against the rows themselves: bytes that are touched, steps of searches, what meets, what waits. */
 import { fc, test as property } from '@fast-check/vitest'
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
 import { partsOf } from '../../src/cost-model/analytic.ts'
 import type { Terms } from '../../src/cost-model/terms.ts'
+import { probabilityOf } from '../../src/cost-model/work/estimates.ts'
+import { add, int, lt, mul, variable } from '../../src/ir/expressions/expr.ts'
 import { coords, load } from '../../src/node.ts'
 import { costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
@@ -155,4 +157,31 @@ property.prop(
     .split('e', 8, ['block', 'thread'])
     .bind({ block: 'block.x', thread: 'thread.x' })
   expect(predictor(mttkrp, given)(single).terms.contention).toBeCloseTo(fibres * elements)
+})
+
+const digit = fc.integer({ min: 2, max: 4 })
+property.prop(
+  [fc.array(digit, { minLength: 1, maxLength: 3 }), fc.integer({ min: -9, max: 70 }), fc.boolean()],
+  {
+    numRuns: runs(100),
+  },
+)('the share of digits below a bound is exact', (extents, bound, isUp) => {
+  const names = extents.map((_, k) => `d${k}`)
+  const strides = extents.map((_, k) => (isUp ? 1 : -1) * extents.slice(0, k).reduce((a, b) => a * b, 1))
+  const terms = names.map((name, k) => mul(variable(name), int(strides[k]!)))
+  const ranges = new Map(names.map((name, k) => [name, { start: k, extent: extents[k]! }]))
+  const values = extents.reduce<readonly number[]>(
+    (sums, n, k) => sums.flatMap((s) => Array.from({ length: n }, (_, d) => s + strides[k]! * (k + d))),
+    [0],
+  )
+  const known = { params: new Map(), ranges, lengths: new Map(), filled: new Map() }
+  const share = values.filter((v) => v < bound).length / values.length
+  expect(probabilityOf(lt(terms.reduce(add), int(bound)), known)).toBeCloseTo(share)
+})
+
+test('digits with gaps are taken as uniform', () => {
+  const ranges = new Map(['a', 'b'].map((name) => [name, { start: 0, extent: 2 }]))
+  const known = { params: new Map(), ranges, lengths: new Map(), filled: new Map() }
+  const e = lt(add(mul(variable('a'), int(10)), variable('b')), int(6))
+  expect(probabilityOf(e, known)).toBe(6 / 12)
 })
