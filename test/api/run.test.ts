@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Bindable, CompiledKernel, Device, Kernel, Tensor } from '../../src/node.ts'
 import { coords, dense, devices, load, stored } from '../../src/node.ts'
+import type { Executable } from '../../src/run/execution/execute.ts'
+import { commandsMeasuring } from '../../src/run/execution/shared-buffers.ts'
 import { kernel } from './support.ts'
 
 const A = coords(
@@ -137,4 +139,24 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       /plan\/too-large|device\/buffer-too-large/,
     )
   })
+})
+
+test('a temporary is measured by the launches that it depends on, and an output by none', async () => {
+  const program = await load(`kernel k(n: size) {
+    axis i = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer T: f32[i] local
+    buffer U: f32[i] local
+    buffer Y: f32[i] out
+    iterate a [i] as S { T[i] = X[i] * 2 }
+    iterate b [i] as S { U[i] = T[n - 1 - i] + 1 }
+    iterate c [i] as S { Y[i] = U[n - 1 - i] }
+  }`)
+  const prepared = await (await program.kernel().compile(await devices.cpu())).prepare({
+    tensors: { X: [1, 2, 3, 4] },
+  })
+  const { executable } = prepared as unknown as { executable: Executable }
+  const count = (...names: string[]) => commandsMeasuring(executable, names).length
+  expect([count('T'), count('U'), count('T', 'U'), count('Y'), count()]).toEqual([1, 2, 2, 0, 0])
+  prepared.free()
 })

@@ -339,7 +339,13 @@ schedule product.auto choose { when (fill_ratio(A, panels(2, 2)) < 0.5) live oth
     ['plain', null],
   ])
   await prepared.write('A', new Float32Array(16).fill(1))
-  await prepared.run()
+  for (const _ of [0, 1]) await prepared.run()
+  expect(prepared.selection!.text).toBe('plain')
+  // A run tells no time.
+  expect(predicted()).toEqual([
+    ['live', null],
+    ['plain', null],
+  ])
   await prepared.time(3)
   // Of the live one only what it took at nothing is known.
   expect(predicted()).toEqual([

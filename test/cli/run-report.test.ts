@@ -1,6 +1,11 @@
 /** The rows of a run's report that depend on --verbose. */
 import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/programs/program.ts'
 import { type Report, reportText } from '../../src/cli/run/run-report.ts'
+import { conversions } from '../../src/cli/run/sparse-sizes.ts'
+import { progressLine } from '../../src/cli/tune/tune-report.ts'
+import { coords } from '../../src/node.ts'
+import type { TuneProgress } from '../../src/search/tune/index.ts'
 
 test('alternatives to the selected schedule are listed with --verbose only', () => {
   const form = (text: string, milliseconds: number) => ({ text, milliseconds, costModel: null })
@@ -32,4 +37,24 @@ test('alternatives to the selected schedule are listed with --verbose only', () 
   for (const text of [brief, verbose]) expect(text).toMatch(/^schedule +default: predicted 1/m)
   expect(brief).not.toContain('apart')
   expect(verbose).toMatch(/^ +default with sum\.at = apart: 2/m)
+})
+
+test('values are converted, patterns have none', () => {
+  const { kernel } = parseProgram(`kernel k(n: size) {
+  axis i = sparse_variable(n)
+  buffer A: i32[i] in
+  buffer y: i32[] out
+  iterate all [i] as R { y[] += A[i] }
+}`).kernel().compilation
+  const of = (values: Float64Array | null) => conversions(kernel, { A: coords([2], [[1]], values) })
+  expect([of(null), of(Float64Array.of(1))]).toEqual([[], ['A: f64 to i32']])
+})
+
+test('a line of progress has what there is', () => {
+  const line = (more: Partial<TuneProgress>) =>
+    progressLine({ trialsDone: 3, knownTrials: 0, rejectedByCode: {}, failed: 0, ...more } as TuneProgress)
+  expect(line({})).toBe('3 done, best none, 0 rejected, 0 failed')
+  expect(line({ knownTrials: 2, remaining: 4, ranking: 5, comparing: 'default' })).toBe(
+    '3 done, 2 known, best none, 0 rejected, 0 failed, 4 left, ranking, 5 points so far, comparing default',
+  )
 })

@@ -59,6 +59,9 @@ describe('text output', () => {
 
   test('long text is truncated with a note', async () => {
     expect(code('a\nb\nc', 'text', { limit: 2 }).toString()).toBe('a\nb\n… and 1 more lines')
+    const isColoured = (language: 'js' | 'text') =>
+      code('const x = 1 // y', language).html().includes('<span')
+    expect([isColoured('js'), isColoured('text')]).toEqual([true, false])
   })
 })
 
@@ -89,9 +92,9 @@ describe('tables', () => {
   })
 
   test('missing values are a dash; rows beyond the limit are counted', () => {
-    expect(table([{ a: 1 }, { a: null }, { a: 3 }], { limit: 2 }).toString()).toBe(
-      'a\n1\n–\n… and 1 more rows',
-    )
+    const shown = table([{ a: 1 }, { a: null }, { a: 3 }], { limit: 2 })
+    expect(shown.toString()).toBe('a\n1\n–\n… and 1 more rows')
+    expect(shown.html()).toContain('<p>… and 1 more rows</p>')
   })
 })
 
@@ -126,6 +129,15 @@ describe('charts', () => {
     expect(at.every((x, k) => k === 0 || x >= at[k - 1]!)).toBe(true)
     for (const t of scale.ticks) expect(t.pixel >= 9.99 && t.pixel <= 110.01).toBe(true)
     expect(scale.ticks.length).toBeGreaterThan(0)
+    const apart = Math.max(...values) - Math.min(...values) > 1e-6 * Math.max(...values)
+    if (apart && !zero) expect(at.at(-1)! - at[0]!).toBeGreaterThan(90)
+  })
+
+  test('a cell of a heatmap is around its text', () => {
+    const { svg } = heatmap([{ a: 'x', b: 'y', v: 1 }], { x: 'a', y: 'b', value: 'v' })
+    const [, y, height, textY] =
+      /<rect[^>]* y="([\d.]+)"[^>]* height="([\d.]+)"[^>]*\/><text[^>]* y="([\d.]+)"/.exec(svg)!.map(Number)
+    expect(Math.abs(y! + height! / 2 - textY!)).toBeLessThan(6)
   })
 
   test('undrawable data are rejected', () => {
@@ -169,6 +181,11 @@ test('kernels and formats', async () => {
   )
   expect(comparison([A]).toString()).toMatch(/^format .*\nell +1 +4 +25 /)
   expect(parts(A).toString()).toMatch(/\n\(all\) +ell +2 +3 +4 /)
+  const formats = await load(
+    'import "sparsetile/kernels/formats.spt" format split over (i, j) { part lower = csr where (i >= j) part upper = csr where (i < j) }',
+  )
+  const halves = formats.format('split').convert(coords([2, 2], [[0], [1]], [1]))
+  expect(parts(halves).toString()).toMatch(/^lower .*\nupper /m)
   expect(count(wellFormed(storage(A, 'A').svg), 'svg')).toBe(1)
   expect(refusal(() => parts(program as never)).code).toBe('api/argument')
 })

@@ -150,6 +150,7 @@ describe('the page', () => {
       'Best so far, by trials',
       'Best so far, by seconds',
       'rank correlation',
+      'Prediction against measurement',
       'Not drawn: the peak performance of',
       'schedule/unknown-loop',
       'schedule product.tuned {',
@@ -184,6 +185,7 @@ describe('the page', () => {
     const plain = result.trials.map(({ predicted: _, seconds: __, ...t }) => t)
     const known = shown(tuneReport({ ...result, trials: plain }))
     expect(known).not.toContain('rank correlation')
+    expect(known).not.toContain('Prediction against measurement')
     expect(known).toContain('All trials are from the records')
     const outcome = { status: 'failed', code: 'device/lost', message: 'gone' } as const
     const finals = result.finalists.map((f) => ({ ...f, outcome }))
