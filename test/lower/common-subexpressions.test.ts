@@ -1,12 +1,23 @@
 /** A condition that has a name protects the same accesses as one that is written out. */
 import { expect, test } from 'vitest'
 import { Names } from '../../src/ir/expressions/bound-names.ts'
-import { add, builtin, type Expr, int, load, lt, select, variable } from '../../src/ir/expressions/expr.ts'
+import {
+  add,
+  builtin,
+  type Expr,
+  int,
+  load,
+  lt,
+  mul,
+  select,
+  variable,
+} from '../../src/ir/expressions/expr.ts'
 import { printBody } from '../../src/ir/print/print-stage2.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { barrier, store, when } from '../../src/ir/statements/statement-builders.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'
 import { eliminateCommonSubexpressions } from '../../src/lower/expressions/common-subexpressions.ts'
+import { insertLets } from '../../src/lower/expressions/let-insertion.ts'
 import { buffer, loop } from '../support/stage2-builders.ts'
 
 const [i, n] = [variable('i'), variable('n')]
@@ -120,4 +131,26 @@ test('loads in both branches are hoisted before a block-uniform condition', () =
   // One branch may keep in range what the other does not read, and threads that part read what their own reads.
   for (const kept of [read(put(read3), put(int(0))), read([], put(read3)), read(put(read3), put(read3), [])])
     expect(kept).not.toMatch(/^let z_at/m)
+})
+
+test('names of large values are used again, unless they read memory', () => {
+  const large = (e: Expr): Expr => {
+    let out = e
+    for (let k = 0; k < 13; k++) out = mul(out, out)
+    return out
+  }
+  const lets = (e: Expr): number[] => {
+    const x = load('x', [int(0)], 'i32')
+    const body = [store('y', [int(0)], e), store('x', [int(0)], add(x, int(1))), store('y', [int(1)], e)]
+    const named = insertLets(body, [buffer('x', [1], 'inout'), buffer('y', [2], 'out')], new Names(['n']))
+    const last = named.length - 1
+    const middle = named.findIndex((s) => s.kind === 'store' && s.buffer === 'x')
+    return [middle - 1, last - middle - 1]
+  }
+  const [first, again] = lets(large(load('x', [int(0)], 'i32')))
+  expect(first).toBeGreaterThan(5)
+  expect(again).toBe(first)
+  const [once, never] = lets(large(variable('n', 'i32')))
+  expect(once).toBeGreaterThan(5)
+  expect(never).toBe(0)
 })

@@ -251,3 +251,25 @@ test.each([false, true])(
     expect(runPlan(kernel, data)).toEqual(started)
   },
 )
+
+test('a tuple with a target that has values already does not start its targets', () => {
+  const text = (role: string): string => `
+monoid pair(s: f32, m: f32) {
+  identity (0, -inf)
+  combine (a, b) = (a.s + b.s, max(a.m, b.m))
+}
+kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  buffer A: f32[i, j] in
+  buffer S: f32[i] out
+  buffer M: f32[i] ${role}
+  iterate sum [i, j] as SR { (S[i], M[i]) pair= (A[i, j], A[i, j]) }
+}`
+  const of = (role: string) => {
+    const { fills, inNest } = deriveInitialisation(kernelOf(text(role)))
+    return [fills.map((f) => f.buffer), inNest.size]
+  }
+  expect(of('out')).toEqual([[], 1])
+  expect(of('inout')).toEqual([['S'], 0])
+})

@@ -2,6 +2,10 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
+import { add, int, variable } from '../../src/ir/expressions/expr.ts'
+import { atIterators } from '../../src/schedule/coordinates/live/groups.ts'
+import { kernelOf } from '../elaborate/support.ts'
 import { Choices } from '../support/choices.ts'
 import { refusal as diagnosticOf } from '../support/refusal.ts'
 import { agreeOnAll } from './agree.ts'
@@ -179,4 +183,13 @@ test('a capacity is over sizes and parameters', () => {
   )
   expect(refusal('A as panels(2, 2) live in place capacity m < 2')).toContain('check/argument-type')
   expect(refusal('A as panels(2, 2) live in place capacity m / 2', KERNELS.left)).toBe('none')
+})
+
+test('only iterators of a statement are its coordinates', () => {
+  const { body, axes } = kernelOf(KERNEL)
+  const over = ['i', 'q'].map((name) => axes.find((a) => a.name === name)! as StoredAxis)
+  const isAt = atIterators(body[0]!, over)
+  const [i, q] = ['i', 'q'].map((name) => variable(name))
+  expect([isAt(i!, 0), isAt(q!, 1)]).toEqual([true, true])
+  for (const e of [q!, int(0), add(i!, int(1)), variable('m')]) expect(isAt(e, 0)).toBe(false)
 })

@@ -253,6 +253,7 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ],
   ['no-box', featureMajor, [{ kind: 'cache_read', buffer: 'A', at: 'j', scope: 'register', by: 2 }]],
   ['bad-vector', fourWide, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'shared', by: 8 }]],
+  ['bad-vector', everySecond(), [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'shared', by: 2 }]],
   ['bad-stride', fourWide, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'shared', stride: 3 }]],
   ['no-rows', fourWide, [{ kind: 'cache_read', buffer: 'X', at: 'i', scope: 'shared', transposed: true }]],
   ['no-copies', rowProduct, [{ kind: 'pipeline', loop: 'j', by: 2 }]],
@@ -282,6 +283,13 @@ const cases: readonly (readonly [string, Kernel2, readonly LoopStep[]])[] = [
   ['extent-not-known', rowSums, [{ kind: 'rfactor', loop: 'j' }]],
   ['no-reduction', rowSums, [{ kind: 'rfactor', loop: 'i' }]],
 ]
+
+/** `Y[i, f] = X[i, 2 * f]`. */
+function everySecond(): Kernel2 {
+  const each = loop('f', 4, [store(at('Y', ['i', 'f']), at('X', ['i', mul(int(2), expr('f'))]))])
+  const buffers = [buffer('X', ['m', 8], 'in'), buffer('Y', ['m', 4], 'out')]
+  return kernel2('everySecond', ['m'], buffers, [loop('i', 'm', [each])])
+}
 
 /** `twoNests` whose second reads one row of the intermediate alone. */
 function firstRow(): Kernel2 {
