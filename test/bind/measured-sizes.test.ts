@@ -71,6 +71,19 @@ test.each([
   prepared.free()
 })
 
+test('the width of a declared axis', async () => {
+  const program = await load(`kernel padded(m: size, n: size, w: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_fixed(i, n, w)
+  buffer A: f32[i, j] in
+  buffer y: f32[i] out
+  iterate all [i, j] as SR { y[i] += A[i, j] }
+}`)
+  const compiled = await program.kernel().compile(await devices.cpu())
+  const { y } = await compiled.run({ tensors: { A: A.matrix } })
+  expect([...y!.values!]).toEqual([3, 3])
+})
+
 test('a width that only occurs in an expression', async () => {
   const kernel = (await load(text('w + 1'))).kernel('matrix').as('A', 'ell')
   const compiled = await kernel.compile(await devices.cpu())

@@ -769,16 +769,18 @@ describe('the report', () => {
     ['rows as text', /"rows": 4/, '"rows": "4"'],
     ['negative rows', /"rows": 4/, '"rows": -4'],
     ['the number of elements', /("name": "l0"[\s\S]*?"kept": )\d+/, '$1 15'],
-    ['a layer twice', /"l1"/, '"l0"'],
+    ['a layer twice', /"l1"/, '"l0"', "has the layer 'l0' twice"],
     ['a layer without a name', /"name": "l0"/, '"nam": "l0"'],
     ['a name that is none', /"name": "l0"/, '"name": 5'],
     ['no layers', /"layers"/, '"layer"'],
     ['a layer that is none', /"layers": \[/, '"layers": [null, '],
     ['more after it', /$/, '{}'],
-  ] as const)('%s', async (_, from, to) => {
+  ] as const)('%s', async (_, from, to, ...said: string[]) => {
     const whole = (await made).trimEnd()
     expect(whole).toMatch(from)
-    expect(await reading(whole.replace(from, to))).toContain('io/prune-report')
+    const message = await reading(whole.replace(from, to))
+    expect(message).toContain('io/prune-report')
+    for (const part of said) expect(message).toContain(part)
     expect(await reading(whole)).toBe('read')
   })
 })

@@ -2,7 +2,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { convergence, importance, pareto, paretoFront } from '../../src/notebook.ts'
-import { decisionImportance } from '../../src/search/statistics/importance.ts'
+import { decisionImportance, rankCorrelation } from '../../src/search/statistics/importance.ts'
 import type { Trial } from '../../src/search/types.ts'
 
 const timing = (median: number) => ({ median, interval: null, samples: [median] })
@@ -87,4 +87,14 @@ describe('the figures', () => {
       expect(code(() => pareto(trials))).toBe('api/argument')
     }
   })
+})
+
+test('the correlation of ranks', () => {
+  for (const [b, expected] of [
+    [[2, 3, 5, 7], 1],
+    [[9, 8, 2, 1], -1],
+    [[1, 3, 2, 4], 0.8],
+    [[5, 5, 5, 5], 0],
+  ] as const)
+    expect(rankCorrelation([1, 2, 3, 4], b)).toBeCloseTo(expected, 12)
 })

@@ -40,6 +40,11 @@ test('the n-th point of a kind is ordered as if it cost n times as much, within 
   )
 })
 
+test('rivals of the cheapest point cost little more than it', () => {
+  const points = (...costs: number[]) => costs.map((cost, k) => ({ cost, point: { kind: `${k}` } }))
+  expect([points(), points(1), points(1, 1.1, 100), points(1, 100, 101)].map(rivals)).toEqual([0, 1, 2, 1])
+})
+
 test('a kind with underestimated costs does not fill the first trials', () => {
   const space: PointSpace = {
     name: 'formats',

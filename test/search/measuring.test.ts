@@ -427,5 +427,7 @@ describe('on devices', () => {
     })
     expect(outcomes.map((o) => timing(o).samples.length > 2)).toEqual([true, true])
     expect(drift!.samples.length).toBeGreaterThan(6)
+    for (const sampleMs of [Number.POSITIVE_INFINITY, -1])
+      await expect(measureRounds(device, [], { sampleMs })).rejects.toThrow('sampleMs')
   })
 })

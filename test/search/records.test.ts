@@ -168,6 +168,11 @@ describe('stored trials', () => {
             : fastestOf(records, id, most),
         ),
       )
+      const ever = await openRecords(fresh())
+      filled(ever, studies, trials)
+      ever.prune({ keepBest: most })
+      expect(ever.query()).toEqual(model.list((t) => fastest.has(t.id) || t.outcome.status === 'wrong'))
+      ever.close()
       const stays = model.list((t) => t.time >= time || fastest.has(t.id) || t.outcome.status === 'wrong')
       expect(records.prune({ olderThan: time, keepBest: most })).toBe(trialsOf(model) - stays.length)
       expect(records.query()).toEqual(stays)

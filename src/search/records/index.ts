@@ -185,14 +185,14 @@ export class Records {
   /** Trials by their time, oldest first. */
   query(filter: RecordFilter = {}): StoredTrial[] {
     checkFilter('query', filter)
-    const { sql, values } = where(filter, true)
+    const { sql, values } = where(filter)
     return this.#trials(`SELECT t.* ${OF_TRIALS} ${sql} ORDER BY t.time, t.rowid`, values, filter.limit)
   }
 
   /** Measured trials, fastest first (default: one), without those whose steps gave a wrong result anywhere. */
   best(filter: Omit<RecordFilter, 'status'> = {}): StoredTrial[] {
     checkFilter('best', filter)
-    const { sql, values } = where({ ...filter, status: 'measured' }, true)
+    const { sql, values } = where({ ...filter, status: 'measured' })
     const query = `SELECT t.* ${OF_TRIALS} ${sql} AND ${NOT_DISQUALIFIED} ORDER BY t.median, t.rowid`
     return this.#trials(query, values, filter.limit ?? 1)
   }
@@ -202,7 +202,7 @@ export class Records {
     filter: Pick<RecordFilter, 'studies' | 'kernel' | 'device' | 'compiler' | 'fingerprint'> = {},
   ): StudySummary[] {
     checkFilter('studies', filter)
-    const { sql, values } = where(filter, false)
+    const { sql, values } = where(filter)
     const count = (status: Status): string => `count(*) FILTER (WHERE t.status = '${status}') AS ${status}`
     const rows = this.#rows(
       `SELECT s.*, ${STATUSES.map(count).join(', ')},

@@ -25,11 +25,8 @@ const inList = (column: string, values: readonly Cell[]): [string, ...Cell[]] =>
   ...values,
 ]
 
-/** The clause `WHERE` over `studies` as `s`, and with `trials` over these as `t`; empty without conditions. */
-export function where(
-  f: RecordFilter,
-  trials: boolean,
-): { readonly sql: string; readonly values: readonly Cell[] } {
+/** The clause `WHERE` over `studies` as `s` and `trials` as `t`; empty without conditions. */
+export function where(f: RecordFilter): { readonly sql: string; readonly values: readonly Cell[] } {
   const conditions: [string, ...Cell[]][] = []
   if (f.studies) conditions.push(inList('s.id', f.studies))
   if (f.kernel !== undefined) conditions.push(['? IN (s.kernel, s.kernel_name)', f.kernel])
@@ -37,10 +34,10 @@ export function where(
   if (f.compiler !== undefined) conditions.push(['s.compiler = ?', f.compiler])
   if (f.fingerprint !== undefined) conditions.push(['s.fingerprint = ?', f.fingerprint])
   // In the order of characters all that begin so are neighbours, and an id has none after `f`.
-  if (trials && f.id !== undefined) conditions.push(['t.id >= ? AND t.id < ?', f.id, `${f.id}g`])
-  if (trials && f.since !== undefined) conditions.push(['t.time >= ?', f.since])
-  if (trials && f.trace) conditions.push(['t.trace_hash = ?', traceHash(f.trace)])
-  if (trials && f.status !== undefined)
+  if (f.id !== undefined) conditions.push(['t.id >= ? AND t.id < ?', f.id, `${f.id}g`])
+  if (f.since !== undefined) conditions.push(['t.time >= ?', f.since])
+  if (f.trace) conditions.push(['t.trace_hash = ?', traceHash(f.trace)])
+  if (f.status !== undefined)
     conditions.push(inList('t.status', typeof f.status === 'string' ? [f.status] : f.status))
   return clause(conditions)
 }
