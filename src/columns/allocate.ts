@@ -1,6 +1,6 @@
 /** Allocation of columns, and the errors for too many elements or too little memory. */
 
-import { fail, type SptError } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, type SptError } from '../ast/diagnostics/diagnostic.ts'
 import { countText } from '../ast/print/message-text.ts'
 
 /** Positions and elements are counted in i32. */
@@ -11,9 +11,7 @@ export const FEWER_POSITIONS =
   'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one'
 
 export function rejectCount(count: number, what: string): never {
-  fail({
-    code: 'bind/too-large',
-    message: `${countText(count)} ${what}: more than a 32-bit position can count`,
+  failWith('bind/too-large', `${countText(count)} ${what}: more than a 32-bit position can count`, {
     expected: `at most ${MAX_POSITIONS}`,
     hint: 'split the tensor, or store fewer positions (a smaller width or block, a sparse axis)',
   })
@@ -42,12 +40,11 @@ export class AllocationLimit {
   add(length: number, what: string): void {
     this.#asked = this.#used + length
     if (this.#asked > this.max)
-      fail({
-        code: 'bind/too-many-elements',
-        message: `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than the data may take`,
-        expected: `at most ${this.max}`,
-        hint: FEWER_POSITIONS,
-      })
+      failWith(
+        'bind/too-many-elements',
+        `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than the data may take`,
+        { expected: `at most ${this.max}`, hint: FEWER_POSITIONS },
+      )
     this.#used = this.#asked
   }
 }
@@ -110,9 +107,7 @@ export function outOfMemory(e: unknown, length: number, what: string): never {
 }
 
 function rejectAllocation(length: number, what: string): never {
-  fail({
-    code: 'bind/out-of-memory',
-    message: `no memory for ${countText(length)} ${what}`,
+  failWith('bind/out-of-memory', `no memory for ${countText(length)} ${what}`, {
     expected: 'an array that fits into memory',
     hint: FEWER_POSITIONS,
   })

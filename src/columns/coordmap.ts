@@ -1,6 +1,6 @@
 /** Evaluation of coordinate maps on samples, in 32 bits as in kernels. */
 import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { allocate } from './allocate.ts'
 import { CHUNK, compile, type Step } from './expression-program.ts'
@@ -47,12 +47,14 @@ export function checkWords(
 ): void {
   for (let e = 0; e < n; e++) {
     if (out[e]! >= LOWEST && out[e]! <= HIGHEST) continue
-    fail({
-      code: 'format/map-overflow',
-      message: `at ${point(names, columns, lo + e)} an intermediate value is ${out[e]}`,
-      ...(expr.span ? { span: expr.span } : {}),
-      expected: 'intermediate results that fit into 32 bits, as in kernels',
-      hint: 'divide before multiplying, or map to more axes',
-    })
+    failWith(
+      'format/map-overflow',
+      `at ${point(names, columns, lo + e)} an intermediate value is ${out[e]}`,
+      {
+        ...(expr.span ? { span: expr.span } : {}),
+        expected: 'intermediate results that fit into 32 bits, as in kernels',
+        hint: 'divide before multiplying, or map to more axes',
+      },
+    )
   }
 }

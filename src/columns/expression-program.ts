@@ -5,7 +5,7 @@
  */
 
 import { type Interval, interval, intervalOf } from '../analysis/integers/interval.ts'
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { children } from '../ir/expressions/expr-tree.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
@@ -248,9 +248,7 @@ function divisorOf(e: Expr, names: Names): number {
 }
 
 function unknownVariable(names: Names, name: string): never {
-  return fail({
-    code: 'format/unknown-name',
-    message: `no coordinate and no size is called ${name}`,
+  return failWith('format/unknown-name', `no coordinate and no size is called ${name}`, {
     lookup: { name, candidates: names.all().variables },
     expected: 'a coordinate of the map, or a bound size',
     hint: 'bind the size, or name a coordinate',
@@ -258,9 +256,7 @@ function unknownVariable(names: Names, name: string): never {
 }
 
 function unknownTable(names: Names, e: Extract<Expr, { kind: 'load' | 'search' }>): never {
-  fail({
-    code: 'format/unknown-name',
-    message: `no list and no sort gives ${e.buffer}`,
+  failWith('format/unknown-name', `no list and no sort gives ${e.buffer}`, {
     ...(e.span ? { span: e.span } : {}),
     lookup: { name: e.buffer, candidates: names.all().tables },
     expected: 'a list of the format or a table of a sort, with one index',
@@ -269,11 +265,13 @@ function unknownTable(names: Names, e: Extract<Expr, { kind: 'load' | 'search' }
 }
 
 function unsupported(e: Expr): never {
-  fail({
-    code: 'format/map-expression',
-    message: `a coordinate map cannot hold ${e.kind === 'call' ? `${e.fn}(…)` : `a ${e.kind}`}`,
-    ...(e.span ? { span: e.span } : {}),
-    expected: 'arithmetic (+ - * / % min max abs, select) over coordinates, sizes, queries and lists',
-    hint: 'reorder coordinates through a gathered axis instead',
-  })
+  failWith(
+    'format/map-expression',
+    `a coordinate map cannot hold ${e.kind === 'call' ? `${e.fn}(…)` : `a ${e.kind}`}`,
+    {
+      ...(e.span ? { span: e.span } : {}),
+      expected: 'arithmetic (+ - * / % min max abs, select) over coordinates, sizes, queries and lists',
+      hint: 'reorder coordinates through a gathered axis instead',
+    },
+  )
 }

@@ -1,6 +1,6 @@
 /** Known properties of the columns, sizes and tables of a frame, independent of their location. */
 
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { type Expr, variable } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
@@ -57,9 +57,7 @@ export class FrameKnowledge {
 
 /** Reports an unknown name. @throws SptError `format/unknown-name` */
 export function unknownName(name: string, candidates: readonly string[]): never {
-  return fail({
-    code: 'format/unknown-name',
-    message: `${name} is not a coordinate, size or table here`,
+  return failWith('format/unknown-name', `${name} is not a coordinate, size or table here`, {
     lookup: { name, candidates },
     expected: `one of ${candidates.join(', ')}`,
     hint: 'a map uses coordinates, sizes and queries of the format',

@@ -2,7 +2,7 @@
  * Bitmap levels: each word of the mask holds 32 coordinates of one parent position, lowest bit first. The position of a coordinate is its
  * rank: the number of set bits below it, plus the bits of earlier parents.
  */
-import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { bitCount, bitsBelow } from '../columns/allocate.ts'
 import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
@@ -125,29 +125,32 @@ function checkMask(
 ): void {
   const words = wordsFor(extent, MASK_BITS)
   if (mask.length !== parents * words)
-    fail({
-      code: 'bind/mask-length',
-      message: `mask of axis ${axis.name} has ${mask.length} words for ${parents} positions of ${axis.parent}`,
-      expected: `${parents * words}: ${words} of 32 bits for each`,
-      hint: 'every parent position has a whole number of words',
-    })
+    failWith(
+      'bind/mask-length',
+      `mask of axis ${axis.name} has ${mask.length} words for ${parents} positions of ${axis.parent}`,
+      {
+        expected: `${parents * words}: ${words} of 32 bits for each`,
+        hint: 'every parent position has a whole number of words',
+      },
+    )
   const tailBits = extent & 31
   for (let p = 0; p < parents; p++) {
     let bits = 0
     for (let w = p * words; w < (p + 1) * words; w++) bits += bitCount(mask[w]!)
     if (tailBits !== 0 && mask[(p + 1) * words - 1]! >>> tailBits !== 0)
-      fail({
-        code: 'bind/mask-range',
-        message: `mask of axis ${axis.name} has bits from ${extent} on at position ${p} of ${axis.parent}, and the extent is ${extent}`,
-        expected: `bits 0 to ${extent - 1}`,
-        hint: 'clear the unused bits of the last word',
-      })
+      failWith(
+        'bind/mask-range',
+        `mask of axis ${axis.name} has bits from ${extent} on at position ${p} of ${axis.parent}, and the extent is ${extent}`,
+        { expected: `bits 0 to ${extent - 1}`, hint: 'clear the unused bits of the last word' },
+      )
     if (bits !== indptr[p + 1]! - indptr[p]!)
-      fail({
-        code: 'bind/mask-count',
-        message: `mask of axis ${axis.name} has ${bits} bits at position ${p} of ${axis.parent}, where indptr counts ${indptr[p + 1]! - indptr[p]!}`,
-        expected: 'as many bits as positions',
-        hint: 'indptr holds running sums of the bits of each parent position',
-      })
+      failWith(
+        'bind/mask-count',
+        `mask of axis ${axis.name} has ${bits} bits at position ${p} of ${axis.parent}, where indptr counts ${indptr[p + 1]! - indptr[p]!}`,
+        {
+          expected: 'as many bits as positions',
+          hint: 'indptr holds running sums of the bits of each parent position',
+        },
+      )
   }
 }

@@ -1,6 +1,6 @@
 /** Levels with segments of fixed width: padding follows the elements of a segment. */
 import { boundsOf } from '../analysis/integers/ranges.ts'
-import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
 import {
@@ -160,13 +160,15 @@ function* writeSegments<C extends Column>(
 
 /** Reports an empty segment whose padding would repeat its last element. @throws SptError `format/padding` */
 function rejectEmptySegment({ axis }: Dimension, position: number): never {
-  fail({
-    code: 'format/padding',
-    message: `axis ${axis.name} is padded with the last coordinate of each segment, and position ${position} of ${parentOf(axis)} stores none`,
-    ...(axis.span && { span: axis.span }),
-    expected: 'an element under each position',
-    hint: `without \`padded with\`, padding is passed over; or put ${axis.name} under an axis that has positions for elements alone`,
-  })
+  failWith(
+    'format/padding',
+    `axis ${axis.name} is padded with the last coordinate of each segment, and position ${position} of ${parentOf(axis)} stores none`,
+    {
+      ...(axis.span && { span: axis.span }),
+      expected: 'an element under each position',
+      hint: `without \`padded with\`, padding is passed over; or put ${axis.name} under an axis that has positions for elements alone`,
+    },
+  )
 }
 
 /** Checks that padding is a coordinate of the tensor, because kernels visit it. @throws SptError `format/padding` */
@@ -174,13 +176,15 @@ function checkPadding(axis: PaddedAxis, padding: number, extent: number, positio
   const declared = paddingOf(axis)
   if (!declared || positions === 0 || (padding >= 0 && padding < extent)) return
   const span = declared.span ?? axis.span
-  fail({
-    code: 'format/padding',
-    message: `axis ${axis.name} is padded with the coordinate ${padding}, and its extent is ${extent}`,
-    ...(span && { span }),
-    expected: extent === 0 ? 'a dimension that has coordinates' : `0 to ${extent - 1}`,
-    hint: 'without `padded with`, padding has no coordinate and is passed over',
-  })
+  failWith(
+    'format/padding',
+    `axis ${axis.name} is padded with the coordinate ${padding}, and its extent is ${extent}`,
+    {
+      ...(span && { span }),
+      expected: extent === 0 ? 'a dimension that has coordinates' : `0 to ${extent - 1}`,
+      hint: 'without `padded with`, padding has no coordinate and is passed over',
+    },
+  )
 }
 
 /** Reports a segment, with an entry that satisfies `condition`, that exceeds its width. @throws `bind/width` */
@@ -193,13 +197,15 @@ function* rejectNarrowWidth<C extends Column>(
 ): Coroutine<never> {
   const [entry = 0] = yield* frame.engine.findFirst(frame, [condition])
   const [position] = yield* frame.engine.valuesAt(frame, [parent.position!], entry)
-  return fail({
-    code: 'bind/width',
-    message: `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${requiredWidth} coordinates`,
-    ...(axis.span ? { span: axis.span } : {}),
-    expected: `an integer width of at least ${requiredWidth.split(' ')[0]}`,
-    hint: 'give a greater width, let the width be measured (`w: size`), or choose a format for the remaining elements; zeros of a dense tensor are not stored: if positions count them, bind coordinates (of spt prune: report.json#layer)',
-  })
+  return failWith(
+    'bind/width',
+    `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${requiredWidth} coordinates`,
+    {
+      ...(axis.span ? { span: axis.span } : {}),
+      expected: `an integer width of at least ${requiredWidth.split(' ')[0]}`,
+      hint: 'give a greater width, let the width be measured (`w: size`), or choose a format for the remaining elements; zeros of a dense tensor are not stored: if positions count them, bind coordinates (of spt prune: report.json#layer)',
+    },
+  )
 }
 
 function bindUnpacked(axis: PaddedAxis, { parents, fixed, make }: BoundLevel, indices: Int32Array) {
@@ -215,24 +221,24 @@ function bindPacked(axis: PaddedAxis, { parents, fixed, make }: BoundLevel, indi
 function checkWidth(axis: PaddedAxis, count: number, parents: number, declared: number | undefined): number {
   const width = declared ?? (parents === 0 ? 0 : count / parents)
   if (Number.isInteger(width) && width >= 0 && width * parents === count) return width
-  return fail({
-    code: declared === undefined ? 'bind/indices-length' : 'bind/width',
-    message: `axis ${axis.name} has ${count} indices for ${parents} positions of ${axis.parent}`,
-    expected:
-      declared === undefined
-        ? `a multiple of ${parents}`
-        : `${declared * parents}: the width ${declared} each`,
-    hint: 'every segment has the same width; fill short ones with the extent',
-  })
+  return failWith(
+    declared === undefined ? 'bind/indices-length' : 'bind/width',
+    `axis ${axis.name} has ${count} indices for ${parents} positions of ${axis.parent}`,
+    {
+      expected:
+        declared === undefined
+          ? `a multiple of ${parents}`
+          : `${declared * parents}: the width ${declared} each`,
+      hint: 'every segment has the same width; fill short ones with the extent',
+    },
+  )
 }
 
 /** The width of a packed level must be given, because the number of words only bounds it. @throws `bind/width` */
 function packedWidth(axis: PaddedAxis, parents: number, declared: number | undefined): number {
   if (declared !== undefined && Number.isInteger(declared) && declared >= 0) return declared
   if (parents === 0) return 0
-  return fail({
-    code: 'bind/width',
-    message: `axis ${axis.name} is packed, and the width is not known`,
+  return failWith('bind/width', `axis ${axis.name} is packed, and the width is not known`, {
     expected: 'a value for the width',
     hint: 'bind the size that the width is declared with declared with',
   })

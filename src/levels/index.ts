@@ -1,6 +1,6 @@
 /** The level formats by axis kind, and the functions that are common to all. */
 
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { LevelKind } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
@@ -69,12 +69,11 @@ function checkUnderPadding(level: Level, parentPadding: Uint8Array | null): void
     const [lo, hi] = segment(level, p)
     for (let q = lo; q < hi; q++)
       if (coordinates?.[q] !== level.extent || level.width === null)
-        fail({
-          code: 'bind/padding',
-          message: `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parentOf(level.axis)}`,
-          expected: 'an empty segment, or padding',
-          hint: 'a padded position has no children',
-        })
+        failWith(
+          'bind/padding',
+          `axis ${level.axis.name} stores position ${q} under the padding at position ${p} of ${parentOf(level.axis)}`,
+          { expected: 'an empty segment, or padding', hint: 'a padded position has no children' },
+        )
   }
 }
 

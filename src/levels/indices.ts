@@ -1,6 +1,6 @@
 /** Levels with a list of coordinates (`indices`) for each segment, and the validation of their coordinates. */
 
-import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type Column, ENTRY, type Engine, type Frame } from '../columns/column-engine.ts'
 import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import type { IndexedAxis } from '../ir/coordinates/axis.ts'
@@ -77,15 +77,17 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
   const maximum = allowsPadding ? extent : extent - 1
   for (let q = 0; q < indices.length; q++)
     if (indices[q]! < 0 || indices[q]! > maximum)
-      fail({
-        code: 'bind/index-range',
-        message: `indices of axis ${axis.name} hold ${indices[q]} at position ${q}, and the extent is ${extent}`,
-        expected: allowsPadding ? `0 to ${extent - 1}, or ${extent} for padding` : `0 to ${extent - 1}`,
-        hint:
-          allowsPadding && indices[q] === -1
-            ? `padding is marked by the extent (${extent}) here, not by -1`
-            : 'bind a larger size, or subtract 1 where indices count from 1',
-      })
+      failWith(
+        'bind/index-range',
+        `indices of axis ${axis.name} hold ${indices[q]} at position ${q}, and the extent is ${extent}`,
+        {
+          expected: allowsPadding ? `0 to ${extent - 1}, or ${extent} for padding` : `0 to ${extent - 1}`,
+          hint:
+            allowsPadding && indices[q] === -1
+              ? `padding is marked by the extent (${extent}) here, not by -1`
+              : 'bind a larger size, or subtract 1 where indices count from 1',
+        },
+      )
   const lastSegment = !axis.ordered && axis.unique ? lastSegmentTable(extent) : null
   for (let p = 0; p < parents; p++) {
     const [lo, end] = segment(level, p)
@@ -96,27 +98,29 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
       const coordinate = indices[q]!
       const previous = q > lo ? indices[q - 1]! : -1
       if (previous === extent && coordinate !== extent)
-        fail({
-          code: 'bind/padding',
-          message: `indices of axis ${axis.name} hold ${coordinate} at position ${q}, after padding`,
-          expected: 'padding at the end of a segment',
-          hint: 'move the padding behind the stored coordinates',
-        })
+        failWith(
+          'bind/padding',
+          `indices of axis ${axis.name} hold ${coordinate} at position ${q}, after padding`,
+          {
+            expected: 'padding at the end of a segment',
+            hint: 'move the padding behind the stored coordinates',
+          },
+        )
       if (coordinate === extent) continue
       if (axis.ordered && coordinate < previous)
-        fail({
-          code: 'bind/unsorted',
-          message: `indices of axis ${axis.name} fall from ${previous} to ${coordinate} at position ${q}`,
-          expected: 'ascending coordinates in each segment',
-          hint: `stored(shape, arrays, values, dtype, { sort: true }) sorts the indices; or declare ${axis.name} unordered`,
-        })
+        failWith(
+          'bind/unsorted',
+          `indices of axis ${axis.name} fall from ${previous} to ${coordinate} at position ${q}`,
+          {
+            expected: 'ascending coordinates in each segment',
+            hint: `stored(shape, arrays, values, dtype, { sort: true }) sorts the indices; or declare ${axis.name} unordered`,
+          },
+        )
       if (
         axis.unique &&
         (axis.ordered ? q > lo && coordinate === previous : lastSegment!(coordinate, p) === p)
       )
-        fail({
-          code: 'bind/duplicate',
-          message: `indices of axis ${axis.name} hold ${coordinate} again at position ${q}`,
+        failWith('bind/duplicate', `indices of axis ${axis.name} hold ${coordinate} again at position ${q}`, {
           expected: 'each coordinate once in a segment',
           hint: `stored(shape, arrays, values, dtype, { sum: true }) adds duplicates up; or declare ${axis.name} nonunique`,
         })

@@ -1,5 +1,5 @@
 /** Ragged levels: coordinates 0 up to a stored length under each parent position. */
-import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type AxisOfKind, indptrOf } from '../ir/coordinates/axis.ts'
 import { add } from '../ir/expressions/expr.ts'
 import { checkIndptr, required } from './bind.ts'
@@ -57,10 +57,9 @@ function checkLengths(
 ): void {
   for (let p = 0; p + 1 < indptr.length; p++)
     if (indptr[p + 1]! - indptr[p]! > extent)
-      fail({
-        code: 'bind/lengths',
-        message: `axis ${name} has the length ${indptr[p + 1]! - indptr[p]!} at position ${p} of ${parent}`,
-        expected: `at most ${extent}`,
-        hint: 'bind a larger size',
-      })
+      failWith(
+        'bind/lengths',
+        `axis ${name} has the length ${indptr[p + 1]! - indptr[p]!} at position ${p} of ${parent}`,
+        { expected: `at most ${extent}`, hint: 'bind a larger size' },
+      )
 }

@@ -2,7 +2,7 @@
  * Run levels: consecutive coordinates from a stored start under each parent position, as in banded and skyline
  * matrices (the `banded` level of Chou, Kjolstad and Amarasinghe, PLDI 2020).
  */
-import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { ENTRY } from '../columns/column-engine.ts'
 import { type AxisOfKind, arrayName, indptrOf } from '../ir/coordinates/axis.ts'
 import { add, type Expr, eq, int, load, select, sub, variable } from '../ir/expressions/expr.ts'
@@ -106,20 +106,20 @@ function checkRuns(
   parents: number,
 ): void {
   if (starts.length !== parents)
-    fail({
-      code: 'bind/starts-length',
-      message: `starts of axis ${axis.name} has ${starts.length} elements`,
+    failWith('bind/starts-length', `starts of axis ${axis.name} has ${starts.length} elements`, {
       expected: `${parents}: one for each position of ${axis.parent}`,
       hint: 'give the first coordinate of each run; that of an empty run is 0',
     })
   for (let p = 0; p < parents; p++) {
     const [start, length] = [starts[p]!, indptr[p + 1]! - indptr[p]!]
     if (start < 0 || start + length > extent)
-      fail({
-        code: 'bind/runs',
-        message: `axis ${axis.name} has the coordinates ${start} to ${start + length - 1} at position ${p} of ${axis.parent}, and the extent is ${extent}`,
-        expected: extent === 0 ? 'empty runs' : `runs within 0 to ${extent - 1}`,
-        hint: 'bind a larger size, or correct the start or the length of the run',
-      })
+      failWith(
+        'bind/runs',
+        `axis ${axis.name} has the coordinates ${start} to ${start + length - 1} at position ${p} of ${axis.parent}, and the extent is ${extent}`,
+        {
+          expected: extent === 0 ? 'empty runs' : `runs within 0 to ${extent - 1}`,
+          hint: 'bind a larger size, or correct the start or the length of the run',
+        },
+      )
   }
 }

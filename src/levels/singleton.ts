@@ -1,5 +1,5 @@
 /** Singleton levels: one coordinate under each parent position, at the same position. */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { coordinatesOf, type Level } from '../columns/stored-level.ts'
 import { type AxisOfKind, hasHoles } from '../ir/coordinates/axis.ts'
 import { FIXED_WIDTH } from './fixed-width.ts'
@@ -20,10 +20,12 @@ export const SINGLETON: LevelFormat<SingletonAxis> = {
 function checkComplete(axis: SingletonAxis, level: Level): void {
   const q = coordinatesOf(level)!.indexOf(level.extent)
   if (q >= 0)
-    fail({
-      code: 'bind/padding',
-      message: `indices of axis ${axis.name} hold the extent ${level.extent} at position ${q}, which marks padding`,
-      expected: `a coordinate for each position of ${axis.parent}`,
-      hint: `leave position ${q} out of ${axis.parent}, too`,
-    })
+    failWith(
+      'bind/padding',
+      `indices of axis ${axis.name} hold the extent ${level.extent} at position ${q}, which marks padding`,
+      {
+        expected: `a coordinate for each position of ${axis.parent}`,
+        hint: `leave position ${q} out of ${axis.parent}, too`,
+      },
+    )
 }

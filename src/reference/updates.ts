@@ -1,5 +1,5 @@
 /** Updates by reducers as closures: values, and error bounds for any order of terms. */
-import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import type { Reduce1 } from '../ir/coordinates/stage1.ts'
 import type { Load } from '../ir/expressions/expr.ts'
 import { computeType, type Dtype, isFloat, scalarType } from '../ir/values/dtype.ts'
@@ -50,12 +50,14 @@ export function compileTarget(e: Load, scope: Scope, ctx: Context): Target {
       }
       const a = address()
       if (a >= 0 || isIdentity || ctx.undecidedDepth.v > 0) return a
-      return fail({
-        code: 'reference/absent-target',
-        message: `${e.buffer}[${coords.map((c) => c()).join(', ')}] is written, but it is not stored`,
-        ...spanOf(e.span),
-        hint: 'write only to coordinates that the buffer holds: iterate its own axes, or guard with `if`',
-      })
+      return failWith(
+        'reference/absent-target',
+        `${e.buffer}[${coords.map((c) => c()).join(', ')}] is written, but it is not stored`,
+        {
+          ...spanOf(e.span),
+          hint: 'write only to coordinates that the buffer holds: iterate its own axes, or guard with `if`',
+        },
+      )
     },
   }
 }

@@ -1,5 +1,5 @@
 /** Construction of a buffer's storage from coordinates, on the host. */
-import { fail, invariant } from '../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { withScratchPool } from '../columns/allocate.ts'
 import { Frame } from '../columns/column-engine.ts'
 import { runSync } from '../columns/coroutines.ts'
@@ -74,9 +74,7 @@ function dimensionOf(
   invariant(padding !== undefined, `axis ${axis.name} is padded with what is not known`)
   const width = widths?.get(axis.name) ?? null
   if (width !== null && !Number.isInteger(width))
-    fail({
-      code: 'bind/width',
-      message: `axis ${axis.name} has the width ${width}`,
+    failWith('bind/width', `axis ${axis.name} has the width ${width}`, {
       expected: 'an integer',
       hint: 'give another width, or let the width be measured',
     })

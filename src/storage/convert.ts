@@ -6,7 +6,7 @@
  * Coordinates are the common representation. Every step is a data-parallel operation over columns (`Engine`): maps of
  * expressions, scans, sorts, gathers, scatters and reductions, on the host or on a device.
  */
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { type Column, type Engine, Frame } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
 import type { Level } from '../columns/stored-level.ts'
@@ -171,12 +171,14 @@ export function* loadEntries<C extends Column>(
 /** Checks the number of dimensions. @throws SptError `bind/shape` */
 export function checkOrder(shape: readonly number[], to: Instance): void {
   if (shape.length === to.over.length) return
-  fail({
-    code: 'bind/shape',
-    message: `a tensor of ${shape.length} ${shape.length === 1 ? 'dimension' : 'dimensions'} cannot be converted to ${to.text}, which is over ${to.over.length}`,
-    expected: `a tensor over ${to.over.map(sourceName).join(', ')}`,
-    hint: 'choose a format over as many dimensions',
-  })
+  failWith(
+    'bind/shape',
+    `a tensor of ${shape.length} ${shape.length === 1 ? 'dimension' : 'dimensions'} cannot be converted to ${to.text}, which is over ${to.over.length}`,
+    {
+      expected: `a tensor over ${to.over.map(sourceName).join(', ')}`,
+      hint: 'choose a format over as many dimensions',
+    },
+  )
 }
 
 export function dependsOnValues({ tree, parts }: Instance): boolean {

@@ -9,7 +9,7 @@
  * (`lower/positions/level-positions.ts`).
  */
 
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
@@ -51,9 +51,7 @@ export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredA
   for (const axis of axes) {
     const parent = parentOf(axis)
     if (treeOf.has(axis.name))
-      fail({
-        code: 'bind/axis-order',
-        message: `axis ${axis.name} occurs twice in one buffer`,
+      failWith('bind/axis-order', `axis ${axis.name} occurs twice in one buffer`, {
         expected: 'each axis once',
         hint: 'declare a second axis with the same extent',
       })
@@ -65,20 +63,20 @@ export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredA
     }
     const tree = treeOf.get(parent)
     if (!tree)
-      fail({
-        code: 'bind/axis-order',
-        message: `axis ${axis.name} comes before its parent ${parent}`,
+      failWith('bind/axis-order', `axis ${axis.name} comes before its parent ${parent}`, {
         expected: `${parent} among the axes before ${axis.name}`,
         hint: `write [${parent}, ${axis.name}]`,
       })
     const last = tree[tree.length - 1]!
     if (last.name !== parent)
-      fail({
-        code: 'bind/branching',
-        message: `axes ${last.name} and ${axis.name} of one buffer are both under ${parent}`,
-        expected: 'at most one child of an axis in a buffer',
-        hint: `make ${axis.name} a child of ${last.name}, or use two buffers`,
-      })
+      failWith(
+        'bind/branching',
+        `axes ${last.name} and ${axis.name} of one buffer are both under ${parent}`,
+        {
+          expected: 'at most one child of an axis in a buffer',
+          hint: `make ${axis.name} a child of ${last.name}, or use two buffers`,
+        },
+      )
     tree.push(axis)
     treeOf.set(axis.name, tree)
   }
@@ -128,9 +126,7 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
   const selectedAxes = axes.map((name) => {
     const level = storage.levels.get(name)
     if (!level)
-      fail({
-        code: 'bind/unknown-axis',
-        message: `no axis ${name} in this storage`,
+      failWith('bind/unknown-axis', `no axis ${name} in this storage`, {
         lookup: { name, candidates: [...storage.levels.keys()] },
         expected: `some of ${[...storage.levels.keys()].join(', ')}`,
         hint: 'bind the structure of the axis first',
@@ -148,12 +144,14 @@ export const separatesDuplicates = (declared: readonly StoredAxis[]): boolean =>
 export function extentOf(extents: ReadonlyMap<string, number>, axis: string): number {
   const n = extents.get(axis)
   if (n === undefined || !Number.isInteger(n) || n < 0 || n > MAX_POSITIONS)
-    fail({
-      code: 'bind/extent',
-      message: n === undefined ? `axis ${axis} has no extent` : `axis ${axis} has the extent ${n}`,
-      expected: `an integer from 0 to ${MAX_POSITIONS}`,
-      hint: 'bind the sizes that the extent is made of',
-    })
+    failWith(
+      'bind/extent',
+      n === undefined ? `axis ${axis} has no extent` : `axis ${axis} has the extent ${n}`,
+      {
+        expected: `an integer from 0 to ${MAX_POSITIONS}`,
+        hint: 'bind the sizes that the extent is made of',
+      },
+    )
   return n
 }
 
@@ -224,9 +222,7 @@ export function checkCoords(
   coords: readonly Int32Array[],
 ): number[] {
   if (coords.length !== axes.length)
-    fail({
-      code: 'bind/coordinates',
-      message: `${coords.length} coordinate arrays for ${axes.length} axes`,
+    failWith('bind/coordinates', `${coords.length} coordinate arrays for ${axes.length} axes`, {
       expected: `an Int32Array for each of ${axes.map((a) => a.name).join(', ')}`,
       hint: 'bind a tensor with as many dimensions as the buffer has axes',
     })
@@ -234,25 +230,25 @@ export function checkCoords(
     const extent = extentOf(extents, axis.name)
     const column = coords[k]!
     if (!(column instanceof Int32Array) || column.length !== coords[0]!.length)
-      fail({
-        code: 'bind/coordinates',
-        message:
-          column instanceof Int32Array
-            ? `axis ${axis.name} has ${column.length} coordinates, axis ${axes[0]!.name} has ${coords[0]!.length}`
-            : `the coordinates of axis ${axis.name} are not an Int32Array`,
-        expected: 'Int32Arrays of equal length',
-        hint: 'give a coordinate per axis for every entry',
-      })
+      failWith(
+        'bind/coordinates',
+        column instanceof Int32Array
+          ? `axis ${axis.name} has ${column.length} coordinates, axis ${axes[0]!.name} has ${coords[0]!.length}`
+          : `the coordinates of axis ${axis.name} are not an Int32Array`,
+        { expected: 'Int32Arrays of equal length', hint: 'give a coordinate per axis for every entry' },
+      )
     let max = 0
     for (let e = 0; e < column.length; e++) {
       const coordinate = column[e]!
       if (coordinate < 0 || coordinate >= extent)
-        fail({
-          code: 'bind/coordinate-range',
-          message: `entry ${e} has the coordinate ${coordinate} on axis ${axis.name}, whose extent is ${extent}`,
-          expected: extent === 0 ? 'no entries' : `coordinates from 0 to ${extent - 1}`,
-          hint: 'bind a larger size, or subtract 1 where coordinates count from 1',
-        })
+        failWith(
+          'bind/coordinate-range',
+          `entry ${e} has the coordinate ${coordinate} on axis ${axis.name}, whose extent is ${extent}`,
+          {
+            expected: extent === 0 ? 'no entries' : `coordinates from 0 to ${extent - 1}`,
+            hint: 'bind a larger size, or subtract 1 where coordinates count from 1',
+          },
+        )
       if (coordinate > max) max = coordinate
     }
     return max

@@ -1,6 +1,6 @@
 /** Tensors as inputs: coordinates, dense arrays, or arrays that are already in storage order. */
 
-import { fail } from '../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { LevelArray } from '../ast/nodes/axis-kinds.ts'
 import { checkAllocation, outOfMemory } from '../columns/allocate.ts'
 import { arrayClass, type TypedArray } from '../ir/values/arrays.ts'
@@ -98,12 +98,11 @@ export abstract class DenseOnDevice implements DenseTensor {
 
   /** Throws, so that no host code computes with missing values. @throws SptError `run/resident` */
   get values(): never {
-    return fail({
-      code: 'run/resident',
-      message: `the values of ${this.origin} are on a device, and this call needs values on the host`,
-      expected: 'a tensor that the host has',
-      hint: 'download() gives one',
-    })
+    return failWith(
+      'run/resident',
+      `the values of ${this.origin} are on a device, and this call needs values on the host`,
+      { expected: 'a tensor that the host has', hint: 'download() gives one' },
+    )
   }
 }
 
@@ -185,9 +184,7 @@ const LARGEST: Readonly<Record<Float, string>> = {
 export const rejectMisfit =
   (dtype: Dtype, locationOf = (element: number) => `element ${element}`): RejectValue =>
   (x, element) =>
-    fail({
-      code: 'bind/value-range',
-      message: `the value ${x} at ${locationOf(element)} does not fit ${dtype}`,
+    failWith('bind/value-range', `the value ${x} at ${locationOf(element)} does not fit ${dtype}`, {
       expected: rangeOf(dtype),
       hint: isFloat(dtype)
         ? 'declare the buffer with a wider type, or scale the values; an infinity is given as Infinity'
@@ -248,9 +245,7 @@ export function checkValueArray(
 /** Checks the class alone, for values computed by a device. @throws SptError `bind/value-type` */
 export function checkArrayClass(values: ValueArray, dtype: Dtype): void {
   if (values instanceof arrayClass(dtype)) return
-  fail({
-    code: 'bind/value-type',
-    message: `the values of type ${dtype} are in ${className(values)}`,
+  failWith('bind/value-type', `the values of type ${dtype} are in ${className(values)}`, {
     expected: arrayClass(dtype).name,
     hint: `copy the values into a ${arrayClass(dtype).name}, or state another type`,
   })

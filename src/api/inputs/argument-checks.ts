@@ -1,6 +1,6 @@
 /** Checks of arguments of API calls: options, devices, tensors. */
 
-import { fail, failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../../ast/diagnostics/expect-argument.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
@@ -84,8 +84,7 @@ export function numbersOf(values: readonly unknown[], what: string, dtype?: unkn
 export function coordinatesOf(values: unknown, what: string): Int32Array {
   if (values instanceof Int32Array) return values
   const list = Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView))
-  if (!list)
-    fail({ code: 'tensor/coords', message: `${what} is ${show(values)}`, expected: 'a list of integers' })
+  if (!list) failWith('tensor/coords', `${what} is ${show(values)}`, { expected: 'a list of integers' })
   const array = values as ArrayLike<unknown>
   const out = new Int32Array(array.length)
   for (let e = 0; e < array.length; e++) {

@@ -2,7 +2,7 @@
 import type { PermutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
 import { permutableDimensions } from '../../analysis/permutations/permutable-dimensions.ts'
 import { type SparsityAttributes, sparsityAttributes } from '../../analysis/sparsity/attributes.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type { TextOptions } from '../../backends/target.ts'
 import { type ModuleText, TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
@@ -214,9 +214,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   ): readonly ModuleText[] {
     expectArgument(TARGET_NAMES.includes(target), 'the target', target, TARGET_NAMES.join(', '))
     if (wide && !TARGETS[target].wideIndices)
-      fail({
-        code: 'emit/index-width',
-        message: `${target} has no 64-bit indices`,
+      failWith('emit/index-width', `${target} has no 64-bit indices`, {
         expected: orList(TARGET_NAMES.filter((t) => TARGETS[t].wideIndices)),
         hint: 'emit 32-bit indices, or choose another target',
       })

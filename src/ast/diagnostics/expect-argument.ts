@@ -1,5 +1,5 @@
 /** Checks of arguments in calls from JavaScript, which no compiler has type-checked. */
-import { fail } from './diagnostic.ts'
+import { failWith } from './diagnostic.ts'
 
 export function show(x: unknown): string {
   if (typeof x === 'string') return JSON.stringify(x.length > 40 ? `${x.slice(0, 40)}…` : x)
@@ -31,9 +31,7 @@ export function expectArgument(
   // The caller cannot await a rejected promise argument: its rejection would end the process after this error was
   // caught.
   if (value instanceof Promise) value.catch(() => undefined)
-  fail({
-    code: 'api/argument',
-    message: `${subject} cannot be ${show(value)}`,
+  failWith('api/argument', `${subject} cannot be ${show(value)}`, {
     expected,
     ...(value instanceof Promise ? { hint: 'await the promise' } : hint === undefined ? {} : { hint }),
   })
@@ -44,9 +42,7 @@ export function expectDistinct(subject: string, list: readonly unknown[]): void 
   // Called often: the duplicate is searched for only if there is one.
   if (new Set(list).size === list.length) return
   const repeated = list.find((x, k) => list.indexOf(x) < k)
-  fail({
-    code: 'api/argument',
-    message: `${show(repeated)} is twice among ${subject}`,
+  failWith('api/argument', `${show(repeated)} is twice among ${subject}`, {
     expected: 'each once',
     hint: 'remove the duplicate',
   })
@@ -70,9 +66,7 @@ export function expectOptions<T extends object>(
   if (name === undefined) return
   const isSizes = (known as readonly string[]).includes('params') && /^size/i.test(name)
   const hint = isSizes ? 'sizes and scalars are params: { params: { m: 3 } }' : hintFor(name)
-  fail({
-    code: 'api/unknown-option',
-    message: `${subject} has no option ${name}`,
+  failWith('api/unknown-option', `${subject} has no option ${name}`, {
     lookup: { name, candidates: known },
     expected: known.length === 0 ? 'no options' : `some of ${known.join(', ')}`,
     ...(hint === undefined ? {} : { hint }),

@@ -1,6 +1,6 @@
 /** Loading of a program from several files. The caller provides the reader, so this also runs in a browser. */
 import type { Diagnostic, Source, Span } from '../diagnostics/diagnostic.ts'
-import { fail, failAt, SptError, withSources } from '../diagnostics/diagnostic.ts'
+import { failAt, failWith, SptError, withSources } from '../diagnostics/diagnostic.ts'
 import { nameText } from '../diagnostics/expect-argument.ts'
 import { TextCache } from '../latest.ts'
 import type { File, Path } from '../nodes/nodes.ts'
@@ -216,19 +216,19 @@ export function rooted(root: string, read: ReadText): ReadText {
 }
 
 export function rejectOutside(path: string, root: string): never {
-  return fail({
-    code: 'import/outside-root',
-    message: `\`${path}\` is outside of ${root}, where imports are allowed from`,
-    expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
-    hint: 'if you trust the program, allow imports from a folder that holds both files',
-  })
+  return failWith(
+    'import/outside-root',
+    `\`${path}\` is outside of ${root}, where imports are allowed from`,
+    {
+      expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
+      hint: 'if you trust the program, allow imports from a folder that holds both files',
+    },
+  )
 }
 
 /** Rejects an import of a text that was loaded without a reader. */
 export function refuseImport(path: string, span?: Span): never {
-  return fail({
-    code: 'import/unreadable',
-    message: `\`${path}\` cannot be imported into a text without a path`,
+  return failWith('import/unreadable', `\`${path}\` cannot be imported into a text without a path`, {
     ...(span && { span }),
     hint: 'load the program from a file, or with a `read` function: load(text, { read })',
   })

@@ -3,7 +3,7 @@
  * condenses the source, and rejects errors that the grammar would report badly: unbalanced brackets, unclosed comments,
  * excessive nesting.
  */
-import { fail, failAt } from '../diagnostics/diagnostic.ts'
+import { failAt, failWith } from '../diagnostics/diagnostic.ts'
 import { type Source, type Span, spanIn } from '../diagnostics/span.ts'
 import type { Comment } from '../nodes/nodes.ts'
 
@@ -97,9 +97,7 @@ export function scan(source: Source): ScanResult {
   const { name, text } = source
   const span = (start: number, end: number): Span => spanIn(source, start, end)
   if (text.length > MAX_SOURCE)
-    fail({
-      code: 'parse/too-large',
-      message: `${name} has ${text.length} characters; a program may have ${MAX_SOURCE}`,
+    failWith('parse/too-large', `${name} has ${text.length} characters; a program may have ${MAX_SOURCE}`, {
       hint: 'if this is a data file, bind the file with --bind NAME=PATH',
     })
   const comments: Comment[] = []

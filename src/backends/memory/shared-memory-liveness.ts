@@ -7,7 +7,7 @@
  * An asynchronous copy is not ordered after earlier stores of threads to its target, whatever barrier is in between (PTX ISA,
  * "Async proxy"), so its target never reuses memory that threads stored to before.
  */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, Launch, Stmt } from '../../ir/statements/loops.ts'
@@ -211,10 +211,12 @@ export function rejectSharedOverflow(
 ): void {
   if (total <= limit) return
   const arrayList = arrays.length > 0 ? ` (${arrays.map((b) => `${b.name} ${b.bytes}`).join(', ')})` : ''
-  fail({
-    code: 'plan/shared-too-large',
-    message: `${name} needs ${total} bytes of shared memory${arrayList}; ${holder} ${limit} per block`,
-    expected: `at most ${limit} bytes`,
-    hint: 'cache a smaller tile: split the loops inside the cached loop by smaller factors, or pipeline by fewer stages',
-  })
+  failWith(
+    'plan/shared-too-large',
+    `${name} needs ${total} bytes of shared memory${arrayList}; ${holder} ${limit} per block`,
+    {
+      expected: `at most ${limit} bytes`,
+      hint: 'cache a smaller tile: split the loops inside the cached loop by smaller factors, or pipeline by fewer stages',
+    },
+  )
 }

@@ -1,5 +1,5 @@
 /** Prints calls of declared instructions, and collects their requirements. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Memory } from '../../ir/instructions/instr.ts'
 import type { CallPiece, InstrCall } from '../../ir/instructions/instr-call.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
@@ -39,9 +39,7 @@ export function typeText(memory: Memory, target: string): string {
   const types = memory.opaque?.types ?? []
   const text = types.find((t) => t.target === target)
   if (text) return text.parts.join('')
-  return fail({
-    code: 'emit/no-instruction',
-    message: `memory ${memory.name} has no type for ${target}`,
+  return failWith('emit/no-instruction', `memory ${memory.name} has no type for ${target}`, {
     ...(memory.span ? { span: memory.span } : {}),
     expected: `a device of ${types.map((t) => t.target).join(' or ')}`,
     hint: `give ${memory.name} a type for ${target}, or use another schedule there`,
@@ -56,9 +54,7 @@ export function callText(
 ): readonly string[] {
   const text = s.texts.find((t) => t.target === target.name)
   if (!text)
-    return fail({
-      code: 'emit/no-instruction',
-      message: `instruction ${s.instr} has no text for ${target.name}`,
+    return failWith('emit/no-instruction', `instruction ${s.instr} has no text for ${target.name}`, {
       ...(s.span ? { span: s.span } : {}),
       expected: `a device of ${s.texts.map((t) => t.target).join(' or ')}`,
       hint: `give ${s.instr} a text for ${target.name}, or use another schedule there`,

@@ -1,5 +1,5 @@
 /** Trained cost models by device kind: those of the package, those of a calibration, and those set by the user. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Ceilings } from '../../run/explain/roofline.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
@@ -118,9 +118,7 @@ export function packagedModel(kind: DeviceKind): CostModel | null {
  */
 export function useCostModel(kind: DeviceKind, model: CostModel | null | undefined): void {
   if (!DEVICE_KINDS.includes(kind))
-    fail({
-      code: 'api/argument',
-      message: `there is no kind of device ${String(kind)}`,
+    failWith('api/argument', `there is no kind of device ${String(kind)}`, {
       expected: DEVICE_KINDS.join(', '),
     })
   if (model) expectModel(model, kind)
@@ -131,16 +129,12 @@ export function useCostModel(kind: DeviceKind, model: CostModel | null | undefin
 /** @throws SptError `search/other-model` */
 export function expectModel(model: unknown, kind: DeviceKind): asserts model is CostModel {
   if (!isCostModel(model))
-    fail({
-      code: 'search/other-model',
-      message: 'this is not a cost model of this version of sparsetile',
+    failWith('search/other-model', 'this is not a cost model of this version of sparsetile', {
       expected: `version ${VERSION}, a kind of device, and the features ${FEATURE_NAMES.join(', ')}`,
       hint: 'train the model again: spt calibrate --train',
     })
   if (model.kind !== kind)
-    fail({
-      code: 'search/other-model',
-      message: `this is a cost model of ${model.kind}, not of ${kind}`,
+    failWith('search/other-model', `this is a cost model of ${model.kind}, not of ${kind}`, {
       expected: `a model that was made on ${kind}`,
     })
 }
@@ -185,9 +179,7 @@ export function initialModel(kind: DeviceKind): CostModel {
   const model = packagedModel(kind) ?? packagedModel('cuda')
   return (
     model ??
-    fail({
-      code: 'search/no-model',
-      message: 'the package has no cost model to begin with',
+    failWith('search/no-model', 'the package has no cost model to begin with', {
       expected: 'the files of data/models',
     })
   )

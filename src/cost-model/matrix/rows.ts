@@ -1,5 +1,5 @@
 /** A sparse matrix by rows, and samples of its rows, or of its columns as the rows of its transpose. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
@@ -14,12 +14,14 @@ export function rowsOf(t: Tensor): Rows | null {
   const [rows, columns] = t.shape
   if (t.shape.length !== 2 || rows === undefined || columns === undefined) return null
   if (rows + columns > MAX_ROWS_AND_COLUMNS)
-    fail({
-      code: 'search/too-large',
-      message: `a matrix of ${rows} × ${columns} has too many rows and columns for the cost model, which counts each of them`,
-      expected: `at most ${MAX_ROWS_AND_COLUMNS} together`,
-      hint: 'number the rows and columns that have elements, or search without a prior',
-    })
+    failWith(
+      'search/too-large',
+      `a matrix of ${rows} × ${columns} has too many rows and columns for the cost model, which counts each of them`,
+      {
+        expected: `at most ${MAX_ROWS_AND_COLUMNS} together`,
+        hint: 'number the rows and columns that have elements, or search without a prior',
+      },
+    )
   if (t.kind === 'stored') {
     const levels = namedArrays(t).map(([, arrays]) => arrays)
     const [level] = levels

@@ -1,7 +1,7 @@
 /** Integer division: `ceildiv(a, b)`, the least integer that is not less than a / b, and divisions by 0. */
 import { isNonNegative, NATURAL } from '../../analysis/integers/interval.ts'
 import { rangesBy } from '../../analysis/integers/ranges.ts'
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { binary, cast, ceildiv, constant, type Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
@@ -66,9 +66,7 @@ const text = exprPrinter(plainConstant)
 /** Operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
 export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
   exactOperationOr((divisor) =>
-    fail({
-      code,
-      message: 'this divides by 0 for the bound data',
+    failWith(code, 'this divides by 0 for the bound data', {
       ...(span && { span }),
       hint: `test the divisor first: \`${text(divisor)} != 0 and …\``,
     }),

@@ -1,5 +1,5 @@
 /** Elaboration of formats: AST → `Format`, `Composition` or `FormatFamily`. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { cached } from '../../ast/lazy.ts'
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -99,12 +99,11 @@ export function familyOf(
 
 function wrongOrder({ name, over, span }: FamilyHead, order: number, expected: string): never {
   const names = over.map((o) => (o.list ? `${o.name}...` : o.name))
-  return fail({
-    code: 'format/order',
-    message: `format ${name} is over (${names.join(', ')}), and this tensor has ${quantity(order, 'dimension')}`,
-    ...(span && { span }),
-    expected,
-  })
+  return failWith(
+    'format/order',
+    `format ${name} is over (${names.join(', ')}), and this tensor has ${quantity(order, 'dimension')}`,
+    { ...(span && { span }), expected },
+  )
 }
 
 // Elaboration of formats that describe storage: axes, sorts and coordinate maps.

@@ -1,5 +1,5 @@
 /** Points of a space: the open decision, the decided names, and the schedule of a complete point. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Schedule } from '../schedules/schedule-types.ts'
 import type { OpenValues, SpacePoint, SpaceUse } from './space-values.ts'
@@ -25,9 +25,7 @@ export const decidedIn = (use: SpaceUse, point: SpacePoint): ReadonlySet<string>
 export function refuseOthers(space: string, point: SpacePoint, decided: ReadonlySet<string>): void {
   const more = Object.keys(point).find((name) => !decided.has(name))
   if (more === undefined) return
-  fail({
-    code: 'space/point',
-    message: `${space} decides nothing called ${more} after the other values`,
+  failWith('space/point', `${space} decides nothing called ${more} after the other values`, {
     lookup: { name: more, candidates: [...decided] },
     expected: [...decided].join(', ') || 'no values',
     hint: `omit ${more}`,

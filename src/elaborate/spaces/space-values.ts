@@ -1,5 +1,5 @@
 /** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
-import { fail, failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr, Var } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
@@ -16,11 +16,7 @@ export type Use = Extract<SpaceStep, { kind: 'use' }>
 export const isUse = (leaf: { readonly kind: string }): leaf is Use => leaf.kind === 'use' && 'step' in leaf
 
 export function notAmong(name: string, value: unknown, options: readonly string[]): never {
-  return fail({
-    code: 'space/point',
-    message: `${name} cannot be ${String(value)}`,
-    expected: options.join(', '),
-  })
+  return failWith('space/point', `${name} cannot be ${String(value)}`, { expected: options.join(', ') })
 }
 
 export type Known = (v: Var) => number | undefined

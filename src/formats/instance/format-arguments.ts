@@ -1,6 +1,6 @@
 /** Arguments of formats and compositions. */
 
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { appliedFormat } from '../../ast/print/message-text.ts'
 import { constant, type Expr, variable } from '../../ir/expressions/expr.ts'
@@ -72,9 +72,7 @@ function checkArgumentCount(format: OrderedFormat, args: readonly Expr[], site: 
   const minimum = format.params.findLastIndex((p) => !optional(p)) + 1
   if (args.length >= minimum && args.length <= format.params.length) return
   const range = minimum === format.params.length ? String(minimum) : `${minimum} to ${format.params.length}`
-  fail({
-    code: 'format/arguments',
-    message: `format ${format.name} has ${quantity(args.length, 'argument')}`,
+  failWith('format/arguments', `format ${format.name} has ${quantity(args.length, 'argument')}`, {
     ...spanOf(site.span, format.span),
     expected: `${range} argument${range === '1' ? '' : 's'}: ${signature(format)}`,
     // A composition written in place has no declaration: its text is its name.
@@ -103,9 +101,7 @@ function rejectKind(
   expected: string,
   site: SpanOption,
 ): never {
-  return fail({
-    code: 'format/argument-kind',
-    message: `${p.name} of format ${format.name} is given ${argText(arg)}`,
+  return failWith('format/argument-kind', `${p.name} of format ${format.name} is given ${argText(arg)}`, {
     ...spanOf(arg.span, site.span, format.span),
     expected,
     hint: `the parameters are ${signature(format)}`,

@@ -1,6 +1,6 @@
 /** A format with its arguments, over the axes of one kernel. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
 import {
   FIELD_WIDTHS,
@@ -120,13 +120,15 @@ export function checkOver(
   site: SpanOption,
 ): void {
   if (over.length === format.over.length) return
-  fail({
-    code: 'format/over',
-    message: `format ${format.name} replaces ${format.over.length} axes (${format.over.join(', ')}), not ${over.length}`,
-    ...spanOf(site.span, format.span),
-    expected: `a buffer with ${format.over.length} axes`,
-    hint: 'choose a format over as many dimensions',
-  })
+  failWith(
+    'format/over',
+    `format ${format.name} replaces ${format.over.length} axes (${format.over.join(', ')}), not ${over.length}`,
+    {
+      ...spanOf(site.span, format.span),
+      expected: `a buffer with ${format.over.length} axes`,
+      hint: 'choose a format over as many dimensions',
+    },
+  )
 }
 
 function dimensionName(
@@ -193,13 +195,15 @@ function translateSort(
   const keyQueries = translateQueries(s.queries, [s.key], scope, rename)
   const within = s.within && translate(s.within, extentScope(scope, over))
   if (within?.kind === 'const' && within.value < 1)
-    fail({
-      code: 'format/sort-window',
-      message: `format ${scope.format.name} sorts ${s.dim} within windows of ${declaredWithValue(s.within!, within.value)}`,
-      ...spanOf(within.span, s.span, scope.format.span),
-      expected: 'a positive number of coordinates',
-      hint: 'omit `within` to sort the whole axis',
-    })
+    failWith(
+      'format/sort-window',
+      `format ${scope.format.name} sorts ${s.dim} within windows of ${declaredWithValue(s.within!, within.value)}`,
+      {
+        ...spanOf(within.span, s.span, scope.format.span),
+        expected: 'a positive number of coordinates',
+        hint: 'omit `within` to sort the whole axis',
+      },
+    )
   return {
     ...s,
     at: tables.get(s.at)!.name,
@@ -219,9 +223,7 @@ const constantText = (extent: Expr): string | null =>
 /** Checks the sizes of a translated axis. `declared`: the axis in the format's declaration. */
 function checkAxis(axis: StoredAxis, declared: StoredAxis, args: Arguments, site: SpanOption): StoredAxis {
   const reject = (problem: string, expected: string): never =>
-    fail({
-      code: 'format/extent',
-      message: `axis ${axis.name} of ${args.text} has ${problem}`,
+    failWith('format/extent', `axis ${axis.name} of ${args.text} has ${problem}`, {
       ...spanOf(site.span, axis.span),
       expected,
       hint: 'correct the arguments or the extents',
@@ -237,12 +239,11 @@ function checkAxis(axis: StoredAxis, declared: StoredAxis, args: Arguments, site
   }
   const packed = hasIndices(axis) ? axis.packed : undefined
   if (hasIndices(axis) && isInvalidPacking(axis))
-    fail({
-      code: 'format/packed',
-      message: `axis ${axis.name} of ${args.text} packs coordinates into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
-      ...spanOf(site.span, packed?.span, axis.span),
-      expected: FIELD_WIDTHS,
-    })
+    failWith(
+      'format/packed',
+      `axis ${axis.name} of ${args.text} packs coordinates into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
+      { ...spanOf(site.span, packed?.span, axis.span), expected: FIELD_WIDTHS },
+    )
   if (extent !== undefined) checkFields(axis, extent)
   const width = hasWidth(axis) ? constantOf(axis.width) : undefined
   if (width !== undefined && width < 1)

@@ -1,5 +1,5 @@
 /** Instantiation of a format or composition with its arguments, over the axes of one kernel. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { Names } from '../../ir/expressions/bound-names.ts'
 import { all, constant, type Expr, variable } from '../../ir/expressions/expr.ts'
@@ -222,9 +222,7 @@ function translateSelector(
   const { format, variables } = a.scope
   const measuredParam = format.params.find((p) => p.measured && variables.get(p.name)?.kind === 'var')
   if (measuredParam && freeVars(a.expr).has(measuredParam.name))
-    fail({
-      code: 'format/condition',
-      message: `${format.name} selects by ${measuredParam.name}, which is measured`,
+    failWith('format/condition', `${format.name} selects by ${measuredParam.name}, which is measured`, {
       ...spanOf(a.expr.span, format.span, site.span),
       expected: 'a condition over coordinates, sizes, arguments and queries of stored coordinates',
       hint: `pass ${measuredParam.name}: parts are determined before widths are measured`,

@@ -5,7 +5,7 @@
  * Map and inverse change on that axis only. Conditions, queries and sorts remain over the tensor's coordinates.
  */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { isDense, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
   add,
@@ -119,9 +119,7 @@ export function bucketWidths(
 ): readonly number[] {
   const widths: number[] = []
   const reject = (problem: string): never =>
-    fail({
-      code: 'format/bucket-widths',
-      message: `${composition.name} has buckets of ${problem}`,
+    failWith('format/bucket-widths', `${composition.name} has buckets of ${problem}`, {
       ...spanOf(site.span, rule.span, composition.span),
       expected: `ascending widths from 1 to ${MAX_WIDTH}`,
       hint: '`a .. b` doubles from a up to b; `2^k` is a power',

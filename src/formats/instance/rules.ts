@@ -1,5 +1,5 @@
 /** Planning of nested rules as a tree of formats with arguments; names depend on the number of parts. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { add, binary, ceildiv, div, int, mul, select, sub, variable } from '../../ir/expressions/expr.ts'
@@ -183,13 +183,15 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, ruleScope
   const dim = composition.over.indexOf(rule.dim)
   const site = spanOf(rule.span, composition.span)
   if (count < 1)
-    fail({
-      code: 'format/partition',
-      message: `${composition.name} partitions ${rule.dim} into ${declaredWithValue(rule.into, count)}`,
-      ...spanOf(context.site.span, rule.span),
-      expected: 'a positive number of ranges',
-      hint: 'omit the partition for a single range',
-    })
+    failWith(
+      'format/partition',
+      `${composition.name} partitions ${rule.dim} into ${declaredWithValue(rule.into, count)}`,
+      {
+        ...spanOf(context.site.span, rule.span),
+        expected: 'a positive number of ranges',
+        hint: 'omit the partition for a single range',
+      },
+    )
   if (count > MAX_PARTS) rejectPartCount(`${count} ranges`, composition, context)
   const axis = context.over[dim]!
   const ranges = Array.from({ length: count }, (_, p) => rangeOf(axis.extent, p, count))
@@ -245,9 +247,7 @@ function constantIn(e: Expr, ruleScope: RuleScope, what: string): number {
   const { composition, scope, context } = ruleScope
   const value = translate(e, extentScope(scope, context.over))
   if (value.kind === 'const' && Number.isInteger(value.value)) return value.value
-  return fail({
-    code: 'format/not-constant',
-    message: `${what} of ${composition.name} is not a constant`,
+  return failWith('format/not-constant', `${what} of ${composition.name} is not a constant`, {
     ...spanOf(e.span, composition.span, context.site.span),
     expected: 'an integer, from constants and arguments',
     hint: 'the number of parts must be known before there are data',
@@ -255,9 +255,7 @@ function constantIn(e: Expr, ruleScope: RuleScope, what: string): number {
 }
 
 function rejectPartCount(count: string, format: OrderedFormat, context: Context): never {
-  return fail({
-    code: 'format/too-many-parts',
-    message: `${format.name} has ${count}`,
+  return failWith('format/too-many-parts', `${format.name} has ${count}`, {
     ...spanOf(context.site.span, format.span),
     expected: `at most ${MAX_PARTS} parts`,
     hint: 'each part is a separate iteration: use fewer ranges or buckets',

@@ -1,5 +1,5 @@
 /** Translation of a format's expressions into the names of a kernel. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { unusedNumber } from '../../ir/expressions/bound-names.ts'
 import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
@@ -77,16 +77,18 @@ export function translateCoordinate(e: Expr, scope: Scope): Expr {
 /** Rejects a divisor that is not positive. `declared`: the divisor in the format's declaration. */
 function checkDivisor(declared: Expr, divisor: Expr, { format }: Scope): void {
   if (divisor.kind !== 'const' || divisor.value > 0) return
-  fail({
-    code: 'format/division-by-zero',
-    message: `format ${format.name} divides by ${declaredWithValue(declared, divisor.value)}`,
-    ...spanOf(declared.span, format.span),
-    expected: declared.kind === 'const' ? 'a positive divisor' : `a positive ${declaredText(declared)}`,
-    hint:
-      declared.kind === 'const'
-        ? 'in formats, constant divisors are positive: 1 or more'
-        : `pass positive arguments: ${signature(format)}`,
-  })
+  failWith(
+    'format/division-by-zero',
+    `format ${format.name} divides by ${declaredWithValue(declared, divisor.value)}`,
+    {
+      ...spanOf(declared.span, format.span),
+      expected: declared.kind === 'const' ? 'a positive divisor' : `a positive ${declaredText(declared)}`,
+      hint:
+        declared.kind === 'const'
+          ? 'in formats, constant divisors are positive: 1 or more'
+          : `pass positive arguments: ${signature(format)}`,
+    },
+  )
 }
 
 const declaredText = exprPrinter(plainConstant)

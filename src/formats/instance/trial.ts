@@ -3,7 +3,7 @@
  * for all coordinates of small tensors, and for the corners of blocks in larger ones. A failure here is a failure for
  * some tensor.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { applyMap, point } from '../../columns/coordmap.ts'
 import { type StoredAxis, sourceName } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -85,28 +85,32 @@ function testPart(
     const coordinates = mappedCoords[k]!
     for (let e = 0; e < coordinates.length; e++) {
       if (coordinates[e]! >= 0 && (!extents || coordinates[e]! < extents[e]!)) continue
-      fail({
-        code: 'format/map-range',
-        message: `${part.text} puts ${point(names, coords, e)} of ${samples.shape(e)} at ${coordinates[e]} on axis ${name}`,
-        ...spanOf(part.map[k]!.span, site.span, axis.span),
-        expected: extents
-          ? `0 to ${extents[e]! - 1}, the extent of ${name} being ${extents[e]}`
-          : '0 or more',
-        hint: 'correct the map, or the extent of the axis',
-      })
+      failWith(
+        'format/map-range',
+        `${part.text} puts ${point(names, coords, e)} of ${samples.shape(e)} at ${coordinates[e]} on axis ${name}`,
+        {
+          ...spanOf(part.map[k]!.span, site.span, axis.span),
+          expected: extents
+            ? `0 to ${extents[e]! - 1}, the extent of ${name} being ${extents[e]}`
+            : '0 or more',
+          hint: 'correct the map, or the extent of the axis',
+        },
+      )
     }
   })
   const restored = evaluateMap(part.inverse, part.order, mappedCoords)
   for (let k = 0; k < coords.length; k++)
     for (let e = 0; e < coords[k]!.length; e++) {
       if (restored[k]![e] === coords[k]![e]) continue
-      fail({
-        code: 'format/not-inverse',
-        message: `the inverse of ${part.text} does not undo the map: ${point(names, coords, e)} of ${samples.shape(e)} goes to ${point(part.order, mappedCoords, e)}, and that back to (${restored.map((coordinates) => coordinates[e]).join(', ')})`,
-        ...spanOf(part.inverse[k]!.span, site.span),
-        expected: 'the original coordinate',
-        hint: 'the map must keep different coordinates apart, and the inverse must name the original coordinates in order',
-      })
+      failWith(
+        'format/not-inverse',
+        `the inverse of ${part.text} does not undo the map: ${point(names, coords, e)} of ${samples.shape(e)} goes to ${point(part.order, mappedCoords, e)}, and that back to (${restored.map((coordinates) => coordinates[e]).join(', ')})`,
+        {
+          ...spanOf(part.inverse[k]!.span, site.span),
+          expected: 'the original coordinate',
+          hint: 'the map must keep different coordinates apart, and the inverse must name the original coordinates in order',
+        },
+      )
     }
 }
 
@@ -158,25 +162,25 @@ function caseNumbers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Arra
       const caseName = (c: typeof a, k: number): string =>
         a!.text === b!.text ? `${c!.text} (part ${matches[k]! + 1})` : c!.text
       const firstSpan = a!.where?.span
-      fail({
-        code: 'format/overlap',
-        message: `${describe(e)} belongs to both ${caseName(a, 0)} and ${caseName(b, 1)} of ${instance.text}`,
-        ...spanOf(b!.where?.span, site.span, tree.span),
-        ...(firstSpan && b!.where?.span
-          ? { labels: [{ span: firstSpan, text: `${caseName(a, 0)} takes it, too` }] }
-          : {}),
-        expected: 'conditions, at most one of which holds',
-        hint: 'exclude the elements of the first part in the second, or leave the last part without a condition',
-      })
+      failWith(
+        'format/overlap',
+        `${describe(e)} belongs to both ${caseName(a, 0)} and ${caseName(b, 1)} of ${instance.text}`,
+        {
+          ...spanOf(b!.where?.span, site.span, tree.span),
+          ...(firstSpan && b!.where?.span
+            ? { labels: [{ span: firstSpan, text: `${caseName(a, 0)} takes it, too` }] }
+            : {}),
+          expected: 'conditions, at most one of which holds',
+          hint: 'exclude the elements of the first part in the second, or leave the last part without a condition',
+        },
+      )
     }
     numbers[e] = matches[0] ?? fallback
     // A single format may be meant for tensors that fit it: building rejects the others.
     if (numbers[e]! >= 0) continue
     trial.omitted ??= describe(e)
     if (cases.length > 1)
-      fail({
-        code: 'format/leak',
-        message: `${describe(e)} belongs to no part of ${instance.text}`,
+      failWith('format/leak', `${describe(e)} belongs to no part of ${instance.text}`, {
         ...spanOf(site.span, tree.span),
         expected: 'a part for each coordinate',
         hint: 'add a part without a condition for the remaining elements',

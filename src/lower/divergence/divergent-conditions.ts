@@ -3,7 +3,7 @@
  * conditions that may differ between the threads of a block, so that every thread reaches them.
  */
 
-import { fail, failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../../ir/expressions/expr.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'
@@ -242,11 +242,13 @@ function rejectDivergent(loop: For): never {
 }
 
 function rejectWrittenCondition(cond: Expr): never {
-  fail({
-    code: 'schedule/divergent-barrier',
-    message: `threads of a block meet under a condition on values that the kernel writes, and only the threads read the values where ${printExpr(cond)}`,
-    expected:
-      'a condition on written memory that every thread of the block evaluates, or no barrier under the condition',
-    hint: 'bind the loop outside of the condition to blocks, and the loops inside to no threads',
-  })
+  failWith(
+    'schedule/divergent-barrier',
+    `threads of a block meet under a condition on values that the kernel writes, and only the threads read the values where ${printExpr(cond)}`,
+    {
+      expected:
+        'a condition on written memory that every thread of the block evaluates, or no barrier under the condition',
+      hint: 'bind the loop outside of the condition to blocks, and the loops inside to no threads',
+    },
+  )
 }

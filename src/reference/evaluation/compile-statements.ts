@@ -1,5 +1,5 @@
 /** Statements of Stage I as closures. */
-import { fail, invariant, unreachable } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -149,9 +149,7 @@ function limitVisits(run: Run, { visits }: Context): Run {
   if (!visits) return run
   return () => {
     if (visits.v-- <= 0)
-      fail({
-        code: 'reference/too-long',
-        message: 'the reference has visited as many coordinates as it may',
+      failWith('reference/too-long', 'the reference has visited as many coordinates as it may', {
         hint: 'take smaller data, or allow more visits',
       })
     run()

@@ -2,7 +2,7 @@
  * Construction of axis trees by sorting and merging coordinate columns; deliberately independent of the compiler's
  * builders.
  */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { AXES, type LevelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import { chainTo, hasWidth, isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
@@ -42,11 +42,11 @@ export function buildLevels(
       for (let p = 0; p + 1 < level.start.length; p++) {
         const n = level.start[p + 1]! - level.start[p]!
         if (n > width)
-          fail({
-            code: 'reference/width',
-            message: `axis ${axis.name} holds at most ${width} coordinates under each parent, but ${n} are stored under one`,
-            expected: `at most ${width}`,
-          })
+          failWith(
+            'reference/width',
+            `axis ${axis.name} holds at most ${width} coordinates under each parent, but ${n} are stored under one`,
+            { expected: `at most ${width}` },
+          )
       }
     levels.set(axis.name, level)
     nodes.set(axis.name, entryNodes)
@@ -60,11 +60,11 @@ function checkRange(s: Source, axis: string, extent: number): void {
   for (let e = 0; e < s.length; e++) {
     const c = column[e]!
     if (c < 0 || c >= extent)
-      fail({
-        code: 'reference/coordinate-range',
-        message: `${s.name} has the coordinate ${c} on axis ${axis}, whose extent is ${extent}`,
-        expected: `a coordinate from 0 to ${extent - 1}`,
-      })
+      failWith(
+        'reference/coordinate-range',
+        `${s.name} has the coordinate ${c} on axis ${axis}, whose extent is ${extent}`,
+        { expected: `a coordinate from 0 to ${extent - 1}` },
+      )
   }
 }
 

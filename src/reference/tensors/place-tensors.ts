@@ -1,5 +1,5 @@
 /** Placement of the caller's inputs into tensors of the reference. */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import { chainTo, hasWidth, isDense, isDenseChain, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -45,19 +45,14 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
     const v = Object.hasOwn(inputs.params, p.name) ? inputs.params[p.name] : undefined
     if (v === undefined) {
       if (p.measured) continue
-      return fail({
-        code: 'reference/missing-param',
-        message: `${p.kind === 'size' ? 'size' : 'scalar'} ${p.name} of kernel ${kernel.name} has no value`,
-        ...spanOf(p.span),
-        hint: `give it in params: { ${p.name}: … }`,
-      })
+      return failWith(
+        'reference/missing-param',
+        `${p.kind === 'size' ? 'size' : 'scalar'} ${p.name} of kernel ${kernel.name} has no value`,
+        { ...spanOf(p.span), hint: `give it in params: { ${p.name}: … }` },
+      )
     }
     if (p.kind === 'size' && !(Number.isInteger(v) && v >= 0 && v <= 2147483647))
-      fail({
-        code: 'reference/size',
-        message: `size ${p.name} is ${v}`,
-        expected: 'an integer from 0 to 2^31-1',
-      })
+      failWith('reference/size', `size ${p.name} is ${v}`, { expected: 'an integer from 0 to 2^31-1' })
     cells.set(p.name, { v: rounding(p.dtype)(wrap(p.dtype)(v)) })
   }
   return cells
@@ -97,12 +92,11 @@ export function bindInputs(
   const extentOf = (a: Axis): number => {
     invariant(isStored(a), `axis ${a.name} has no extent of its own`)
     if (!isKnown(a.extent))
-      fail({
-        code: 'reference/missing-param',
-        message: `the extent of axis ${a.name} depends on ${[...freeVars(a.extent)].filter((v) => !cells.has(v)).join(', ')}, which has no value`,
-        ...spanOf(a.span),
-        hint: 'give it in params',
-      })
+      failWith(
+        'reference/missing-param',
+        `the extent of axis ${a.name} depends on ${[...freeVars(a.extent)].filter((v) => !cells.has(v)).join(', ')}, which has no value`,
+        { ...spanOf(a.span), hint: 'give it in params' },
+      )
     return Math.max(0, evaluate(a.extent, new Map()))
   }
   const widthOf = (a: StoredAxis): number | null =>
@@ -165,9 +159,7 @@ function bindBuffer(
   const t = Object.hasOwn(inputs.buffers, b.name) ? inputs.buffers[b.name] : undefined
   if (t === undefined) {
     if (b.role === 'inout') return []
-    return fail({
-      code: 'reference/missing-buffer',
-      message: `buffer ${b.name} of kernel ${kernel.name} has no value`,
+    return failWith('reference/missing-buffer', `buffer ${b.name} of kernel ${kernel.name} has no value`, {
       ...spanOf(b.span),
       hint: `give it in buffers: { ${b.name}: … }`,
     })
@@ -179,20 +171,20 @@ function bindBuffer(
     const a = axes.get(n)
     invariant(a, `no axis ${n}`)
     if (!isDenseChain(axes, n))
-      fail({
-        code: 'reference/dense-value',
-        message: `buffer ${b.name} is over the ${a.kind} axis ${n}; its value is a list of coordinates`,
-        expected: '{ coords, values }',
-      })
+      failWith(
+        'reference/dense-value',
+        `buffer ${b.name} is over the ${a.kind} axis ${n}; its value is a list of coordinates`,
+        { expected: '{ coords, values }' },
+      )
     return extentOf(a)
   })
   const size = shape.reduce((n, x) => n * x, 1)
   if (t.length !== size)
-    fail({
-      code: 'reference/shape',
-      message: `buffer ${b.name} has ${t.length} values for the shape [${shape.join(', ')}]`,
-      expected: `${size} values`,
-    })
+    failWith(
+      'reference/shape',
+      `buffer ${b.name} has ${t.length} values for the shape [${shape.join(', ')}]`,
+      { expected: `${size} values` },
+    )
   if (names.join() === b.axes.join() && isTreeByTree(names, axes))
     return [{ buffer: b, source: null, values: t }]
   return [{ buffer: b, source: denseSource(b.name, names, shape, size), values: t satisfies RefDense }]
@@ -201,16 +193,14 @@ function bindBuffer(
 function toSource(name: string, axes: readonly string[], t: RefCoords, isSingleTree: boolean): Source {
   const length = t.values ? t.values.length : (t.coords[0]?.length ?? 1)
   if (t.coords.length !== axes.length || t.coords.some((c) => c.length !== length))
-    fail({
-      code: 'reference/coordinates',
-      message: `${name} has ${t.coords.length} coordinate columns of ${t.coords.map((c) => c.length).join(', ')} entries`,
-      expected: `${axes.length} columns (${axes.join(', ')}) of ${length} entries`,
-    })
+    failWith(
+      'reference/coordinates',
+      `${name} has ${t.coords.length} coordinate columns of ${t.coords.map((c) => c.length).join(', ')} entries`,
+      { expected: `${axes.length} columns (${axes.join(', ')}) of ${length} entries` },
+    )
   const keep = t.duplicates === 'keep'
   if (keep && !isSingleTree)
-    fail({
-      code: 'reference/duplicates',
-      message: `${name} is over several trees, so its duplicates must add up`,
+    failWith('reference/duplicates', `${name} is over several trees, so its duplicates must add up`, {
       hint: "leave out duplicates: 'keep'",
     })
   return { name, axes, columns: t.coords.map((c) => Int32Array.from(c)), length, keep }
@@ -228,9 +218,7 @@ function denseSource(name: string, axes: readonly string[], shape: readonly numb
 function structureOf(name: string, axes: ReadonlyMap<string, Axis>): readonly string[] {
   const a = axes.get(name)
   if (a && isStored(a)) return chainTo(axes, name)
-  return fail({
-    code: 'reference/structure',
-    message: `there is no axis ${name} to give a structure to`,
+  return failWith('reference/structure', `there is no axis ${name} to give a structure to`, {
     lookup: { name, candidates: [...axes.values()].filter(isStored).map((x) => x.name) },
   })
 }
@@ -260,11 +248,10 @@ function checkStructure(
     for (const leaf of tensors.get(b.name)!.leaves) {
       const axis = chainOf(leaf).findLast((l) => !isDense(l.axis))?.axis
       if (axis && !describedAxes.has(axis.name))
-        fail({
-          code: 'reference/missing-structure',
-          message: `no input gives the coordinates of axis ${axis.name} of buffer ${b.name}`,
-          ...spanOf(axis.span),
-          hint: `give the structure of ${axis.name}`,
-        })
+        failWith(
+          'reference/missing-structure',
+          `no input gives the coordinates of axis ${axis.name} of buffer ${b.name}`,
+          { ...spanOf(axis.span), hint: `give the structure of ${axis.name}` },
+        )
     }
 }

@@ -1,5 +1,5 @@
 /** Buffers of the reference: one float64 per element, addressed by one leaf node per tree. */
-import { fail, invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
 import type { Buffer1 } from '../../ir/coordinates/stage1.ts'
 import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
@@ -49,12 +49,11 @@ export function allocate(b: Buffer1, levels: ReadonlyMap<string, Level>): Tensor
   const { leaves, dims } = treesOf(b, levels)
   const size = leaves.reduce((n, l) => n * l.count, 1)
   if (size > MAX_ELEMENTS)
-    fail({
-      code: 'reference/too-large',
-      message: `buffer ${b.name} would hold ${countText(size)} elements; the reference stops at ${MAX_ELEMENTS}`,
-      ...spanOf(b.span),
-      hint: 'verify on smaller sizes',
-    })
+    failWith(
+      'reference/too-large',
+      `buffer ${b.name} would hold ${countText(size)} elements; the reference stops at ${MAX_ELEMENTS}`,
+      { ...spanOf(b.span), hint: 'verify on smaller sizes' },
+    )
   return { buffer: b, leaves, dims, data: new Float64Array(size).fill(b.fill), bounds: null }
 }
 

@@ -1,5 +1,5 @@
 /** Name resolution of bound values: the tensor, part, table, axis or format argument that each name refers to. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { arraysOfAxis, chainTo, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { add, type Expr, int, variable } from '../../ir/expressions/expr.ts'
@@ -55,9 +55,7 @@ export function bindingOf(
     isStored(x) && isStructured(all, a) && !isOfTable(kernel, a) ? [a] : [],
   )
   const candidates = [...new Set([...names, ...axes, ...tables, ...besides])]
-  return fail({
-    code: 'bind/unknown-name',
-    message: `kernel ${kernel.name} has no buffer or axis ${name}`,
+  return failWith('bind/unknown-name', `kernel ${kernel.name} has no buffer or axis ${name}`, {
     lookup: { name, candidates },
     expected: `one of ${candidates.join(', ')}`,
     hint: 'bind the name that the kernel declares',
@@ -218,10 +216,12 @@ function isOfFormat(kernel: Kernel1, t: CallerTensor, tensor: StoredTensor): boo
   if (lacks(declared, (a) => a)) return inFormat
   if (!inFormat) return false
   const now = first.axes.join(', ')
-  return fail({
-    code: 'bind/part',
-    message: `the arrays that are bound to ${name} can be over the declared axes, and over [${now}] of its format`,
-    expected: 'arrays that name an axis which one of the two alone has, or no ready-made arrays',
-    hint: `in the order of [${now}]: stored(shape, { ${first.axes.map((a) => `${a}: {}`).join(', ')} }, values); by coordinates: dense(shape, values) or coords(shape, columns, values)`,
-  })
+  return failWith(
+    'bind/part',
+    `the arrays that are bound to ${name} can be over the declared axes, and over [${now}] of its format`,
+    {
+      expected: 'arrays that name an axis which one of the two alone has, or no ready-made arrays',
+      hint: `in the order of [${now}]: stored(shape, { ${first.axes.map((a) => `${a}: {}`).join(', ')} }, values); by coordinates: dense(shape, values) or coords(shape, columns, values)`,
+    },
+  )
 }

@@ -1,5 +1,5 @@
 /** Lists and sets: data-dependent arguments of formats. */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instance } from '../../ir/formats/format.ts'
@@ -72,9 +72,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
     ends.length === 0 ? 'ascending integers from 0' : `ascending integers from 0 to ${ends.join(', and to ')}`
   if (!tensor) {
     if (seed === undefined)
-      return fail({
-        code: 'bind/missing-list',
-        message: `${instance.text} needs the list ${name}, which is not bound`,
+      return failWith('bind/missing-list', `${instance.text} needs the list ${name}, which is not bound`, {
         expected,
         hint: `bind ${name} to a one-dimensional i32 tensor: the boundaries of the segments`,
       })
@@ -84,30 +82,25 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   }
   const { values } = tensor
   if (tensor.kind !== 'dense' || tensor.dtype !== 'i32' || !(values instanceof Int32Array))
-    return fail({
-      code: 'bind/list',
-      message: `the list ${name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
-      expected: `a dense i32 tensor: ${expected}`,
-      hint: `bind dense([n], Int32Array.of(…), 'i32')`,
-    })
+    return failWith(
+      'bind/list',
+      `the list ${name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
+      { expected: `a dense i32 tensor: ${expected}`, hint: `bind dense([n], Int32Array.of(…), 'i32')` },
+    )
   if (tensor.shape.length !== 1)
-    fail({
-      code: 'bind/rank',
-      message: `the list ${name} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}`,
-      expected: 'one dimension',
-      hint: 'bind a one-dimensional tensor: the boundaries of the segments',
-    })
+    failWith(
+      'bind/rank',
+      `the list ${name} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}`,
+      { expected: 'one dimension', hint: 'bind a one-dimensional tensor: the boundaries of the segments' },
+    )
   const bad = (at: number): never =>
-    fail({
-      code: 'bind/list',
-      message: `position ${at} of the list ${name} is ${values[at]}${at > 0 ? `, after ${values[at - 1]}` : ''}`,
-      expected,
-      hint: 'give the boundaries of the segments, the first 0 and the last the extent',
-    })
+    failWith(
+      'bind/list',
+      `position ${at} of the list ${name} is ${values[at]}${at > 0 ? `, after ${values[at - 1]}` : ''}`,
+      { expected, hint: 'give the boundaries of the segments, the first 0 and the last the extent' },
+    )
   if (values.length === 0)
-    fail({
-      code: 'bind/list',
-      message: `the list ${name} is empty`,
+    failWith('bind/list', `the list ${name} is empty`, {
       expected,
       hint: 'a list of n segments has n + 1 boundaries',
     })
@@ -115,9 +108,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   for (let k = 1; k < values.length; k++) if (values[k]! < values[k - 1]!) bad(k)
   const last = values[values.length - 1]
   if (ends.some((end) => last !== end))
-    fail({
-      code: 'bind/list',
-      message: `the list ${name} ends with ${last}`,
+    failWith('bind/list', `the list ${name} ends with ${last}`, {
       expected,
       hint:
         ends.length > 1
@@ -134,9 +125,7 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
   const shape = axes.map((a) => extents.get(a) ?? 0)
   if (!tensor) {
     if (seed === undefined)
-      return fail({
-        code: 'bind/missing-set',
-        message: `${instance.text} needs the set ${name}, which is not bound`,
+      return failWith('bind/missing-set', `${instance.text} needs the set ${name}, which is not bound`, {
         expected: `coordinates over [${axes.join(', ')}]`,
         hint: `bind ${name} to coords([${shape.join(', ')}], …)`,
       })
@@ -147,28 +136,26 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
     )
   }
   if (tensor.shape.length !== axes.length)
-    fail({
-      code: 'bind/rank',
-      message: `the set ${name} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}`,
-      expected: `coordinates over [${axes.join(', ')}]`,
-    })
+    failWith(
+      'bind/rank',
+      `the set ${name} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}`,
+      { expected: `coordinates over [${axes.join(', ')}]` },
+    )
   if (tensor.shape.some((n, d) => extents.has(axes[d]!) && n !== shape[d]))
-    fail({
-      code: 'bind/shape',
-      message: `the set ${name} has the shape [${tensor.shape.join(', ')}], and is over [${axes.join(', ')}]`,
-      expected: `the shape [${shape.join(', ')}]`,
-      hint: 'give the set the shape of the divided axes',
-    })
+    failWith(
+      'bind/shape',
+      `the set ${name} has the shape [${tensor.shape.join(', ')}], and is over [${axes.join(', ')}]`,
+      { expected: `the shape [${shape.join(', ')}]`, hint: 'give the set the shape of the divided axes' },
+    )
   const columns = setColumns(wanted, tensor)
   columns.forEach((c, d) => {
     const at = c.findIndex((x) => x < 0 || x >= shape[d]!)
     if (at >= 0)
-      fail({
-        code: 'bind/coordinate-range',
-        message: `entry ${at} of the set ${name} is at (${columns.map((x) => x[at]).join(', ')})`,
-        expected: `coordinates within [${shape.join(', ')}]`,
-        hint: 'check the order of the columns',
-      })
+      failWith(
+        'bind/coordinate-range',
+        `entry ${at} of the set ${name} is at (${columns.map((x) => x[at]).join(', ')})`,
+        { expected: `coordinates within [${shape.join(', ')}]`, hint: 'check the order of the columns' },
+      )
   })
   return columns
 }

@@ -3,7 +3,7 @@
  * caller's arrays are not modified.
  */
 
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { cached, lazy } from '../../ast/lazy.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
@@ -231,12 +231,11 @@ function valuesOf(
 function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {
   const size = t.shape.reduce((a, x) => a * x, 1)
   if (t.values.length !== size)
-    fail({
-      code: 'bind/values-length',
-      message: `${b.name} has ${t.values.length} values for shape [${t.shape.join(', ')}]`,
-      expected: `${size} values`,
-      hint: 'give the values in row-major order',
-    })
+    failWith(
+      'bind/values-length',
+      `${b.name} has ${t.values.length} values for shape [${t.shape.join(', ')}]`,
+      { expected: `${size} values`, hint: 'give the values in row-major order' },
+    )
   const values = convertDense(b.name, t, b.dtype)
   const order = storageOrder(kernel, b.axes)
   return order ? inOrder(values, b.dtype, t.shape, order) : values

@@ -3,7 +3,7 @@
  * pointers for `cuLaunchKernel` is written once, and each launch only fills slots. The driver reads the slots before the call
  * returns, so one block serves all launches.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import type { ArgSpec, ArgValue, DeviceBuffer, Entry, MatrixValue } from '../device.ts'
 import { isMatrix } from '../device.ts'
@@ -152,7 +152,7 @@ export class Matrices {
     const { cuTensorMapEncodeTiled } = this.#driver.calls
     const stride = columns * DTYPE_BYTES[spec.dtype]
     const reject = (message: string, expected: string): never =>
-      fail({ code: 'device/matrix', message, expected })
+      failWith('device/matrix', message, { expected })
     if (!cuTensorMapEncodeTiled)
       return reject(
         `the NVIDIA driver cannot describe ${spec.buffer} as a matrix`,

@@ -7,7 +7,7 @@
  * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
 import { freeze } from 'immer'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceAt } from '../../ir/lists.ts'
@@ -219,19 +219,12 @@ export function traceFromJson(text: string): readonly LoopStep[] {
     data = undefined
   }
   if (!Array.isArray(data))
-    return fail({
-      code: 'schedule/bad-trace',
-      message: 'this is not a trace of a schedule',
+    return failWith('schedule/bad-trace', 'this is not a trace of a schedule', {
       expected: 'a list of steps as JSON',
     })
   data.forEach((s: unknown, k) => {
     const problem = stepProblem(s, LOOP_STEPS)
-    if (problem)
-      fail({
-        ...problem,
-        code: 'schedule/bad-trace',
-        message: `step ${k + 1} of the trace: ${problem.message}`,
-      })
+    if (problem) failWith('schedule/bad-trace', `step ${k + 1} of the trace: ${problem.message}`, problem)
   })
   return data as LoopStep[]
 }

@@ -1,5 +1,5 @@
 /** Calls of schedule functions: values of their parameters, and the environment of the function's steps. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -80,9 +80,7 @@ export function valuesOf(
 ): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   if (args.length > schedule.params.length)
-    fail({
-      code: 'schedule/arguments',
-      message: `${what} ${schedule.name} is given ${quantity(args.length, 'argument')}`,
+    failWith('schedule/arguments', `${what} ${schedule.name} is given ${quantity(args.length, 'argument')}`, {
       expected: `at most ${schedule.params.length}: (${schedule.params.map((p) => p.name).join(', ')})`,
       hint: 'leave out the other arguments',
     })
@@ -91,17 +89,15 @@ export function valuesOf(
     const given = args[k]
     if (given !== undefined) {
       if (!Number.isSafeInteger(given))
-        fail({
-          code: 'schedule/argument',
-          message: `an argument is not an integer: ${p.name} of ${what} ${schedule.name} is ${nameText(given)}`,
-          expected: 'an integer',
-        })
+        failWith(
+          'schedule/argument',
+          `an argument is not an integer: ${p.name} of ${what} ${schedule.name} is ${nameText(given)}`,
+          { expected: 'an integer' },
+        )
       values.set(p.name, given)
     } else if (p.default) values.set(p.name, evaluate(p.default, values))
     else
-      fail({
-        code: 'schedule/arguments',
-        message: `${what} ${schedule.name} needs a value for ${p.name}`,
+      failWith('schedule/arguments', `${what} ${schedule.name} needs a value for ${p.name}`, {
         expected: `(${schedule.params.map((q) => q.name).join(', ')})`,
         hint: `give ${p.name} a value`,
       })

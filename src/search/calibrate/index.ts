@@ -1,6 +1,6 @@
 /** Calibration: measures small kernels, and fits the coefficients of the cost model and ceilings for rooflines. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import type { Coefficients } from '../../cost-model/analytic.ts'
 import type { TimedTerms } from '../../cost-model/learned/fitting.ts'
@@ -46,9 +46,7 @@ export async function calibrate(device: Device, options: CalibrateOptions = {}):
   expectOptions('calibrate', options, ['seconds', 'signal', 'onProgress'])
   const { seconds = DEFAULT_SECONDS, signal } = options
   if (!(seconds >= MIN_SECONDS && seconds <= 3600))
-    fail({
-      code: 'calibrate/seconds',
-      message: `a device cannot be calibrated in ${seconds} seconds`,
+    failWith('calibrate/seconds', `a device cannot be calibrated in ${seconds} seconds`, {
       expected: `${MIN_SECONDS} to 3600 seconds`,
     })
   const lock = signal ? { signal } : {}
@@ -147,12 +145,11 @@ const MIN_SAMPLES = 20
 
 function conclude(device: Device, samples: readonly Sample[]): Calibration {
   if (samples.length < MIN_SAMPLES)
-    fail({
-      code: 'calibrate/too-short',
-      message: `only ${samples.length} kernels could be made and measured in that time`,
-      expected: `${MIN_SAMPLES} at least`,
-      hint: 'give more --seconds',
-    })
+    failWith(
+      'calibrate/too-short',
+      `only ${samples.length} kernels could be made and measured in that time`,
+      { expected: `${MIN_SAMPLES} at least`, hint: 'give more --seconds' },
+    )
   const start = initialModel(device.kind)
   const from = start.coefficients
   const { coefficients, error } = fitCoefficients(samples, from, { names: learnableNames(from) })

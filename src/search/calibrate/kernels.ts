@@ -2,7 +2,7 @@
 
 import type { SptProgram } from '../../api/programs/program.ts'
 import { parseProgram } from '../../api/programs/program.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { packageText } from '../../io/package/package.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
@@ -21,9 +21,7 @@ const KERNELS = 'data/calibration/kernels.spt'
 export function microKernels(): SptProgram {
   const text = packageText(KERNELS)
   if (text !== null) return parseProgram(text, KERNELS)
-  return fail({
-    code: 'io/no-package',
-    message: `'${KERNELS}' is a file of the package, which cannot be found from here`,
+  return failWith('io/no-package', `'${KERNELS}' is a file of the package, which cannot be found from here`, {
     hint: 'where a bundler has moved the code, calibrate with the installed package',
   })
 }

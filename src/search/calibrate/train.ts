@@ -1,5 +1,5 @@
 /** Trains a device's cost model on records: fitted coefficients, and boosted trees on residuals if these predict better. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { analyticTime, partsOf } from '../../cost-model/analytic.ts'
 import { DEFAULT_BOOSTING, fitTrees } from '../../cost-model/learned/boosting.ts'
 import { featuresOf } from '../../cost-model/learned/features.ts'
@@ -46,12 +46,14 @@ export function trainOnRecords(
 ): TrainedModel {
   const base = calibrationOf(device.kind, device, env)
   if (typeof base === 'string')
-    return fail({
-      code: 'calibrate/not-calibrated',
-      message: `${device.name} is not calibrated, so there is no model of it to train`,
-      expected: 'a calibration of this device, driver and version',
-      hint: `spt calibrate --device ${device.kind}`,
-    })
+    return failWith(
+      'calibrate/not-calibrated',
+      `${device.name} is not calibrated, so there is no model of it to train`,
+      {
+        expected: 'a calibration of this device, driver and version',
+        hint: `spt calibrate --device ${device.kind}`,
+      },
+    )
   return trainedModel(base, samplesOf(records, device))
 }
 
@@ -76,12 +78,11 @@ const hasTerms = (terms: Readonly<Record<string, number>> | undefined): terms is
 export function trainedModel(base: Calibration, samples: readonly StudySample[]): TrainedModel {
   const studies = [...new Set(samples.map((s) => s.study))]
   if (samples.length < MIN_SAMPLES)
-    fail({
-      code: 'calibrate/few-records',
-      message: `the records have ${samples.length} measured trials of this device with terms of the cost model`,
-      expected: `at least ${MIN_SAMPLES}`,
-      hint: 'spt tune FILE --bind … --trials 64',
-    })
+    failWith(
+      'calibrate/few-records',
+      `the records have ${samples.length} measured trials of this device with terms of the cost model`,
+      { expected: `at least ${MIN_SAMPLES}`, hint: 'spt tune FILE --bind … --trials 64' },
+    )
   // A single study is split by its trials.
   const foldOf = (s: StudySample, k: number): number =>
     (studies.length > 1 ? studies.indexOf(s.study) : k) % FOLDS
@@ -97,12 +98,11 @@ export function trainedModel(base: Calibration, samples: readonly StudySample[])
   ) as [number, number, number]
   const after = Math.min(plain, corrected)
   if (!(after < before))
-    fail({
-      code: 'calibrate/no-gain',
-      message: `trained on these records, the model is ${percent(after)} off on trials that were left out, and ${percent(before)} as it is`,
-      expected: 'records of more kernels, data or sizes',
-      hint: 'the model stays unchanged',
-    })
+    failWith(
+      'calibrate/no-gain',
+      `trained on these records, the model is ${percent(after)} off on trials that were left out, and ${percent(before)} as it is`,
+      { expected: 'records of more kernels, data or sizes', hint: 'the model stays unchanged' },
+    )
   const fit = refit(base, samples)
   const model = corrected < plain ? withTrees(fit, samples) : fit
   return { ...base, ...model, trained: { samples: samples.length, studies: studies.length, before, after } }

@@ -1,6 +1,6 @@
 /** Extent of the reference of a study: all results, or as many rows as can be computed in a few seconds. */
 import type { Workspace } from '../../api/resident/workspace.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countOf, isStored, parentOf, segmentSize } from '../../ir/coordinates/axis.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
@@ -51,12 +51,14 @@ function adoptResult(data: Workspace, visits: number, result: ReferenceResult): 
     data.adoptReferenceResults(result.extent, result.outputs)
     return result.extent
   }
-  return fail({
-    code: 'search/reference-too-long',
-    message: `the reference visits more than ${visits} coordinates for a single row of the results, or no row can be computed by itself`,
-    expected: 'a kernel whose results can be computed by the reference',
-    hint: 'tune with smaller sizes, and run the winner on the large ones',
-  })
+  return failWith(
+    'search/reference-too-long',
+    `the reference visits more than ${visits} coordinates for a single row of the results, or no row can be computed by itself`,
+    {
+      expected: 'a kernel whose results can be computed by the reference',
+      hint: 'tune with smaller sizes, and run the winner on the large ones',
+    },
+  )
 }
 
 type Params = ReadonlyMap<string, number>

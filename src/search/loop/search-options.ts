@@ -1,5 +1,5 @@
 /** Options of a search, and the progress that it reports. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions, isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
 import {
   either,
@@ -137,7 +137,7 @@ export function checkBudgets({
 }
 
 const failBudget = (name: string, budget: unknown, expected: string): never =>
-  fail({ code: 'search/budget', message: `${name} cannot be ${show(budget)}`, expected })
+  failWith('search/budget', `${name} cannot be ${show(budget)}`, { expected })
 
 // Validates user-defined strategies and the points they propose.
 
@@ -145,11 +145,7 @@ const failBudget = (name: string, budget: unknown, expected: string): never =>
 export function expectStrategy(made: unknown): Strategy {
   if (isRecord(made) && typeof made.ask === 'function' && typeof made.tell === 'function')
     return made as unknown as Strategy
-  return fail({
-    code: 'search/strategy',
-    message: `a strategy is ${show(made)}`,
-    expected: '{ name, ask, tell }',
-  })
+  return failWith('search/strategy', `a strategy is ${show(made)}`, { expected: '{ name, ask, tell }' })
 }
 
 /** Checks proposed points: each belongs to the space, and is proposed again only for a greater share. */
@@ -161,15 +157,17 @@ export class ProposedPoints {
   /** @throws SptError `search/strategy`, and `space/point` where one is not of the space */
   *proper(given: unknown, most: number, strategy: Strategy): Stepwise<readonly Point[]> {
     if (!Array.isArray(given) || given.length > most)
-      return fail({
-        code: 'search/strategy',
-        message: `a strategy must return at most ${most} points, and returned ${Array.isArray(given) ? given.length : show(given)}`,
-        expected:
-          'a list of at most the requested number of points, not a promise; an empty list ends the search',
-        ...(given instanceof Promise
-          ? { hint: 'make ask a function that is not async; only evaluate may be async' }
-          : {}),
-      })
+      return failWith(
+        'search/strategy',
+        `a strategy must return at most ${most} points, and returned ${Array.isArray(given) ? given.length : show(given)}`,
+        {
+          expected:
+            'a list of at most the requested number of points, not a promise; an empty list ends the search',
+          ...(given instanceof Promise
+            ? { hint: 'make ask a function that is not async; only evaluate may be async' }
+            : {}),
+        },
+      )
     const out: Point[] = []
     for (const wanted of given as readonly Point[]) {
       const point = yield* checkSteps(this.space, wanted)
@@ -184,16 +182,17 @@ export class ProposedPoints {
 }
 
 function refuse(point: Point, share: number, before: number): never {
-  return fail({
-    code: 'search/strategy',
-    message:
-      before > 0
-        ? `a strategy repeats ${JSON.stringify(point)}`
-        : `a strategy requests a share of ${show(share)} of the measurement of ${JSON.stringify(point)}`,
-    expected:
-      before > 0 ? `a new point, or a share of more than ${before}` : 'a share of more than 0, at most 1',
-    hint: 'a list without points ends the search',
-  })
+  return failWith(
+    'search/strategy',
+    before > 0
+      ? `a strategy repeats ${JSON.stringify(point)}`
+      : `a strategy requests a share of ${show(share)} of the measurement of ${JSON.stringify(point)}`,
+    {
+      expected:
+        before > 0 ? `a new point, or a share of more than ${before}` : 'a share of more than 0, at most 1',
+      hint: 'a list without points ends the search',
+    },
+  )
 }
 
 // Validates the outcomes that user functions return.
@@ -210,21 +209,17 @@ export function expectOutcomes(
 ): readonly (Outcome | null)[] {
   const isList = Array.isArray(given)
   if (!isList || given.length !== asked.length)
-    return fail({
-      code: 'search/outcomes',
-      message: `${asked.length} points were measured, and ${isList ? `${given.length} outcomes` : show(given)} came`,
-      expected: 'a list with an outcome for each point, in their order',
-    })
+    return failWith(
+      'search/outcomes',
+      `${asked.length} points were measured, and ${isList ? `${given.length} outcomes` : show(given)} came`,
+      { expected: 'a list with an outcome for each point, in their order' },
+    )
   return given.map((outcome, k) => {
     if (outcome === null && mayBeNull) return null
     const fault = outcomeFault(outcome)
     if (fault === null) return outcome
     const { what, expected, isTime } = fault
     if (isTime) return { status: 'failed', code: 'search/outcomes', message: `${what}, not ${expected}` }
-    return fail({
-      code: 'search/outcomes',
-      message: `${what}: of ${JSON.stringify(asked[k]!.point)}`,
-      expected,
-    })
+    return failWith('search/outcomes', `${what}: of ${JSON.stringify(asked[k]!.point)}`, { expected })
   })
 }

@@ -1,5 +1,5 @@
 /** Search loop: proposes, evaluates and reports points until a budget is spent or nothing better is found. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countSteps } from '../spaces/point-walks.ts'
 import { LIST_LIMIT } from '../spaces/points.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
@@ -218,17 +218,15 @@ function* asStepwise<T>(work: () => T): Stepwise<T> {
 function* countPoints({ space, trials, seconds, patience }: SearchOptions): Stepwise<number | undefined> {
   const { points, isExact } = yield* countSteps(space)
   if (isExact && points === 0)
-    fail({
-      code: 'search/empty',
-      message: `${space.name} has no points`,
+    failWith('search/empty', `${space.name} has no points`, {
       expected: 'values for each decision that the conditions allow',
     })
   const isBounded = [trials, seconds, patience].some((b) => b !== undefined && Number.isFinite(b))
   if (!isBounded && !(isExact && points <= LIST_LIMIT))
-    fail({
-      code: 'search/budget',
-      message: `${space.name} has ${isExact ? '' : 'more than '}${points} points, and the search has no limit`,
-      expected: 'trials, seconds or patience',
-    })
+    failWith(
+      'search/budget',
+      `${space.name} has ${isExact ? '' : 'more than '}${points} points, and the search has no limit`,
+      { expected: 'trials, seconds or patience' },
+    )
   return isExact ? points : undefined
 }

@@ -11,7 +11,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { link, readdir, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 import type { Device } from '../../runtime/device.ts'
 
@@ -215,9 +215,7 @@ function isAlive({ pid, began }: Holder): boolean {
 }
 
 const failLock = (folder: string, error: Error): never =>
-  fail({
-    code: 'search/lock',
-    message: `no lock of a device can be made in ${folder}: ${error.message}`,
+  failWith('search/lock', `no lock of a device can be made in ${folder}: ${error.message}`, {
     expected: 'a folder that can be written to',
     hint: 'set SPT_CACHE_DIR to one',
   })

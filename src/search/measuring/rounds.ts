@@ -2,7 +2,7 @@
  * Measures candidates against each other: each round samples all of them once in random order, so that disturbances of the
  * device affect all equally. A candidate leaves when it cannot be the fastest any more, or its median is precise enough.
  */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
 import { Random } from '../../run/bind/sources/random-tensors.ts'
 import { shuffled } from '../statistics/shuffled.ts'
@@ -208,7 +208,7 @@ function outcomeOf(candidate: Candidate, references: References, confidence: num
 
 function check(rounds: number, confidence: number, width: number, seconds: number | undefined): void {
   const reject = (what: string, value: unknown, expected: string): never =>
-    fail({ code: 'search/rounds', message: `${what} cannot be ${show(value)}`, expected })
+    failWith('search/rounds', `${what} cannot be ${show(value)}`, { expected })
   if (!Number.isSafeInteger(rounds) || rounds < 1) reject('rounds', rounds, 'a whole number from 1 on')
   if (!(confidence > 0 && confidence < 1)) reject('confidence', confidence, 'between 0 and 1')
   if (!(width >= 0)) reject('width', width, '0 or more')

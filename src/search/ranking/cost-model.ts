@@ -3,7 +3,7 @@ import { declaredOf, expectInputs, type RunInputs, sizesOf, valuesIn } from '../
 import { besideDeclared, checkBound } from '../../api/inputs/format-input-binding.ts'
 import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import {
   COUNT,
@@ -58,9 +58,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
   if (options.model) expectModel(options.model, kind)
   const model = options.model ?? costModel(kind, typeof device === 'string' ? undefined : device)
   if (!model)
-    return fail({
-      code: 'search/no-model',
-      message: `there is no trained cost model for ${kind}`,
+    return failWith('search/no-model', `there is no trained cost model for ${kind}`, {
       expected: DEVICE_KINDS.filter((k) => costModel(k)).join(', ') || 'a device with one',
       hint: 'calibrate the device (spt calibrate), search without a prior, or give a `model`',
     })

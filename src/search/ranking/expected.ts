@@ -1,5 +1,5 @@
 /** Caches the prior's predictions by point. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
 import { pointKey } from '../spaces/points.ts'
 import { atOnce, type Stepwise } from '../stepwise.ts'
@@ -207,9 +207,7 @@ function scattered<T>(list: readonly T[]): readonly T[] {
 const GOLDEN = (Math.sqrt(5) - 1) / 2
 
 const refuse = (message: string): never =>
-  fail({
-    code: 'search/prior',
-    message,
+  failWith('search/prior', message, {
     expected: 'a number for each point',
     hint: 'use Infinity for rejected or unknown points, which come last',
   })

@@ -1,5 +1,5 @@
 /** Validates arguments of records' methods: the native code crashes on values other than text and numbers. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import {
   COUNT,
@@ -68,9 +68,7 @@ export function checkPrune(options: PruneOptions): void {
   expectOptions('prune', options, names)
   expectValues(options, PRUNE)
   if (names.every((name) => options[name] === undefined))
-    fail({
-      code: 'records/prune',
-      message: 'everything would be forgotten',
+    failWith('records/prune', 'everything would be forgotten', {
       expected: 'olderThan, keepBest or studies',
       hint: 'remove the file to forget everything',
     })
@@ -111,7 +109,7 @@ export function checkTrial(t: TrialRecord): void {
   expectValue('the point of a trial', t.point, POINT)
   expectValues(t, { ...kindsOf(TRIAL_FIELDS), time: TIME })
   const fault = outcomeFault(t.outcome)
-  if (fault) fail({ code: 'api/argument', message: fault.what, expected: fault.expected })
+  if (fault) failWith('api/argument', fault.what, { expected: fault.expected })
   if (t.outcome.status === 'bounded') expectValue('the bound of an outcome', t.outcome.atMost, DURATION)
   if (t.outcome.status !== 'measured') return
   const { samples } = t.outcome.timing

@@ -1,6 +1,6 @@
 /** A connection to a SQLite file through `libsql`, which is optional, and diagnostics for its errors. */
 import type Libsql from 'libsql'
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 
 export type Connection = Libsql.Database
 
@@ -13,11 +13,11 @@ export async function loadLibsql(): Promise<typeof Libsql> {
     return (await import('libsql')).default
   } catch (e) {
     const [line] = (e instanceof Error ? e.message : String(e)).split('\n')
-    return fail({
-      code: 'records/unavailable',
-      message: `records need the package libsql, which cannot be loaded: ${line}`,
-      hint: 'npm install libsql (an optional dependency; prebuilt for Linux, macOS and Windows)',
-    })
+    return failWith(
+      'records/unavailable',
+      `records need the package libsql, which cannot be loaded: ${line}`,
+      { hint: 'npm install libsql (an optional dependency; prebuilt for Linux, macOS and Windows)' },
+    )
   }
 }
 
@@ -223,19 +223,16 @@ function versionOf(db: Connection, path: string, newest: number): number {
   const tables = columnOf<number>(db, 'SELECT count(*) FROM sqlite_master')
   if (application === 0 && version === 0 && tables === 0) return 0
   if (application !== APPLICATION)
-    fail({
-      code: 'records/not-records',
-      message: `'${path}' is a database, but not of records`,
+    failWith('records/not-records', `'${path}' is a database, but not of records`, {
       expected: 'a file that was written as records, or a new file',
       hint: 'name another file',
     })
   if (version > newest)
-    fail({
-      code: 'records/newer-schema',
-      message: `'${path}' was written by a newer version: its schema is ${version}, and this version supports ${newest}`,
-      expected: `a schema up to ${newest}`,
-      hint: 'update this package, or name another file',
-    })
+    failWith(
+      'records/newer-schema',
+      `'${path}' was written by a newer version: its schema is ${version}, and this version supports ${newest}`,
+      { expected: `a schema up to ${newest}`, hint: 'update this package, or name another file' },
+    )
   return version
 }
 
@@ -254,12 +251,11 @@ export function migrate(db: Connection, path: string, migrations: readonly strin
 export function checkReadable(db: Connection, path: string): void {
   const version = versionOf(db, path, MIGRATIONS.length)
   if (version === MIGRATIONS.length) return
-  fail({
-    code: 'records/older-schema',
-    message:
-      version === 0
-        ? `'${path}' has no records yet`
-        : `'${path}' has the schema ${version}, and this version reads ${MIGRATIONS.length}`,
-    hint: 'open the file for writing once to upgrade it',
-  })
+  failWith(
+    'records/older-schema',
+    version === 0
+      ? `'${path}' has no records yet`
+      : `'${path}' has the schema ${version}, and this version reads ${MIGRATIONS.length}`,
+    { hint: 'open the file for writing once to upgrade it' },
+  )
 }

@@ -1,6 +1,6 @@
 /** Records of trials: one SQLite file, which several processes write concurrently. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { expectValues, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Point } from '../types.ts'
@@ -264,9 +264,7 @@ export class Records {
   #run<T>(work: (db: Connection) => T): T {
     const db = this.db
     if (!db)
-      return fail({
-        code: 'records/closed',
-        message: `the records in '${this.path}' were closed`,
+      return failWith('records/closed', `the records in '${this.path}' were closed`, {
         hint: 'open the records again: openRecords',
       })
     return withDiagnostics(this.path, () => work(db))
@@ -282,9 +280,7 @@ export class Records {
 }
 
 function unknownStudy(id: string, path: string): never {
-  return fail({
-    code: 'records/unknown-study',
-    message: `there is no study ${id} in '${path}'`,
+  return failWith('records/unknown-study', `there is no study ${id} in '${path}'`, {
     expected: 'the id of a study',
     hint: 'add the study first (addStudy); spt records list shows the stored studies',
   })

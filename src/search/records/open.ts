@@ -2,7 +2,7 @@
 import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { cacheFolder, makeFolder } from '../../cache/disk-cache.ts'
 import {
   type Connection,
@@ -24,9 +24,7 @@ const CHECKED_BYTES = 2 ** 26
 export function defaultRecordsPath(env: NodeJS.ProcessEnv = process.env): string {
   const folder = cacheFolder(undefined, env)
   if (folder !== undefined) return join(folder, 'records.db')
-  return fail({
-    code: 'records/no-place',
-    message: 'caches are off, and with them the usual place of records',
+  return failWith('records/no-place', 'caches are off, and with them the usual place of records', {
     expected: 'a file',
     hint: 'name a file (--db FILE), or set SPT_CACHE_DIR to a folder',
   })
@@ -38,12 +36,11 @@ function checkPlace(path: string, readonly: boolean): void {
   const folder = dirname(path)
   const folderStats = fileStats(folder)
   if (!folderStats?.isDirectory())
-    fail({
-      code: 'records/missing-folder',
-      message: folderStats ? `'${folder}' is not a folder` : `the folder '${folder}' does not exist`,
-      expected: 'a file in a folder that exists',
-      hint: 'make the folder, or name another file',
-    })
+    failWith(
+      'records/missing-folder',
+      folderStats ? `'${folder}' is not a folder` : `the folder '${folder}' does not exist`,
+      { expected: 'a file in a folder that exists', hint: 'make the folder, or name another file' },
+    )
   const file = fileStats(path)
   // SQLite makes the file that a link points to.
   if (!file && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
@@ -52,18 +49,14 @@ function checkPlace(path: string, readonly: boolean): void {
   }
   if (!file) {
     if (readonly)
-      fail({
-        code: 'records/missing',
-        message: `there are no records at '${path}'`,
+      failWith('records/missing', `there are no records at '${path}'`, {
         expected: 'a file of records',
         hint: 'they are made where something is measured',
       })
     return
   }
   if (!file.isFile())
-    fail({
-      code: 'records/not-a-file',
-      message: `'${path}' is ${file.isDirectory() ? 'a folder' : 'no ordinary file'}`,
+    failWith('records/not-a-file', `'${path}' is ${file.isDirectory() ? 'a folder' : 'no ordinary file'}`, {
       expected: 'a file of records, or a new file',
       hint: 'name a file',
     })
@@ -75,11 +68,11 @@ function checkWritable(place: string, path: string): void {
   try {
     accessSync(place, constants.W_OK)
   } catch {
-    fail({
-      code: 'records/read-only',
-      message: place === path ? `'${path}' cannot be written` : `the folder of '${path}' cannot be written`,
-      hint: 'change the permissions, or name another file',
-    })
+    failWith(
+      'records/read-only',
+      place === path ? `'${path}' cannot be written` : `the folder of '${path}' cannot be written`,
+      { hint: 'change the permissions, or name another file' },
+    )
   }
 }
 
@@ -166,9 +159,7 @@ const IN_MEMORY = ':memory:'
 
 function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): Opened {
   if (readonly)
-    fail({
-      code: 'records/missing',
-      message: `there are no records in ${IN_MEMORY}, which are new each time`,
+    failWith('records/missing', `there are no records in ${IN_MEMORY}, which are new each time`, {
       expected: 'a file of records',
       hint: 'open the records for writing',
     })
@@ -208,9 +199,7 @@ function checkUndamaged(db: Connection, path: string): void {
   if ((fileStats(path)?.size ?? 0) > CHECKED_BYTES) return
   const report = columnOf<string>(db, 'PRAGMA quick_check(1)')
   if (report === 'ok') return
-  fail({
-    code: 'records/corrupt',
-    message: `'${path}' is damaged: ${report.replace(/\s+/g, ' ')}`,
+  failWith('records/corrupt', `'${path}' is damaged: ${report.replace(/\s+/g, ' ')}`, {
     hint: 'restore a copy, or name another file',
   })
 }

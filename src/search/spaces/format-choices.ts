@@ -1,7 +1,7 @@
 /** Decisions of how sparse tensors are stored, among the formats that a program has and that fit. */
 
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectDistinct, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import { TEXTS } from '../../ast/diagnostics/value-kinds.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
@@ -43,9 +43,7 @@ export function formatChoices(
   )
   return Object.entries(requested).map(([buffer, texts]) => {
     if (!sparse.some((b) => b.name === buffer || b.like.includes(buffer)))
-      fail({
-        code: 'search/unknown-tensor',
-        message: `${kernel.name} has no sparse tensor ${buffer}`,
+      failWith('search/unknown-tensor', `${kernel.name} has no sparse tensor ${buffer}`, {
         lookup: { name: buffer, candidates: sparse.map((b) => b.name) },
         expected: 'the name of a buffer with sparse axes',
       })

@@ -1,5 +1,5 @@
 /** Spaces defined by a function, which makes decisions in order and returns the steps that they imply. */
-import { fail, InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectDistinct, isRecord, nameText } from '../../ast/diagnostics/expect-argument.ts'
 import { refuseOthers } from '../../elaborate/index.ts'
 import type { DecisionValue, KernelSpace, OpenDecision, Point } from '../types.ts'
@@ -83,12 +83,14 @@ export function space<K>(
         refuseOthers(name, point, way.decided)
         return kernelAt(name, point, way.make, kernel)
       }
-      return fail({
-        code: 'space/point',
-        message: `the point of ${name} does not decide ${way.kind === 'open' ? way.open.name : 'what is allowed'}`,
-        expected:
-          way.kind === 'open' ? way.open.values.slice(0, 12).join(', ') : 'a value that `only` allows',
-      })
+      return failWith(
+        'space/point',
+        `the point of ${name} does not decide ${way.kind === 'open' ? way.open.name : 'what is allowed'}`,
+        {
+          expected:
+            way.kind === 'open' ? way.open.values.slice(0, 12).join(', ') : 'a value that `only` allows',
+        },
+      )
     },
   }
 }
@@ -115,11 +117,11 @@ function runUserCode<T>(name: string, point: Point, work: () => T): T {
   } catch (e) {
     if (e instanceof Stop || e instanceof SptError || e instanceof InternalError) throw e
     const decisions = Object.entries(point).map(([decision, value]) => `${decision} = ${value}`)
-    return fail({
-      code: THROWN,
-      message: `the function of the space ${name} throws ${decisions.length > 0 ? `at ${decisions.join(', ')}` : 'before it decides anything'}: ${e instanceof Error ? e.message : String(e)}`,
-      expected: 'steps on the kernel, or `only(…)` for an illegal point',
-    })
+    return failWith(
+      THROWN,
+      `the function of the space ${name} throws ${decisions.length > 0 ? `at ${decisions.join(', ')}` : 'before it decides anything'}: ${e instanceof Error ? e.message : String(e)}`,
+      { expected: 'steps on the kernel, or `only(…)` for an illegal point' },
+    )
   }
 }
 
@@ -177,9 +179,7 @@ function walk<K>(name: string, decide: (p: Decisions) => KernelTransform<K>, poi
 }
 
 const endless = (name: string, what: string): never =>
-  fail({
-    code: 'space/endless',
-    message: `${name} has ${what}`,
+  failWith('space/endless', `${name} has ${what}`, {
     expected: 'decisions that come to an end',
     hint: 'a space that is within itself has no end',
   })
@@ -204,9 +204,7 @@ class Walk implements Decisions {
 
   #expectOpen(call: string): void {
     if (!this.#hasEnded) return
-    fail({
-      code: LATE,
-      message: `the steps of the space ${this.space} take ${call} after its function has returned`,
+    failWith(LATE, `the steps of the space ${this.space} take ${call} after its function has returned`, {
       expected: 'decisions before the function returns: the steps only use their values',
       hint: "call the result of `pick` first: `const steps = p.pick('f', { … })(); return (k) => steps(k)`",
     })
@@ -217,9 +215,7 @@ class Walk implements Decisions {
     if (typeof name !== 'string' || name === '')
       expectArgument(false, 'the name of a decision', name, 'a text')
     if (this.#decided.has(name))
-      fail({
-        code: 'space/decided-twice',
-        message: `${this.space} decides ${name} twice`,
+      failWith('space/decided-twice', `${this.space} decides ${name} twice`, {
         expected: 'a distinct name for each decision',
         hint: `keep the value of the first, or rename the second ${name}`,
       })
@@ -228,9 +224,7 @@ class Walk implements Decisions {
     if (!Object.hasOwn(this.point, name)) throw new Stop({ kind: 'open', open: { name, values, ordered } })
     const value = this.point[name] as T
     if (values.includes(value)) return value
-    return fail({
-      code: 'space/point',
-      message: `${name} cannot be ${String(value)} in ${this.space}`,
+    return failWith('space/point', `${name} cannot be ${String(value)} in ${this.space}`, {
       expected: values.slice(0, 12).join(', '),
     })
   }
@@ -241,9 +235,7 @@ class Walk implements Decisions {
     const list: number[] = []
     for (const v of values) {
       if (list.length >= MAX_VALUES)
-        fail({
-          code: 'space/endless',
-          message: `${name} of ${this.space} has more than ${MAX_VALUES} values`,
+        failWith('space/endless', `${name} of ${this.space} has more than ${MAX_VALUES} values`, {
           expected: `at most ${MAX_VALUES}`,
           hint: 'take larger steps',
         })

@@ -1,5 +1,5 @@
 /** Stepwise implementation of `points.ts`: a pause follows each evaluation of a decision, which may be slow. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/diagnostics/expect-argument.ts'
 import { refuseOthers } from '../../elaborate/index.ts'
 import { shuffled } from '../statistics/shuffled.ts'
@@ -251,19 +251,17 @@ export function* checkSteps(space: PointSpace, point: Point): Stepwise<Point> {
 }
 
 function failMissing(space: PointSpace, { name, values }: OpenDecision): never {
-  return fail({
-    code: 'space/point',
-    message: `the point of ${space.name} does not decide ${name}`,
+  return failWith('space/point', `the point of ${space.name} does not decide ${name}`, {
     expected: valuesText(values),
   })
 }
 
 function failValue(space: PointSpace, { name, values }: OpenDecision, value: unknown): never {
-  return fail({
-    code: 'space/point',
-    message: `${name} cannot be ${String(value)} in ${space.name} after the values before it`,
-    expected: valuesText(values),
-  })
+  return failWith(
+    'space/point',
+    `${name} cannot be ${String(value)} in ${space.name} after the values before it`,
+    { expected: valuesText(values) },
+  )
 }
 
 const MAX_SHOWN = 12

@@ -1,5 +1,5 @@
 /** Enumerates, samples, mutates and checks points of any `PointSpace`; every function stops at its limit. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { atOnce } from '../stepwise.ts'
 import type { Point, PointSpace } from '../types.ts'
@@ -34,9 +34,7 @@ export function listPoints(space: PointSpace, limit: number = LIST_LIMIT): reado
   const out: Point[] = []
   for (const point of points(space)) {
     if (out.length >= limit)
-      fail({
-        code: 'space/too-many-points',
-        message: `${space.name} has more than ${limit} points`,
+      failWith('space/too-many-points', `${space.name} has more than ${limit} points`, {
         expected: 'a space that can be gone through, or a larger limit',
         hint: 'draw some of them, or search with a strategy',
       })

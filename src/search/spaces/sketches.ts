@@ -6,7 +6,7 @@ import { checkSizes, expectArgument, expectOptions, isRecord } from '../../api/i
 import { declaredOf, sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import type { SketchDevice, SketchTarget } from '../../sketch/index.ts'
@@ -51,9 +51,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   expectArgument(DEVICE_KINDS.includes(device), 'device', device, DEVICE_KINDS.join(', '))
   checkSizes(kernel.source, sizes)
   if (kernel.compilation.onLoops)
-    fail({
-      code: 'search/has-schedule',
-      message: `${kernel.name} has steps on loops already`,
+    failWith('search/has-schedule', `${kernel.name} has steps on loops already`, {
       expected: 'a kernel without a schedule, or with steps on coordinates alone',
       hint: 'take the sketches of the kernel before those steps',
     })

@@ -1,5 +1,5 @@
 /** Strategies by name. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import { BARREN, effortOf } from '../spaces/counter.ts'
 import {
@@ -31,9 +31,7 @@ export function strategyNamed(name: string): StrategyFactory {
   const found = Object.hasOwn(STRATEGIES, name) ? STRATEGIES[name] : undefined
   if (found) return found
   const candidates = Object.keys(STRATEGIES)
-  return fail({
-    code: 'search/strategy',
-    message: `there is no strategy ${nameText(name)}`,
+  return failWith('search/strategy', `there is no strategy ${nameText(name)}`, {
     lookup: { name: nameText(name), candidates },
     expected: `one of ${candidates.join(', ')}`,
   })

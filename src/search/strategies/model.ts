@@ -1,4 +1,4 @@
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { groupBy } from '../../ir/memoize.ts'
 import { collectPoints, countSteps, pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
@@ -39,9 +39,7 @@ export class ModelSearch extends ForestSearch {
     this.#pool = Math.min(MAX_POOL, Math.max(MIN_POOL, Math.ceil(POINTS_PER_TRIAL * trials)))
     this.#leaders = Math.min(LEADERS, Math.max(FEW_LEADERS, Math.ceil(trials)))
     if (!this.hasPrior)
-      fail({
-        code: 'search/no-prior',
-        message: 'the strategy model has no prior',
+      failWith('search/no-prior', 'the strategy model has no prior', {
         expected: 'a prior that predicts the time of points',
         hint: 'surrogate needs none',
       })

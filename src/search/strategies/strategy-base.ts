@@ -1,5 +1,5 @@
 /** Base of the strategies: each point is proposed once; keeps reported trials, the seeded generator and the prior. */
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
 import { Random as Generator } from '../../run/bind/sources/random-tensors.ts'
 import { Expected, RankingTime } from '../ranking/expected.ts'
@@ -20,7 +20,7 @@ export abstract class StrategyBase implements Strategy {
   /** @throws SptError `search/seed` */
   constructor(space: PointSpace, { seed, prior, seconds, trials }: StrategyOptions) {
     if (!Number.isSafeInteger(seed))
-      fail({ code: 'search/seed', message: `the seed cannot be ${show(seed)}`, expected: 'an integer' })
+      failWith('search/seed', `the seed cannot be ${show(seed)}`, { expected: 'an integer' })
     const generator = new Generator(seed)
     this.space = space
     this.random = () => generator.next()
@@ -43,9 +43,7 @@ export abstract class StrategyBase implements Strategy {
 
   *askStepwise(count: number): Stepwise<readonly Point[]> {
     if (!Number.isSafeInteger(count) || count < 1)
-      fail({
-        code: 'search/count',
-        message: `${show(count)} points cannot be requested`,
+      failWith('search/count', `${show(count)} points cannot be requested`, {
         expected: 'an integer from 1 on',
       })
     const points: Point[] = []

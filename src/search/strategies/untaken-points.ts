@@ -2,7 +2,7 @@
  * Points of a space that were not taken yet. Taken points and dead ends form a tree of decisions whose exhausted
  * branches are closed, so memory and time depend on the number of taken points, not on the size of the space.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { BARREN, effortOf } from '../spaces/counter.ts'
 import { type Random, withValue } from '../spaces/points.ts'
@@ -121,9 +121,7 @@ export class UntakenPoints {
   }
 
   #endless(): never {
-    return fail({
-      code: 'search/endless',
-      message: `a point of ${this.space.name} has more than ${MAX_DEPTH} decisions`,
+    return failWith('search/endless', `a point of ${this.space.name} has more than ${MAX_DEPTH} decisions`, {
       expected: 'decisions that come to an end',
     })
   }
@@ -134,9 +132,7 @@ export const anyPoint = (space: PointSpace, random: Random): Stepwise<Point | nu
   new UntakenPoints(space, random).any()
 
 export const failDeadEnds = (space: PointSpace): never =>
-  fail({
-    code: 'search/dead-ends',
-    message: `a million values of the decisions of ${space.name} lead to no point`,
+  failWith('search/dead-ends', `a million values of the decisions of ${space.name} lead to no point`, {
     expected: 'conditions that most points meet',
     hint: 'place a condition directly after the decisions that it uses',
   })

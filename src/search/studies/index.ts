@@ -1,6 +1,6 @@
 /** Studies that several machines measure, over queues of BullMQ on Redis, and the evaluation of their trials. */
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
 import { hasLostDevice } from '../outcomes.ts'
@@ -57,7 +57,7 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
   }
   const openDevice = async (): Promise<Device> => {
     current ??= options.reopen ? await options.reopen() : null
-    return current ?? fail({ code: 'device/lost', message: 'the device was lost', hint: 'open it again' })
+    return current ?? failWith('device/lost', 'the device was lost', { hint: 'open it again' })
   }
   const trialsOf = async (shared: SharedStudy): Promise<StudyTrials> => {
     const { id } = shared.study

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import { trialId } from '../records/identity.ts'
 import type { DeviceIdentity, TrialRecord } from '../records/types.ts'
@@ -112,9 +112,7 @@ export async function publishedStudy(
 }
 
 export const unknownStudy = ({ address }: Engine, id: string): never =>
-  fail({
-    code: 'studies/unknown',
-    message: `there is no study ${id} at ${address}`,
+  failWith('studies/unknown', `there is no study ${id} at ${address}`, {
     expected: 'a published study',
     hint: 'publish the study again; finished trials are kept',
   })
@@ -178,12 +176,14 @@ export async function connectEngine(url: string): Promise<Engine> {
   } catch (e) {
     redis.disconnect()
     if (e instanceof SptError) throw e
-    fail({
-      code: 'studies/unreachable',
-      message: `there is no Redis at ${address} that can be used: ${last || (e as Error).message}`,
-      expected: 'a running server',
-      hint: 'start a server (redis-server --appendonly yes), and check the address and password',
-    })
+    failWith(
+      'studies/unreachable',
+      `there is no Redis at ${address} that can be used: ${last || (e as Error).message}`,
+      {
+        expected: 'a running server',
+        hint: 'start a server (redis-server --appendonly yes), and check the address and password',
+      },
+    )
   }
   return { bullmq, redis, address, close: () => redis.disconnect() }
 }
@@ -192,9 +192,7 @@ export async function connectEngine(url: string): Promise<Engine> {
 function checkVersion(about: string, address: string): void {
   const version = /^redis_version:((\d+)\S*)/m.exec(about)
   if (!version || Number(version[2]) >= MIN_VERSION) return
-  fail({
-    code: 'studies/version',
-    message: `the Redis at ${address} is of version ${version[1]}`,
+  failWith('studies/version', `the Redis at ${address} is of version ${version[1]}`, {
     expected: `version ${MIN_VERSION} or later`,
     hint: 'start a newer server',
   })
@@ -210,11 +208,11 @@ async function packages(): Promise<Packages> {
     return { bullmq: await import('bullmq'), Client: (await import('ioredis')).Redis }
   } catch (e) {
     const [line] = (e instanceof Error ? e.message : String(e)).split('\n')
-    return fail({
-      code: 'studies/unavailable',
-      message: `shared studies need the packages bullmq and ioredis, which cannot be loaded: ${line}`,
-      hint: 'npm install bullmq ioredis (optional dependencies)',
-    })
+    return failWith(
+      'studies/unavailable',
+      `shared studies need the packages bullmq and ioredis, which cannot be loaded: ${line}`,
+      { hint: 'npm install bullmq ioredis (optional dependencies)' },
+    )
   }
 }
 

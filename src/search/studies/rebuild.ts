@@ -4,7 +4,7 @@ import { resolve, sep } from 'node:path'
 import { isDeclared } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { readProgram, type SptProgram } from '../../api/programs/program.ts'
-import { fail, type Source } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Source } from '../../ast/diagnostics/diagnostic.ts'
 import { readTensorFor } from '../../io/index.ts'
 import { shippedText } from '../../io/package/program-text.ts'
 import { programTrees } from '../../io/package/program-trees.ts'
@@ -42,9 +42,7 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
   const program = await parseSharedProgram(shared.program, options.instructions)
   const kernel = program.kernel(shared.kernel)
   if (kernelHash(kernel) !== shared.study.kernel)
-    fail({
-      code: 'studies/other-kernel',
-      message: `kernel ${kernel.name} is not the kernel of the study`,
+    failWith('studies/other-kernel', `kernel ${kernel.name} is not the kernel of the study`, {
       hint: 'publish the study again, with the compiler of the workers',
     })
   const tensors = Object.fromEntries(
@@ -58,12 +56,14 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
   const { params, seed } = shared
   const inputs = { tensors, params, ...(seed === undefined ? {} : { seed }) }
   if (dataFingerprint(kernel, inputs) !== shared.study.fingerprint)
-    fail({
-      code: 'studies/other-data',
-      message: `the data of ${Object.keys(tensors).join(', ')} are not the data of the study`,
-      expected: 'files with the same contents on every machine',
-      hint: 'put the same files where the study looks for them',
-    })
+    failWith(
+      'studies/other-data',
+      `the data of ${Object.keys(tensors).join(', ')} are not the data of the study`,
+      {
+        expected: 'files with the same contents on every machine',
+        hint: 'put the same files where the study looks for them',
+      },
+    )
   return { program, kernel, inputs }
 }
 
@@ -83,15 +83,11 @@ async function tensorOf(
   if ('family' in input)
     return generate
       ? generate(input.family)
-      : fail({
-          code: 'studies/family',
-          message: `there is no generator of ${input.family}`,
+      : failWith('studies/family', `there is no generator of ${input.family}`, {
           hint: 'give the worker a generator of this family',
         })
   if (dataRoot !== undefined && !(await placeOf(input.file)).startsWith((await placeOf(dataRoot)) + sep))
-    fail({
-      code: 'studies/outside-root',
-      message: `the study reads '${input.file}', which is outside of '${dataRoot}'`,
+    failWith('studies/outside-root', `the study reads '${input.file}', which is outside of '${dataRoot}'`, {
       expected: 'files of data in that folder',
       hint: 'put its data there',
     })
@@ -118,9 +114,7 @@ export async function parseSharedProgram(
   const texts = new Map(sources.map((s) => [s.name, s.text]))
   const carried = async (path: string): Promise<string> =>
     texts.get(path) ??
-    fail({
-      code: 'studies/incomplete',
-      message: `the study does not carry the text of '${path}'`,
+    failWith('studies/incomplete', `the study does not carry the text of '${path}'`, {
       hint: 'publish the study again',
     })
   const host = { files: carried, imports: carried, trees: programTrees(), shipped: shippedText }

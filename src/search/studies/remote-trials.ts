@@ -2,7 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import type { Queue } from 'bullmq'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { trialId } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
 import type { TrialRecord } from '../records/types.ts'
@@ -130,16 +130,18 @@ export class RemoteTrials {
   async #noWorkers(): Promise<never> {
     const { kind, name, driver } = this.#shared.study.device
     const others = await this.#awaitAnswer(this.#others())
-    return fail({
-      code: 'studies/no-workers',
-      message: `no worker at ${this.#engine.address} takes trials for ${name} (${driver}) with compiler ${this.#shared.study.compiler}`,
-      notes: others.map(
-        ({ device, compiler }) =>
-          `there is one for ${device.kind} ${device.name} (${device.driver}) with compiler ${compiler}`,
-      ),
-      expected: 'a worker with the same device, driver and compiler',
-      hint: `start a worker on each machine: spt tune --worker URL --device ${kind}; published trials stay there`,
-    })
+    return failWith(
+      'studies/no-workers',
+      `no worker at ${this.#engine.address} takes trials for ${name} (${driver}) with compiler ${this.#shared.study.compiler}`,
+      {
+        notes: others.map(
+          ({ device, compiler }) =>
+            `there is one for ${device.kind} ${device.name} (${device.driver}) with compiler ${compiler}`,
+        ),
+        expected: 'a worker with the same device, driver and compiler',
+        hint: `start a worker on each machine: spt tune --worker URL --device ${kind}; published trials stay there`,
+      },
+    )
   }
 
   /** Devices of other queues that have workers. */
@@ -164,12 +166,14 @@ export class RemoteTrials {
     const ended = new AbortController()
     const late = pause(this.#idleMs, ended.signal).then(() => {
       if (ended.signal.aborted) return new Promise<never>(() => {})
-      return fail({
-        code: 'studies/unreachable',
-        message: `Redis at ${this.#engine.address} has not answered for ${this.#idleMs / 1000} s`,
-        expected: 'a running server',
-        hint: 'restart the server: published and finished trials remain if the server keeps a file (--appendonly yes)',
-      })
+      return failWith(
+        'studies/unreachable',
+        `Redis at ${this.#engine.address} has not answered for ${this.#idleMs / 1000} s`,
+        {
+          expected: 'a running server',
+          hint: 'restart the server: published and finished trials remain if the server keeps a file (--appendonly yes)',
+        },
+      )
     })
     let abort = (): void => {}
     const aborted = new Promise<never>((_, reject) => {

@@ -1,7 +1,7 @@
 /** A worker: evaluates trials of its device's queue, one at a time. */
 import { hostname } from 'node:os'
 import type { Worker } from 'bullmq'
-import { fail, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { compilerVersion, deviceIdentity } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'
@@ -180,9 +180,9 @@ async function closeWorker(worker: Worker, busy: () => boolean): Promise<void> {
 
 function failBroken(fault: unknown): never {
   if (fault instanceof SptError) throw fault
-  return fail({
-    code: 'studies/broken-worker',
-    message: `${MAX_BROKEN} trials in a row broke: ${fault instanceof Error ? fault.message : String(fault)}`,
-    hint: 'check the device (spt doctor); other workers continue with the remaining trials',
-  })
+  return failWith(
+    'studies/broken-worker',
+    `${MAX_BROKEN} trials in a row broke: ${fault instanceof Error ? fault.message : String(fault)}`,
+    { hint: 'check the device (spt doctor); other workers continue with the remaining trials' },
+  )
 }

@@ -2,7 +2,7 @@
 
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import { fail, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { type ModelData, termsOfCompilation } from '../../cost-model/prediction.ts'
 import type { Terms } from '../../cost-model/terms.ts'
@@ -20,12 +20,14 @@ import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point 
 function checkDone(results: readonly Collected[]): void {
   const [first] = results
   if (first?.record.outcome.status !== 'failed' || results.some((d) => d.report !== null)) return
-  fail({
-    code: 'studies/worker',
-    message: `no worker could do any of ${results.length} trials: ${first.record.outcome.message}`,
-    expected: 'workers that have the files of the study, by the same paths',
-    hint: 'correct this and run the search again; failed trials are repeated',
-  })
+  failWith(
+    'studies/worker',
+    `no worker could do any of ${results.length} trials: ${first.record.outcome.message}`,
+    {
+      expected: 'workers that have the files of the study, by the same paths',
+      hint: 'correct this and run the search again; failed trials are repeated',
+    },
+  )
 }
 
 /** Evaluates trials on workers, through a Redis server. */

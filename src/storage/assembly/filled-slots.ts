@@ -2,7 +2,7 @@
  * Dense axes that a format claims `full`: if the tensor stores an element, it must store all coordinates on these axes.
  * Coordinates outside the tensor, in blocks at its edges, are exempt.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { type Column, ENTRY, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../../ir/coordinates/axis.ts'
@@ -74,14 +74,16 @@ function rejectClaim(
 ): never {
   const names = filled.map((a) => a.name).join(', ')
   const [first] = filled
-  fail({
-    code: 'format/claim',
-    message: `${filled.length > 1 ? `axes ${names} of ${instance.text} are` : `axis ${names} of ${instance.text} is`} claimed full, but the tensor does not hold ${pointOf(
+  failWith(
+    'format/claim',
+    `${filled.length > 1 ? `axes ${names} of ${instance.text} are` : `axis ${names} of ${instance.text} is`} claimed full, but the tensor does not hold ${pointOf(
       dims.map((d) => d.name),
       values,
     )}`,
-    ...(first?.span ? { span: first.span } : {}),
-    expected: 'a tensor with the properties that the format states of the axes',
-    hint: 'leave the claim out, or choose a format that fits the tensor',
-  })
+    {
+      ...(first?.span ? { span: first.span } : {}),
+      expected: 'a tensor with the properties that the format states of the axes',
+      hint: 'leave the claim out, or choose a format that fits the tensor',
+    },
+  )
 }

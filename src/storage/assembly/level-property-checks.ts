@@ -1,5 +1,5 @@
 /** Level properties (full, compact; Chou et al. 2018) that formats claim, checked on every segment. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { MAX_POSITIONS } from '../../columns/allocate.ts'
 import { type Column, ENTRY, type Engine, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
@@ -166,13 +166,15 @@ function* rejectFirst<C extends Column>(
     ])
     problem = `is claimed full, but does not store the coordinate ${c}`
   }
-  fail({
-    code: 'format/claim',
-    message: `axis ${level.axis.name}${names.length === 0 ? '' : ` at ${pointOf(names, values)}`} ${problem}`,
-    ...(level.axis.span ? { span: level.axis.span } : {}),
-    expected: 'a tensor with the properties that the format states of the axis',
-    hint: 'leave the claim out, or choose a format that fits the tensor',
-  })
+  failWith(
+    'format/claim',
+    `axis ${level.axis.name}${names.length === 0 ? '' : ` at ${pointOf(names, values)}`} ${problem}`,
+    {
+      ...(level.axis.span ? { span: level.axis.span } : {}),
+      expected: 'a tensor with the properties that the format states of the axis',
+      hint: 'leave the claim out, or choose a format that fits the tensor',
+    },
+  )
 }
 
 /** Elements ascend, padding does not; the first of an empty segment, and greater padding, pass for elements. */

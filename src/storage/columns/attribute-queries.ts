@@ -5,7 +5,7 @@
 
 import { rankFrom } from '../../analysis/dependence/query-dependence.ts'
 import type { Interval } from '../../analysis/integers/interval.ts'
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
@@ -92,13 +92,15 @@ function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: 
   const operand = operandsOf(q)[0]!
   const range = boundsIn(frame, operand)
   if (frame.n === 0 || (range && range.lo >= 0)) return operand
-  return fail({
-    code: 'format/least-range',
-    message: `the argument ${printWithQueries(operand, queries)} of ${q.kind} may be negative`,
-    ...(q.span ? { span: q.span } : {}),
-    expected: 'an expression that is not negative for any coordinates',
-    hint: 'use a remainder (e % 65536) or max(e, 0)',
-  })
+  return failWith(
+    'format/least-range',
+    `the argument ${printWithQueries(operand, queries)} of ${q.kind} may be negative`,
+    {
+      ...(q.span ? { span: q.span } : {}),
+      expected: 'an expression that is not negative for any coordinates',
+      hint: 'use a remainder (e % 65536) or max(e, 0)',
+    },
+  )
 }
 
 function lookUpGiven<T>(byName: ReadonlyMap<string, T>, name: string): T {

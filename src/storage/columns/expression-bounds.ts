@@ -1,7 +1,7 @@
 /** Bounds of expressions over a frame, from its columns, sizes and tables. Given lists ascend. */
 import { HIGHEST, type Interval, interval, type NamedRange } from '../../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../../analysis/integers/ranges.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 
@@ -24,9 +24,7 @@ export const overflowOf = (
 
 /** Rejects an expression that overflows. @throws SptError `format/map-overflow` */
 export const rejectOverflow = (overflow: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
-  fail({
-    code: 'format/map-overflow',
-    message: `${text} reaches ${overflow.hi > HIGHEST ? overflow.hi : overflow.lo}`,
+  failWith('format/map-overflow', `${text} reaches ${overflow.hi > HIGHEST ? overflow.hi : overflow.lo}`, {
     ...(overflow.expr.span ? { span: overflow.expr.span } : {}),
     expected: 'intermediate results that fit into 32 bits, as in kernels',
     hint: 'divide before multiplying, or map to more axes',

@@ -1,7 +1,7 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
 import { decidedBy, neededBy } from '../../analysis/dependence/query-dependence.ts'
 import { HIGHEST } from '../../analysis/integers/interval.ts'
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Column, ENTRY, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { OpenSortKey, Scope, SortKey } from '../../columns/engine-operands.ts'
@@ -114,9 +114,7 @@ function* propagateAnswers<C extends Column>(
 function windowOf<C extends Column>(sort: Sort, extent: number, frame: Frame<C>): number {
   const window = sort.within === null ? Math.max(1, extent) : frame.size(sort.within)
   if (window < 1)
-    fail({
-      code: 'format/sort-window',
-      message: `the sort of ${sort.dim} is within windows of ${window} coordinates`,
+    failWith('format/sort-window', `the sort of ${sort.dim} is within windows of ${window} coordinates`, {
       ...(sort.span ? { span: sort.span } : {}),
       expected: 'windows of at least 1 coordinate',
       hint: 'pass a positive argument, or leave `within` out to sort all of them',
@@ -125,13 +123,15 @@ function windowOf<C extends Column>(sort: Sort, extent: number, frame: Frame<C>)
 }
 
 function rejectQuery(sort: Sort, q: Query): never {
-  fail({
-    code: 'format/sort-query',
-    message: `the sort of ${sort.dim} uses ${q.kind}, which is undefined for coordinates that are not stored`,
-    ...(q.span ? { span: q.span } : {}),
-    expected: `count(… by …) with ${sort.dim} alone after by`,
-    hint: 'sort by counts, or by arithmetic of the coordinate',
-  })
+  failWith(
+    'format/sort-query',
+    `the sort of ${sort.dim} uses ${q.kind}, which is undefined for coordinates that are not stored`,
+    {
+      ...(q.span ? { span: q.span } : {}),
+      expected: `count(… by …) with ${sort.dim} alone after by`,
+      hint: 'sort by counts, or by arithmetic of the coordinate',
+    },
+  )
 }
 
 // Sort keys from expressions, with their ranges.

@@ -5,7 +5,7 @@
  * bits by measured bounds, because devices compute in 32 bits.
  */
 import { HIGHEST, type Interval, LOWEST, type NamedRange } from '../../analysis/integers/interval.ts'
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { type Column, ENTRY, type Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../../ir/expressions/expr.ts'
@@ -148,11 +148,7 @@ export function* rejectRead<C extends Column>(
 ): Coroutine<never> {
   const values = yield* frame.engine.valuesAt(frame, [...exprs, at], entry)
   const { message, ...more } = describe(values.at(-1)!)
-  return fail({
-    code: 'format/map-range',
-    message: `at ${pointOf(names, values.slice(0, -1))} ${message}`,
-    ...more,
-  })
+  return failWith('format/map-range', `at ${pointOf(names, values.slice(0, -1))} ${message}`, more)
 }
 
 /**

@@ -3,7 +3,7 @@
  * sorted lexicographically and merged, in O(entries + positions) for every combination of axis kinds, orders and
  * duplicates.
  */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, gather } from '../../columns/allocate.ts'
 import { repetitions } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
@@ -143,12 +143,14 @@ function elementTest(
 }
 
 function rejectAbsent(tree: readonly Level[], keys: readonly Int32Array[], e: number): never {
-  fail({
-    code: 'bind/absent-coordinate',
-    message: `entry ${e} is at (${keys.map((k) => k[e]).join(', ')}) of (${tree.map((l) => l.axis.name).join(', ')}), which the structure does not store`,
-    expected: 'coordinates that the structure stores',
-    hint: 'build the structure from the union of the tensors that share it',
-  })
+  failWith(
+    'bind/absent-coordinate',
+    `entry ${e} is at (${keys.map((k) => k[e]).join(', ')}) of (${tree.map((l) => l.axis.name).join(', ')}), which the structure does not store`,
+    {
+      expected: 'coordinates that the structure stores',
+      hint: 'build the structure from the union of the tensors that share it',
+    },
+  )
 }
 
 // Scatter of values into a structure: element e of a tensor goes to the position of its coordinates.
@@ -175,9 +177,7 @@ export function scatterValues(
   const positions = positionsOf(storage, tensor.coords)
   const n = tensor.coords[0]?.length ?? tensor.values?.length ?? 0
   if (tensor.values && tensor.values.length !== n)
-    fail({
-      code: 'bind/values-length',
-      message: `${tensor.values.length} values for ${n} entries`,
+    failWith('bind/values-length', `${tensor.values.length} values for ${n} entries`, {
       expected: `${n} values`,
       hint: 'give a value for every entry, or none for a pattern',
     })

@@ -1,5 +1,5 @@
 /** Stored values or dense arrays to coordinates, on the host. */
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { lazy } from '../../ast/lazy.ts'
 import { allocate, ascending, gather, withScratchPool } from '../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../columns/column-engine.ts'
@@ -37,12 +37,11 @@ export function toCoords(
 ): CoordTensor {
   checkArrayClass(values, dtype)
   if (values.length !== storage.size)
-    fail({
-      code: 'bind/values-length',
-      message: `${values.length} values for ${storage.size} positions over [${storage.axes.map((a) => a.name).join(', ')}]`,
-      expected: `${storage.size} values`,
-      hint: 'padding and absent elements of blocks have values too',
-    })
+    failWith(
+      'bind/values-length',
+      `${values.length} values for ${storage.size} positions over [${storage.axes.map((a) => a.name).join(', ')}]`,
+      { expected: `${storage.size} values`, hint: 'padding and absent elements of blocks have values too' },
+    )
   const names = storage.axes.map((a) => a.name)
   const { positions, coords } = selectOccupied(storage, occupancy, expand(storage.trees, names))
   const shape = shapeOf(storage)
@@ -132,12 +131,11 @@ export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   checkValueArray(values, dtype)
   const size = shape.reduce((a, b) => a * b, 1)
   if (values.length !== size)
-    fail({
-      code: 'bind/values-length',
-      message: `${values.length} values for a dense tensor of shape [${shape.join(', ')}]`,
-      expected: `${size} values`,
-      hint: 'give the values in row-major order',
-    })
+    failWith(
+      'bind/values-length',
+      `${values.length} values for a dense tensor of shape [${shape.join(', ')}]`,
+      { expected: `${size} values`, hint: 'give the values in row-major order' },
+    )
   const elements = differing(values, dtype, fill)
   const coords = shape.map(() => allocate(elements.length, 'coordinates'))
   const out = newValues(dtype, elements.length)

@@ -1,6 +1,6 @@
 /** Elements of ready-made arrays over a tensor's own axes: no two have equal coordinates, unless they stay apart. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { firstPosition, type Level } from '../../columns/stored-level.ts'
@@ -156,18 +156,14 @@ export function checkDisjoint({
     if (a === b && separateDuplicates) continue
     const coordinate = `(${axes.map(sourceName).join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`
     if (a === b)
-      fail({
-        code: 'bind/duplicate',
-        message: `${parts[a]!.name} holds ${coordinate} twice`,
+      failWith('bind/duplicate', `${parts[a]!.name} holds ${coordinate} twice`, {
         expected: 'each coordinate once',
         hint: unique,
       })
     // Parts with equal names are distinguished by their numbers.
     const partName = (k: number): string =>
       parts[a]!.name === parts[b]!.name ? `${parts[k]!.name} (part ${k + 1})` : parts[k]!.name
-    fail({
-      code: 'format/overlap',
-      message: `${partName(a)} and ${partName(b)} both hold ${coordinate}`,
+    failWith('format/overlap', `${partName(a)} and ${partName(b)} both hold ${coordinate}`, {
       expected: 'each coordinate in one part',
       ...(hint !== undefined && { hint }),
     })

@@ -1,7 +1,7 @@
 /** Ready-made arrays of all parts as a tensor in a format: validated as kernel inputs are, and not copied. */
 
 import { neededBy } from '../../analysis/dependence/query-dependence.ts'
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import { type Coroutine, runSync } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
@@ -218,12 +218,11 @@ export function* checkPlacement<C extends Column>(frame: Frame<C>, placement: Pl
       determined.map((t) => t.name),
       values.slice(n, n + k),
     )
-    fail({
-      code: 'format/not-inverse',
-      message: `the arrays of ${instance.text} hold ${dimensions} at ${storedPoint}, and the map puts it at (${values.slice(n + k).join(', ')})`,
-      expected: 'elements where the map puts them',
-      hint: 'give the list that the arrays were made with',
-    })
+    failWith(
+      'format/not-inverse',
+      `the arrays of ${instance.text} hold ${dimensions} at ${storedPoint}, and the map puts it at (${values.slice(n + k).join(', ')})`,
+      { expected: 'elements where the map puts them', hint: 'give the list that the arrays were made with' },
+    )
   }
   for (const { name } of queries) frame.drop(name)
 }
@@ -242,13 +241,15 @@ function* checkConditions<C extends Column>(
     yield* checkExpressions(frame, [where], dims, needed)
     const [entry = -1] = yield* frame.engine.findFirst(frame, [not(where)])
     if (entry >= 0)
-      fail({
-        code: 'format/leak',
-        message: `the arrays of ${instance.text} hold ${yield* pointAt(frame, dims, entry)}, and its condition does not`,
-        ...(where.span ? { span: where.span } : {}),
-        expected: 'elements of which the condition of the part holds',
-        hint: 'remove the element, or give the list that the arrays were made with',
-      })
+      failWith(
+        'format/leak',
+        `the arrays of ${instance.text} hold ${yield* pointAt(frame, dims, entry)}, and its condition does not`,
+        {
+          ...(where.span ? { span: where.span } : {}),
+          expected: 'elements of which the condition of the part holds',
+          hint: 'remove the element, or give the list that the arrays were made with',
+        },
+      )
     for (const { name } of needed) frame.drop(name)
   }
 }

@@ -1,6 +1,6 @@
 /** Ready-made arrays: used without a copy, after every property that kernels rely on has been checked. */
 
-import { fail } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
 import type { Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
@@ -70,11 +70,11 @@ export function storedValues(storage: Storage, tensor: StoredTensor, fill: numbe
   if (tensor.values) return tensor.values
   const paddedAxis = storage.axes.find(isPadded)
   if (paddedAxis)
-    fail({
-      code: 'bind/padding-values',
-      message: `axis ${paddedAxis.name} is padded with a coordinate, and the arrays have no values that mark padding`,
-      expected: 'values: the fill value in padding',
-    })
+    failWith(
+      'bind/padding-values',
+      `axis ${paddedAxis.name} is padded with a coordinate, and the arrays have no values that mark padding`,
+      { expected: 'values: the fill value in padding' },
+    )
   const ones = filledArray(tensor.dtype, storage.size, 1)
   const [fillValue] = filledArray(tensor.dtype, 1, fill)
   let size = storage.size
@@ -96,21 +96,18 @@ function checkShape(
 ): void {
   const expected = axes.map((a) => extentOf(extents, a.name))
   if (shape.length === expected.length && shape.every((n, k) => n === expected[k])) return
-  fail({
-    code: 'bind/shape',
-    message: `a tensor of shape [${shape.join(', ')}] is bound to axes [${axes.map((a) => a.name).join(', ')}]`,
-    expected: `the shape [${expected.join(', ')}]`,
-    hint: 'bind other sizes, or another tensor',
-  })
+  failWith(
+    'bind/shape',
+    `a tensor of shape [${shape.join(', ')}] is bound to axes [${axes.map((a) => a.name).join(', ')}]`,
+    { expected: `the shape [${expected.join(', ')}]`, hint: 'bind other sizes, or another tensor' },
+  )
 }
 
 function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays']): void {
   for (const [name, axisArrays] of Object.entries(arrays)) {
     const axis = axes.find((a) => a.name === name)
     if (!axis)
-      fail({
-        code: 'bind/extra-array',
-        message: `arrays for ${name}, which is not an axis of the buffer`,
+      failWith('bind/extra-array', `arrays for ${name}, which is not an axis of the buffer`, {
         lookup: { name, candidates: axes.map((a) => a.name) },
         expected: `arrays for some of ${axes.map((a) => a.name).join(', ')}`,
         hint: 'name the arrays by the axis they belong to',
@@ -118,9 +115,7 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
     const own = arraysOfAxis(axis)
     const extra = LEVEL_ARRAYS.filter((a) => axisArrays[a] && !own.includes(a))
     if (extra.length > 0)
-      fail({
-        code: 'bind/extra-array',
-        message: `axis ${name} is ${axis.kind} and has no ${extra.join(' and no ')}`,
+      failWith('bind/extra-array', `axis ${name} is ${axis.kind} and has no ${extra.join(' and no ')}`, {
         expected: own.length > 0 ? own.join(' and ') : 'no arrays',
         hint: 'leave the array out, or declare the axis with the kind that the arrays have',
       })
@@ -133,12 +128,14 @@ function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: s
   const leaves = storage.trees.map((t) => t.at(-1)!)
   const sparseAxis = leaves.find((l) => hasIndptr(l.axis))?.axis.name
   const parts = leaves.map((l) => `${l.positions} of ${l.axis.name}`)
-  fail({
-    code: 'bind/values-length',
-    message: `${name === undefined ? '' : `${name} has `}${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
-    expected: `${storage.size} values`,
-    hint: `give a value for each position, padding included${sparseAxis ? `; their number is the last offset (indptr) of ${sparseAxis}` : ''}`,
-  })
+  failWith(
+    'bind/values-length',
+    `${name === undefined ? '' : `${name} has `}${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
+    {
+      expected: `${storage.size} values`,
+      hint: `give a value for each position, padding included${sparseAxis ? `; their number is the last offset (indptr) of ${sparseAxis}` : ''}`,
+    },
+  )
 }
 
 // Tables given with ready-made arrays: permutations and lists that inverse maps load, and masks.
@@ -153,12 +150,11 @@ export function checkPermutation(
   const n = Math.max(0, evaluate(table.fill, sizes))
   const length = Math.max(0, evaluate(table.length, sizes))
   if (!values)
-    return fail({
-      code: 'bind/missing-table',
-      message: `ready-made parts come without the order that goes with them, ${name}`,
-      expected: `an Int32Array of ${length} places: a permutation`,
-      hint: `give ${name} with the parts`,
-    })
+    return failWith(
+      'bind/missing-table',
+      `ready-made parts come without the order that goes with them, ${name}`,
+      { expected: `an Int32Array of ${length} places: a permutation`, hint: `give ${name} with the parts` },
+    )
   const seen = new Uint8Array(n)
   for (let p = 0; p < values.length; p++) {
     const c = values[p]!
@@ -167,17 +163,13 @@ export function checkPermutation(
       if (c < n) seen[c] = 1
       continue
     }
-    fail({
-      code: 'bind/table',
-      message: `place ${p} of ${name} is ${c}`,
+    failWith('bind/table', `place ${p} of ${name} is ${c}`, {
       expected: p >= n ? `${n}, which is padding` : `each of 0 to ${n - 1} once`,
       hint: 'give the coordinate of each rank',
     })
   }
   if (values.length !== length)
-    fail({
-      code: 'bind/table',
-      message: `${name} has ${values.length} places`,
+    failWith('bind/table', `${name} has ${values.length} places`, {
       expected: `${length} places`,
       hint: 'give the coordinate of each rank, and the extent for the others',
     })
@@ -198,9 +190,7 @@ export function checkLists(
     const width = Math.max(0, evaluate(length, sizes))
     const indices = arrays.get(name)
     if (!indices)
-      fail({
-        code: 'bind/missing-table',
-        message: `ready-made parts come without the list that goes with them, ${name}`,
+      failWith('bind/missing-table', `ready-made parts come without the list that goes with them, ${name}`, {
         expected: `an Int32Array of ${parent.positions * width} coordinates, ${width} for each position of ${innermost}`,
         hint: `give ${name} with the parts`,
       })
@@ -223,14 +213,16 @@ export function checkMask(
   const positions = innermost.reduce((n, l) => n * l.positions, 1)
   const length = wordsFor(positions, MASK_BITS)
   if (words?.length === length) return words
-  return fail({
-    code: words ? 'bind/table' : 'bind/missing-table',
-    message: words
+  return failWith(
+    words ? 'bind/table' : 'bind/missing-table',
+    words
       ? `${name} has ${words.length} words`
       : `ready-made parts come without the mask that goes with them, ${name}`,
-    expected: `an Int32Array of ${length} words: a bit for each of ${positions} positions, the first in the lowest`,
-    hint: words ? 'give a bit for each position of the values' : `give ${name} with the parts`,
-  })
+    {
+      expected: `an Int32Array of ${length} words: a bit for each of ${positions} positions, the first in the lowest`,
+      hint: words ? 'give a bit for each position of the values' : `give ${name} with the parts`,
+    },
+  )
 }
 
 /** Kernels visit the positions of levels that distinguish elements; a mask must agree. @throws SptError `bind/table` */
@@ -250,10 +242,12 @@ export function checkMaskAgrees(
   let e = 0
   while (e < masked.n && positionOf(masked, e) === positionOf(unmasked, e)) e++
   const point = inverse.dims.slice(0, order).map((d) => unmasked.column(d.name)![e])
-  fail({
-    code: 'bind/table',
-    message: `${name} has no bit for (${point.join(', ')}), which is stored at position ${positionOf(unmasked, e)}`,
-    expected: 'a bit for every element: the coordinates that axes store are those of elements',
-    hint: 'give it a bit, or leave the coordinate out of the arrays',
-  })
+  failWith(
+    'bind/table',
+    `${name} has no bit for (${point.join(', ')}), which is stored at position ${positionOf(unmasked, e)}`,
+    {
+      expected: 'a bit for every element: the coordinates that axes store are those of elements',
+      hint: 'give it a bit, or leave the coordinate out of the arrays',
+    },
+  )
 }

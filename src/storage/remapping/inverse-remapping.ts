@@ -2,7 +2,7 @@
  * Inverse coordinate remapping: from stored coordinates to those of the tensor, by expressions and the tables they
  * load. Coordinates outside of the axes, or that the inverse does not map back, are rejected.
  */
-import { fail, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
@@ -105,14 +105,16 @@ export function* rejectOutOfExtent<C extends Column>(r: MapContext<C>, entry: nu
   const queryValues =
     queryVariables.length > 0 ? yield* frame.engine.valuesAt(frame, queryVariables, entry) : []
   const queryText = queries.map(({ text }, d) => `${text} is ${queryValues[d]}`).join(' and ')
-  return fail({
-    code: 'format/map-range',
-    message: `at ${pointOf(dims, values.slice(0, dims.length))}${queryText && `, where ${queryText},`} the coordinate on ${name} is ${mapped[k]}`,
-    ...(span ? { span } : {}),
-    expected:
-      extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${name} being ${extent}`,
-    hint: 'correct the map, or the extent of the axis',
-  })
+  return failWith(
+    'format/map-range',
+    `at ${pointOf(dims, values.slice(0, dims.length))}${queryText && `, where ${queryText},`} the coordinate on ${name} is ${mapped[k]}`,
+    {
+      ...(span ? { span } : {}),
+      expected:
+        extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${name} being ${extent}`,
+      hint: 'correct the map, or the extent of the axis',
+    },
+  )
 }
 
 /** Reports a coordinate that the inverse does not restore. @throws SptError `format/not-inverse` */
@@ -124,11 +126,13 @@ export function* rejectNotInverse<C extends Column>(r: MapContext<C>, entry: num
   const [original, mapped] = [values.slice(0, names.length), values.slice(names.length, -names.length)]
   const restored = values.slice(-names.length)
   const culprit = instance.inverse[restored.findIndex((x, d) => x !== original[d])]
-  return fail({
-    code: 'format/not-inverse',
-    message: `the inverse of ${instance.text} does not undo the map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, original)} goes to ${pointOf([...r.coordinates.keys()], mapped)}, and that back to (${restored.join(', ')})`,
-    ...(culprit?.span ? { span: culprit.span } : {}),
-    expected: 'the original coordinate',
-    hint: 'the map must keep different coordinates apart, and the inverse must name the old coordinates in order',
-  })
+  return failWith(
+    'format/not-inverse',
+    `the inverse of ${instance.text} does not undo the map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, original)} goes to ${pointOf([...r.coordinates.keys()], mapped)}, and that back to (${restored.join(', ')})`,
+    {
+      ...(culprit?.span ? { span: culprit.span } : {}),
+      expected: 'the original coordinate',
+      hint: 'the map must keep different coordinates apart, and the inverse must name the old coordinates in order',
+    },
+  )
 }

@@ -1,5 +1,5 @@
 /** Partitioning of entries by the part of a composition, along its decision tree. */
-import { fail, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Column, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
 import type { Scope } from '../../columns/engine-operands.ts'
@@ -107,13 +107,11 @@ function* rejectLeak<C extends Column>(
   why: string,
   hint: string,
 ): Coroutine<never> {
-  return fail({
-    code: 'format/leak',
-    message: `no part of ${r.instance.text} holds ${yield* pointAt(r.frame, r.dims, entry)}: ${why}`,
-    ...r.span,
-    expected: 'a part for every stored coordinate',
-    hint,
-  })
+  return failWith(
+    'format/leak',
+    `no part of ${r.instance.text} holds ${yield* pointAt(r.frame, r.dims, entry)}: ${why}`,
+    { ...r.span, expected: 'a part for every stored coordinate', hint },
+  )
 }
 
 function* rejectOverlap<C extends Column>(
@@ -129,11 +127,13 @@ function* rejectOverlap<C extends Column>(
       const label = child.kind === 'leaf' ? r.instance.parts[child.part]!.label : ''
       return label === '' || label === text ? text : `${label} (${text})`
     })
-  return fail({
-    code: 'format/overlap',
-    message: `two parts of ${r.instance.text} hold ${yield* pointAt(r.frame, r.dims, entry)}: ${a} and ${b}`,
-    ...r.span,
-    expected: 'a single part for every stored coordinate',
-    hint: 'make the conditions exclude each other, or omit the last condition for the remaining elements',
-  })
+  return failWith(
+    'format/overlap',
+    `two parts of ${r.instance.text} hold ${yield* pointAt(r.frame, r.dims, entry)}: ${a} and ${b}`,
+    {
+      ...r.span,
+      expected: 'a single part for every stored coordinate',
+      hint: 'make the conditions exclude each other, or omit the last condition for the remaining elements',
+    },
+  )
 }

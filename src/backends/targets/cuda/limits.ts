@@ -2,7 +2,7 @@
  * Rejects launches that exceed the limits of every CUDA device before printing; otherwise the compiler or the launch would
  * fail.
  */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import type { Buffer, Launch } from '../../../ir/statements/loops.ts'
@@ -83,13 +83,15 @@ export function rejectRegisterOverflow(launch: Launch): void {
   walkStmts(launch.body, (s) => {
     const results = s.kind === 'instr' && s.asynchronous ? resultRegisters(s, buffers) : 0
     if (s.kind !== 'instr' || results + EXTRA_REGISTERS <= available) return
-    fail({
-      code: 'emit/registers',
-      message: `${launch.name} needs too many registers: ${s.instr} holds ${results} of each thread and takes ${EXTRA_REGISTERS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
-      ...(s.span ? { span: s.span } : {}),
-      expected: `a tile of at most ${available - EXTRA_REGISTERS} registers a thread at ${threads} threads`,
-      hint: 'give the instruction a smaller tile (fewer columns), or the block fewer threads (fewer rows)',
-    })
+    failWith(
+      'emit/registers',
+      `${launch.name} needs too many registers: ${s.instr} holds ${results} of each thread and takes ${EXTRA_REGISTERS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
+      {
+        ...(s.span ? { span: s.span } : {}),
+        expected: `a tile of at most ${available - EXTRA_REGISTERS} registers a thread at ${threads} threads`,
+        hint: 'give the instruction a smaller tile (fewer columns), or the block fewer threads (fewer rows)',
+      },
+    )
   })
 }
 

@@ -1,5 +1,5 @@
 /** Rejects features that WGSL lacks, before printing. */
-import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { Plan, PlanStep, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../../../ir/statements/tree.ts'
@@ -10,15 +10,17 @@ export function rejectF64(plan: Plan): void {
     plan.buffers.find((b) => b.dtype === 'f64') ?? plan.params.find((p) => p.dtype === 'f64')
   const offender = declaration ?? plan.steps.flatMap(f64Nodes)[0]
   if (!offender) return
-  fail({
-    code: 'emit/no-f64',
-    message: `${declaration ? `${declaration.name} is` : `${plan.name} computes in`} f64, which WGSL does not have`,
-    ...(offender.span ? { span: offender.span } : {}),
-    expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
-    hint: declaration
-      ? `declare ${declaration.name} f32, or run the kernel on cpu or cuda`
-      : 'cast to f32 and accumulate in f32, or run the kernel on cpu or cuda',
-  })
+  failWith(
+    'emit/no-f64',
+    `${declaration ? `${declaration.name} is` : `${plan.name} computes in`} f64, which WGSL does not have`,
+    {
+      ...(offender.span ? { span: offender.span } : {}),
+      expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
+      hint: declaration
+        ? `declare ${declaration.name} f32, or run the kernel on cpu or cuda`
+        : 'cast to f32 and accumulate in f32, or run the kernel on cpu or cuda',
+    },
+  )
 }
 
 /** WGSL allows 127 levels of braces in a function; compilers count statements and braces, two per level. */
@@ -29,13 +31,15 @@ export function rejectDeepNesting(plan: Plan): void {
     for (const s of body) {
       const innermost = s.span ? s : enclosing
       if (depth > MAX_NESTING)
-        fail({
-          code: 'emit/too-deep',
-          message: `${plan.name} has statements in more than ${MAX_NESTING} loops and conditions, which WGSL does not allow`,
-          ...(innermost?.span ? { span: innermost.span } : {}),
-          expected: `at most ${MAX_NESTING} loops and conditions around each other`,
-          hint: 'split loops less often, shorten the chain of `else if`, or run the kernel on cpu or cuda',
-        })
+        failWith(
+          'emit/too-deep',
+          `${plan.name} has statements in more than ${MAX_NESTING} loops and conditions, which WGSL does not allow`,
+          {
+            ...(innermost?.span ? { span: innermost.span } : {}),
+            expected: `at most ${MAX_NESTING} loops and conditions around each other`,
+            hint: 'split loops less often, shorten the chain of `else if`, or run the kernel on cpu or cuda',
+          },
+        )
       for (const b of bodiesOf(s)) visit(b, depth + 1, innermost)
     }
   }

@@ -3,7 +3,7 @@
  * coordinates are checked on binding and writing. Factors in partially filled blocks are checked only if a result is wrong.
  */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { isDense, paddingOf } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
@@ -29,12 +29,14 @@ export function checkPaddedFactors(kernel: Kernel1, dense: Dense, sizes: Sizes):
             const t = dense.get(tensor)
             const at = t && dim >= 0 ? notFinite(t, dim, padded.coordinates) : undefined
             if (at === undefined) continue
-            fail({
-              code: 'bind/padding-factor',
-              message: `${tensor}[${at.index.join(', ')}] is ${at.value}, and positions of ${instance.text} that hold nothing are padded with its coordinate: 0 times ${f.text} would not be 0 there`,
-              expected: `finite values of ${tensor}${padded.coordinates ? ` where ${r.from[padded.dimension]!.name} is ${padded.coordinates.join(', ')}` : ''}`,
-              hint: 'choose a format whose padding has no coordinate, or pad with another coordinate',
-            })
+            failWith(
+              'bind/padding-factor',
+              `${tensor}[${at.index.join(', ')}] is ${at.value}, and positions of ${instance.text} that hold nothing are padded with its coordinate: 0 times ${f.text} would not be 0 there`,
+              {
+                expected: `finite values of ${tensor}${padded.coordinates ? ` where ${r.from[padded.dimension]!.name} is ${padded.coordinates.join(', ')}` : ''}`,
+                hint: 'choose a format whose padding has no coordinate, or pad with another coordinate',
+              },
+            )
           }
 }
 

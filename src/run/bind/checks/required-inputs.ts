@@ -1,5 +1,5 @@
 /** Checks that all required inputs, and the structure of sparse outputs, are bound. */
-import { fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { runSync } from '../../../columns/coroutines.ts'
 import { chainTo, isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
@@ -66,13 +66,15 @@ export function requireStructure(
     const open = t.axes.findLast((a) => isStructured(axes, a) && !isGiven(a))
     if (open === undefined) continue
     const { span } = t.first
-    fail({
-      code: 'bind/no-structure',
-      message: `axis ${open} of ${t.name} has no structure: no bound tensor gives its coordinates`,
-      ...(span ? { span } : {}),
-      expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; the values do not count`,
-      hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense axis`,
-    })
+    failWith(
+      'bind/no-structure',
+      `axis ${open} of ${t.name} has no structure: no bound tensor gives its coordinates`,
+      {
+        ...(span ? { span } : {}),
+        expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; the values do not count`,
+        hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense axis`,
+      },
+    )
   }
   if (seed === undefined) requireLists(kernel, new Set(given.flat()))
 }
@@ -81,9 +83,7 @@ function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
   const axes = allAxesOf(kernel)
   const open = axesWithoutTensor(kernel).find((a) => isStructured(axes, a) && !given.has(a))
   if (open !== undefined)
-    fail({
-      code: 'bind/no-structure',
-      message: `axis ${open} has no structure: no bound tensor gives its coordinates`,
+    failWith('bind/no-structure', `axis ${open} has no structure: no bound tensor gives its coordinates`, {
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
       hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random coordinates`,
     })
@@ -115,24 +115,27 @@ export function checkOnDevice(
   t: CallerTensor | undefined,
 ): void {
   if (t?.first.role !== 'in')
-    fail({
-      code: 'run/resident',
-      message: `${name} of kernel ${kernel.name} is ${t ? 'written by it' : 'structure'}, and is bound to ${origin}, which is resident`,
-      expected: 'a buffer that the kernel only reads: the memory is that of the kernel that writes it',
-      hint: `bind ${name} from the host (await resident.download())`,
-    })
+    failWith(
+      'run/resident',
+      `${name} of kernel ${kernel.name} is ${t ? 'written by it' : 'structure'}, and is bound to ${origin}, which is resident`,
+      {
+        expected: 'a buffer that the kernel only reads: the memory is that of the kernel that writes it',
+        hint: `bind ${name} from the host (await resident.download())`,
+      },
+    )
   else if (!isRowMajor(kernel, t))
-    fail({
-      code: 'run/resident',
-      message: `${name} of kernel ${kernel.name} is sparse, in a format, or in another order of its dimensions, and is bound to ${origin}, which is resident row by row`,
-      expected: `a schedule that stores ${name} as declared, over dense axes`,
-      hint: `bind ${name} from the host (await resident.download())`,
-    })
+    failWith(
+      'run/resident',
+      `${name} of kernel ${kernel.name} is sparse, in a format, or in another order of its dimensions, and is bound to ${origin}, which is resident row by row`,
+      {
+        expected: `a schedule that stores ${name} as declared, over dense axes`,
+        hint: `bind ${name} from the host (await resident.download())`,
+      },
+    )
   else if (t.first.dtype !== dtype)
-    fail({
-      code: 'convert/dtype',
-      message: `${name} of kernel ${kernel.name} is ${t.first.dtype}, and is bound to ${origin}, which is resident as ${dtype}`,
-      expected: t.first.dtype,
-      hint: 'declare both with the same type',
-    })
+    failWith(
+      'convert/dtype',
+      `${name} of kernel ${kernel.name} is ${t.first.dtype}, and is bound to ${origin}, which is resident as ${dtype}`,
+      { expected: t.first.dtype, hint: 'declare both with the same type' },
+    )
 }

@@ -1,5 +1,5 @@
 /** Tensors that are bound as ready-made parts: validated, not rebuilt. Their coordinates follow from the inverse maps of the formats. */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, concat } from '../../../columns/allocate.ts'
 import { runSync } from '../../../columns/coroutines.ts'
 import { isDense, isPadded, isSparse, type StoredAxis } from '../../../ir/coordinates/axis.ts'
@@ -61,9 +61,7 @@ export function bindReady(
   }
   for (const [name, tensor] of tensors)
     if (bindingOf(kernel, name, tensor).kind === 'table' && !tables.has(name))
-      fail({
-        code: 'bind/table',
-        message: `${name} is a table of a format, which is computed during conversion`,
+      failWith('bind/table', `${name} is a table of a format, which is computed during conversion`, {
         expected: 'tables only with ready-made parts',
         hint: `leave ${name} out, or bind every part of the tensor`,
       })
@@ -81,28 +79,26 @@ function checkParts(
   for (const b of brought) {
     const { kind } = tensors.get(b.name)!
     if (kind !== 'stored')
-      fail({
-        code: 'bind/part',
-        message: `${b.name} is a part of ${t.name}, and is bound to a ${kind} tensor`,
+      failWith('bind/part', `${b.name} is a part of ${t.name}, and is bound to a ${kind} tensor`, {
         expected: `ready-made arrays over [${b.axes.join(', ')}]`,
         hint: `bind ${t.name} by coordinates, which are then converted to parts`,
       })
   }
   if (tensors.has(t.name) && t.first.name !== t.name)
-    fail({
-      code: 'bind/part',
-      message: `both ${t.name} and its part ${brought[0]!.name} are bound`,
+    failWith('bind/part', `both ${t.name} and its part ${brought[0]!.name} are bound`, {
       expected: `${t.name}, or ${t.buffers.map((b) => b.name).join(', ')}`,
       hint: 'remove one of the two',
     })
   const missing = t.buffers.filter((b) => !brought.includes(b))
   if (missing.length > 0)
-    fail({
-      code: 'bind/missing-part',
-      message: `${brought.map((b) => b.name).join(', ')} of ${t.name} ${brought.length > 1 ? 'are' : 'is'} bound, and ${missing.map((b) => b.name).join(', ')} not`,
-      expected: `all parts of ${t.name}, or ${t.name} itself`,
-      hint: `bind ${missing[0]!.name} too (empty arrays where it holds nothing), or bind ${t.name}`,
-    })
+    failWith(
+      'bind/missing-part',
+      `${brought.map((b) => b.name).join(', ')} of ${t.name} ${brought.length > 1 ? 'are' : 'is'} bound, and ${missing.map((b) => b.name).join(', ')} not`,
+      {
+        expected: `all parts of ${t.name}, or ${t.name} itself`,
+        hint: `bind ${missing[0]!.name} too (empty arrays where it holds nothing), or bind ${t.name}`,
+      },
+    )
 }
 
 /** Tensors of the structure of a ready-made one must be ready-made, too, or outputs over the same axes. */
@@ -118,9 +114,7 @@ function checkShared(
     structured.length > 0 && structured.every((a) => over.includes(a))
   const source = sources.find((s) => shares(s.axes))
   const refuse = (name: string): never =>
-    fail({
-      code: 'bind/part-shared',
-      message: `${name} has the structure of ${t.name}, whose parts are ready-made`,
+    failWith('bind/part-shared', `${name} has the structure of ${t.name}, whose parts are ready-made`, {
       expected: `ready-made parts of ${name} as well, over the same axes`,
       hint: `bind ${t.name} by coordinates, or all parts of ${name}`,
     })

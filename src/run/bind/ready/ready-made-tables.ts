@@ -1,5 +1,5 @@
 /** Tables that are bound next to ready-made parts. */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import type { Table } from '../../../ir/formats/format.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
@@ -63,28 +63,28 @@ function brought(
   // A list or set argument of a later format may have the same name.
   const given = givenOf(kernel).get(name)
   if (given)
-    fail({
-      code: 'bind/table',
-      message: `the parts of ${t.name} are ready-made, and ${name} is the ${kind} that goes with them, and a ${given.kind} that ${given.of.format} takes`,
-      expected: 'an array for each name',
-      hint: `pass the ${given.kind} to ${given.of.format} under another name, or store ${given.of.source ?? 'that tensor'} before ${t.name}`,
-    })
+    failWith(
+      'bind/table',
+      `the parts of ${t.name} are ready-made, and ${name} is the ${kind} that goes with them, and a ${given.kind} that ${given.of.format} takes`,
+      {
+        expected: 'an array for each name',
+        hint: `pass the ${given.kind} to ${given.of.format} under another name, or store ${given.of.source ?? 'that tensor'} before ${t.name}`,
+      },
+    )
   const tensor = tensors.get(name)
   if (!tensor)
-    return fail({
-      code: 'bind/missing-table',
-      message: `the parts of ${t.name} are ready-made, and the ${kind} that goes with them, ${name}, is not bound`,
-      expected: `a dense i32 tensor: ${what}`,
-      hint: `bind ${name}`,
-    })
+    return failWith(
+      'bind/missing-table',
+      `the parts of ${t.name} are ready-made, and the ${kind} that goes with them, ${name}, is not bound`,
+      { expected: `a dense i32 tensor: ${what}`, hint: `bind ${name}` },
+    )
   const values = tensor.values
   if (tensor.kind !== 'dense' || !(values instanceof Int32Array))
-    return fail({
-      code: 'bind/table',
-      message: `the table ${name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
-      expected: `a dense i32 tensor: ${what}`,
-      hint: `bind dense([n], Int32Array.of(…), 'i32')`,
-    })
+    return failWith(
+      'bind/table',
+      `the table ${name} is bound to a ${tensor.kind} tensor of type ${tensor.dtype}`,
+      { expected: `a dense i32 tensor: ${what}`, hint: `bind dense([n], Int32Array.of(…), 'i32')` },
+    )
   return values
 }
 

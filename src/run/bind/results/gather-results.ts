@@ -1,5 +1,5 @@
 /** Conversion of results from storage order back to the caller's coordinates. */
-import { fail, invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
@@ -35,9 +35,7 @@ export function tensorOf(kernel: Kernel1, name: string): CallerTensor {
   const t = callerTensor(kernel, name)
   if (t) return t
   const candidates = callerTensors(kernel).map((x) => x.name)
-  return fail({
-    code: 'bind/unknown-name',
-    message: `kernel ${kernel.name} has no tensor ${name}`,
+  return failWith('bind/unknown-name', `kernel ${kernel.name} has no tensor ${name}`, {
     lookup: { name, candidates },
     expected: `one of ${candidates.join(', ')}`,
   })

@@ -3,7 +3,7 @@
  * Nothing is split or built again, even if the parts were selected by values.
  */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { ascending } from '../../../columns/allocate.ts'
 import { largest, repetitions, sameColumn, uniqueTuples } from '../../../columns/key-columns.ts'
@@ -69,12 +69,14 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
   if (ready && (!('kind' in update) || (update.kind === 'stored' && sameArrays(update, ready))))
     return updatedArrays(bound, t, ready, update)
   if ('kind' in update && isPart(bound.kernel, name, update))
-    return fail({
-      code: 'bind/part',
-      message: `${name} is given ready-made arrays, and was bound ${ready ? 'to others' : 'by its coordinates'}`,
-      expected: ready ? 'the arrays that were bound, with other values' : 'coordinates that were bound',
-      hint: 'write coords(shape, columns, values), or prepare again with the new arrays',
-    })
+    return failWith(
+      'bind/part',
+      `${name} is given ready-made arrays, and was bound ${ready ? 'to others' : 'by its coordinates'}`,
+      {
+        expected: ready ? 'the arrays that were bound, with other values' : 'coordinates that were bound',
+        hint: 'write coords(shape, columns, values), or prepare again with the new arrays',
+      },
+    )
   const source = bound.sources().find((s) => s.name === name)!
   const { dtype, fill } = t.first
   const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
@@ -102,9 +104,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
 
 function notInput(bound: Bound, name: string): never {
   const candidates = callerTensors(bound.kernel).flatMap((t) => (isInput(t) ? [t.name] : []))
-  fail({
-    code: 'bind/not-input',
-    message: `${name} is not an input of kernel ${bound.kernel.name}`,
+  failWith('bind/not-input', `${name} is not an input of kernel ${bound.kernel.name}`, {
     lookup: { name, candidates },
     expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with inputs',
   })
@@ -129,9 +129,7 @@ const written = (
 function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | BareValues): Written {
   const size = was.shape.reduce((n, x) => n * x, 1)
   if ('kind' in update && update.kind !== 'dense')
-    return fail({
-      code: 'bind/shape',
-      message: `${b.name} is dense, and is given a ${update.kind} tensor`,
+    return failWith('bind/shape', `${b.name} is dense, and is given a ${update.kind} tensor`, {
       expected: `a dense tensor of shape [${was.shape.join(', ')}]`,
     })
   const { values, dtype } = update
@@ -181,12 +179,14 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
   if (at) for (const p of at) held[p] = 1
   const added = at ? held.findIndex((h, p) => h === 0 && !isAbsent(values[p]!) && isAbsent(before[p]!)) : -1
   if (added >= 0)
-    fail({
-      code: 'bind/absent-coordinate',
-      message: `position ${added} of the new values of ${name} holds no element: it was the fill, which is padding, when ${name} was bound`,
-      expected: 'the fill where it was bound',
-      hint: 'prepare again with the new values, or in a format that keeps a mask',
-    })
+    failWith(
+      'bind/absent-coordinate',
+      `position ${added} of the new values of ${name} holds no element: it was the fill, which is padding, when ${name} was bound`,
+      {
+        expected: 'the fill where it was bound',
+        hint: 'prepare again with the new values, or in a format that keeps a mask',
+      },
+    )
   const shape = source.tensor!.shape
   const own = at ? gatherValues({ values, dtype }, at) : values
   return { ...source, tensor: { kind: 'coords', shape, coords: source.columns, values: own, dtype } }
@@ -196,12 +196,11 @@ function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Te
   if ('kind' in update) return update
   const was = bound.given.get(source.name) ?? source.tensor
   if (bound.given.get(source.name) === undefined && bound.kernel.buffers.every((b) => b.name !== source.name))
-    return fail({
-      code: 'bind/values-length',
-      message: `the parts of ${source.name} came ready-made, so the values have no order`,
-      expected: 'a tensor with coordinates',
-      hint: `write coords(shape, columns, values)`,
-    })
+    return failWith(
+      'bind/values-length',
+      `the parts of ${source.name} came ready-made, so the values have no order`,
+      { expected: 'a tensor with coordinates', hint: `write coords(shape, columns, values)` },
+    )
   const length =
     was?.kind === 'dense'
       ? was.shape.reduce((n, x) => n * x, 1)
@@ -212,9 +211,7 @@ function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Te
 }
 
 function wrongLength(name: string, got: number, wanted: number): never {
-  fail({
-    code: 'bind/values-length',
-    message: `${name} is given ${got} values`,
+  failWith('bind/values-length', `${name} is given ${got} values`, {
     expected: `${wanted} values, in the order of the bound tensor`,
     hint: 'give one value for each, or a tensor with coordinates',
   })
@@ -232,12 +229,14 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
   const stored = { positions: ascending(n, 'entries'), coords: source.columns }
   // Duplicates are assigned to separate entries while there are any; the rest is combined in the last.
   const to = matchTuples(stored, next.columns, maxima, repetitions(next.columns), true, (e) =>
-    fail({
-      code: 'bind/absent-coordinate',
-      message: `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
-      expected: 'coordinates that were bound',
-      hint: 'to write elsewhere, prepare again with all these coordinates, with 0 for missing elements (the result of `read` has them)',
-    }),
+    failWith(
+      'bind/absent-coordinate',
+      `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
+      {
+        expected: 'coordinates that were bound',
+        hint: 'to write elsewhere, prepare again with all these coordinates, with 0 for missing elements (the result of `read` has them)',
+      },
+    ),
   )
   const wide = values ? convertValues(values, dtype, 'f64') : null
   const out = new Float64Array(n)

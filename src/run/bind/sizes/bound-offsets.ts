@@ -1,5 +1,5 @@
 /** Offsets of ragged axes, and values by position, become ready-made arrays, which later phases check. */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { chainTo, isDense, isDenseRoot, isRagged } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
@@ -92,9 +92,7 @@ export function readyByPosition(
 function integers(name: string, axes: ReadonlyMap<string, Axis>, { values, dtype }: DenseTensor): Int32Array {
   if (values instanceof Int32Array) return values
   if (isFloat(dtype) || dtype === 'bool')
-    fail({
-      code: 'bind/array-type',
-      message: `the offsets of axis ${name} are ${dtype}`,
+    failWith('bind/array-type', `the offsets of axis ${name} are ${dtype}`, {
       expected: `32-bit integers: the first 0, never decreasing, and one more than ${chainTo(axes, name).at(-2)} has positions`,
       hint: `convert the offsets; segment n of ${name} begins at offset n, and the last offset is the number of positions`,
     })
@@ -155,14 +153,16 @@ function arrays(
   const missing = chain.find((a) => !isDense(axes.get(a)) && !Object.hasOwn(found, a))
   if (missing !== undefined) {
     const ragged = isRagged(axes.get(missing))
-    fail({
-      code: 'bind/missing-array',
-      message: `offsets are bound to ${chain.at(-1)}, and the positions of the parent ${missing} are not known`,
-      expected: ragged ? `offsets of ${missing} too` : `the arrays of ${missing} too`,
-      hint: ragged
-        ? `bind ${missing} to its offsets`
-        : `bind ${chain.at(-1)} to stored(shape, arrays), with the arrays of ${missing}`,
-    })
+    failWith(
+      'bind/missing-array',
+      `offsets are bound to ${chain.at(-1)}, and the positions of the parent ${missing} are not known`,
+      {
+        expected: ragged ? `offsets of ${missing} too` : `the arrays of ${missing} too`,
+        hint: ragged
+          ? `bind ${missing} to its offsets`
+          : `bind ${chain.at(-1)} to stored(shape, arrays), with the arrays of ${missing}`,
+      },
+    )
   }
   return found
 }

@@ -1,6 +1,6 @@
 /** Sizes: given by the caller, or inferred from the shapes of bound tensors. All sources of a size must agree. */
 
-import { type Diagnostic, fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../../ast/parse/checks.ts'
 import { hasWidth, isRagged, isStored } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Param } from '../../../ir/coordinates/stage1.ts'
@@ -29,9 +29,7 @@ export function givenParams(
   for (const [name, value] of given) {
     const p = kernel.params.find((x) => x.name === name)
     if (!p)
-      fail({
-        code: 'bind/unknown-size',
-        message: `kernel ${kernel.name} has no size or scalar ${name}`,
+      failWith('bind/unknown-size', `kernel ${kernel.name} has no size or scalar ${name}`, {
         lookup: { name, candidates: names },
         expected: names.length > 0 ? `one of ${names.join(', ')}` : 'none',
         hint: names.length > 0 ? `omit ${name}, or use one of the names` : `omit ${name}`,
@@ -128,12 +126,14 @@ function addSizes(
       params.set(extent.name, size)
       from.set(extent.name, here)
     } else if (known !== size)
-      fail({
-        code: 'bind/size-mismatch',
-        message: `size ${extent.name} is ${known} by ${from.get(extent.name)?.text ?? 'the value given'}, and ${size} by ${here.text}`,
-        expected: 'a value for each size',
-        hint: `check the shapes: ${[from.get(extent.name), here].flatMap((s) => s?.shape ?? []).join('; ')} (bind the transpose of a transposed tensor)`,
-      })
+      failWith(
+        'bind/size-mismatch',
+        `size ${extent.name} is ${known} by ${from.get(extent.name)?.text ?? 'the value given'}, and ${size} by ${here.text}`,
+        {
+          expected: 'a value for each size',
+          hint: `check the shapes: ${[from.get(extent.name), here].flatMap((s) => s?.shape ?? []).join('; ')} (bind the transpose of a transposed tensor)`,
+        },
+      )
   })
 }
 
@@ -149,16 +149,12 @@ const isWidth = (kernel: Kernel1, p: Param): boolean =>
 /** Returns the value rounded to its declared type. Throws SptError `bind/size-range`, `bind/scalar-range`. */
 function checkParam(p: Param, value: number): number {
   if (p.kind === 'size' && !(Number.isInteger(value) && value >= 0 && value <= MAX_SIZE))
-    fail({
-      code: 'bind/size-range',
-      message: `size ${p.name} is ${value}`,
+    failWith('bind/size-range', `size ${p.name} is ${value}`, {
       expected: `an integer from 0 to ${MAX_SIZE}`,
       hint: 'sizes and positions are 32-bit integers',
     })
   const misfit = (): never =>
-    fail({
-      code: 'bind/scalar-range',
-      message: `${p.name} is ${value}, which is not a value of type ${p.dtype}`,
+    failWith('bind/scalar-range', `${p.name} is ${value}, which is not a value of type ${p.dtype}`, {
       expected: rangeOf(p.dtype),
       hint: 'give a value of the declared type',
     })
@@ -190,14 +186,16 @@ function measured(
   const { dimensions } = bindingOf(kernel, name, tensor)
   if (tensor.shape.length !== dimensions.length) {
     const ragged = dimensions.findLast((d) => isRagged(allAxesOf(kernel).get(d.name)))
-    fail({
-      code: 'bind/rank',
-      message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
-      expected: quantity(dimensions.length, 'dimension'),
-      hint: ragged
-        ? `bind a tensor with a dimension for each axis, or offsets to ${ragged.name} and here a value for each position`
-        : `bind a tensor with a dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,
-    })
+    failWith(
+      'bind/rank',
+      `${nameWithOrigin(name, tensor)} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
+      {
+        expected: quantity(dimensions.length, 'dimension'),
+        hint: ragged
+          ? `bind a tensor with a dimension for each axis, or offsets to ${ragged.name} and here a value for each position`
+          : `bind a tensor with a dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,
+      },
+    )
   }
   return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))
 }
@@ -214,12 +212,14 @@ export function checkDimensions(
       if ([...freeVars(d.extent)].some((v) => !params.has(v))) return
       const expected = Math.max(0, evaluate(d.extent, params))
       if (expected !== d.size)
-        fail({
-          code: 'bind/shape',
-          message: `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${d.size} coordinates; the sizes give ${expected}`,
-          expected: `${expected}`,
-          hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
-        })
+        failWith(
+          'bind/shape',
+          `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${d.size} coordinates; the sizes give ${expected}`,
+          {
+            expected: `${expected}`,
+            hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
+          },
+        )
     })
   }
 }
@@ -230,12 +230,14 @@ function checkFill(kernel: Kernel1, name: string, tensor: Tensor): void {
   const { dtype, fill } = binding.tensor.first
   const own = (x: number): number => (isFloat(dtype) ? rounding(dtype)(x) : x)
   if (isFill(own(tensor.fill), own(fill))) return
-  fail({
-    code: 'bind/fill',
-    message: `elements that ${name} does not store are ${tensor.fill}, and the buffer reads them as ${fill}`,
-    expected: `buffer ${name}: ${dtype}[…] fill ${tensor.fill}, or a tensor with the fill value ${fill}`,
-    hint: `in the kernel: fill ${tensor.fill}; or in Python: x.todense(), and save that as .npy`,
-  })
+  failWith(
+    'bind/fill',
+    `elements that ${name} does not store are ${tensor.fill}, and the buffer reads them as ${fill}`,
+    {
+      expected: `buffer ${name}: ${dtype}[…] fill ${tensor.fill}, or a tensor with the fill value ${fill}`,
+      hint: `in the kernel: fill ${tensor.fill}; or in Python: x.todense(), and save that as .npy`,
+    },
+  )
 }
 
 // Measured sizes: extents that formats leave open are determined by the largest coordinate.
@@ -284,12 +286,14 @@ export function checkGroupWidths(
     for (const { instance, axis, width, extent } of parts) {
       const coordinates = Number(evaluate(extent, params))
       if (width <= Math.max(coordinates, FILLED)) continue
-      fail({
-        code: 'bind/group-width',
-        message: `groups of ${instance.text} (${axis}) have ${width} positions, and ${tensor} has ${coordinates} coordinates to list: each run would pad and traverse the remaining positions`,
-        ...(span && { span }),
-        expected: `groups of at most ${Math.max(coordinates, FILLED)} positions`,
-        hint: `one group of ${coordinates} holds all: choose no more, or several smaller groups`,
-      })
+      failWith(
+        'bind/group-width',
+        `groups of ${instance.text} (${axis}) have ${width} positions, and ${tensor} has ${coordinates} coordinates to list: each run would pad and traverse the remaining positions`,
+        {
+          ...(span && { span }),
+          expected: `groups of at most ${Math.max(coordinates, FILLED)} positions`,
+          hint: `one group of ${coordinates} holds all: choose no more, or several smaller groups`,
+        },
+      )
     }
 }

@@ -1,6 +1,6 @@
 /** Union of the coordinates of several tensors over the same axes, as one list of entries. */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, ascending, concat, gather } from '../../../columns/allocate.ts'
 import { repetitions, uniqueTuples } from '../../../columns/key-columns.ts'
 import { type Axis, isNonunique } from '../../../ir/coordinates/axis.ts'
@@ -99,11 +99,13 @@ function checkDistinct(piece: Piece, positions: Int32Array, storage: Storage): v
     if (other < 0) continue
     const [a, b] = [other, e].map((k) => piece.entries?.[k] ?? k)
     const coordinate = piece.source.columns.map((c) => c[b!]).join(', ')
-    fail({
-      code: 'bind/duplicates',
-      message: `entries ${a} and ${b} of ${piece.source.name} are both at (${coordinate}); its axes are declared nonunique, so each is visited, and its format over [${storage.axes.map((x) => x.name).join(', ')}] has a single place`,
-      expected: 'each coordinate once, or a format with a nonunique axis, such as coo',
-      hint: 'add equal coordinates up before binding, or declare the axes unique: equal coordinates then add up',
-    })
+    failWith(
+      'bind/duplicates',
+      `entries ${a} and ${b} of ${piece.source.name} are both at (${coordinate}); its axes are declared nonunique, so each is visited, and its format over [${storage.axes.map((x) => x.name).join(', ')}] has a single place`,
+      {
+        expected: 'each coordinate once, or a format with a nonunique axis, such as coo',
+        hint: 'add equal coordinates up before binding, or declare the axes unique: equal coordinates then add up',
+      },
+    )
   }
 }

@@ -2,7 +2,7 @@
  * Coordinate remapping: from the caller's coordinates to those of the stored axes, one format after the other. The part and position of a
  * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
  */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, concat, gather, withScratchPool } from '../../../columns/allocate.ts'
 import { runSync } from '../../../columns/coroutines.ts'
 import { isSorted } from '../../../columns/lexicographic-sort.ts'
@@ -85,12 +85,14 @@ function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Pie
     for (const q of mine) for (let e = 0; e < lengthOf(q); e++) held.add(at(q, e))
     for (let e = 0; e < lengthOf(p); e++) {
       if (held.has(at(p, e))) continue
-      fail({
-        code: 'bind/structure-format',
-        message: `${p.source.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
-        expected: `structure on the whole chain, or coordinates that a tensor over ${from.join(', ')} has`,
-        hint: `bind structure to ${from[from.length - 1]}, or leave the axes as declared`,
-      })
+      failWith(
+        'bind/structure-format',
+        `${p.source.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
+        {
+          expected: `structure on the whole chain, or coordinates that a tensor over ${from.join(', ')} has`,
+          hint: `bind structure to ${from[from.length - 1]}, or leave the axes as declared`,
+        },
+      )
     }
   }
 }

@@ -1,6 +1,6 @@
 /** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { cached } from '../../../ast/lazy.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { concat } from '../../../columns/allocate.ts'
@@ -105,12 +105,14 @@ class StructureBuilder implements Structure {
       if (!level) continue
       const known = this.levels.get(name)
       if (known && !sameLevel(known, level))
-        fail({
-          code: 'bind/structure-differs',
-          message: `two tensors give axis ${name} different structure (${known.positions} and ${level.positions} positions)`,
-          expected: 'a single structure for each axis',
-          hint: 'declare a separate axis for the second tensor',
-        })
+        failWith(
+          'bind/structure-differs',
+          `two tensors give axis ${name} different structure (${known.positions} and ${level.positions} positions)`,
+          {
+            expected: 'a single structure for each axis',
+            hint: 'declare a separate axis for the second tensor',
+          },
+        )
       if (!known) this.levels.set(name, level)
     }
   }

@@ -5,7 +5,7 @@
  * (`analysis/dependence/iterator-kinds.ts`). Each piece recomputes the `let`s and conditions around it, so the buffers that they
  * read must be unchanged.
  */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import {
   exprsOf1,
@@ -151,13 +151,15 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
     if (!times.some((t) => t > shell.time && t < before)) continue
     if (!someExpr(read, (e) => e.kind === 'load' && e.buffer === buffer)) continue
     const what = shell.let ? `let ${shell.let.name}` : 'a condition'
-    fail({
-      code: 'schedule/format-distribute',
-      message: `${state.text} separates the iterations inside ${state.nest}, and ${what} reads ${buffer}, which is overwritten before the last use`,
-      ...(read.span ? { span: read.span } : state.at),
-      expected: 'inner iterations that share nothing but buffers indexed by the outer iterators',
-      hint: `keep the value in a buffer over ${state.nest}'s axes, written by a separate iteration`,
-    })
+    failWith(
+      'schedule/format-distribute',
+      `${state.text} separates the iterations inside ${state.nest}, and ${what} reads ${buffer}, which is overwritten before the last use`,
+      {
+        ...(read.span ? { span: read.span } : state.at),
+        expected: 'inner iterations that share nothing but buffers indexed by the outer iterators',
+        hint: `keep the value in a buffer over ${state.nest}'s axes, written by a separate iteration`,
+      },
+    )
   }
 }
 

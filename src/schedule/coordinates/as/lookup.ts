@@ -3,7 +3,7 @@
  * position, unless it depends on the stored coordinates. The selection tree gives the part. If the tree depends on the
  * stored coordinates, the part is the only one with a value other than the fill value.
  */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import {
@@ -185,9 +185,7 @@ export const ASKED: Readonly<Record<Query['kind'], string>> = {
 
 function refuse(l: Lookup, message: string): never {
   const names = l.split.over.map(sourceName).join(', ')
-  return fail({
-    code: 'schedule/format-lookup',
-    message,
+  return failWith('schedule/format-lookup', message, {
     ...(l.access.span ? { span: l.access.span } : l.split.at),
     expected: `accesses at the iterators of ${names}`,
     hint: 'choose a format of one part whose map is arithmetic, or bind the tensor a second time under a distinct name',

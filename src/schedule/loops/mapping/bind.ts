@@ -1,6 +1,6 @@
 /** Loop binding: iterations are mapped to blocks and threads of a launch (`bind`). */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { fail, failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord } from '../../../ast/diagnostics/expect-argument.ts'
 import { unknownAxis } from '../../../ast/parse/checks.ts'
 import type { Expr, ThreadAxis } from '../../../ir/expressions/expr.ts'
@@ -54,7 +54,7 @@ function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
     loops,
     expected,
   )
-  if (pairs.length === 0) fail({ code: 'api/argument', message: 'bind is given no loop', expected })
+  if (pairs.length === 0) failWith('api/argument', 'bind is given no loop', { expected })
   for (const [, to] of pairs)
     if (!(THREAD_AXES as readonly unknown[]).includes(to))
       fail({ code: 'schedule/bad-step', ...unknownAxis(to) })

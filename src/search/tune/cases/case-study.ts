@@ -1,7 +1,7 @@
 /** One of several data sets on which a kernel is tuned: its search, and a comparison of the candidates of all. */
 import type { RunInputs } from '../../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../../api/kernels/kernel.ts'
-import { fail, SptError } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith, SptError } from '../../../ast/diagnostics/diagnostic.ts'
 import { isRecord, show } from '../../../ast/diagnostics/expect-argument.ts'
 import type { Device } from '../../../runtime/device.ts'
 import type { Questions, Values } from '../../choice/conditions.ts'
@@ -224,8 +224,6 @@ export async function inputsOf(
 }
 
 const rejectInputs = (name: string, fault: string): never =>
-  fail({
-    code: 'search/inputs',
-    message: `the inputs of case ${name} ${fault}`,
+  failWith('search/inputs', `the inputs of case ${name} ${fault}`, {
     expected: 'a function that gives { tensors, params, … }, as for prepare',
   })

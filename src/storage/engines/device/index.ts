@@ -11,7 +11,7 @@
  * The arrays are those of the host's engine, element for element; sums of equal coordinates are taken in the values' own
  * type, so that they can differ by rounding.
  */
-import { fail, type Span } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../ast/print/message-text.ts'
 import { FEWER_POSITIONS } from '../../../columns/allocate.ts'
 import { waitFor } from '../../../columns/coroutines.ts'
@@ -79,9 +79,7 @@ export function conversionPlan(device: Device, to: Instance, fill = 0): Conversi
 
 function checkQueue(tensor: ResidentTensor, queue: Queue): void {
   if (tensor.queue !== queue)
-    fail({
-      code: 'device/foreign-buffer',
-      message: 'the tensor lives on another device',
+    failWith('device/foreign-buffer', 'the tensor lives on another device', {
       expected: `a tensor on ${queue.device.name}`,
       hint: 'download there and upload here',
     })
@@ -134,13 +132,15 @@ const deviceEngine = (queue: Queue): DeviceEngine => ({
 
 /** Rejects a count of positions. @throws SptError `convert/too-large` */
 function rejectCount(count: number, what: string, span?: Span): never {
-  return fail({
-    code: 'convert/too-large',
-    message: `${Number.isFinite(count) ? countText(count) : 'too many'} ${what}: more than a 32-bit position can count`,
-    ...(span ? { span } : {}),
-    expected: 'at most 2147483647: positions are 32-bit',
-    hint: FEWER_POSITIONS,
-  })
+  return failWith(
+    'convert/too-large',
+    `${Number.isFinite(count) ? countText(count) : 'too many'} ${what}: more than a 32-bit position can count`,
+    {
+      ...(span ? { span } : {}),
+      expected: 'at most 2147483647: positions are 32-bit',
+      hint: FEWER_POSITIONS,
+    },
+  )
 }
 
 function concatenate(

@@ -1,6 +1,6 @@
 /** Tensors in device memory, uploaded or converted there. */
 
-import { fail, invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { cached } from '../../../ast/lazy.ts'
 import type { LevelArray } from '../../../ast/nodes/axis-kinds.ts'
 import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
@@ -92,9 +92,7 @@ function* uploadStored(
   axes: readonly StoredAxis[] | undefined,
 ): Coroutine<ResidentStored> {
   if (!axes)
-    fail({
-      code: 'convert/axes',
-      message: 'stored arrays without axes',
+    failWith('convert/axes', 'stored arrays without axes', {
       expected: 'the axes of the tensor',
       hint: 'pass the axes of the buffer that the arrays belong to: those of these names in kernel.compilation.source.axes',
     })
@@ -217,10 +215,12 @@ export class ResidentParts implements Base {
 /** Rejects a freed tensor, whose memory may be in use by others. @throws SptError `device/freed` */
 export function checkNotFreed(tensor: ResidentTensor): void {
   if (tensor.freed)
-    fail({
-      code: 'device/freed',
-      message: `the tensor ${tensor.kind === 'parts' ? `in ${tensor.instance.text}` : `of [${tensor.shape.join(' × ')}]`} has been freed`,
-      expected: 'a tensor that is still on the device',
-      hint: 'free resident tensors only after their last use',
-    })
+    failWith(
+      'device/freed',
+      `the tensor ${tensor.kind === 'parts' ? `in ${tensor.instance.text}` : `of [${tensor.shape.join(' × ')}]`} has been freed`,
+      {
+        expected: 'a tensor that is still on the device',
+        hint: 'free resident tensors only after their last use',
+      },
+    )
 }

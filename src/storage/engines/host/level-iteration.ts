@@ -1,6 +1,6 @@
 /** Level iteration: parents of positions, set bits of masks, stream compaction; location in levels. */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../../columns/column-engine.ts'
 import { ready } from '../../../columns/coroutines.ts'
@@ -80,12 +80,14 @@ export const locate: NonNullable<Host['locate']> = (frame, name, stored, parent,
     const c = column[s]!
     const q = format.find(level, coordinates, p, c)
     if (q < 0)
-      fail({
-        code: 'bind/absent-coordinate',
-        message: `axis ${level.axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
-        expected: 'a single structure for each axis',
-        hint: 'declare a separate axis for the second tensor, or build the structure from the union of both',
-      })
+      failWith(
+        'bind/absent-coordinate',
+        `axis ${level.axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
+        {
+          expected: 'a single structure for each axis',
+          hint: 'declare a separate axis for the second tensor, or build the structure from the union of both',
+        },
+      )
     out[s] = q
   }
   frame.set(name, out)

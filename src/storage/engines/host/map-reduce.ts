@@ -1,5 +1,5 @@
 /** Maps and reductions over the entries of a frame: expressions in chunks, and frequent patterns in a single pass. */
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { borrowExact, MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { ENTRY, type Engine, type Frame } from '../../../columns/column-engine.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
@@ -99,9 +99,7 @@ function rejectRange(frame: F, e: Expr, entry: number, value: number, descriptio
   // Columns of queries have no name in the source.
   const names = frame.names().filter((n) => !/^@|#/.test(n))
   const coordinates = names.map((n) => frame.column(n)![entry]!)
-  return fail({
-    code: 'format/map-range',
-    message: `at ${pointOf(names, coordinates)} ${description} is ${value}`,
+  return failWith('format/map-range', `at ${pointOf(names, coordinates)} ${description} is ${value}`, {
     ...(e.span ? { span: e.span } : {}),
     expected: 'a 32-bit integer',
     hint: 'correct the map, or the extent of the axis',

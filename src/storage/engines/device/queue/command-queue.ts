@@ -3,7 +3,7 @@
  * once for each structure; commands are collected and run in order when a result is read back.
  */
 
-import { fail } from '../../../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../../ast/print/message-text.ts'
 import { FEWER_POSITIONS } from '../../../../columns/allocate.ts'
 import type { Engine, Frame } from '../../../../columns/column-engine.ts'
@@ -85,9 +85,7 @@ export class Queue {
 
   #take(length: number, dtype: Dtype, label: string, owner: object | null): Column {
     if (!(length <= MAX_ELEMENTS))
-      fail({
-        code: 'convert/too-large',
-        message: `${label} would have ${countText(length)} elements`,
+      failWith('convert/too-large', `${label} would have ${countText(length)} elements`, {
         expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
         hint: FEWER_POSITIONS,
       })
