@@ -1,9 +1,11 @@
 /** Hand-computed cases, one axis kind or access rule each. */
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { add, constant, int, lt, mul, select } from '../../src/ir/expressions/expr.ts'
 import type { Monoid } from '../../src/ir/values/monoid.ts'
 import { reference } from '../../src/reference/index.ts'
+import { isDense, type Level } from '../../src/reference/tensors/axis-trees.ts'
 import { assign, at, buffer, dense, ell, iterate, kernel, ragged, reduce, size, sparse, v } from './build.ts'
 
 // [[1, 0, 2], [0, 0, 0], [0, 3, 0], [4, 5, 6]]
@@ -360,4 +362,20 @@ describe('samples', () => {
     expect(out.sampled).toBeNull()
     expect(out.buffers.s!.values[0]).toBe((119 * 120) / 2)
   })
+})
+
+test('what is below stored coordinates is not dense', () => {
+  const level = (axis: unknown, parent: Level | null): Level => ({
+    axis: axis as StoredAxis,
+    parent,
+    extent: 1,
+    count: 1,
+    start: null,
+    coord: null,
+  })
+  const listed = level(sparse('i', null, m), null)
+  expect(isDense(listed)).toBe(false)
+  expect(isDense(level(dense('j', n), null))).toBe(true)
+  expect(isDense(level(dense('j', n), level(dense('i', m), null)))).toBe(true)
+  expect(isDense(level(dense('j', n), listed))).toBe(false)
 })

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { agreeOnAll } from '../properties/agree.ts'
-import { refusal } from '../support/refusal.ts'
+import { diagnosticOf, refusal } from '../support/refusal.ts'
 
 const textOf = (value: string, copy: string): string => `kernel k(m: size, q: size) {
   axis a = dense_fixed(m)
@@ -45,4 +45,14 @@ test.each([
   expect(refusal(() => of('cache_read X at co in register -> Xr').loops).code).toBe(
     'schedule/conditional-read',
   )
+})
+
+test.each([
+  ['L[a] > 3 and L[a] != 5', undefined],
+  ['L[a] > 3 and c > 1', 'schedule/conditional-read'],
+])('a condition on other data alone selects a value of an element that exists: %s', (condition, code) => {
+  const text = textOf(`select(${condition}, X[a, c], 0)`, 'cache_read X at co in register -> Xr')
+  const program = parseProgram(text.replace('split c', 'require q % 4 == 0 split c'))
+  const refused = diagnosticOf(() => program.kernel('k').schedule('run').compilation.loops)
+  expect(refused?.code).toBe(code)
 })

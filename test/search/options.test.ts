@@ -6,6 +6,7 @@ import { coords, devices, load, SptError } from '../../src/node.ts'
 import { search } from '../../src/search/loop/search.ts'
 import { costPrior, predictor } from '../../src/search/ranking/cost-model.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
+import { points } from '../../src/search/spaces/points.ts'
 import { sketches } from '../../src/search/spaces/sketches.ts'
 import { tuneAll } from '../../src/search/tune/cases/tune-all.ts'
 import { tune } from '../../src/search/tune/index.ts'
@@ -213,4 +214,16 @@ test('members of families fit in memory', async () => {
   for (const name of ['road:1e9', 'uniform:2000001'])
     expect(await codeOf(() => generateMatrix(name))).toBe('families/too-large')
   expect(generateMatrix('road:64')?.shape[0]).toBeGreaterThan(0)
+})
+
+test('a space gives loops to functions, and numbers to their sizes', async () => {
+  const given = await load(`
+${PRODUCT}
+schedule halves(l: loop, by) { split l by by -> (outer, inner) }
+schedule product.loops choose by search {
+  by in 2, 4
+  use halves(f, by)
+}`)
+  const space = await given.kernel('product').space('loops').bind('cpu', inputs)
+  expect([...points(space)]).toEqual([{ by: 2 }, { by: 4 }])
 })

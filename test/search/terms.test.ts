@@ -185,3 +185,12 @@ test('digits with gaps are taken as uniform', () => {
   const e = lt(add(mul(variable('a'), int(10)), variable('b')), int(6))
   expect(probabilityOf(e, known)).toBe(6 / 12)
 })
+
+test('without a near cache, the last-level cache serves all reads but those of a block again', () => {
+  const t = { ...termsOf([3, 1, 2], 'gpu'), gatherBytes: 100, loadBytes: 300 }
+  const { nearCache: _, ...coefficients } = costModel('cuda')!.coefficients
+  const bytes = (blockReuse: number): number =>
+    partsOf({ ...t, blockReuse }, coefficients).cache * coefficients.cache
+  expect(bytes(1)).toBeCloseTo(t.loadBytes + t.storeBytes)
+  expect(bytes(4)).toBeCloseTo(t.loadBytes - 0.75 * t.gatherBytes + t.storeBytes)
+})
