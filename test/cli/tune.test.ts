@@ -202,7 +202,9 @@ test('several files and sizes: every candidate on each input, and output that pa
     expect([...kernel.schedules, ...kernel.dispatches]).toContain(found.schedule.name)
   }
 
-  const report = (await spt([...argv, ...several, '--db', db, '--resume'])).out
+  const again = [...argv, ...several, '--db', db, '--resume']
+  const { out: report, err: progress } = await spt(again, { progressLines: true })
+  expect(progress).toMatch(/^one d=4 \(1 of 6\): \d/m)
   for (const part of [
     'cases     6;',
     'default',

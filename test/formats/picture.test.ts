@@ -278,6 +278,16 @@ describe('by hand', () => {
     expect(drawParts(into('csr', SMALL))).not.toContain('stroke-dasharray')
   })
 
+  test('blocks are framed', () => {
+    const frames = (text: string): number =>
+      [...drawParts(into(text, SMALL)).matchAll(/stroke-width="0\.8" d="([^"]*)"/g)]
+        .map((m) => m[1]!.split('M').length - 1)
+        .reduce((a, b) => a + b, 0)
+    const blocks = into('bsr(3)', SMALL).parts[0]!.storage.size / 9
+    expect(frames('csr')).toBe(0)
+    expect(frames('bsr(3)')).toBeGreaterThanOrEqual(blocks)
+  })
+
   test('a window has the most parts, then the most elements', () => {
     const at = (...xs: number[]): [Int32Array, Int32Array] => [Int32Array.from(xs), Int32Array.from(xs)]
     const parts = [
