@@ -10,7 +10,7 @@ const testFiles = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((f) => f.endsWith('.test.ts'))
 
 /**
- * Files left out with `SPT_TURNS=n` (`.ci/run`): of these folders, which no compiled kernel depends on, a run has one file in n.
+ * Files left out with `SPT_TURNS=n` (`.ci/run`): a run has one file in n of these folders, whose code no compiled kernel depends on.
  * The seed chooses, so that n runs of consecutive seeds have all.
  */
 const turns = Number(process.env.SPT_TURNS ?? 1)
@@ -18,7 +18,7 @@ const leftOut = testFiles
   .filter((f) => /^test\/(bench|cli|notebook|prune|search)\//.test(f))
   .filter((_, k) => k % turns !== Number(process.env.SPT_SEED) % turns)
 
-/** Files that replace modules, or variables of the process: each has a process of its own, the others share one a core. */
+/** Files that replace modules, or variables of the process: each runs in a process of its own; all others share one process for each core. */
 const apart = testFiles.filter((f) =>
   /\bvi\.(mock|hoisted|stub)|process\.env\.\w+ = /.test(readFileSync(f, 'utf8')),
 )

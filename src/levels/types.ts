@@ -88,7 +88,7 @@ interface Ancestor {
 export interface LevelFormat<A extends StoredAxis = StoredAxis> {
   /** A coordinate can be searched for in the segments of several parent positions at once. */
   readonly searchable: boolean
-  /** Whether assembly requires entries in order: unless ranks are known; unless the engine ranks; or never. */
+  /** When assembly requires entries in order: unless ranks are known, unless the engine ranks, or never. */
   readonly order: 'entries' | 'unless ranked' | 'none'
 
   // Addresses in kernels ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-/** What a printer has to know of a launch before it prints: which names and expressions need another spelling. */
+/** Names and expressions of a launch that a printer spells differently; collected before printing. */
 import { type Expr, THREAD_AXES } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import type { Launch } from '../../ir/statements/loops.ts'
