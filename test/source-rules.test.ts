@@ -156,3 +156,14 @@ test("plain tests use vitest's `test`: fast-check's `test` repeats each case", (
   )
   expect(found).toEqual([])
 })
+
+test('comments and pages name files that exist', () => {
+  const all = ['src', 'test', 'bench', 'scripts', 'grammar'].flatMap(files).map((f) => `/${f}`)
+  const named = [...files('src'), ...files('docs').filter((f) => f.endsWith('.md'))].flatMap((f) =>
+    [...readFileSync(f, 'utf8').matchAll(/`([\w/.-]+\/[\w.-]+\.ts|[\w-]+(?:-[\w]+)+\.ts)`/g)].map(
+      ([, name]) => [f, name!] as const,
+    ),
+  )
+  expect(named.length).toBeGreaterThan(100)
+  expect(named.filter(([, name]) => !all.some((f) => f.endsWith(`/${name}`)))).toEqual([])
+})

@@ -206,7 +206,7 @@ export class KernelRequest {
 
   /**
    * The scheduled kernel for data. A software adapter may run `parallel()` instead of the default schedule
-   * (`api/plain-schedule.ts`), unless the formats need bound data.
+   * (`api/auto-schedule/software-adapter-schedule.ts`), unless the formats need bound data.
    */
   async schedule(
     device: Device | null,

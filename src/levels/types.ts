@@ -1,6 +1,6 @@
 /**
  * The record of a level format: the level functions of Chou et al. (OOPSLA 2018), symbolic for kernels and concrete for
- * arrays. `ast/axis-kinds.ts` declares the level properties.
+ * arrays. `ast/nodes/axis-kinds.ts` declares the level properties.
  */
 import type { Facts } from '../analysis/integers/facts.ts'
 import { LEVEL_ARRAYS, type LevelArray } from '../ast/nodes/axis-kinds.ts'

@@ -1,5 +1,5 @@
 /**
- * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` provides a `GPU`). Elements narrower than
+ * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`node.ts` provides a `GPU`). Elements narrower than
  * 32 bits are stored as 32-bit words (`widened-elements.ts`), except f16 with `shader-f16`. There is no f64.
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'

@@ -1,5 +1,5 @@
 /**
- * `drop T`: removes iteration T if it is not needed (`analysis/sparsity/needless-iterations.ts`): no result depends
+ * `drop T`: removes iteration T if it is not needed (`analysis/sparsity/dead-iterations.ts`): no result depends
  * on its outputs, or it writes one value everywhere, which then replaces the reads of its outputs.
  */
 import { withoutIteration } from '../../analysis/sparsity/dead-iterations.ts'

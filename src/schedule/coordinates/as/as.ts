@@ -1,6 +1,6 @@
 /**
  * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure (a dense A: itself,
- * `own-axes.ts`) in another format, or in several formats for different parts of the coordinates (SparseTIR's
+ * `private-axes.ts`) in another format, or in several formats for different parts of the coordinates (SparseTIR's
  * decompose_format, section 3.2.2, with legality checks). The old axes leave the kernel. Every iteration over them
  * runs once for each part, over the part's axes, and the part's inverse map computes the old coordinates. A nest of
  * several such iterations is distributed first (`iteration-fission.ts`), unless each row is in a single part

@@ -2,12 +2,12 @@
  * `A as panels(64, 64) live in place`: the kernel builds the format's structure at every run, from the elements of A
  * that differ from its fill value, and does not copy A. Statements are rewritten as for any format, but they access A
  * at the coordinates of the inverse map. Lists are temporaries of the kernel, and each loop over a list ends with it.
- * The visited coordinates are a subset of the original ones, so padding adds nothing (`live-groups.ts`). If the kernel
+ * The visited coordinates are a subset of the original ones, so padding adds nothing (`groups.ts`). If the kernel
  * writes A, the builder follows the last write: statements before it use the dense A, statements after it read A like
  * an input.
- * `A as panels(64, 64) live`: positions have values of their own, copied after the lists (`live-values.ts`). Each of
- * several parts has its own lists, and a copy of each iteration (`live-parts.ts`).
- * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`live-carried.ts`).
+ * `A as panels(64, 64) live`: positions have values of their own, copied after the lists (`values.ts`). Each of
+ * several parts has its own lists, and a copy of each iteration (`parts.ts`).
+ * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`checks.ts`).
  */
 
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
