@@ -6,16 +6,3 @@ export function lazy<T>(make: () => T): () => T {
     return made.value
   }
 }
-
-/** The value of a key in a cache, computed on first use. */
-export function cached<K, V>(
-  cache: { get(key: K): V | undefined; set(key: K, value: V): unknown },
-  key: (K & object) | K,
-  compute: () => V,
-): V {
-  const known = cache.get(key)
-  if (known !== undefined) return known
-  const value = compute()
-  cache.set(key, value)
-  return value
-}

@@ -95,7 +95,7 @@ export class Frame<C extends Column> extends FrameKnowledge {
 
   /** The number of leading `keys` by which the entries are known to be lexicographically sorted. */
   sortedPrefix(keys: readonly Expr[]): number {
-    return sortedPrefix(keys, this.sortedBy, this.monotone, (e) => this.isKnown(e) && this.size(e) >= 1)
+    return sortedPrefix(keys, this.sortedBy, this.monotone, this.isPositive)
   }
 
   /** Removes a column from the frame's ownership; returns true if the frame owned it. */

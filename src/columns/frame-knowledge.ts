@@ -46,6 +46,9 @@ export class FrameKnowledge {
     return [...freeVars(e)].every((v) => this.sizes.has(v))
   }
 
+  /** True if an expression is over known sizes, with a value of at least 1. */
+  readonly isPositive = (e: Expr): boolean => this.isKnown(e) && this.size(e) >= 1
+
   /** Binds a number to a new size, so that kernels do not depend on its value. */
   bindSize(value: number, name = `@size ${this.sizes.size}`): Expr {
     this.sizes.set(name, value)

@@ -18,7 +18,7 @@ export interface SortedEntries {
   readonly columns: readonly Int32Array[]
 }
 
-/** True if entries are non-decreasing in the keys from `from` on, or `strictly` ascending. */
+/** True if entries are non-decreasing in the keys from `from` on, or `strictly` ascending; without keys they are. */
 export function isSorted(keys: readonly Int32Array[], from = 0, strictly = false): boolean {
   const n = keys[0]?.length ?? 0
   const last = keys.length - 1

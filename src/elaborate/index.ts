@@ -4,11 +4,11 @@
 import { nearest } from '../ast/diagnostics/suggest.ts'
 import { type Program, type Scope, scopeOf } from '../ast/imports/linked-program.ts'
 import { resolvePath } from '../ast/imports/resolve-path.ts'
-import { cached } from '../ast/lazy.ts'
 import type * as Ast from '../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import type { AnyFormat } from '../ir/formats/format.ts'
 import type { Instr, Memory } from '../ir/instructions/instr.ts'
+import { getOrAdd } from '../ir/memoize.ts'
 import type { Monoid } from '../ir/values/monoid.ts'
 import { elaborateChoice } from './choices/choices.ts'
 import { Report } from './diagnostics.ts'
@@ -88,10 +88,13 @@ export interface Named {
  * Memoises the result of each declaration, so that several uses give one result and report an error once. `all`
  * collects the results without errors.
  */
-function memo<K extends object, V>(make: (key: K) => V, all?: Set<NonNullable<V>>): (key: K) => V {
+function memo<K extends object, V extends NonNullable<unknown> | null>(
+  make: (key: K) => V,
+  all?: Set<NonNullable<V>>,
+): (key: K) => V {
   const done = new Map<K, V>()
   return (key) =>
-    cached(done, key, () => {
+    getOrAdd(done, key, () => {
       const made = make(key)
       if (made) all?.add(made)
       return made
@@ -239,12 +242,12 @@ export function elaborate(linked: Program): Elaborated {
     }
   }
   /** Elaborates each declaration once for all of its users. Cycles are reported by the callers. */
-  const once = <D extends Ast.KernelSchedule | Ast.ScheduleFunction, P, V>(
+  const once = <D extends Ast.KernelSchedule | Ast.ScheduleFunction, P, V extends NonNullable<unknown>>(
     make: (d: D, r: Resolve, path: P) => V | null,
   ) => {
     const known = new Map<D, V | null>()
     return (d: D, path: P): V | null =>
-      cached(known, d, () => {
+      getOrAdd(known, d, () => {
         const r = around(d)
         return r && make(d, r, path)
       })

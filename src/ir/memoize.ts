@@ -50,7 +50,7 @@ export function memoize<K extends object, V extends NonNullable<unknown>>(f: (ke
 }
 
 /** The value of a key; made and added on first use. */
-export function getOrAdd<K, V extends NonNullable<unknown>>(
+export function getOrAdd<K, V extends NonNullable<unknown> | null>(
   map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
   key: K,
   make: () => V,

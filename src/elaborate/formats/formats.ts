@@ -1,6 +1,5 @@
 /** Elaboration of formats: AST → `Format`, `Composition` or `FormatFamily`. */
 import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { cached } from '../../ast/lazy.ts'
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -8,6 +7,7 @@ import { isDense, isPadded, isStored, type StoredAxis } from '../../ir/coordinat
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { AnyFormat, Format, FormatFamily, OrderedFormat, Sort } from '../../ir/formats/format.ts'
 import { sourceOf } from '../../ir/formats/queries.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { Report } from '../diagnostics.ts'
 import { elaborateExpr, truth } from '../expressions/expressions.ts'
 import { declareAxes } from '../kernels/axes.ts'
@@ -93,7 +93,7 @@ export function familyOf(
     invariant(format, 'a format without errors')
     return format
   }
-  const withOrder = (order: number): OrderedFormat => cached(made, order, () => compute(order))
+  const withOrder = (order: number): OrderedFormat => getOrAdd(made, order, () => compute(order))
   return { kind: 'family', ...head, params: tried.params, withOrder }
 }
 

@@ -3,8 +3,9 @@
  * kernels, with schedules of their own. Later stages receive plain kernels only.
  */
 import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-program.ts'
-import { cached, lazy } from '../../ast/lazy.ts'
+import { lazy } from '../../ast/lazy.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Report } from '../diagnostics.ts'
 import { ambiguity } from '../formats/format-uses.ts'
 import { filled, type Values } from '../instructions/instances.ts'
@@ -111,8 +112,8 @@ class Instantiation {
 
   /** An instance. @param open kernels whose bases are being resolved */
   #instance(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
-    const made = cached(this.#made, decl, () => new Map<string, Instance | null>())
-    return cached(made, types.join(), () => this.#make(decl, types, [...open, decl]))
+    const made = getOrAdd(this.#made, decl, () => new Map<string, Instance | null>())
+    return getOrAdd(made, types.join(), () => this.#make(decl, types, [...open, decl]))
   }
 
   #make(decl: Ast.Kernel, types: readonly string[], open: readonly Ast.Kernel[]): Instance | null {
@@ -217,7 +218,7 @@ class Instantiation {
   /** The copy of a schedule for an instance; names have the same meaning as for `of`. */
   #copy<S extends Ast.KernelSchedule>(s: S, of: Instance, instance: Instance): S {
     if (isPlain(instance.origin)) return s
-    const copies = cached(this.#copies, instance, () => new Map<Ast.KernelSchedule, Ast.KernelSchedule>())
+    const copies = getOrAdd(this.#copies, instance, () => new Map<Ast.KernelSchedule, Ast.KernelSchedule>())
     const before = copies.get(s)
     if (before) return before as S
     const copy: S = {

@@ -8,7 +8,6 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import { GivesUp, linear, linearKey, shift } from '../../analysis/integers/linear.ts'
 import { placeKey } from '../../analysis/integers/normal-forms.ts'
-import { cached } from '../../ast/lazy.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, mentionsSome, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -16,6 +15,7 @@ import type { FormatInstance } from '../../ir/formats/format.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { extentOf } from '../../ir/formats/list-extents.ts'
 import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/formats/queries.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { alternatives, type Conjunction, isContradictory, product } from './prove-conditions.ts'
 
 /** Proves `inverse(map(x)) = x` for all coordinates x that satisfy the facts. `false`: not proved. */
@@ -106,7 +106,7 @@ const cache = new WeakMap<FormatInstance, Proved>()
 
 /** Cached. Lists are given with the data, so nothing is assumed about them. */
 export const provedOf = (instance: FormatInstance, over: readonly StoredAxis[]): Proved =>
-  cached(cache, instance, () => {
+  getOrAdd(cache, instance, () => {
     const lists =
       instance.tables.some((t) => t.kind === 'list') ||
       instance.queries.some((q) => sourceOf(q, 'list') !== undefined)
@@ -119,7 +119,7 @@ const injectiveCache = new WeakMap<FormatInstance, boolean>()
 
 /** True if different coordinates on the axes of an instance provably map to different ones of the tensor. */
 export function isInjective(instance: FormatInstance, dims: readonly string[]): boolean {
-  return cached(injectiveCache, instance, () => proveInjective(instance, dims))
+  return getOrAdd(injectiveCache, instance, () => proveInjective(instance, dims))
 }
 
 /** Facts about coordinates: they are within their extents, and exist, so extents are at least 1. */

@@ -1,11 +1,11 @@
 /** Properties of a format or composition known before there are data, and their justification. */
 
 import type { Facts } from '../../analysis/integers/facts.ts'
-import { cached } from '../../ast/lazy.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expressions/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/formats/format.ts'
 import { type PartTree, partsBelow, selectorsOf } from '../../ir/formats/part-tree.ts'
 import type { Query } from '../../ir/formats/queries.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { factsOf, proveCover, proveDisjoint, proveInverse, proveRange } from './prove.ts'
 import { assumptionsOf } from './prove-conditions.ts'
 
@@ -39,16 +39,13 @@ export interface Provenance {
   readonly nodes: readonly NodeProvenance[]
 }
 
-const cache = new WeakMap<Instance, Provenance>()
-
 /** Proves the properties of an instance as far as possible; cached. */
-export const provenance = (instance: Instance): Provenance =>
-  cached(cache, instance, () => {
-    const parts: PartProvenance[] = []
-    const nodes: NodeProvenance[] = []
-    visit(instance.tree, { instance, parts, nodes, conditions: [], queries: [] })
-    return { parts, nodes }
-  })
+export const provenance = memoize((instance: Instance): Provenance => {
+  const parts: PartProvenance[] = []
+  const nodes: NodeProvenance[] = []
+  visit(instance.tree, { instance, parts, nodes, conditions: [], queries: [] })
+  return { parts, nodes }
+})
 
 interface Path {
   readonly instance: Instance

@@ -4,10 +4,11 @@
  */
 
 import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { cached, lazy } from '../../ast/lazy.ts'
+import { lazy } from '../../ast/lazy.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
@@ -125,7 +126,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     params,
     arrays,
     sources: boundSources,
-    route: (name) => cached(routes, name, () => routeOf(routeInput, name)),
+    route: (name) => getOrAdd(routes, name, () => routeOf(routeInput, name)),
     ready,
     random,
     given: tensors,

@@ -26,8 +26,7 @@ export function* evaluateQueries<C extends Column>(
   const tables = tablesOf(frame, scope)
   for (const [k, q] of queries.entries()) {
     const { column, dtype } = declarationOf(q)
-    const derivedRank =
-      q.kind === 'rank' ? rankFrom(q.of, q.by, queries.slice(0, k), positiveIn(frame)) : null
+    const derivedRank = q.kind === 'rank' ? rankFrom(q.of, q.by, queries.slice(0, k), frame.isPositive) : null
     const value = typeof column === 'function' ? column(asFields(q), tables) : derivedRank
     const sort = sourceOf(q, 'sort')
     const placeCount = sort === undefined ? undefined : lookUpGiven(scope.places, sort).length
@@ -63,12 +62,6 @@ function rangeOf<C extends Column>(
     ? { lo: Math.max(range.lo, least.value), hi: Math.max(range.hi, least.value) }
     : range
 }
-
-/** True if an expression is over known sizes of the frame, with a value of at least 1. */
-export const positiveIn =
-  (frame: Pick<Frame<Column>, 'isKnown' | 'size'>) =>
-  (e: Expr): boolean =>
-    frame.isKnown(e) && frame.size(e) >= 1
 
 function* evaluateOverEntries<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>): Coroutine<void> {
   const { engine } = frame

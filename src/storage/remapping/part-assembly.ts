@@ -14,7 +14,7 @@ import type { Dtype } from '../../ir/values/dtype.ts'
 import { checkFilled } from '../assembly/filled-slots.ts'
 import { assembleLists, listConditions, listPosition, rewriteListLoads } from '../assembly/list-tables.ts'
 import type { TreePrefix } from '../assembly/tree-assembly.ts'
-import { evaluateQueries, positiveIn } from '../columns/attribute-queries.ts'
+import { evaluateQueries } from '../columns/attribute-queries.ts'
 import { evaluateSort } from '../columns/sort-permutations.ts'
 import {
   checkExpressions,
@@ -122,7 +122,7 @@ function ranksFromQueries<C extends Column>(
   return new Map(
     axes.filter(hasIndices).flatMap(({ name }) => {
       const ancestors = chainTo(byName, name).slice(0, -1)
-      const rank = rankFrom([mapExpr(name)], ancestors.map(mapExpr), queries, positiveIn(frame))
+      const rank = rankFrom([mapExpr(name)], ancestors.map(mapExpr), queries, frame.isPositive)
       return rank ? [[name, rank] as const] : []
     }),
   )

@@ -1,11 +1,11 @@
 /** Report of the formats of tensors, and of their storage cost. */
 
-import { cached } from '../../../ast/lazy.ts'
 import { gather } from '../../../columns/allocate.ts'
 import { largest, Occurrences } from '../../../columns/key-columns.ts'
 import { provenance } from '../../../formats/proof/provenance.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
 import { additionalArrays } from '../../../ir/formats/format-tables.ts'
+import { getOrAdd } from '../../../ir/memoize.ts'
 import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { describe } from '../../../storage/storage-report.ts'
@@ -41,7 +41,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const { label, text, tableNames } = partOf(steps, b.axes)
       // Tensors with the same structure have the same counts.
       const structure = b.axes.join()
-      const { stored, rows } = cached(counts, structure, () => countsOf(b, input))
+      const { stored, rows } = getOrAdd(counts, structure, () => countsOf(b, input))
       return {
         label,
         buffer: b.name,

@@ -46,7 +46,7 @@ export function remapSources(
     source,
     entries: null,
     columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
-    order: source.columns.length === 0 || isSorted(source.columns, 0, true) ? 'ascending' : 'unknown',
+    order: isSorted(source.columns, 0, true) ? 'ascending' : 'unknown',
   }))
   const tables = new Map<string, Int32Array>()
   const times = new Map<Reformat, number>()

@@ -1,13 +1,13 @@
 /** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
 
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
-import { cached } from '../../../ast/lazy.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { concat } from '../../../columns/allocate.ts'
 import { sameColumn } from '../../../columns/key-columns.ts'
 import type { Level } from '../../../columns/stored-level.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { getOrAdd } from '../../../ir/memoize.ts'
 import { MASK_BITS, packFields } from '../../../ir/values/packed-fields.ts'
 import { bindLevel } from '../../../levels/index.ts'
 import type { BuildInput } from '../../../storage/build-storage.ts'
@@ -221,12 +221,12 @@ class StructureBuilder implements Structure {
     const storage = this.storages.get(buffer)!
     const over = storage.axes.map((a) => a.name)
     const coords = over.map((a) => piece.columns.get(a)!)
-    return cached(positionsBy(this.#found, piece), over.join(), () => positionsOf(storage, coords))
+    return getOrAdd(positionsBy(this.#found, piece), over.join(), () => positionsOf(storage, coords))
   }
 }
 
 const positionsBy = (found: Map<Piece, Map<string, Int32Array | null>>, piece: Piece) =>
-  cached(found, piece, () => new Map<string, Int32Array | null>())
+  getOrAdd(found, piece, () => new Map<string, Int32Array | null>())
 
 /** Masks of formats by name: bits for the entries of all tensors over their axes, which are the coordinates that iterations visit. */
 export function masksOf(

@@ -1,13 +1,13 @@
 /** Tensors in device memory, uploaded or converted there. */
 
 import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
-import { cached } from '../../../ast/lazy.ts'
 import type { LevelArray } from '../../../ast/nodes/axis-kinds.ts'
 import { type Coroutine, waitFor } from '../../../columns/coroutines.ts'
 import type { Level } from '../../../columns/stored-level.ts'
 import { arraysOfLevel, withArrays } from '../../../columns/stored-level.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
+import { getOrAdd } from '../../../ir/memoize.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import type { Device } from '../../../runtime/device.ts'
 import type { CoordSource, LevelSource } from '../../convert.ts'
@@ -37,7 +37,7 @@ export type ResidentTensor = ResidentCoords | ResidentStored | ResidentParts
 const queues = new WeakMap<Device, Queue>()
 
 /** The command queue shared by all conversions on a device. */
-export const queueOf = (device: Device): Queue => cached(queues, device, () => new Queue(device))
+export const queueOf = (device: Device): Queue => getOrAdd(queues, device, () => new Queue(device))
 
 /** Frees the kernels and memory that conversions cache. */
 export async function releaseConversions(device: Device): Promise<void> {

@@ -63,7 +63,7 @@ export const HOST: Host = {
   },
   isAscending(frame, dims) {
     const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
-    if (columns.length === 0 || !isSorted(columns, 0, true)) return columns.length === 0
+    if (!isSorted(columns, 0, true)) return false
     frame.sortedBy = dims.map((d) => variable(d.name))
     return true
   },
