@@ -51,6 +51,7 @@ export class InOrderStream implements Stream {
     this.owner = owner
   }
 
+  /** Checks that the stream is not freed. @throws SptError `device/freed` */
   use(): void {
     if (this.#freed) failFreed(`the stream ${this.label}`)
   }
@@ -75,34 +76,42 @@ export class InOrderStream implements Stream {
   }
 }
 
-/** Replays of recorded commands on a device with one queue. `check`: throws if the device or objects of the graph are not live. */
-export function inOrderGraph(
-  order: InOrder,
-  of: { check(): void; replay(): void; free(): void } & Pick<Graph, 'time'>,
-): Graph {
+/** A recording of commands on a device with one queue. */
+interface Recording {
+  /** Throws if the device or objects of the graph are not live. */
+  check(): void
+  replay(): void
+  /** As `Graph.time`. `use`: as `check`; also throws if the graph has been freed. */
+  time(repeats: number, between: Graph | undefined, use: () => void): Promise<number[]>
+  free(): void
+}
+
+/** Replays of recorded commands on a device with one queue. */
+export function inOrderGraph(order: InOrder, recording: Recording): Graph {
   let isFreed = false
   const use = (): void => {
     if (isFreed) failFreed('the graph')
-    of.check()
+    recording.check()
   }
   return {
     launch(stream) {
       checkStream(stream, order)
       use()
-      of.replay()
+      recording.replay()
     },
     async time(repeats, between) {
       checkRepeats(repeats, between)
       use()
-      return of.time(repeats, between)
+      return recording.time(repeats, between, use)
     },
     free() {
-      if (!isFreed) of.free()
+      if (!isFreed) recording.free()
       isFreed = true
     },
   }
 }
 
+/** A device with one queue, whose streams and events need no driver. */
 export abstract class InOrderDevice {
   abstract readonly limits: DeviceLimits
   protected readonly outcomes = new Outcomes()

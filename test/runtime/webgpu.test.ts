@@ -66,6 +66,19 @@ describe('behaviour specific to WebGPU', () => {
     expect(await codeOf(() => compiled.prepare(inputs))).toBe('device/released-module')
   })
 
+  test('a graph that is freed while it is timed is not replayed', async () => {
+    const text = `kernel k(m: size) { axis i = dense_fixed(m) buffer X: f32[i] in buffer Y: f32[i] out
+      iterate a [i] as S { Y[i] = X[i] } }`
+    const prepared = await (await parseProgram(text).kernel().compile(device)).prepare({
+      tensors: { X: [1, 2] },
+    })
+    const graph = await prepared.graph()
+    const times = graph.time(3)
+    graph.free()
+    expect(await codeOf(() => times)).toBe('device/freed')
+    prepared.free()
+  })
+
   test('rejects f64 arguments by name', async () => {
     const module = wgsl('wide', '', { k: [{ kind: 'buffer', name: 'A', dtype: 'f64', access: 'read' }] })
     const [d] = await failure(() => device.compile(module))

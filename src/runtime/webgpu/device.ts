@@ -136,15 +136,17 @@ class WebGpuDevice extends InOrderDevice implements Device {
     const { value, failure } = this.owner.scoped(() => this.#launcher.record(recorded))
     const error = await this.owner.wait(failure, call)
     if (error) throw submissionError(recorded, call, error)
-    const check = (): void => this.check(recorded, call)
-    const submit = (stamps?: TimestampRange): void => {
-      check()
-      this.#launcher.replay(value, stamps)
-    }
     const graph = inOrderGraph(this.order, {
-      check,
+      check: () => this.check(recorded, call),
       replay: () => this.#launcher.replay(value),
-      time: (repeats, between) => this.#time(recorded, repeats, submit, between),
+      time: (repeats, between, use) => {
+        const submit = (stamps?: TimestampRange): void => {
+          // The caller may free the graph between repeats.
+          use()
+          this.#launcher.replay(value, stamps)
+        }
+        return this.#time(recorded, repeats, submit, between)
+      },
       free: () => value.free(),
     })
     return this.outcomes.graph(graph, recorded)
