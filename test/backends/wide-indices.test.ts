@@ -179,3 +179,15 @@ test('a prepared kernel runs with the width that its sizes need', async () => {
   )
   compiled.release()
 })
+
+test('a kernel that is released while its wide code is compiled is not prepared', async () => {
+  const device = createCpuDevice()
+  const compiled = await (await load(QUOTIENT)).kernel().sequential().compile(device)
+  const compile = device.compile.bind(device)
+  device.compile = (module) => {
+    compiled.release()
+    return compile(module)
+  }
+  const inputs = { tensors: { W: dense([4], new Float32Array(4)) }, params: { n: 2 ** 30 + 1 } }
+  await expect(compiled.prepare(inputs)).rejects.toThrow('device/released-module')
+})

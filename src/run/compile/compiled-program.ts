@@ -24,6 +24,7 @@ export function lanesOf(device: Device): LowerOptions {
 
 export const textOptions = (device: Device): TextOptions => ({ f16: !isWord(device, 'f16') })
 
+/** Throws `device/no-instruction` if a text uses instructions or memories that the device lacks. */
 function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): void {
   const missing = capabilities.find((c) => !device.features.has(c.name))
   if (!missing) return
@@ -34,6 +35,7 @@ function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): v
   })
 }
 
+/** Commands that replace those of the plan. */
 export interface Instead {
   readonly commands: readonly Command[]
   free(): void
@@ -70,6 +72,10 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
   const allModules: CompiledModule[] = []
   let live = true
   let wideProgram: Promise<Program> | undefined
+  const release = (): void => {
+    live = false
+    for (const m of allModules.splice(0)) m.release()
+  }
   const wide = (): Promise<Program> => (wideProgram ??= compile(true))
   const compile = async (isWide: boolean): Promise<Program> => {
     const options = { ...textOptions(device), wide: isWide }
@@ -78,6 +84,7 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
     checkLimits(device, packed)
     const compiled = await Promise.all(texts.map((t) => device.compile(t)))
     allModules.push(...compiled)
+    if (!live) release()
     return {
       device,
       plan,
@@ -89,15 +96,13 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
         return live
       },
       wide,
-      release() {
-        live = false
-        for (const m of allModules.splice(0)) m.release()
-      },
+      release,
     }
   }
   return compile(false)
 }
 
+/** Sources of the program by name, into which spans point. */
 export type Sources = ReadonlyMap<string, Source>
 
 /** Adds the source line of the first statement of each launch, if known: `program.spt:15`. */
@@ -131,6 +136,7 @@ export function formatKey({ coordSteps }: Pick<Compilation, 'coordSteps'>): stri
   return kept.length === 0 ? '' : coordStepsKey(kept, false)
 }
 
+/** A kernel with default schedules for many threads and for one thread. */
 export interface Defaulted<K> {
   parallel(): K
   sequential(): K

@@ -33,15 +33,23 @@ import { lostWrites, overflow } from './overflow-error.ts'
 export { compileOn, lanesOf, type Program } from '../compile/compiled-program.ts'
 export { checkFits } from './buffer-layout.ts'
 
-/** Checks sizes, and returns the program with indices of sufficient width. */
+/** Checks sizes, and returns the program with indices of sufficient width. Throws SptError as `Executable.create`. */
 async function fitting(program: Program, { params }: Bound): Promise<Program> {
-  if (!program.live)
-    failWith('device/released-module', `kernel ${program.plan.name} has been released`, {
-      hint: 'compile the kernel again: kernel.compile(device)',
-    })
+  checkLive(program)
   checkFacts(program.plan, params)
   const canBeWide = !program.instead && hasWideIndices(program.device)
-  return checkRanges(program.plan, params, canBeWide) ? program.wide() : program
+  if (!checkRanges(program.plan, params, canBeWide)) return program
+  const wide = await program.wide()
+  // The caller may have released the kernel during the compilation.
+  checkLive(wide)
+  return wide
+}
+
+function checkLive({ live, plan }: Program): void {
+  if (!live)
+    failWith('device/released-module', `kernel ${plan.name} has been released`, {
+      hint: 'compile the kernel again: kernel.compile(device)',
+    })
 }
 
 /** A program with its data on a device, ready to run. */
@@ -58,6 +66,7 @@ export class Executable {
   readonly #chained: Chained
   readonly #lent = new LentOutputs()
   readonly #outcome = new Outcome(() => withSources(this.program, () => this.#checkStatus()))
+  /** Allocated bytes on the device. */
   readonly bytes: number
 
   private constructor(
