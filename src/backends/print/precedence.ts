@@ -24,9 +24,3 @@ export const ATOM = 9
 export const EAGER_PRECEDENCE = { and: 0.2, or: 0.1 }
 
 export type Text = readonly [text: string, precedence: number]
-
-/** A cast binds as a unary operator; JavaScript prints the operand unchanged. */
-export const castText = (operand: string, text: string): Text => [
-  text,
-  operand === text && /^[\w.[\]]+$/.test(text) ? ATOM : UNARY,
-]

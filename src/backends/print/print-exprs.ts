@@ -14,7 +14,7 @@ import { registerConstantFolder } from '../../ir/values/register-constant-foldin
 import type { MatrixUse } from '../launch-uses.ts'
 import { atomicBuffers, indexNames, speculativeNodes, vectorBuffers } from './launch-facts.ts'
 import { FirstIterations, hasBranch } from './peeled-iteration-workaround.ts'
-import { ATOM, castText, EAGER_PRECEDENCE, SYMBOL, type Text, UNARY } from './precedence.ts'
+import { ATOM, EAGER_PRECEDENCE, SYMBOL, type Text, UNARY } from './precedence.ts'
 import type { Mangler } from './reserved-words.ts'
 import type { BufferRef, Helpers, Spellings, WideIndices, Wraps } from './spellings.ts'
 
@@ -133,29 +133,35 @@ export class ExprPrinter {
 
   /** Text of an expression of type `index` in 64 bits; undefined if its operands determine its width. */
   #wideText(e: Expr, wide: WideIndices): Text | undefined {
-    const widened = (text: string): Text => castText(text, wide.fromWord(text))
+    const widened = (operand: Text): Text => {
+      const text = wide.fromWord(operand[0])
+      return text === operand[0] ? operand : [text, UNARY]
+    }
     switch (e.kind) {
       case 'const':
         return [wide.literal(e.value), e.value < 0 ? UNARY : ATOM]
       case 'var':
-        return this.#indices.has(e.name) ? undefined : widened(this.#textOf(e)[0])
+        return this.#indices.has(e.name) ? undefined : widened(this.#textOf(e))
       case 'load':
-        return this.#indices.has(e.buffer) ? undefined : widened(this.#textOf(e)[0])
+        return this.#indices.has(e.buffer) ? undefined : widened(this.#textOf(e))
       case 'builtin':
-        return widened(this.#textOf(e)[0])
+        return widened(this.#textOf(e))
       case 'unary':
         return [`-${this.#operand(e.x, ATOM)}`, UNARY]
       case 'call': {
         // Bit operations and signs have 32 bits, which the check of ranges ensures.
         const args = e.args.map((x) => this.word(x))
         const [x = '', y = ''] = args
-        return widened(this.#target.math[e.fn]({ args, x, y, dtype: 'i32', helpers: this.#c.helpers }))
+        return widened([
+          this.#target.math[e.fn]({ args, x, y, dtype: 'i32', helpers: this.#c.helpers }),
+          ATOM,
+        ])
       }
       case 'cast': {
         if (e.x.dtype === 'index') return this.#print(e.x)
         return computeType(e.x.dtype) === 'i32'
-          ? widened(this.text(e.x))
-          : widened(this.#target.cast(this.text(e.x), scalarType(e.x.dtype), 'i32', this.#c.helpers))
+          ? widened(this.#print(e.x))
+          : widened([this.#target.cast(this.text(e.x), scalarType(e.x.dtype), 'i32', this.#c.helpers), ATOM])
       }
       default:
         return undefined
