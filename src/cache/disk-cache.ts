@@ -39,6 +39,7 @@ export function cacheFolder(
   return join(xdg && isAbsolute(xdg) ? xdg : join(home, '.cache'), 'sparsetile')
 }
 
+/** Key of a result: a hash of everything that it depends on. */
 export function cacheKey(parts: readonly string[]): string {
   const hash = createHash('sha256')
   // The length of each part is hashed, too, so that different lists do not concatenate to the same text.

@@ -88,6 +88,7 @@ export function checkBuffer(buffer: DeviceBuffer, owner: object, call: string): 
     })
 }
 
+/** Checks the target of a module. @throws SptError `device/target` */
 export function checkTarget(module: ModuleText, target: ModuleText['target']): void {
   if (module.target !== target)
     failAs('device/target', {

@@ -1,6 +1,6 @@
 /**
- * The interface of devices. A backend prints the source of a `CompiledPlan`; a device compiles and runs it. Implementations:
- * `cpu.ts`, `webgpu.ts`, `cuda/`. They do not depend on formats, schedules or loops.
+ * The interface of devices. A backend prints a plan as a `ModuleText`; a device compiles and runs it. Implementations: `cpu/`,
+ * `webgpu/`, `cuda/`. They do not depend on formats, schedules or loops.
  */
 import type { DeviceKind } from '../backends/target.ts'
 import type { ModuleText } from '../backends/targets/index.ts'
@@ -239,10 +239,8 @@ export interface DeviceEvent {
   free(): void
 }
 
-/**
- * Declarations of vendor libraries, called through their C interface. Files, calls and arguments are data (`data/libraries/`);
- * devices contain no library by name.
- */
+// Declarations of vendor libraries, called through their C interface. Files, calls and arguments are data (`data/libraries/`).
+
 /**
  * An argument of a call: a number; a name (`handle`, `variant`, a created object, a size, or a buffer, passed by address); an
  * array of an axis or its number of entries; or a float, passed by host address.

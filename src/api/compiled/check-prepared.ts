@@ -7,6 +7,7 @@ import type { ExplainOptions } from '../../run/explain/index.ts'
 import type { Device } from '../../runtime/device.ts'
 import { expectArgument, expectFlag, expectOptions, nameText } from '../inputs/argument-checks.ts'
 
+/** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */
 export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): void {
   const candidates = buffers.map((b) => b.name)
   if (candidates.includes(name)) return
@@ -26,6 +27,7 @@ export function checkReported({ residents: [name] }: Executable): void {
     })
 }
 
+/** Throws SptError `run/resident` if an input is on the old device, and `run/other-device` for another kind of device. */
 export function checkRebuildable({ residents, chained, program }: Executable, device: Device): void {
   const [name] = [...residents, ...chained.keys()]
   if (name !== undefined)
@@ -42,6 +44,7 @@ export function checkRebuildable({ residents, chained, program }: Executable, de
     })
 }
 
+/** Throws SptError `run/resident` if the tensor is resident, and so cannot be written from the host. */
 export function checkWritable({ residents, chained }: Executable, name: string): void {
   const from = chained.get(name)
   if (!from && !residents.includes(name)) return
@@ -54,6 +57,7 @@ export function checkWritable({ residents, chained }: Executable, name: string):
   })
 }
 
+/** Throws SptError `api/argument` or `api/unknown-option` for invalid options. */
 export function checkExplain(options: ExplainOptions): void {
   expectOptions('explain', options, ['time'])
   expectFlag('time', options.time)

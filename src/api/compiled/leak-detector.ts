@@ -80,6 +80,7 @@ function environment(): string {
   }
 }
 
+/** Reports leaks in development; `null` otherwise. */
 export const leakDetector: LeakDetector | null =
   isDevelopment() && typeof FinalizationRegistry !== 'undefined'
     ? new LeakDetector((collected) => new FinalizationRegistry(collected))

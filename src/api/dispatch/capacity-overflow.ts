@@ -12,6 +12,7 @@ import type { Selection } from './dispatch-conditions.ts'
 import { type FillRatio, liveOf } from './dispatcher.ts'
 import { fillRatio } from './fill-ratio.ts'
 
+/** The overflow error of the schedule's latest measurement; undefined if its capacity suffices. */
 export function overflowError({ executable }: Branch): Promise<SptError | undefined> {
   const { program, bound } = executable
   return overflow(program.plan, (counts) => executable.values(counts), bound.params)
@@ -21,8 +22,10 @@ export function overflowError({ executable }: Branch): Promise<SptError | undefi
 export const updates = ({ executable }: Branch): boolean =>
   executable.program.plan.buffers.some((b) => b.role === 'inout')
 
+/** The schedule selected when overflowing schedules are skipped. */
 export interface SelectionWithinCapacity {
   readonly variant: SelectedVariant
+  /** The first schedule that was skipped because of an overflow; null if there is none. */
   readonly overflowed: string | null
   /** Names of the fill ratios that count as 1, because the schedule that measures them overflowed. */
   readonly counted: ReadonlySet<string>
@@ -91,6 +94,7 @@ export class Measurements {
   readonly #branches: DispatchBranches
   /** Names of the fill ratios that runs may measure. */
   readonly live: readonly string[]
+  /** Latest fill ratios, by name. */
   readonly found: Map<string, KnownFillRatio>
   /** Schedules whose latest measurement exceeded their capacity. */
   readonly full = new Set<Branch>()

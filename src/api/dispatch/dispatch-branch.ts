@@ -67,6 +67,7 @@ export function* telling(of: DispatchSource, name: string): Generator<SelectedVa
 interface Finding {
   readonly statistic: string
   readonly found: RuntimeLists
+  /** Number of elements of the dense tensor. */
   readonly elements: number
 }
 
@@ -201,6 +202,7 @@ export class DispatchBranches {
     return made
   }
 
+  /** Binds the data, with the values written so far. */
   bind(variant: SelectedVariant, compiled: CompiledSchedule): Bound {
     let bound = this.#of.bind(variant, compiled)
     for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound

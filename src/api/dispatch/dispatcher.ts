@@ -63,7 +63,9 @@ export interface Dispatcher<K> {
   overflowed(error: SptError): Promise<SptError | undefined>
   /** Starts the readback of measured fill ratios after a run. `milliseconds`: the time of the run, if measured. */
   ran(milliseconds?: number): Promise<void> | undefined
+  /** Resolves when all measured fill ratios of earlier runs have been read back. */
   awaitMeasurements(): Promise<void>
+  /** Compiles the schedules that runs may select. */
   precompile(): Promise<void>
   write(name: string, update: Tensor | BareValues): Promise<void>
   /** Rebuilds on another device, with the bound and written values; undefined for a fixed schedule. */

@@ -223,12 +223,10 @@ const MOST_MADE = 256
 
 function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, selection }: Decision): K {
   const { schedule, args } = selection
-  const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map<string, K>()) as Map<string, K>
+  const kernels = getOrAdd(kernelsOf, base.compilation, () => new Map()) as Map<string, K & object>
   const key = appliedName(schedule, args)
   if (!kernels.has(key) && kernels.size >= MOST_MADE) kernels.delete(kernels.keys().next().value!)
-  return getOrAdd<string, K & object>(kernels as Map<string, K & object>, key, () =>
-    chosenHere(call, () => base.schedule(schedule, ...args) as K & object),
-  )
+  return getOrAdd(kernels, key, () => chosenHere(call, () => base.schedule(schedule, ...args) as K & object))
 }
 
 function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
@@ -239,6 +237,7 @@ function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
   }
 }
 
+/** Throws SptError `choose/requirement` if the sizes violate a requirement of the schedule. */
 function checkRequirements(
   { choice, text }: DispatchCall,
   { branch, call, selection }: Decision,

@@ -25,6 +25,7 @@ export interface DeviceFacts {
   readonly features?: readonly string[] | undefined
 }
 
+/** Throws SptError `api/argument` or `choose/unknown-feature` for invalid device properties. */
 export function checkDeviceFacts(
   { capability, processors, features }: DeviceFacts,
   questions: Iterable<DeviceQuestion>,
@@ -55,6 +56,7 @@ export function checkDeviceFacts(
   )
 }
 
+/** Throws SptError `choose/unknown-feature` for names that are neither features of a device nor `mentioned`. */
 export function checkFeatures(features: readonly string[], mentioned: readonly string[] = []): void {
   const candidates = [...new Set([...FEATURE_WORDS, ...mentioned])]
   for (const name of features.map(wordOf))
@@ -89,6 +91,7 @@ export function deviceAnswer(
   }
 }
 
+/** Returns the kind of a device. Throws SptError `api/argument`. */
 export function kindOf(on: SelectionContext): DeviceKind {
   const kind: unknown = isRecord(on) ? on.kind : on
   expectArgument(
@@ -158,6 +161,7 @@ function featuresOf(
 
 const wordOf = (feature: string): string => feature.split('(', 1)[0]!.trim()
 
+/** Returns the feature in the spelling that devices report. */
 function canonical(feature: string): string {
   const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
   return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))

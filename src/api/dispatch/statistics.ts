@@ -22,6 +22,7 @@ import { residentStructure } from '../resident/resident-binding.ts'
 import type { Lengths } from './fill-ratio.ts'
 import { isWhole, lengthsOf, needsValues, offsetsOf, setsOf, storedFraction } from './fill-ratio.ts'
 
+/** Returns a bound tensor by coordinates. Throws SptError `bind/…`. */
 function elementsOf(
   kernel: Kernel1,
   name: string,
@@ -60,6 +61,7 @@ export class Statistics {
     return this.#given.statistics.has(name)
   }
 
+  /** Returns the value of a size. Throws SptError `bind/missing-size`. */
   size(name: string): number {
     return this.sizes.get(name) ?? fail(this.#missing(name))
   }

@@ -31,6 +31,7 @@ export function expectEach(
     expectArgument(false, `${entry} ${wrong + 1} of ${what}`, (list as readonly unknown[])[wrong], as)
 }
 
+/** Throws SptError `api/argument` unless the argument is a device. */
 export function checkDevice(device: Device): void {
   expectArgument(
     isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
@@ -40,14 +41,17 @@ export function checkDevice(device: Device): void {
   )
 }
 
+/** Throws SptError `api/argument` unless the name is a string. */
 export function expectName(what: string, name: unknown): asserts name is string {
   expectArgument(typeof name === 'string', `the name of ${what}`, name, 'a string')
 }
 
+/** Throws SptError `api/argument` unless `x` is an Int32Array (coordinates, positions or mask words). */
 export function expectInt32s(what: string, x: unknown, how = ''): asserts x is Int32Array {
   expectArgument(x instanceof Int32Array, what, x, `an Int32Array${how}`)
 }
 
+/** Throws SptError `tensor/shape` unless the shape is a list of nonnegative integers. */
 export function checkShape(shape: unknown): asserts shape is readonly number[] {
   if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return
   failAs('tensor/shape', {
@@ -56,6 +60,7 @@ export function checkShape(shape: unknown): asserts shape is readonly number[] {
   })
 }
 
+/** Throws SptError `tensor/dtype` unless the argument is an element type. */
 export function checkDtype(dtype: unknown): void {
   if (typeof dtype === 'string' && Object.hasOwn(DTYPE_BYTES, dtype)) return
   const candidates = Object.keys(DTYPE_BYTES)
@@ -165,6 +170,7 @@ export function refuseFill(what: string, tensor: Tensor): void {
     })
 }
 
+/** Throws SptError `api/argument` unless `arrays` maps axes to objects of arrays. */
 export function expectLevels(what: string, arrays: unknown, of: (axis: string) => string): void {
   expectArgument(isRecord(arrays), what, arrays, 'arrays by axis: { j: { indptr, indices } }')
   for (const [axis, own] of Object.entries(arrays as object))
@@ -195,6 +201,7 @@ export function checkEntries(
     })
 }
 
+/** Throws SptError `tensor/coords` if a coordinate is outside of the shape. */
 export function checkWithin(shape: readonly number[], coords: readonly Int32Array[]): void {
   coords.forEach((c, d) => {
     const extent = shape[d]!
@@ -208,6 +215,7 @@ export function checkWithin(shape: readonly number[], coords: readonly Int32Arra
   })
 }
 
+/** Throws SptError `tensor/length` unless there is one value per element of the shape. */
 export function checkDense(shape: readonly number[], values: ValueArray): void {
   const size = shape.reduce((a, b) => a * b, 1)
   if (values.length === size) return

@@ -44,6 +44,7 @@ export interface RunInputs {
   readonly statistics?: Readonly<Record<string, number>>
 }
 
+/** Checks the form of the inputs object, but not its values. Throws SptError `api/argument`. */
 export function expectInputs(inputs: RunInputs): void {
   expectArgument(isRecord(inputs), 'the object of inputs', inputs, '{ tensors, params, seed }')
   const known = ['tensors', 'params', 'seed', 'statistics'] as const

@@ -32,6 +32,7 @@ export function bindingAmong(kernel: Kernel1, name: string, used: DeclaredInputs
   return found?.kind === 'axis' && used.has(name) ? null : found
 }
 
+/** Throws SptError `bind/unknown-name` for names that neither the kernel nor formats take. */
 export function checkBound(kernel: Kernel1, names: Iterable<string>, used: DeclaredInputs): void {
   for (const name of names)
     if (!used.has(name) && !bindingIn(kernel, name)) bindingOf(kernel, name, undefined, used.keys())
@@ -75,6 +76,7 @@ export class SplitInputs {
   readonly #given: RunInputs
   #own: Inputs | undefined
 
+  /** Throws SptError like `valuesIn`. */
   constructor(source: Kernel1, given: RunInputs, taken: ReadonlyMap<string, FormatInput>) {
     this.#source = source
     this.#given = given
@@ -88,6 +90,7 @@ export class SplitInputs {
     return this.#given.tensors ?? {}
   }
 
+  /** Inputs of the unscheduled kernel. Throws SptError like `valuesIn`. */
   get own(): Inputs {
     if (this.#own) return this.#own
     const declared = declaredOf(this.#source, this.#tensors, this.used)

@@ -188,6 +188,7 @@ export class SptFormat extends ErrorSources {
   }
 }
 
+/** Returns the checked arguments of an instance. Throws SptError `api/…`, `bind/…`. */
 export function givenFor(instance: Instance, shape: readonly number[], data: FormatData): FormatOperands {
   expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
   const { over, given } = instance

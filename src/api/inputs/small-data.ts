@@ -74,6 +74,7 @@ function paramsOf(kernel: Kernel1, sizes: readonly number[], facts: readonly Fac
   return Object.fromEntries(openParams(kernel).map((p, k) => [p.name, value(p, k)]))
 }
 
+/** A size near `usual` that satisfies the facts. */
 function sized({ name }: Param, usual: number, facts: readonly Fact[]): number {
   const own = facts.filter((f) => f.size === name)
   const equal = own.find((f) => f.relation === 'equal')

@@ -110,6 +110,7 @@ export interface Surroundings extends Declarations {
   readonly sources: Sources
   /** Memories and instructions whose device code steps may contain; `null` for no restriction. */
   readonly own: Named | null
+  /** Callback for the kernels after every step and pass; null if there is none. */
   readonly observer: StageObserver | null
 }
 

@@ -47,6 +47,7 @@ export interface NestLoop {
   readonly dependsOn: readonly string[]
 }
 
+/** Returns all nests, in execution order. */
 export function nestsOf({ body, buffers }: Kernel2, handle: (loop: For) => LoopRef): readonly Nest[] {
   const names = loopNames(body)
   const global = new Set(buffers.map((b) => b.name))

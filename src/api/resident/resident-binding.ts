@@ -167,6 +167,7 @@ function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): n
   })
 }
 
+/** Downloaded structures, once per tensor. */
 const known = new WeakMap<ResidentTensor, Promise<Tensor>>()
 
 /** Coordinates or index arrays without values; for a tensor in a format, the coordinates of its parts. */

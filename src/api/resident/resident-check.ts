@@ -24,6 +24,7 @@ import {
   isRecord,
 } from '../inputs/argument-checks.ts'
 
+/** Throws SptError `api/argument` unless the argument is a resident tensor, and `device/freed` if it has been freed. */
 export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
   const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
   expectArgument(holds, what, tensor, 'what resident or a conversion gives')

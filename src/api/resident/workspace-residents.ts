@@ -20,6 +20,7 @@ import { reformatOf } from './resident-check.ts'
 export interface MadeThere {
   readonly bound: Bound
   readonly resident: Residents
+  /** Marks the data as no longer used. */
   readonly release: () => void
 }
 
@@ -132,6 +133,7 @@ export class WorkspaceResidents {
     return conversionPlan(this.#device, instance, fill).run(from, given)
   }
 
+  /** Frees formats that no prepared kernel uses. */
   #drop(): void {
     for (const [key, converted] of this.#converted) {
       if (converted === null || converted.users > 0) continue
@@ -209,6 +211,7 @@ export interface WorkspaceOptions {
 
 const CONVERSION_THRESHOLD = 2 ** 22
 
+/** Returns the options with defaults. Throws SptError `api/argument`, `api/unknown-option`. */
 export function checkedOptions(device: Device, options: WorkspaceOptions): Required<WorkspaceOptions> {
   expectOptions('Workspace', options, [
     'shareOutputs',

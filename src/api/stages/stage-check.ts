@@ -35,12 +35,14 @@ import { titleOf } from './stage-verifier.ts'
 /** Row-major elements of every buffer, by name. */
 export type Memory = ReadonlyMap<string, Cells>
 
+/** Returns the memory after running the loops, with bound loops in this order. Throws InternalError like `interpret`. */
 export function runLoops(loops: Kernel2, bound: Bound, order: Order): Memory {
   const memory = memoryOf(loops.buffers, bound)
   interpret(loops, memory, bound.params, order)
   return memory
 }
 
+/** Returns the memory after running the launches. Throws InternalError like `interpretPlan`. */
 export function runLaunches(plan: Plan, bound: Bound): Memory {
   const memory = memoryOf(plan.buffers, bound)
   interpretPlan(plan, memory, bound.params)

@@ -38,6 +38,7 @@ export interface CompilationStage {
   } | null
 }
 
+/** Callback for the kernel as written and after every step and pass. */
 export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: CompilationStage) => void
 
 /** Properties that steps do not change, except the name of the schedule. */
@@ -50,6 +51,7 @@ interface Origin {
 
 export interface StepOf {
   readonly schedule: string
+  /** Number of the step, from 1. */
   readonly number: number
   readonly of: number
 }

@@ -13,8 +13,10 @@ import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.
 import type { Device } from '../../runtime/device.ts'
 import { storedBytes } from '../../runtime/webgpu/widened-elements.ts'
 
+/** Bytes per element of `b` in device memory. */
 export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)
 
+/** Throws SptError `plan/block-too-large`, `plan/shared-too-large` or `plan/too-many-buffers` if a launch exceeds a limit. */
 export function checkLimits(device: Device, packed: PackedPlan): void {
   for (const step of packed.plan.steps) {
     if (step.kind === 'clear') continue
@@ -75,6 +77,7 @@ function fissionOf({ body }: Launch): string | undefined {
   return others.size > 1 ? `fission ${loop.nest}.${loop.name} after ${inside[0]}` : undefined
 }
 
+/** Throws SptError `run/requirement` if the sizes violate a requirement of the schedule. */
 export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void {
   const broken = brokenFact(plan.facts, sizes)
   if (!broken) return

@@ -23,6 +23,7 @@ export interface Residents {
   readonly buffers: ReadonlyMap<string, DeviceBuffer>
   /** Returns the host data with the current entries of the tensors. `values` downloads a buffer; `null` if the program does not use it. */
   whole(bound: Bound, values: (buffer: string) => Promise<ValueArray | null>): Promise<Bound>
+  /** Throws SptError `device/freed` if their memory has been freed. */
   check(): void
 }
 
@@ -213,10 +214,12 @@ export function residentOutput(
   return new ResidentDense({ shape, dtype: first.dtype, origin, device }, of.lend(), of.turns, of.settle)
 }
 
+/** Outputs of other kernels that are bound to a kernel. */
 export class Chained {
   readonly tensors: ReadonlyMap<string, ResidentDense>
   #held: readonly (() => void)[] = []
 
+  /** Collects the chained outputs. Throws SptError `run/other-device`, `run/resident`. */
   constructor(program: Program, bound: Bound) {
     const tensors = new Map<string, ResidentDense>()
     for (const [name, t] of bound.dense) {
@@ -248,6 +251,7 @@ export class Chained {
     return new Map([...this.tensors].map(([name, t]) => [name, t.memory]))
   }
 
+  /** Keeps the outputs until `release`. Throws SptError `device/freed`. */
   hold(): void {
     for (const t of this.tensors.values()) this.#held = [...this.#held, t.hold()]
   }
@@ -260,6 +264,7 @@ export class Chained {
     for (const t of this.tensors.values()) await t.settle()
   }
 
+  /** Returns `bound` with the current values of the outputs. */
   async downloaded(bound: Bound): Promise<Bound> {
     if (this.tensors.size === 0) return bound
     const [dense, arrays] = [new Map(bound.dense), new Map(bound.arrays)]

@@ -40,6 +40,7 @@ export async function overflow(
   return overflowIn(plan, counts, sizes)
 }
 
+/** Checks counts that are already on the host. */
 export function overflowIn(
   { name, capacities = [], runtimeLists: found = [] }: Rooms,
   values: { get(counts: string): Counts | undefined },

@@ -12,12 +12,14 @@ import { actionOf, Counters, type Frame, type Numbers } from './work-counters.ts
 /** Maximum number of simulated iterations and threads per launch, about one second. */
 const MOST_STEPS = 2 ** 23
 
+/** Sizes of a binding, and its arrays with known values, by name. */
 export interface KnownData {
   readonly params: ReadonlyMap<string, number>
   readonly arrays: ReadonlyMap<string, Numbers>
 }
 
 export interface Counted {
+  /** Accessed elements, by array. */
   readonly arrays: ReadonlyMap<
     string,
     { readonly loads: number; readonly stores: number; readonly atomics: number }

@@ -193,6 +193,7 @@ function launchOf(
   }
 }
 
+/** Bytes of shared memory that the generated code declares per block. */
 function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
   if (TARGETS[targetOf({ kind: device })].reusesShared) return allocateShared(launch).bytes
   return sharedArrays(launch, unit).reduce((bytes, a) => bytes + a.bytes, 0)

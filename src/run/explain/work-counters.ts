@@ -15,6 +15,7 @@ import { compileExpr, type Leaves, type Value } from '../../ir/values/evaluate.t
 
 export type Numbers = ArrayLike<number>
 
+/** The simulated state of one thread. */
 export interface Frame {
   /** Values by name, including hardware indices. */
   readonly vars: Map<string, number>

@@ -46,6 +46,7 @@ export interface Verification extends Coverage {
 /** Minimum fraction of undecided or weak elements for a warning. */
 const MUCH = 0.1
 
+/** Runs on poisoned memory, and compares every output with the reference. */
 export async function verify(
   source: Kernel1,
   executable: Executable,

@@ -237,6 +237,7 @@ function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
   }
 }
 
+/** Runs checked commands. */
 function execute(commands: readonly Command[]): void {
   for (const c of commands) {
     if (c.kind === 'clear') {

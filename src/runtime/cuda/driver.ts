@@ -109,6 +109,7 @@ export function check(driver: CudaDriver, call: Call, code: number): void {
   if (code !== CUDA.SUCCESS) throw callError(driver, call, code)
 }
 
+/** Makes a call, and checks its result. @throws CudaCallError */
 export function invoke<C extends Call>(driver: CudaDriver, call: C, ...args: Parameters<Calls[C]>): void {
   const fn = driver.calls[call] as (...args: readonly unknown[]) => number
   check(driver, call, fn(...args))

@@ -68,6 +68,7 @@ export interface CudaOptions {
   readonly overlap?: boolean
 }
 
+/** Libraries and devices, in the order in which they are located. */
 interface CudaTools {
   readonly ffi: Ffi
   readonly driver: CudaDriver

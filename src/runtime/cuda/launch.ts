@@ -153,6 +153,7 @@ export class Launcher {
     return calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, sharedBytes, stream, pointers, null)
   }
 
+  /** @throws SptError `device/released-module`, `device/foreign-module` */
   checkLive({ module }: LaunchCommand): void {
     checkModule(module, this.#context)
   }

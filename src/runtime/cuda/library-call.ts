@@ -83,6 +83,7 @@ export class CudaLibrary implements Library {
     return out[0]!
   }
 
+  /** @throws SptError `device/library` */
   call(name: string, ...args: readonly unknown[]): void {
     const status = this.status(name, ...args)
     if (status !== 0) this.failCall(name, status)

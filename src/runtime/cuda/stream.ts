@@ -120,6 +120,7 @@ function checkEvent(event: DeviceEvent, context: CudaContext): CudaEvent {
 /** Maximum number of event pairs in use. */
 const MAX_TIMED = 128
 
+/** Measures device times of queued work with pairs of events. */
 export class Timer {
   readonly #context: CudaContext
   readonly #events: Handle[] = []
