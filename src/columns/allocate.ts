@@ -66,7 +66,10 @@ export function withAllocationLimit<T>(limit: AllocationLimit, f: () => T): T {
 /** Allocations from this many bytes on are compared with the available memory. */
 const LARGE = 2 ** 26
 
-/** Checks an allocation, because systems overcommit memory and kill the process that writes to the memory. */
+/**
+ * Checks an allocation, because systems overcommit memory and kill the process that writes to it. @throws SptError
+ * `bind/too-many-elements`, `bind/out-of-memory`
+ */
 export function checkAllocation(length: number, bytes: number, what: string): void {
   activeLimit?.add(length, what)
   if (bytes > LARGE && bytes > (globalThis.process?.availableMemory?.() ?? Number.POSITIVE_INFINITY))
@@ -113,7 +116,7 @@ function rejectAllocation(length: number, what: string): never {
   })
 }
 
-/** The concatenation of columns; a single column is not copied. */
+/** The concatenation of columns; a single column is not copied. @throws SptError as `allocate` */
 export function concat(parts: readonly Int32Array[]): Int32Array {
   if (parts.length === 1) return parts[0]!
   const out = allocate(
@@ -144,7 +147,7 @@ export function withScratchPool<T>(f: () => T): T {
   }
 }
 
-/** An array with arbitrary contents, to be returned by `release`. */
+/** An array with arbitrary contents, to be returned by `release`. @throws SptError as `allocate` */
 export function borrow(length: number, what: string): Int32Array {
   return takeFree(length, Number.POSITIVE_INFINITY) ?? allocate(length, what)
 }

@@ -36,8 +36,11 @@ export const ENTRY = '@entry'
 export class Frame<C extends Column> extends FrameKnowledge {
   readonly engine: Engine<C>
   readonly n: number
+  /** By name, with one element per entry. */
   readonly columns = new Map<string, C>()
+  /** Columns computed on first use. */
   readonly deferred = new Map<string, () => C>()
+  /** Arrays that expressions load at an index. */
   readonly tables: Map<string, C>
   /** Index of each entry in the source; `null`: the identity. */
   entry: C | null = null

@@ -7,10 +7,14 @@ import { CHUNK, compile, type Step } from './expression-program.ts'
 
 export interface MapInput {
   readonly map: readonly Expr[]
+  /** The variables of `map`, in the order of the columns. */
   readonly inputs: readonly string[]
 }
 
-/** `result[k][e]` is `map[k]` at `(columns[0][e], columns[1][e], …)`. @throws SptError `format/map-overflow` */
+/**
+ * `result[k][e]` is `map[k]` at `(columns[0][e], columns[1][e], …)`. @throws SptError `format/map-overflow` if an
+ * intermediate result exceeds 32 bits, `format/map-expression`, `format/unknown-name`
+ */
 export function applyMap({ map, inputs }: MapInput, columns: readonly Int32Array[]): Int32Array[] {
   const n = columns[0]?.length ?? 0
   const { steps, outputs } = compile(map, {

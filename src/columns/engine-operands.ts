@@ -63,6 +63,7 @@ export interface Scope<C> {
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
   /** Values by entry of the source, summed over equal coordinates; `null` for a pattern. */
   readonly values: C | null
+  /** No two entries have the same coordinates. */
   readonly distinct: boolean
   /** The place of each coordinate, by sort. */
   readonly places: ReadonlyMap<string, C>

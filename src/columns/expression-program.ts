@@ -16,6 +16,7 @@ import { type Chunk, isFlag, KERNELS, REAL, thresholdsOf } from './expression-ke
 
 export const CHUNK = 512
 
+/** One value for each entry. */
 export type Column = Int32Array | Float64Array
 
 /** A one-dimensional array that expressions load; out-of-range loads read `fill`. */
@@ -29,7 +30,9 @@ export interface Names {
   readonly column: (name: string) => Column | undefined
   readonly size: (name: string) => number | undefined
   readonly table: (name: string) => MapTable | undefined
+  /** Minimum and maximum of a column or size, if known. */
   readonly range: (name: string) => readonly [number, number] | undefined
+  /** The name of the entry's index. */
   readonly entry?: string
   readonly all: () => { readonly variables: readonly string[]; readonly tables: readonly string[] }
 }

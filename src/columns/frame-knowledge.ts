@@ -31,6 +31,7 @@ export class FrameKnowledge {
     this.sizes = new Map(sizes)
   }
 
+  /** Minimum and maximum of a column or size, if known. */
   range(name: string): readonly [number, number] | undefined {
     const size = this.sizes.get(name)
     return this.bounds.get(name) ?? (size === undefined ? undefined : [size, size])

@@ -5,6 +5,7 @@
  */
 import { allocate } from './allocate.ts'
 
+/** Bits of one radix digit. */
 const DIGIT = 11
 /** Log2 of the target size of a bucket: a few arrays of this length fit a core's cache. */
 const BUCKET_BITS = 13

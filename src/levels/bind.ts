@@ -17,9 +17,11 @@ export interface FixedLevel {
 
 export interface BoundLevel {
   readonly extent: number
+  /** Positions of the parent; 1 for a root. */
   readonly parents: number
   readonly arrays: IndexArrays
   readonly fixed: FixedLevel
+  /** Bits of each index. */
   readonly bits: number
   readonly make: (positions: number, own?: Partial<Pick<Level, 'width' | 'indptr'>>) => Level
 }

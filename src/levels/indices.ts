@@ -64,7 +64,10 @@ export function findIndex({ axis }: Level, indices: Int32Array, lo: number, hi: 
 
 // Validation of one level's coordinates; each failure names the axis, the position and the value.
 
-/** Checks range, order and uniqueness of coordinates; padding ends segments of fixed width. */
+/**
+ * Checks range, order and uniqueness of coordinates; padding ends segments of fixed width. @throws SptError
+ * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`
+ */
 export function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
   const indices = coordinatesOf(level)!
   const { extent } = level

@@ -16,13 +16,16 @@ import type { Buffer } from '../ir/statements/loops.ts'
 import type { BoundLevel } from './bind.ts'
 
 export interface KernelLevels {
+  /** The number of positions under all parents. */
   positions(axis: string): Expr
+  /** The name of the array of segment offsets. */
   offsets(axis: string): string
 }
 
 /** The segment under a parent position (`null`: that of a root). */
 export interface Segment {
   readonly parent: Expr | null
+  /** The first position. */
   readonly base: Expr
   /** The number of iterations of a loop over the segment. */
   readonly length: Expr
@@ -56,6 +59,7 @@ export interface Position {
 export interface Lookup {
   readonly coordinate: Expr
   readonly above: Position | null
+  /** True if the parent position exists. */
   readonly certain: Expr
   readonly facts: Facts
   readonly levels: KernelLevels
@@ -88,7 +92,10 @@ interface Ancestor {
 export interface LevelFormat<A extends StoredAxis = StoredAxis> {
   /** A coordinate can be searched for in the segments of several parent positions at once. */
   readonly searchable: boolean
-  /** When assembly requires entries in order: unless ranks are known, unless the engine ranks, or never. */
+  /**
+   * Entries must be in order for assembly: always, except if ranks are known; only on engines that do not rank coordinates
+   * in segments; or never.
+   */
   readonly order: 'entries' | 'unless ranked' | 'none'
 
   // Addresses in kernels ------------------------------------------------------------------------------------------

@@ -31,10 +31,13 @@ export interface BuildInput {
   readonly paddings?: ReadonlyMap<string, number> | undefined
   /** Capacities in positions of axes whose positions are contiguous at run time. */
   readonly capacities?: ReadonlyMap<string, number> | undefined
+  /** Levels by axis, in which entries are located; nonunique axes are not allowed. */
   readonly existing?: ReadonlyMap<string, Level> | undefined
   /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
   readonly duplicates?: 'share' | undefined
+  /** No two entries have equal coordinates (known in advance). */
   readonly distinct?: boolean | undefined
+  /** Coordinates are within the extents (known in advance). */
   readonly inRange?: boolean | undefined
 }
 
@@ -51,6 +54,7 @@ export function buildStorage(input: BuildInput): Storage {
 }
 
 function build({ axes, extents, coords, ...input }: BuildInput): Storage {
+  // Rejects axes out of order before coordinates are read.
   treesOf(axes)
   if (!input.inRange) checkCoords(axes, extents, coords)
   const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())

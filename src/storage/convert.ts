@@ -76,7 +76,7 @@ export type SetTrees = ReadonlyMap<
   readonly { readonly indptr: Int32Array; readonly indices: Int32Array }[]
 >
 
-/** The arrays of each part of a tensor. @throws SptError `format/overlap`, `format/leak`, `bind/shape` */
+/** The arrays of each part. @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `assemblePart` */
 export const convert = <C extends Column>(
   engine: Engine<C>,
   tensor: Source<C>,
@@ -87,7 +87,10 @@ export const convert = <C extends Column>(
     assemblePart(frame, part, context, options.proved[k]!),
   )
 
-/** The results of `leaf` for each part, concurrently; `leaf` owns the frame of the part's entries. */
+/**
+ * The results of `leaf` for each part, concurrently; `leaf` owns the frame of the part's entries. @throws SptError
+ * `format/overlap`, `format/leak`, `bind/shape`, and as `leaf`
+ */
 export function* forEachPart<C extends Column, T extends { readonly tables: ReadonlyMap<string, C> }>(
   engine: Engine<C>,
   tensor: Source<C>,

@@ -30,10 +30,12 @@ export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arra
   )
 
 export interface Entries extends PlacedEntries {
+  /** One array per axis. */
   readonly coords: readonly Int32Array[]
 }
 
 export interface Storage {
+  /** In the buffer's order; a child after its parent. */
   readonly axes: readonly StoredAxis[]
   readonly levels: ReadonlyMap<string, Level>
   /** One chain of levels for each tree, root first. */

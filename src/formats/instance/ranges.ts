@@ -170,6 +170,7 @@ export function withFilledBlocks(
 
 /** Blocks that are selected only if they store at least `minimum` coordinates. */
 interface Block {
+  /** Keys of the expressions that are constant in a block. */
   readonly by: ReadonlySet<string>
   readonly minimum: number
 }

@@ -18,7 +18,11 @@ import { type Samples, sampleCoordinates } from './sample-coordinates.ts'
 const passed = new Set<string>()
 const MAX_REMEMBERED = 1000
 
-/** Tests parts on their coordinates, except below conditions on data, whose coordinates are unknown. */
+/**
+ * Tests the part of each coordinate, and each part on its coordinates, except below conditions on data, whose coordinates
+ * are unknown. @param firstIdentical for each part, the first part with the same format and arguments @throws SptError
+ * `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
+ */
 export function testInstance(instance: Instance, firstIdentical: readonly number[], site: SpanOption): void {
   const key = keyOfTrial(instance)
   if (passed.has(key)) return
@@ -224,6 +228,7 @@ function constantsOf({ tree: root, parts }: Instance): number[] {
   return [...constants]
 }
 
+/** Instances with one key have identical results. */
 function keyOfTrial({ over, tree, parts }: Instance): string {
   const node = (trial: PartTree): string => {
     if (trial.kind === 'leaf') return String(trial.part)

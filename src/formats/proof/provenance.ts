@@ -19,7 +19,9 @@ export interface PartProvenance {
   readonly label: string
   /** `blocks(16)`. */
   readonly format: string
+  /** `inverse(map(x)) = x` for the coordinates of the part. */
   readonly inverse: Ground
+  /** The map stays within the extents of the axes. */
   readonly range: Ground
   readonly text: string
 }

@@ -14,7 +14,10 @@ import { Random, randomCoords, seedFor } from './sources/random-tensors.ts'
 
 export type GivenData = Pick<FormatOperands, 'lists' | 'sets'>
 
-/** Lists and sets by name; with a seed, missing ones are random, and their lengths are added to `params`. */
+/**
+ * Lists and sets by name; with a seed, missing ones are random, and their lengths are added to `params`. Throws SptError
+ * `bind/missing-list`, `bind/missing-set`, `bind/list`, `bind/rank`, `bind/shape`, `bind/coordinate-range`.
+ */
 export function bindGiven(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
@@ -59,6 +62,7 @@ interface Wanted {
   readonly name: string
   readonly instance: Instance
   readonly sizes: ReadonlyMap<string, number>
+  /** By replaced axis, in coordinates. */
   readonly extents: ReadonlyMap<string, number>
   /** Seed of random data for missing arguments; undefined if they are errors. */
   readonly seed?: number | undefined

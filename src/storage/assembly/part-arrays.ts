@@ -40,7 +40,10 @@ function* assemblePartLevels<C extends Column>(
 const openSizesOf = <C extends Column>({ sizes }: Frame<C>, { instance }: PartInstance) =>
   instance.measured.filter((m) => !sizes.has(m.name))
 
-/** Assembles a part; takes ownership of the frame. */
+/**
+ * Assembles a part; takes ownership of the frame. @throws SptError `bind/width`, `bind/missing-size`, `format/padding`,
+ * `format/claim`, and the engine's errors for too many positions or too little memory
+ */
 export function* assemblePart<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,

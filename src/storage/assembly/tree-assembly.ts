@@ -24,7 +24,9 @@ import { packChain } from './packed-indices.ts'
 
 export interface AssembledTrees<C> {
   readonly levels: ReadonlyMap<string, Level<C>>
+  /** Position of an entry in a buffer over all axes. */
   readonly position: Expr
+  /** Elements of such a buffer. */
   readonly size: number
 }
 
@@ -37,13 +39,18 @@ export interface TreePrefix<C> {
 export interface BuildOptions<C> {
   /** Entries with equal coordinates have separate positions under nonunique axes. */
   readonly separateDuplicates?: boolean
+  /** Levels by axis, in which entries are located; nonunique axes are not allowed. */
   readonly existing?: ReadonlyMap<string, Level<C>>
+  /** Assembled prefixes of trees, by their last axis. */
   readonly prefixes?: ReadonlyMap<string, TreePrefix<C>>
   /** By axis: the rank of each entry's coordinate in its segment, if known. */
   readonly ranks?: ReadonlyMap<string, Expr>
 }
 
-/** An `open` width becomes the longest segment of all axes that share it, and is recorded in the frame. */
+/**
+ * Assembles all trees. An `open` width becomes the longest segment of all axes that share it, and is recorded in the frame.
+ * @throws SptError as `assemblePart`
+ */
 export function* assembleTrees<C extends Column>(
   frame: Frame<C>,
   axes: readonly StoredAxis[],

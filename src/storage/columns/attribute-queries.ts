@@ -16,7 +16,10 @@ import { printWithQueries } from '../../ir/print/print-expr.ts'
 import { boundsIn } from './expression-bounds.ts'
 import { checkExpressions } from './table-reads.ts'
 
-/** A column for each query under its name; queries may mention earlier ones. `before` have columns already. */
+/**
+ * Adds a column for each query under its name; queries may mention earlier ones, and those of `before`, which have columns
+ * already. @throws SptError `format/map-range`, `format/map-overflow`, `format/map-expression`, `format/unknown-name`
+ */
 export function* evaluateQueries<C extends Column>(
   frame: Frame<C>,
   queries: readonly Query[],

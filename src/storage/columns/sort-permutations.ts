@@ -13,11 +13,16 @@ import { boundsIn } from './expression-bounds.ts'
 import { checkExpressions, measure } from './table-reads.ts'
 
 interface SortResult<C> {
+  /** The place of each coordinate. */
   readonly place: C
+  /** The coordinate at each place. */
   readonly at: C
 }
 
-/** Evaluates `sort … by key within w`: ascending by key in windows of w coordinates, ties by coordinate. */
+/**
+ * Evaluates `sort … by key within w`: ascending by key in windows of w coordinates, ties by coordinate. @throws SptError
+ * `format/sort-query`, `format/sort-window`, and as `evaluateQueries`
+ */
 export function* evaluateSort<C extends Column>(
   frame: Frame<C>,
   sort: Sort,

@@ -23,6 +23,7 @@ import type { Context, Part } from '../remapping/part-assembly.ts'
 import { levelChains } from '../storage.ts'
 
 export interface StoredLevels<C> {
+  /** One chain of levels per tree, root first. */
   readonly trees: readonly (readonly Level<C>[])[]
   readonly size: number
   /** In position order; `null` in a pattern. */
@@ -134,7 +135,10 @@ function withinExtent<C extends Column>(
   return exprs.every((e) => e.kind === 'var') ? [] : [ge(c, int(0)), lt(c, frame.bindSize(extent))]
 }
 
-/** No coordinate is loaded from a position that a list does not have, except by elements outside the tensor. */
+/**
+ * No coordinate is loaded from a position that a list does not have, except by elements outside the tensor. @throws SptError
+ * `format/map-range`
+ */
 function* checkInverse<C extends Column>(
   frame: Frame<C>,
   { trees }: StoredLevels<C>,

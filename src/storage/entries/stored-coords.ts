@@ -21,6 +21,7 @@ export type Occupancy = readonly (Uint8Array | null)[]
 /** Non-empty positions of some trees (without padding), with their coordinates. */
 export interface Expanded {
   readonly positions: Int32Array
+  /** One array per axis. */
   readonly coords: readonly Int32Array[]
 }
 
@@ -125,7 +126,10 @@ export function takeColumns(
   })
 }
 
-/** The elements of a dense tensor that differ from `fill`, in row-major order; NaN equals NaN. */
+/**
+ * The elements of a dense tensor that differ from `fill`, in row-major order; NaN equals NaN. @throws SptError
+ * `bind/values-length`, `bind/value-type`, `bind/too-large`
+ */
 export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   const { shape, values, dtype } = tensor
   checkValueArray(values, dtype)

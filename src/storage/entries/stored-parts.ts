@@ -30,6 +30,7 @@ export interface StoredPart {
   readonly storage: Storage
   /** In position order; the fill value at empty positions. */
   readonly values: ValueArray
+  /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
   readonly measured: ReadonlyMap<string, number>
   /** Number of positions that hold a coordinate of the tensor; `null` if only the arrays are known. */

@@ -99,12 +99,16 @@ interface StoredCoordinates {
   readonly shape: readonly number[]
   readonly parts: readonly {
     readonly name: string
+    /** One array per axis. */
     readonly columns: readonly Int32Array[]
+    /** The levels are validated to store each coordinate once (`levelsAreUnique`). */
     readonly unique: boolean
   }[]
   /** Elements with equal coordinates are separate elements (`separatesDuplicates`). */
   readonly separateDuplicates: boolean
+  /** Hint if two parts store one coordinate. */
   readonly hint?: string
+  /** Hint if one part stores a coordinate twice. */
   readonly unique?: string
 }
 

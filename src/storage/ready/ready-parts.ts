@@ -37,7 +37,13 @@ export interface PartArrays {
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 
-/** Arrays of every part as a tensor in a format, uncopied; shapes are the extents of the parts' axes. */
+/**
+ * Ready-made arrays of every part as a tensor in a format; nothing is copied.
+ *
+ * @param arrays one for each part of the instance, `shape` being the extents of the part's axes
+ * @throws SptError `bind/shape`, `bind/missing-table`, `bind/table`, `format/overlap`, `format/leak`, `format/not-inverse`,
+ * `format/map-range`, `format/map-overflow`, `bind/duplicate`, and as `validateStored`
+ */
 export function partsFromArrays(
   instance: Instance,
   arrays: readonly PartArrays[],
@@ -152,8 +158,8 @@ function checkCoordinates(stored: StoredParts): void {
   })
 }
 
-// Placement of elements: each must be at the coordinate that the map yields, in a part whose condition it satisfies, as far as
-// coordinates and lists determine it.
+// Placement of elements: each must be at the coordinate that the map yields, in a part whose condition it satisfies, as
+// far as coordinates and lists determine it.
 
 /** `dims` are columns of the frame; `coordinates` are on the format's axes, over its columns. */
 export interface Placement<C> extends Pick<Scope<C>, 'dims' | 'lists'> {
@@ -178,7 +184,10 @@ export const needsPlacementCheck = (
   tables.some((t) => t.kind === 'list') ||
   conditions.some((c) => isDetermined(c.where, c.queries, new Set(lists.keys())))
 
-/** Checks the placement of elements: with another list than that of construction, coordinates differ. */
+/**
+ * Checks the placement of elements: with another list than that of construction, inverse maps yield other coordinates,
+ * possibly repeated. @throws SptError `format/not-inverse`, `format/leak`, `format/map-range`, `format/map-overflow`
+ */
 export function* checkPlacement<C extends Column>(frame: Frame<C>, placement: Placement<C>): Coroutine<void> {
   const { instance, dims, coordinates, lists } = placement
   if (frame.n === 0 || dims.some((d) => !frame.column(d.name))) return

@@ -33,13 +33,21 @@ export interface ValidateOptions {
   readonly part?: boolean | undefined
 }
 
-/** Binds arrays to axes, uncopied; the `indptr` of a root may be left out. @throws SptError `bind/…` by property */
+/**
+ * Binds arrays to the axes of a buffer without copying them. The `indptr` of a root may be left out.
+ *
+ * @throws SptError `bind/shape`, `bind/missing-array`, `bind/extra-array`, `bind/array-type`, `bind/values-length`,
+ * `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`, `bind/width`, and the errors of
+ * levels: `bind/indptr-…`, `bind/indices-length`, `bind/index-range`, `bind/lengths`, `bind/unsorted`, `bind/duplicate`,
+ * `bind/padding`, `bind/mask-…`, `bind/starts-length`, `bind/runs`
+ */
 export function validateStored(
   axes: readonly StoredAxis[],
   extents: ReadonlyMap<string, number>,
   tensor: StoredTensor,
   options: ValidateOptions = {},
 ): Storage {
+  // Rejects axes out of order before levels are bound to their parents.
   treesOf(axes)
   checkShape(axes, extents, tensor.shape)
   checkNames(axes, tensor.arrays)
@@ -140,7 +148,7 @@ function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: s
 
 // Tables given with ready-made arrays: permutations and lists that inverse maps load, and masks.
 
-/** Validates the permutation of a sort: each coordinate once, then fill values. */
+/** The permutation of a sort has each coordinate once, then fill values. @throws `bind/missing-table`, `bind/table` */
 export function checkPermutation(
   table: Table,
   values: Int32Array | undefined,
@@ -176,7 +184,10 @@ export function checkPermutation(
   return values
 }
 
-/** Validates lists that are given with ready-made arrays, as levels under their ancestor axes. */
+/**
+ * Validates lists that are given with ready-made arrays, as levels under their ancestor axes. @throws SptError
+ * `bind/missing-table`, `format/claim`, and as `validateStored`
+ */
 export function checkLists(
   { lists, tables }: FormatInstance,
   { levels, trees }: Storage,
@@ -202,7 +213,7 @@ export function checkLists(
   }
 }
 
-/** Validates a mask that is given with ready-made arrays: one bit per position on its axes, in whole words. */
+/** A mask has one bit per position on its axes, in whole words. @throws SptError `bind/missing-table`, `bind/table` */
 export function checkMask(
   name: string,
   axes: readonly string[],
@@ -225,7 +236,10 @@ export function checkMask(
   )
 }
 
-/** Kernels visit the positions of levels that distinguish elements; a mask must agree. @throws SptError `bind/table` */
+/**
+ * Kernels visit the positions of levels that distinguish elements from padding; a mask must agree with them. The first
+ * `order` dimensions of `inverse` are the tensor's. @throws SptError `bind/table`
+ */
 export function checkMaskAgrees(
   name: string,
   stored: StoredLevels<TypedArray>,

@@ -53,7 +53,9 @@ export interface Remapped<C> {
 export interface Part<C> {
   readonly part: PartInstance
   readonly levels: ReadonlyMap<string, Level<C>>
+  /** Elements of a buffer over all axes. */
   readonly size: number
+  /** In position order; the fill value at empty positions. */
   readonly values: C
   /** The positions of its entries, if they are kept. */
   readonly entries: PlacedEntries<C> | null
@@ -62,7 +64,11 @@ export interface Part<C> {
   readonly measured: ReadonlyMap<string, number>
 }
 
-/** Coordinates in a part's format; unless proved, each is checked to be in range, and restored by the inverse. */
+/**
+ * Coordinates in a part's format; unless proved, each is checked to be in range, and restored by the inverse. @throws
+ * SptError `format/map-range`, `format/not-inverse`, `format/map-overflow`, `format/claim`, and as `evaluateQueries` and
+ * `evaluateSort`
+ */
 export function* remapCoordinates<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,

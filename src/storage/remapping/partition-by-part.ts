@@ -14,7 +14,10 @@ type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 
 const CHILD = '@child'
 
-/** Passes the entries of each part to `leaf`, concurrently; each entry goes to exactly one part. Owns the frame. */
+/**
+ * Passes the entries of each part to `leaf`, concurrently; each entry goes to exactly one part. Takes ownership of the
+ * frame. @throws SptError `format/overlap`, `format/leak`, and as `evaluateQueries`
+ */
 export function* partitionByPart<C extends Column>(
   frame: Frame<C>,
   instance: Instance,

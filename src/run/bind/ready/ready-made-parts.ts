@@ -42,7 +42,11 @@ export interface ReadyParts {
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 
-/** Binds ready-made parts. Throws SptError `bind/part`, `bind/missing-part`, `bind/part-shared`, `bind/table`. */
+/**
+ * Binds ready-made parts. Throws SptError `bind/part` (no arrays, or the whole tensor too), `bind/missing-part`,
+ * `bind/missing-table`, `bind/table`, `bind/part-shared`, `format/overlap`, `format/not-inverse`, `bind/duplicate`, and as
+ * `validateStored`.
+ */
 export function bindReady(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,

@@ -48,7 +48,11 @@ function isArrays(kernel: Kernel1, name: string, t: Tensor | undefined): t is St
 const isByPosition = (t: Tensor, over: number, chain: readonly string[]): t is DenseTensor =>
   t.kind === 'dense' && chain.length > 1 && t.shape.length === 1 + over - chain.length
 
-/** Offsets and values by position become ready-made arrays; sizes of parents and longest segments are inferred. */
+/**
+ * Offsets and values by position become ready-made arrays. Missing sizes are inferred: the parent's from the number of
+ * offsets, the axis' own from its longest segment. Throws SptError `bind/array-type`, `bind/missing-array`,
+ * `bind/missing-size`.
+ */
 export function readyByPosition(
   kernel: Kernel1,
   tensors: Tensors,

@@ -14,6 +14,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
+  /** Uniform in [0, 1). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let t = this.#state
@@ -68,7 +69,10 @@ const AVERAGE = 8
 /** How the children of a position are generated on an axis of unknown width. */
 export const randomKind = (axis: StoredAxis): LevelProperties['stores'] => AXES[axis.kind].level.stores
 
-/** About 8 children per parent, some parents empty; a number in `kinds` fixes the children (a width). */
+/**
+ * Random coordinates without duplicates on a chain of levels with these extents: about 8 children per parent, some parents
+ * empty; a number in `kinds` fixes the children (a width).
+ */
 export function randomCoords(
   extents: readonly number[],
   kinds: readonly (LevelProperties['stores'] | number)[],
@@ -139,6 +143,7 @@ function distinct(count: number, extent: number, random: Random): readonly numbe
   return [...chosen].sort((a, b) => a - b)
 }
 
+/** The integers below `n` in random order (Fisher and Yates). */
 export function permutation(n: number, random: Random): Int32Array {
   const ids = Int32Array.from({ length: n }, (_, k) => k)
   for (let k = n - 1; k > 0; k--) {

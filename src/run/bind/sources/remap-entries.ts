@@ -221,7 +221,13 @@ interface RemappedPart {
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 
-/** Each entry in its part, with coordinates there. `coords`: by axis of `to.over`; `ascending`: strictly sorted. */
+/**
+ * Each entry in its part, with coordinates there.
+ * @param coords within `given.extents`: an array for each axis of `to.over`; only read
+ * @param entryValues `null`: a pattern, whose values are all 1
+ * @param ascending entries are known to ascend, so that no two are equal
+ * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow`
+ */
 export function remapParts(
   to: Instance,
   coords: readonly Int32Array[],

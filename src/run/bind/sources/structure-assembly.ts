@@ -188,7 +188,10 @@ class StructureBuilder implements Structure {
     return true
   }
 
-  /** A buffer over the chain and all pieces in `from`, whose other trees are final: it gives entries' positions. */
+  /**
+   * A buffer over the chain and all pieces in `from`, whose storage gives the positions of their entries. Its other trees
+   * are final, and none of them exists with duplicates.
+   */
   #bufferOver(chain: readonly string[], from: readonly Piece[]): Buffer1 | undefined {
     const isSettled = (a: string): boolean =>
       chain.includes(a) ||

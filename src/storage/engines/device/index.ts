@@ -9,7 +9,8 @@
  * - `sorting/`: stable radix sorts of entry numbers, gathers. Each operation takes O(n) work and memory.
  *
  * The arrays are those of the host's engine, element for element; sums of equal coordinates are taken in the values' own
- * type, so that they can differ by rounding.
+ * type, so that they can differ by rounding. Columns larger than a buffer of the device are rejected
+ * (`device/buffer-too-large`), and so are positions that 32 bits cannot count (`convert/too-large`).
  */
 import { failWith, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../../ast/print/message-text.ts'

@@ -66,7 +66,10 @@ export async function uploadResident(
 const upload = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Column> =>
   waitFor(queue.upload(...array))
 
-/** Uploads validated arrays; values are in position order. */
+/**
+ * Uploads validated arrays; values are in position order. @throws SptError `device/out-of-memory`,
+ * `device/buffer-too-large`
+ */
 export const residentStorage = (
   device: Device,
   storage: Storage,

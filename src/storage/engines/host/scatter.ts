@@ -162,6 +162,7 @@ export function gatherColumn(from: TypedArray, order: Int32Array): TypedArray {
   return out
 }
 
+/** Equal numbers are mostly adjacent: counters are updated once per run. */
 function countRuns(childNumbers: Int32Array, bounds: Int32Array): void {
   const n = childNumbers.length
   for (let lo = 0; lo < n; ) {

@@ -201,4 +201,5 @@ export interface LaunchSpec {
   readonly body: (e: Expr) => readonly Stmt[]
 }
 
+/** The size parameter of every kernel that has the number of threads. */
 export const THREADS = 'x_threads'

@@ -245,6 +245,7 @@ export interface Reduction extends ScanDomain {
   /** `max`: over non-negative values. Both start at 0. */
   readonly op: Op
   readonly values: (e: Expr) => readonly Expr[]
+  /** One cell for each value. */
   readonly cells: Cells
 }
 

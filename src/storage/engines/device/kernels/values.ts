@@ -29,7 +29,7 @@ import { compute, launchOver, numbers } from './map-reduce.ts'
 const BITS = '@bits'
 const ENTRIES = '@entries'
 
-/** The index of an entry in the source, the column that it is read from, and the part of a key that tells whether there is one. */
+/** The index of an entry in the source (`entry[e]`, or e), with its column and its share of a kernel's key. */
 const sourceIndex = (entry: Column | null) => ({
   at: (e: Expr): Expr => (entry ? get('x_entry', e) : e),
   columns: (entry ? { x_entry: natural(entry) } : {}) as LaunchSpec['columns'],

@@ -15,6 +15,7 @@ export interface Pending {
 
 interface Node {
   readonly command: Pending
+  /** Predecessors that have not run yet. */
   unfinished: number
   readonly next: number[]
 }

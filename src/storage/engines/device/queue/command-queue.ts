@@ -28,6 +28,7 @@ import { type Cells, Readback } from './readback.ts'
 
 const MAX_ELEMENTS = 2 ** 31 - 1
 
+/** Arguments of a fused launch. */
 const MAX_ARGUMENTS = 450
 
 export class Queue {
@@ -37,6 +38,7 @@ export class Queue {
   readonly #pool: Pool
   readonly #readback: Readback
   #pending: Pending[] = []
+  /** With the transaction that allocated each. */
   readonly #live = new Map<Column, object | null>()
   #owner: object | null = null
   /** Resolves when all flushed commands have run. */
@@ -182,6 +184,7 @@ export class Queue {
     return this.#readback.read(cells)
   }
 
+  /** Waits until concurrent coroutines have issued their work. */
   patience(): Promise<void> {
     return this.#readback.settle()
   }

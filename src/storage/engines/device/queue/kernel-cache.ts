@@ -42,6 +42,7 @@ type Target = ModuleText['target']
 /** Threads per block. */
 export const BLOCK = 128
 
+/** Shared by all devices. */
 const MAX_CACHED = 2000
 const texts = new Map<string, ModuleText>()
 let parseName = 0

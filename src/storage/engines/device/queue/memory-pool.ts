@@ -53,6 +53,7 @@ export class Pool {
     } else this.#reuse(memory)
   }
 
+  /** Makes held-back buffers available, because the commands that use them have been submitted. */
   releaseHeld(): void {
     for (const memory of this.#resting) this.#reuse(memory)
     this.#resting.length = 0

@@ -7,6 +7,7 @@ import type { DeviceBuffer, HostArray } from '../../../../runtime/device.ts'
 import { type Column, type Use, update } from '../kernels/kernel-builder.ts'
 
 export const PAGE_CELLS = 2 ** 14
+/** Microtask turns for which a read waits, so that concurrent reads share its download. */
 const SETTLE_TURNS = 64
 
 export interface Cells {
@@ -33,6 +34,7 @@ interface Memory {
 
 export class Readback {
   readonly #memory: Memory
+  /** By their column; cells are allocated from the last page. */
   readonly #pages = new Map<Use, Page>()
   #last: Page
 
@@ -46,6 +48,7 @@ export class Readback {
     return new Set([...this.#pages.keys()].map((use) => use.column.memory))
   }
 
+  /** Zeroed cells, reserved until they are read or `owner` is rolled back. */
   allocate(count: number, owner: object | null): Cells {
     invariant(count <= PAGE_CELLS, `${count} numbers at once`)
     let page = this.#last
@@ -60,6 +63,7 @@ export class Readback {
     return cells
   }
 
+  /** The numbers in the cells, after all previous launches; may be read once. */
   async read(cells: Cells): Promise<number[]> {
     const page = this.#pages.get(cells.page)!
     invariant(page.unread.has(cells), 'cells are read once')
@@ -72,6 +76,7 @@ export class Readback {
     }
   }
 
+  /** Releases the unread cells of a failed owner. */
   rollback(owner: object): void {
     for (const page of this.#pages.values())
       for (const [cells, allocator] of page.unread) if (allocator === owner) this.#forget(page, cells)
