@@ -85,16 +85,18 @@ const alternativeTexts = ([first, ...alternatives]: readonly Form[]): readonly s
 export const formText = (forms: readonly Form[]): string =>
   [selectedFormText(forms[0]!), ...alternativeTexts(forms)].join('; ')
 
-/** A text for each form; `none` without forms. */
+/** The schedule, if any, and a text for each form, which a schedule without loop steps has, too; otherwise `none`. */
 export function scheduleTexts(
+  schedule: string | null,
   forms: readonly Form[],
   kind: DeviceKind,
   deviceName: string | null,
 ): readonly string[] {
   const [first] = forms
-  if (!first) return ['none']
+  if (!first) return [schedule ?? 'none']
   const model = costModelText(first.costModel, kind, deviceName)
-  return [selectedFormText(first) + (model && ` (${model})`), ...alternativeTexts(forms)]
+  const texts = [selectedFormText(first) + (model && ` (${model})`), ...alternativeTexts(forms)]
+  return schedule === null ? texts : [schedule, ...texts]
 }
 
 /** Applies `use` to the selected form; to the kernel itself if there is no form or it is rejected later. */

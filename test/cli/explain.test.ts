@@ -39,6 +39,13 @@ test('without a device it prints predictions', async () => {
   expect(out).toContain('blocks × threads  6 × 2 (2 × 3 × 1 of 1 × 2 × 1)')
 })
 
+test('a schedule without loop steps is shown with the form of its loops', async () => {
+  const text = `import "sparsetile/kernels/formats.spt"\n${PROGRAM}\nschedule mul.stored { A as dcsr }\n`
+  const { out } = await spt(['explain', folder.file('stored.spt', text), ...bound, '--schedule', 'stored'])
+  expect(out).toMatch(/^schedule +stored\n +default: .*\nsums/m)
+  expect(out).toMatch(/^ceilings .*\ntime /m)
+})
+
 test.each([
   ['other', 'webgpu', 'mine', /^cost model: other, measured on another chip, .*spt calibrate/],
   ['other', 'webgpu', null, /^cost model: other$/],

@@ -132,11 +132,11 @@ const liveText = ({ tensor, share, milliseconds }: BuiltFormat): string =>
 
 export function reportText(r: Report, verbose: boolean): string {
   const { selection, device, deviceName } = r
-  const forms = verbose ? r.forms : r.forms.slice(0, 1)
+  const forms = r.schedule === null ? r.forms.slice(0, verbose ? undefined : 1) : []
   const lines = {
     kernel: r.kernel,
     device: deviceText(device, deviceName),
-    schedule: r.schedule ?? scheduleTexts(forms, device, deviceName),
+    schedule: scheduleTexts(r.schedule, forms, device, deviceName),
     selected: selection && `${selectionText(selection)}${verbose ? valuesText(selection) : ''}`,
     predicted: selection && predictedText(selection, device, deviceName),
     time: `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`,
