@@ -148,13 +148,19 @@ export class KernelRequest {
   readonly isSelected: boolean
   #fixed: ScheduledKernel | undefined
 
-  constructor(call: Call, program: SptProgram, kind: DeviceKind, path: string, isSelecting: boolean) {
+  constructor(
+    call: Call,
+    program: SptProgram,
+    kind: DeviceKind,
+    requested: ScheduleCall | undefined,
+    { path, isSelecting }: { readonly path: string; readonly isSelecting: boolean },
+  ) {
     this.call = call
     this.program = program
     this.kind = kind
     this.source = selectKernel(program, call, path)
-    this.requested = scheduleCall(call)
-    this.isSelected = isSelecting && isDispatched(this.source, this.requested)
+    this.requested = requested
+    this.isSelected = isSelecting && isDispatched(this.source, requested)
   }
 
   /** The scheduled kernel; `null` if the schedule is selected. */
@@ -257,32 +263,7 @@ export class KernelRequest {
       features: features.length > 0 ? features : undefined,
     }
   }
-
-  /**
-   * Rejects inputs of automatic selection, for a fixed schedule. `usesSizes`: the command also needs `--bind`, and
-   * `--size` without statistics.
-   * @throws UsageError
-   */
-  checkSelectionInputs(usesSizes: boolean): void {
-    const { name, dispatches } = this.source
-    const isUsed = (o: string, text: string): boolean =>
-      usesSizes && (o === 'bind' || (o === 'size' && !text.slice(0, text.lastIndexOf('=')).includes('(')))
-    const [unused] = SELECTION_OPTIONS.flatMap((o) =>
-      this.call.many(o).flatMap((text) => (isUsed(o, text) ? [] : [`--${o} ${text}`])),
-    )
-    if (unused === undefined) return
-    const [choice] = dispatches
-    this.call.reject(
-      `${unused} has no effect: the schedule of kernel ${name} does not depend on data or the device`,
-      {
-        expected: 'a schedule that is chosen by data, sizes, statistics or the device',
-        hint: choice === undefined ? `omit ${unused}` : `omit ${unused}, or select --schedule ${choice}`,
-      },
-    )
-  }
 }
-
-export const SELECTION_OPTIONS = ['bind', 'size', 'capability', 'processors', 'feature']
 
 /** True if the requested schedule (default: `auto`) dispatches on data. */
 export const isDispatched = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
@@ -295,6 +276,9 @@ export async function withKernel<T>(
   work: (request: KernelRequest) => T | Promise<T>,
   { path = call.args[0]!, isSelecting = true } = {},
 ): Promise<T> {
+  const requested = scheduleCall(call)
   const program = await loadFile(path, call)
-  return withSourcesOf(program, () => work(new KernelRequest(call, program, kind, path, isSelecting)))
+  return withSourcesOf(program, () =>
+    work(new KernelRequest(call, program, kind, requested, { path, isSelecting })),
+  )
 }

@@ -1,4 +1,5 @@
 /** Options shared by several commands. */
+import type { Kernel } from '../../api/kernels/kernel.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Call, OptionSpec } from './command.ts'
 
@@ -76,6 +77,33 @@ export function deviceProperty(
       hint: `omit --${name}, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
     })
   return values
+}
+
+export const SELECTION_OPTIONS = ['bind', 'size', ...Object.keys(PROPERTIES)]
+
+/**
+ * Rejects inputs of automatic selection, for a fixed schedule. `usesSizes`: the command also needs `--bind`, and `--size`
+ * without statistics.
+ * @throws UsageError
+ */
+export function checkSelectionInputs(
+  call: Call,
+  { name, dispatches: [choice] }: Pick<Kernel, 'name' | 'dispatches'>,
+  usesSizes: boolean,
+): void {
+  const isUsed = (o: string, text: string): boolean =>
+    usesSizes && (o === 'bind' || (o === 'size' && !text.slice(0, text.lastIndexOf('=')).includes('(')))
+  const [unused] = SELECTION_OPTIONS.flatMap((o) =>
+    call.many(o).flatMap((text) => (isUsed(o, text) ? [] : [`--${o} ${text}`])),
+  )
+  if (unused === undefined) return
+  call.reject(
+    `${unused} has no effect: the schedule of kernel ${name} does not depend on data or the device`,
+    {
+      expected: 'a schedule that is chosen by data, sizes, statistics or the device',
+      hint: choice === undefined ? `omit ${unused}` : `omit ${unused}, or select --schedule ${choice}`,
+    },
+  )
 }
 
 /** `--size` of commands that need no data. */

@@ -14,14 +14,23 @@ import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import type { Clear, Launch, Plan } from '../../ir/statements/loops.ts'
 import type { CommandSpec } from '../arguments/command.ts'
-import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
+import {
+  BIND,
+  checkSelectionInputs,
+  DEVICE_PROPERTIES,
+  KERNEL,
+  SELECTION_OPTIONS,
+  SELECTION_SIZES,
+  schedule,
+  TRUST,
+} from '../arguments/options.ts'
 import { checkSources } from '../arguments/paths.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { standardStream } from '../output/outputs.ts'
 import { checkNames, declaredFiles, readInputs } from '../run/bind-options.ts'
 import type { KernelRequest } from '../scheduled-kernel.ts'
-import { isDispatched, reportRejectedDefault, SELECTION_OPTIONS, withKernel } from '../scheduled-kernel.ts'
+import { isDispatched, reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
 
 const TARGET_LIST = orList(TARGET_NAMES)
 
@@ -77,7 +86,8 @@ export const emit: CommandSpec = {
       const bound = call.pairs('bind', 'PATH').keys()
       checkNames(kernel.compilation.kernel, bound, [], fixed ? undefined : request.formatData)
       const availableForms = formsOn(kernel, scheduleDevice, inputs)
-      if (!isDispatched(source, request.requested)) request.checkSelectionInputs(availableForms.length > 0)
+      if (!isDispatched(source, request.requested))
+        checkSelectionInputs(call, source, availableForms.length > 0)
       reportRejectedDefault(call, scheduled)
       return withForm(kernel, availableForms, (k, forms) => {
         const emitted = parallel ? k.parallel() : k.sequential()

@@ -10,7 +10,17 @@ import { runOn } from '../../run/compile/compiled-program.ts'
 import { type Explanation, explainModel } from '../../run/explain/index.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../arguments/command.ts'
-import { BIND, DEVICE, DEVICE_PROPERTIES, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../arguments/options.ts'
+import {
+  BIND,
+  checkSelectionInputs,
+  DEVICE,
+  DEVICE_PROPERTIES,
+  KERNEL,
+  SCHEDULE,
+  SEED,
+  SIZE,
+  TRUST,
+} from '../arguments/options.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { jsonNumber } from '../output/figures.ts'
@@ -104,7 +114,7 @@ export const explain: CommandSpec = {
     const { files, seed } = bindOptions(call)
     return withKernel(call, kind, async (request) => {
       const { params, ...properties } = request.selectionInputs()
-      if (request.fixed) request.checkSelectionInputs(true)
+      if (request.fixed) checkSelectionInputs(call, request.source, true)
       const sizes = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
       const earlyTensors = await request.readEarly(files, sizes)
       const earlyInputs = { tensors: earlyTensors, params, seed }

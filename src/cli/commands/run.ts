@@ -175,6 +175,7 @@ function formsOf(
   return first && hasRun(first.kernel) ? forms : []
 }
 
+/** Computes the plan for a device, so that the phase `lower` includes it. */
 function lower(kernel: Kernel, kind: DeviceKind): void {
   void runOn(kernel, kind).compilation.plan
 }

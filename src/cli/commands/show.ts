@@ -7,7 +7,15 @@ import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
 import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
 import { type Call, type CommandSpec, without } from '../arguments/command.ts'
-import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../arguments/options.ts'
+import {
+  BIND,
+  checkSelectionInputs,
+  DEVICE_PROPERTIES,
+  KERNEL,
+  SELECTION_SIZES,
+  schedule,
+  TRUST,
+} from '../arguments/options.ts'
 import type { ScheduleCall } from '../arguments/schedule-call.ts'
 import { argumentsOf, DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../arguments/schedule-call.ts'
 import { EXIT } from '../output/failure.ts'
@@ -118,7 +126,7 @@ export const show: CommandSpec = {
       if (call.flag('space')) return spaceText(request, files, surveySize)
       const sizes = request.selectionInputs()
       const isSelected = named !== undefined && isDispatched(kernel, named)
-      if (!isSelected) request.checkSelectionInputs(false)
+      if (!isSelected) checkSelectionInputs(call, kernel, false)
       const choice = isSelected ? (await request.select(device, sizes)).selection : null
       const requested = choice?.schedule ? { name: choice.schedule, args: choice.args } : named
       if (after === undefined) return applySchedule(kernel, requested, undefined).kernel.show(stage ?? 1)
