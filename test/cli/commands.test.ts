@@ -124,6 +124,15 @@ schedule k.s { A as bad where (i < 2) + csr }
     expect(folder.plain(out)).toBe('FOLDER/mul.spt: ok, kernel mul (schedules gpu, blocks)\n')
   })
 
+  test('lists schedule functions of a file, and none that it imports', async () => {
+    const library = folder.file('library.spt', 'schedule tile(i: loop, n) { split i by n -> (io, ii) }\n')
+    const importing = folder.file('importing.spt', 'import "library.spt"\n')
+    const { out } = await spt(['check', library, importing])
+    expect(folder.plain(out)).toBe(
+      'FOLDER/library.spt: ok, function tile(i, n)\nFOLDER/importing.spt: ok, nothing declared\n',
+    )
+  })
+
   test('accepts schedules that require warp shuffles, and states it', async () => {
     const { code, out, err } = await spt(['check', 'sparsetile/kernels/sddmm.spt'])
     expect([code, err]).toEqual([0, ''])

@@ -83,7 +83,7 @@ async function checkFile(
     const results = checkCache(parsed, io)
     const cached = verifier || verify ? undefined : await results.load()
     const program = cached ? undefined : await programFrom(parsed, call, verify)
-    const declared = cached ?? (await checkDeclarations(program!, parsed.entry, io, stages))
+    const declared = cached ?? (await checkDeclarations(program!, parsed, io, stages))
     const warnings = program ? await warnStale(program, io) : 0
     if (declared && !cached && warnings === 0) await results.store(declared)
     const tests = verifier ? await testInstructions(program!, io, verifier) : { lines: [], failures: 0 }
@@ -124,7 +124,7 @@ function checkCache(parsed: Program, io: Io) {
  */
 async function checkDeclarations(
   program: SptProgram,
-  entry: string,
+  { entry, functions }: Program,
   io: Io,
   stages: StageRuns | undefined,
 ): Promise<readonly string[] | null> {
@@ -179,6 +179,8 @@ async function checkDeclarations(
     if (isInFile({ span })) lines.push(`memory ${name}${parameterList(params)}`)
   for (const [name, { params, span }] of instructions)
     if (isInFile({ span })) lines.push(`instr ${name}${parameterList(params)}`)
+  for (const { name, params, span } of functions.values())
+    if (isInFile({ span })) lines.push(`function ${name.name}${parameterList(params.map((p) => p.name))}`)
   return codes.size === 0 ? lines : null
 }
 
