@@ -92,17 +92,19 @@ export class Call {
 
   /** @throws UsageError for options without effect */
   checkCombinations(): void {
-    for (const o of this.#declared.filter((o) => this.flag(longName(o)))) {
-      const [name, owners = []] = [longName(o), o.with]
-      const blocking = o.without?.find((n) => this.flag(n))
+    const isGiven = (name: string): boolean => this.flag(name)
+    for (const option of this.#declared) {
+      const name = longName(option)
+      if (!isGiven(name)) continue
+      const blocking = option.without?.find(isGiven)
       if (blocking !== undefined)
         this.reject(`--${name} has no effect with --${blocking}`, { expected: `--${blocking}, or --${name}` })
-      if (owners.length > 0 && !owners.some((n) => this.flag(n))) {
-        const [owner] = this.#declared.filter((d) => owners.includes(longName(d)))
-        this.reject(`--${name} has no effect without --${owners.join(' or --')}`, {
-          expected: `${owner!.flags} ${o.flags}`,
-        })
-      }
+      const owners = option.with
+      if (!owners || owners.some(isGiven)) continue
+      const owner = this.#declared.find((d) => owners.includes(longName(d)))!
+      this.reject(`--${name} has no effect without --${owners.join(' or --')}`, {
+        expected: `${owner.flags} ${option.flags}`,
+      })
     }
   }
 
