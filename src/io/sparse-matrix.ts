@@ -73,13 +73,7 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
   const [segments, extent] = extents(m)
   const { indptr, indices } = m
   checkIndptr(indptr, segments, indices.length, m.kind === 'csc' ? 'column' : 'row', name)
-  for (let e = 0; e < indices.length; e++)
-    if (indices[e]! < 0 || indices[e]! >= extent)
-      failWith(
-        'io/index-range',
-        `${name}: the index ${indices[e]} (element ${e} of indices) is out of range`,
-        { expected: `0 to ${extent - 1}` },
-      )
+  checkRange(indices, extent, name, ' of indices')
   const elementCount = indices.length * (m.kind === 'bsr' ? m.block[0] * m.block[1] : 1)
   if (m.values !== null && m.values.length !== elementCount)
     failWith('io/data-length', `${name}: ${m.values.length} values for ${elementCount} stored elements`, {

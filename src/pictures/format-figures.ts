@@ -50,6 +50,7 @@ export interface TensorReport extends Totals {
   readonly format: string
   readonly shape: readonly number[]
   readonly dtype: CoordTensor['dtype']
+  /** Lengths by dimension. */
   readonly lengths: readonly LengthReport[]
   readonly parts: readonly PartReport[]
   /** Bytes of the same elements in CSR. */

@@ -162,6 +162,7 @@ function mark(
 /** Vectors in the order of (layer, position). */
 interface Vectors {
   readonly scores: Float64Array
+  /** Number of elements of each vector. */
   readonly sizes: Uint32Array
   readonly layers: Uint32Array
 }

@@ -1,6 +1,6 @@
 /**
- * Layers and masks written by `spt prune`, as input of kernels. A layer is a matrix of outputs and inputs with the kept elements, including
- * those of value 0. The weights alone do not distinguish kept zeros from pruned elements.
+ * Layers and masks written by `spt prune`, as input of kernels. A layer is a matrix of outputs × inputs with the kept
+ * elements, including those of value 0. The weights alone do not distinguish kept zeros from pruned elements.
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'

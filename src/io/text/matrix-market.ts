@@ -165,14 +165,14 @@ class Parser extends TextParser<TextOptions, CoordTensor | DenseTensor> {
 
   private number(n: Numbers, field: Banner['field']): number {
     const start = n.pos
-    const v = field === 'real' ? n.float() : n.int()
+    let v = field === 'real' ? n.float() : n.int()
+    if (field !== 'real' && n.ok && !Number.isSafeInteger(v)) {
+      // Integers beyond 2^53 are parsed again as floats, which are correctly rounded.
+      n.pos = start
+      v = n.float()
+    }
     if (!n.ok) this.rejectToken(n, field === 'real' ? 'a number' : 'a whole number')
-    if (field === 'real' || Number.isSafeInteger(v)) return v
-    // Integers beyond 2^53 are parsed again as floats, which are correctly rounded.
-    n.pos = start
-    const rounded = n.float()
-    if (!n.ok) this.rejectToken(n, 'a whole number')
-    return rounded
+    return v
   }
 
   private encode(dtype: Dtype, n: Numbers): (value: number, line: number) => number {

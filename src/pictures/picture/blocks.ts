@@ -26,6 +26,7 @@ export interface Boxes {
 
 /** A part projected on two dimensions of the tensor. */
 export interface MatrixPart {
+  /** Rows and columns of its entries. */
   readonly entries: readonly [Int32Array, Int32Array]
   /** Stored boxes, or coordinates of all stored slots including padding; `null` if only entries are stored. */
   readonly storedCells: Boxes | readonly [Int32Array, Int32Array] | null
