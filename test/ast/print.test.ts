@@ -119,6 +119,28 @@ schedule k.s choose by search {
     expect(print(read(print(read(text))))).toBe(print(read(text)))
   })
 
+  test('comments in bodies of one item are kept', () => {
+    const nests: readonly (readonly [opening: readonly string[], item: string])[] = [
+      [['schedule k.s {', 'each part of A as p {', 'each nest of C as n {'], 'unroll i'],
+      [['schedule k.all choose by search {', 'either {} or {', 'each part of A as p {'], 'unroll i'],
+      [['schedule k.auto choose {', 'otherwise fastest {'], 'rows(8)'],
+      [['kernel k() {', 'iterate a [i] as S {', 'if (i > 1) {'], 'y[i] = 1'],
+      [['format f over (i, j) {', 'partition i into 2 {', 'bucket i by length into 1 as w {'], 'part csr'],
+    ]
+    const comment = fc.constantFrom('', '', '// c\n', '/* c */')
+    const comments = fc.array(fc.tuple(comment, comment), { minLength: 7, maxLength: 7 })
+    fc.assert(
+      fc.property(fc.constantFrom(...nests), comments, ([opening, item], places) => {
+        const lines = [...opening, item, ...opening.map(() => '}')]
+        const text = lines.map((x, k) => `${places[k]![0]}\n${x} ${places[k]![1]}`).join('\n')
+        const printed = print(read(text))
+        expect(bare(read(printed))).toEqual(bare(read(text)))
+        expect(print(read(printed))).toBe(printed)
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
   test('long lines are broken where they can be', () => {
     const text = `monoid lse(m: f32, s: f32) { identity (-inf, 0) combine (a, b) = (max(a.m, b.m),
       select(a.m > b.m, a.s + b.s * exp(b.m - a.m), select(b.m == -inf, 0, b.s + a.s * exp(a.m - b.m)))) }

@@ -72,18 +72,15 @@ export class Printer {
   /** Several blocks in a row, each with its own comments: `either { … } or { … }`. */
   groups(t: Trivia | undefined, first: boolean, list: readonly PrintedGroup[]): void {
     this.printLeading(t, first)
-    const short = this.fitting(
-      list.map((g): Doc => [g.head, g.only === '' ? ' {}' : [' { ', g.only ?? '', ' }'], g.tail]),
-    )
-    if (short !== null && list.every((g) => g.only !== undefined && !g.trivia?.open && !g.trivia?.end)) {
-      this.text += short
-      this.close(t?.after)
-      return
-    }
-    for (const { head, trivia, tail, body } of list) {
-      this.braces(head, trivia?.open, trivia?.end, body)
-      this.text += layout(tail, this.indent, Number.POSITIVE_INFINITY)
-    }
+    const short = list.every((g) => g.only !== undefined && !g.trivia?.open && !g.trivia?.end)
+      ? this.fitting(list.map((g): Doc => [g.head, g.only ? [' { ', g.only, ' }'] : ' {}', g.tail]))
+      : null
+    if (short !== null) this.text += short
+    else
+      for (const { head, trivia, tail, body } of list) {
+        this.braces(head, trivia?.open, trivia?.end, body)
+        this.text += layout(tail, this.indent, Number.POSITIVE_INFINITY)
+      }
     this.close(t?.after)
   }
 

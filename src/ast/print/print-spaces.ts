@@ -26,6 +26,8 @@ import { callDoc, kernelText, optional, scheduleHead, single } from './print-par
 /** Printers of the steps that are not specific to spaces. */
 interface StepPrinter {
   readonly doc: (s: Step) => Doc
+  /** As `doc`, for the only step of a body; undefined if the step does not fit there. */
+  readonly onLine: (s: Step) => Doc | undefined
   readonly printItem: (p: Printer, s: Step, first: boolean) => void
 }
 
@@ -68,11 +70,7 @@ const groupsOf = ({ groups }: Either, p: Printer, steps: StepPrinter): readonly 
     only:
       g.steps.length === 0
         ? ''
-        : single(g.steps, (x) =>
-            x.kind === 'either' || x.kind === 'uses' || (x.kind === 'each' && x.steps.length > 1)
-              ? undefined
-              : steps.doc(x),
-          ),
+        : single(g.steps, (x) => (x.kind === 'either' || x.kind === 'uses' ? undefined : steps.onLine(x))),
     body: () => {
       g.steps.forEach((s, n) => {
         printItem(p, s, n === 0, steps)

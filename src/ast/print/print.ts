@@ -90,14 +90,14 @@ function printDeclaration(p: Printer, d: File['decls'][number]): void {
   else if (d.kind === 'table') printTable(p, d)
   else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
   else if (d.kind === 'choice' && d.by === 'rules') printChoice(p, d)
-  else if (d.kind === 'choice') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })
+  else if (d.kind === 'choice') printSpace(p, d, { doc: stepDoc, onLine: stepOnLine, printItem: printStepItem })
   else
     p.block(
       d.trivia,
       true,
       d.kind === 'function' ? functionHead(d) : scheduleHead(d),
       () => printSteps(p, d.steps),
-      single(d.steps, stepDoc),
+      single(d.steps, stepOnLine),
     )
 }
 
@@ -194,8 +194,15 @@ function printSteps(p: Printer, list: readonly Step[]): void {
 
 function printStepItem(p: Printer, step: Step, first: boolean): void {
   if (step.kind === 'each')
-    p.block(step.trivia, first, eachHead(step), () => printSteps(p, step.steps), single(step.steps, stepDoc))
+    p.block(step.trivia, first, eachHead(step), () => printSteps(p, step.steps), single(step.steps, stepOnLine))
   else p.item(step.trivia, first, stepDoc(step))
+}
+
+/** The text of the only step of a body; undefined for an `each` with comments in it, or without a single step. */
+function stepOnLine(s: Step): Doc | undefined {
+  if (s.kind !== 'each') return stepDoc(s)
+  const hasComments = s.trivia?.open || s.trivia?.end
+  return hasComments || single(s.steps, stepOnLine) === undefined ? undefined : stepDoc(s)
 }
 
 const eachHead = (s: EachStep): Doc => `each ${s.what} of ${s.buffer.name} as ${s.as.name}`
