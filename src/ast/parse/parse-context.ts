@@ -55,9 +55,10 @@ export interface Braces<T> {
   readonly span: Span
 }
 
+/** True for signs and keywords, which have no node: in the grammar, `kw`, `semi` and the rules named `…Word`. */
 const isToken = (n: Node): boolean => n.isTerminal() || /^kw$|^semi$|Word$/.test(n.ctorName)
 
-/** Actions of rules without an action of their own: lists, options, names, and the only part that is not a keyword. */
+/** Actions of rules without an action of their own: lists, options (null if absent), names, and the only part that is not a keyword. */
 export const defaults: Actions = {
   _iter(...children) {
     return this.isOptional() ? (children[0] ? get(children[0]) : null) : children.map(get)
@@ -129,19 +130,27 @@ const action = (length: number, run: (node: Node, children: readonly Node[]) => 
 type Field<T> = '' | '...' | Key<T> | `${Key<T>}${'*' | '?' | '='}` | `{${Key<T>}}`
 type Key<T> = T extends unknown ? keyof T & string : never
 
-/** Fields with the same value in all nodes of a rule: `kind`, or several; a function, if there are lists among them. */
-type Head = string | object | (() => object) | null
+/** Fields with the same value in all nodes of a rule: the `kind`, or several. */
+type Head<T> = KindOf<T> | Partial<T> | null
+type KindOf<T> = T extends { readonly kind: infer K } ? K : never
 
-/** An action that makes a node from its children, with its span. */
-export const part = <T>(head: Head, ...fields: readonly Field<T>[]): Action =>
-  action(fields.length, (node, children) => made(node, head, fields, children).node)
+/**
+ * An action that makes a node from its children, with its span. For `let x = e`, whose children are `let`, `x`, `=` and
+ * `e`: `part<ast.Let>('let', '', 'name', '', 'value')`.
+ */
+export function part<T>(head: Head<T>, ...fields: readonly Field<T>[]): Action {
+  const make = maker(head, fields)
+  return action(fields.length, (own, children) => make(own, children).node)
+}
 
 /** `part` for a node that can carry comments, and may have one block. */
-export const line = <T>(head: Head, ...fields: readonly Field<T>[]): Action =>
-  action(fields.length, (own, children) => {
-    const { node, braces } = made(own, head, fields, children)
+export function line<T>(head: Head<T>, ...fields: readonly Field<T>[]): Action {
+  const make = maker(head, fields)
+  return action(fields.length, (own, children) => {
+    const { node, braces } = make(own, children)
     return braces ? blockItem(node, braces) : item(node)
   })
+}
 
 /** Passes the node of an action to a check. */
 export const checked = <T>(make: Action, check: (node: T) => void): Action =>
@@ -151,23 +160,26 @@ export const checked = <T>(make: Action, check: (node: T) => void): Action =>
     return node
   })
 
-function made(own: Node, head: Head, fields: readonly string[], children: readonly Node[]) {
-  const node: Record<string, unknown> =
-    typeof head === 'string' ? { kind: head } : { ...(typeof head === 'function' ? head() : head) }
-  let braces: Braces<object> | undefined
-  for (const [k, field] of fields.entries()) {
-    const child = children[k]!
-    const name = field.replace(/[^a-zA-Z]/g, '')
-    if (field === '...') Object.assign(node, get(child))
-    else if (field.startsWith('{')) {
-      braces = get<Braces<object>>(child)
-      node[name] = braces.items
-    } else if (field.endsWith('*')) node[name] = getList(child)
-    else if (field.endsWith('?')) node[name] = child.sourceString !== ''
-    else if (field.endsWith('=')) node[name] = child.sourceString
-    else if (field !== '') node[name] = get(child)
+function maker(head: unknown, fields: readonly string[]) {
+  const common = typeof head === 'string' ? { kind: head } : (head as object | null)
+  const filled = fields.flatMap((field, k) =>
+    field === '' ? [] : [{ k, name: field.replace(/\W/g, ''), mark: field.replace(/\w/g, '') }],
+  )
+  return (own: Node, children: readonly Node[]) => {
+    const fieldsOfNode: Record<string, unknown> = { ...common }
+    let braces: Braces<object> | undefined
+    for (const { k, name, mark } of filled) {
+      const child = children[k]!
+      if (mark === '...') Object.assign(fieldsOfNode, get(child))
+      else if (mark === '{}') {
+        braces = get<Braces<object>>(child)
+        fieldsOfNode[name] = braces.items
+      } else if (mark === '*') fieldsOfNode[name] = getList(child)
+      else if (mark === '?') fieldsOfNode[name] = child.sourceString !== ''
+      else fieldsOfNode[name] = mark === '=' ? child.sourceString : get(child)
+    }
+    return { node: { ...fieldsOfNode, span: spanOf(own) }, braces }
   }
-  return { node: { ...node, span: spanOf(own) }, braces }
 }
 
 // Caches parse trees of texts that occur repeatedly: generated or edited programs share most declarations.

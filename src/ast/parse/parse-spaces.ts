@@ -53,7 +53,7 @@ export const spaces: Actions = {
 
 // Choices among schedules: parse actions for the grammar.
 
-const DISPATCH = { kind: 'choice', by: 'rules', isExtension: false, table: null }
+const DISPATCH = { kind: 'choice', by: 'rules', isExtension: false, table: null } as const
 
 function checkBranches({ branches }: ast.Dispatch): void {
   checkOtherwise(branches)
@@ -91,7 +91,7 @@ export const choices: Actions = {
   ),
   Choice_stored: checked(
     line<ast.Dispatch>(
-      () => ({ ...DISPATCH, branches: [] }),
+      { ...DISPATCH, branches: [] },
       ...(['', '...', '', 'name', 'params*', '', '', 'table'] as const),
     ),
     ({ table, kernel }: ast.Dispatch) => {
@@ -105,7 +105,7 @@ export const choices: Actions = {
   ),
   Choice_extended: checked(
     line<ast.Dispatch>(
-      () => ({ ...DISPATCH, params: [], isExtension: true }),
+      { ...DISPATCH, params: [], isExtension: true },
       ...(['', '...', '', 'name', '', '{branches}'] as const),
     ),
     checkBranches,

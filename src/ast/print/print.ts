@@ -90,7 +90,8 @@ function printDeclaration(p: Printer, d: File['decls'][number]): void {
   else if (d.kind === 'table') printTable(p, d)
   else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
   else if (d.kind === 'choice' && d.by === 'rules') printChoice(p, d)
-  else if (d.kind === 'choice') printSpace(p, d, { doc: stepDoc, onLine: stepOnLine, printItem: printStepItem })
+  else if (d.kind === 'choice')
+    printSpace(p, d, { doc: stepDoc, onLine: stepOnLine, printItem: printStepItem })
   else
     p.block(
       d.trivia,
@@ -194,7 +195,13 @@ function printSteps(p: Printer, list: readonly Step[]): void {
 
 function printStepItem(p: Printer, step: Step, first: boolean): void {
   if (step.kind === 'each')
-    p.block(step.trivia, first, eachHead(step), () => printSteps(p, step.steps), single(step.steps, stepOnLine))
+    p.block(
+      step.trivia,
+      first,
+      eachHead(step),
+      () => printSteps(p, step.steps),
+      single(step.steps, stepOnLine),
+    )
   else p.item(step.trivia, first, stepDoc(step))
 }
 
