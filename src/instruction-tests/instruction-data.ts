@@ -55,6 +55,7 @@ export function testOf(
   return { kernel, inputs: { tensors: Object.fromEntries(tensors) } }
 }
 
+/** Largest absolute value in test arrays. */
 export const LARGEST = 3
 
 /** Integers from -3 to 3, so that sums are exact in any order; 1 and -1 for products. */

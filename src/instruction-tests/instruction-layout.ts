@@ -22,6 +22,7 @@ export interface Loops {
   readonly round: string
 }
 
+/** Number of iterations of loops that do not test atomic updates. */
 export const TWICE = 2
 
 /** Number of threads of a block that update the same elements. */
@@ -40,6 +41,7 @@ export interface Layout {
   readonly dims: readonly Dim[]
 }
 
+/** Maximum bytes of a shared-memory tile for two adjacent tiles to be tested. */
 export const SMALL = 1 << 14
 
 const loop = (name: string): Dim => ({ loop: name, index: variable(name) })

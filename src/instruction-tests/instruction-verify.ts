@@ -33,6 +33,7 @@ export class InstructionVerifier {
     return this.#device
   }
 
+  /** Runs the tests of an instruction. Instructions among `others` load and store opaque tiles. */
   async verify(instr: Instr, others: readonly Instr[] = []): Promise<Verdict> {
     const device = await this.device().catch((error: unknown) => {
       if (this.#faulted === undefined || !(error instanceof SptError)) throw error
@@ -109,6 +110,7 @@ async function differences({ kernel, inputs }: InstructionTest, device: Device):
   }
 }
 
+/** The declaration with the elements of one register memory moved to other slots, for which a test must fail. */
 export function mistaken(instr: Instr, operand: string): Instr {
   const moved = (m: Memory): Memory => {
     const next = mod(add(variable(SLOT), int(1)), int(m.size))

@@ -113,6 +113,7 @@ export class Threads {
     return reduction
   }
 
+  /** `action` in the first thread of the axes that these loops are bound to, or with `atEach` in each thread. */
   atThreads(loops: readonly For[], atEach: boolean, action: () => void): () => void {
     const axes = loops.flatMap((l) => {
       const name = boundIndex(l, 'thread')

@@ -37,6 +37,7 @@ export class Expressions {
   readonly #values = new Map<Expr, Value>()
   /** Number of the current evaluation. */
   #evaluation = 0
+  /** Rank of the thread whose registers are accessed; null if one thread owns all registers. */
   readonly #rank: (() => number) | null
 
   constructor(rank: (() => number) | null) {

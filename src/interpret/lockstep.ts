@@ -150,6 +150,7 @@ class Block {
     else this.passBarrier()
   }
 
+  /** Continues all threads after the barrier that they have reached. */
   passBarrier(): void {
     this.state = 'running'
     this.#epoch++

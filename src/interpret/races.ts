@@ -46,6 +46,7 @@ interface Element {
   readonly read: AccessRecord
   readonly write: AccessRecord
   readonly atomic: AccessRecord
+  /** True during an asynchronous write. */
   readonly isClaimed?: true
 }
 
@@ -63,6 +64,7 @@ export class Memory {
     return this.#cells.length
   }
 
+  /** Begins a launch: earlier accesses are ordered before it. */
   begin(): void {
     this.#elements = new Map()
   }

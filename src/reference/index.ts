@@ -59,6 +59,7 @@ export function reductions(
   run(kernel, observed, { visits })
 }
 
+/** Runs the kernel; returns the sample that the kernel was restricted to. */
 function run(
   kernel: Kernel1,
   bound: ReferenceState,
@@ -117,6 +118,7 @@ function restrict({ sample }: ReferenceState): {
   }
 }
 
+/** A buffer in the caller's coordinates. */
 function readBuffer(kernel: Kernel1, b: Buffer1, bound: ReferenceState): RefResult {
   const t = bound.ctx.tensors.get(b.name)!
   const names = callerAxes(kernel, b)

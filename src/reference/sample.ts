@@ -79,6 +79,7 @@ const rebinds = (body: Body1, name: string): boolean =>
 
 const targetsIn = (body: Body1): readonly Load[] => writersIn(body).flatMap((s) => s.targets)
 
+/** The coordinates of an axis that a kernel is restricted to. */
 export interface Sample {
   readonly sampling: Sampling
   /** Ascending. */

@@ -201,4 +201,5 @@ function verifyMonoid(m: Monoid): void {
     })
 }
 
+/** True if `name` is the base of the attached axis `a`: its iterator may have this name. */
 const isViewName = (a: Axis, name: string): boolean => isAttached(a) && a.base === name

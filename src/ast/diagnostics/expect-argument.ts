@@ -73,6 +73,7 @@ export function expectOptions<T extends object>(
   })
 }
 
+/** Checks an optional boolean. @throws SptError `api/argument` */
 export function expectFlag(subject: string, flag: unknown): void {
   expectArgument(flag === undefined || typeof flag === 'boolean', subject, flag, 'true or false')
 }

@@ -108,6 +108,7 @@ function displayLine(line: string): DisplayedLine {
   return { text, columns }
 }
 
+/** The part of a mark on one line, in terminal columns. */
 interface LineMark {
   readonly from: number
   readonly to: number

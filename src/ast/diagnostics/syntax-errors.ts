@@ -50,6 +50,7 @@ const formsHint = ({ word, forms }: StepSyntax): string =>
 
 const DECLARED = /^[ \t]*(kernel|format|monoid|schedule|memory|instr|dispatch)\b/gm
 
+/** The forms of the step around the error, if the error is in a schedule or space. */
 function stepHint(before: string, steps: readonly StepSyntax[]): string | undefined {
   const [, declaration = ''] = [...before.matchAll(DECLARED)].at(-1) ?? []
   if (declaration !== 'schedule') return undefined
@@ -57,6 +58,7 @@ function stepHint(before: string, steps: readonly StepSyntax[]): string | undefi
   return step && formsHint(step)
 }
 
+/** The last step that begins on a line. */
 function stepIn(line: string, steps: readonly StepSyntax[]): StepSyntax | undefined {
   const words = line.match(/\w+/g) ?? []
   const word = words.findLast((w) => steps.some((s) => s.word === w))

@@ -113,7 +113,7 @@ export class Extensions {
   }
 
   #extends(s: KernelSchedule, base: KernelSchedule): boolean {
-    // There are no cycles: what is extended is resolved before.
+    // The chain ends: the base of a choice was resolved before the choice.
     for (let now = this.bases.get(s as Dispatch); now; now = this.bases.get(now))
       if (now === base) return true
     return false

@@ -51,6 +51,7 @@ export const isQuotable = (path: string): boolean => !/["\n\r\\]/.test(path)
 // Lookup of the package's formats. The host reads the package's files: the compiler has no built-in format
 // names.
 
+/** The import paths of package files that declare a format. */
 type FormatLookup = (name: string) => readonly string[]
 
 let lookup: FormatLookup = () => []

@@ -202,6 +202,7 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
+/** The offset after the closing backtick. */
 function endOfCode(text: string, start: number, span: (start: number, end: number) => Span): number {
   const close = text.indexOf('`', start + 1)
   if (close >= 0) return close + 1

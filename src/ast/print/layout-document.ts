@@ -10,7 +10,9 @@ export type Doc =
 
 const INDENT = 2
 
+/** A space or a line break. */
 export const line: Doc = { kind: 'line', flat: ' ' }
+/** Nothing or a line break. */
 export const softline: Doc = { kind: 'line', flat: '' }
 export const group = (...doc: Doc[]): Doc => ({ kind: 'group', doc })
 export const nest = (...doc: Doc[]): Doc => ({ kind: 'nest', doc })
@@ -25,6 +27,7 @@ export function bracketList(open: string, items: readonly Doc[], close: string):
   return group(open, nest(softline, areShort ? filled(items) : commaSeparated(items)), softline, close)
 }
 
+/** `a, b, c`, in lines that are as full as possible. */
 export const filled = (items: readonly Doc[]): Doc =>
   items.map((d, k) => (k === 0 ? d : [',', group(line, d)]))
 

@@ -29,6 +29,7 @@ interface Context {
   readonly r: Resolve
 }
 
+/** The elaborated choice. @param path choices that call this one */
 export function elaborateChoice(
   c: Ast.Dispatch,
   r: Resolve,

@@ -192,7 +192,7 @@ export const constantPlace = (
   queries: 'it is a constant: parameters and arithmetic',
 })
 
-/** An expression for a parameter: i32, or f64 for a real one. */
+/** An expression for a parameter: an integer, or f64 for a real one. */
 export function numberAt(p: FormatScope, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
   const names = namesAt(p)
   if (kind === 'integer') return integerAt(p, e, names, what)

@@ -34,7 +34,7 @@ export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
   }
 }
 
-/** The names that an extent may use: `names`, each an i32. Other names, accesses and fields are reported. */
+/** The names that an extent may use: `names`, each of type `index`. Other names, accesses and fields are reported. */
 export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
   const expected = `an integer expression over ${what}`
   const only = (span: Ast.Expr['span']): null =>

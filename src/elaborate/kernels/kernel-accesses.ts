@@ -165,6 +165,7 @@ function differing(d: Declared, scope: Scope, e: Ast.Expr, dimension: string) {
   return range && extent && tooLong(range, extent) ? { iterator: seen.name, from: seen.axis, axis } : null
 }
 
+/** Iterators in scope over an axis with the extent of `axis`. */
 function iteratorsOver(d: Declared, scope: Scope, axis: Axis): readonly string[] {
   const extent = extentOf(d, axis)
   return scope.iterators.flatMap((s) => {

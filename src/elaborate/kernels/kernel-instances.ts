@@ -188,7 +188,8 @@ class Instantiation {
    */
   #visible(from: string, instance: Instance): Map<string, { schedule: Ast.KernelSchedule; of: Instance }> {
     const { origin, base } = instance
-    // A file that cannot name the kernel has its base's schedules, which use those that the kernel's file declares.
+    // A schedule of the base may be in a file that does not import this kernel; schedules of the kernel's own file still
+    // replace the base's there.
     const isNamed = [...(this.#program.scopes.get(from)?.kernels.values() ?? [])].includes(origin)
     const path = isNamed ? from : origin.span.source
     const out = base ? this.#visible(path, base) : new Map()

@@ -106,6 +106,7 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
   }
 }
 
+/** The maximum number of iterators that are nested in each other in a body. */
 const nestOf = (body: readonly Ast.Stmt[]): number =>
   Math.max(
     0,

@@ -72,7 +72,7 @@ export function argumentOver(
   return report.add(wrongArgument(kind === 'real' ? 'a number' : 'an integer', scalarType(x.dtype), e.span))
 }
 
-/** A scope of i32 names and constants of parts only. */
+/** A scope of names of type `index` and constants of parts only. */
 export function parameters(
   known: ReadonlySet<string>,
   what: string,

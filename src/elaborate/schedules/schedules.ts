@@ -11,6 +11,7 @@ import { argumentOver, parameters, type ScheduleParam } from './schedule-params.
 import type { AppliedFormat, Schedule } from './schedule-types.ts'
 import { argumentValue, findSchedule } from './uses.ts'
 
+/** Memories that need no declaration. */
 const PLAIN = ['shared', 'register']
 
 /** Resolves the names in steps, in order, because steps may name results of earlier ones. */
@@ -142,6 +143,7 @@ export class StepWalk {
     argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts, report), e, 'integer', report)
   }
 
+  /** True if the arguments are valid. Constant arguments are checked by creating the instance. */
   #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
     const { report } = this.#r
     const isType = (name: string): boolean => this.#kinds.get(name) === 'type'

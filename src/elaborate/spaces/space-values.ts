@@ -19,6 +19,7 @@ export function notAmong(name: string, value: unknown, options: readonly string[
   return failWith('space/point', `${name} cannot be ${String(value)}`, { expected: options.join(', ') })
 }
 
+/** The value of a name; undefined if the value is not known yet. */
 export type Known = (v: Var) => number | undefined
 
 /** The values of decisions by name: numbers, and the texts of options. */

@@ -13,6 +13,7 @@ import { refuseUnused, SpaceNumbers } from './space-numbers.ts'
 import { isEmpty } from './space-points.ts'
 import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
 
+/** The elaborated space. @param path the spaces that are being elaborated */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
   const { report, kernel } = r
   if (!kernel) return null
@@ -149,6 +150,7 @@ class Elaboration {
     })
   }
 
+  /** The step `A as F`, with one step for each option of F. */
   #applied(s: Ast.AsStep, decided: Ast.FormatDecision): SpaceStep {
     const [part] = s.parts
     const given = part?.args[0] ?? part?.where

@@ -1,4 +1,8 @@
-/** Expressions of Stage I as closures, by exact arithmetic of their types: results of floats are not rounded. */
+/**
+ * Expressions of Stage I as closures, by exact arithmetic of their types: results of floats are not rounded. The
+ * reference shares the evaluation of a tree and the arithmetic of types (`ir/values`) with the interpreters; names, loads
+ * and addresses are its own, and no lowered program is evaluated here.
+ */
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { isFloat } from '../../ir/values/dtype.ts'

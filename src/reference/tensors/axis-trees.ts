@@ -34,6 +34,7 @@ export const isUnique = (l: Level): boolean => !('unique' in l.axis) || l.axis.u
 export const coordinateOf = (l: Level, p: number, q: number): number =>
   l.coord ? l.coord[q]! : l.start ? q - l.start[p]! : q
 
+/** Levels from the root down to `l`. */
 export function chainOf(l: Level): readonly Level[] {
   return l.parent ? [...chainOf(l.parent), l] : [l]
 }

@@ -58,6 +58,7 @@ export interface RefOptions {
   readonly visits?: number
 }
 
+/** All elements, row-major. */
 export interface RefDenseResult {
   readonly kind: 'dense'
   readonly shape: readonly number[]

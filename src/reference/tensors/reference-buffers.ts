@@ -91,6 +91,7 @@ export function scatterSource(
   for (let a = 0; a < size; a++) if (written[a]) t.data[a] = toType(t.data[a]!)
 }
 
+/** Coordinates of every leaf; column k is dimension k of its chain. */
 function leafCoordinates(leaf: Level): Int32Array[] {
   const chain = chainOf(leaf)
   const columns = chain.map(() => new Int32Array(leaf.count))
