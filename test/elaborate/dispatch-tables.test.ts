@@ -243,3 +243,28 @@ dispatch mul { otherwise tiles(2) }
     .choose('cpu', { params: { m: 1, d: 1, n: 1 } })
   expect(selection.text).toBe('tiles(2)')
 })
+
+test('a table for a type precedes the table for all types, in any order of the file', async () => {
+  const kernel = `kernel scale<t: f32 or f16>(m: size) {
+  axis i = dense_fixed(m)
+  buffer x: t[i] in
+  buffer y: t[i] out
+  iterate all [i] as S { y[i] = x[i] }
+}
+schedule scale.plain {}
+schedule scale.tiles(b) { split all.i by b -> (o, i2) }
+schedule scale.auto choose from "mul.spt"
+`
+  const tables = ['dispatch scale { otherwise plain }', 'dispatch scale<f16> { otherwise tiles(2) }']
+  for (const table of [tables.join('\n'), tables.toReversed().join('\n')]) {
+    const p = await load(kernel, { read: async () => table })
+    const chosen = async (name: string) =>
+      (
+        await p
+          .kernel(name)
+          .schedule('auto')
+          .choose('cpu', { params: { m: 1 } })
+      ).selection.text
+    expect([await chosen('scale'), await chosen('scale<f16>')]).toEqual(['plain', 'tiles(2)'])
+  }
+})

@@ -7,6 +7,7 @@ import type { Report } from '../diagnostics.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import type { StoredDispatch } from '../schedules/schedule-types.ts'
 
+/** The dispatch of the kernel in the file that `choose from` names. */
 export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | null {
   const { report } = r
   const { value, span } = c.table!
@@ -19,9 +20,10 @@ export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | nu
       expected: `\`dispatch ${kernel} { … }\``,
       hint: `write the file with: spt tune FILE --kernel ${kernelWord(kernel)} … --generalise ${kernelIdentifier(kernel)}.spt`,
     })
-  // A table may serve all types of a kernel.
+  // A table for all types of a kernel serves those without a table of their own.
   const names = [kernel, r.kernel!.name, kernel.replace(/<.*/, '')]
-  const table = tables.find((t) => names.includes(kernelText(t.kernel, t.types)))
+  const tableOf = (name: string) => tables.find((t) => kernelText(t.kernel, t.types) === name)
+  const table = names.map(tableOf).find((t) => t !== undefined)
   if (!table)
     return report.error('table/kernel', span, {
       message: `\`${value}\` holds a dispatch of kernel ${kernelText(first.kernel, first.types)}`,
@@ -83,9 +85,11 @@ const NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 function originOf({ name, status, fields }: Ast.Origin, report: Report): Ast.RuleOrigin {
   const what = `origin "${name.value}"`
   const out: Record<string, unknown> = { name: name.value, status: status.name }
-  const wrong = (span: Ast.Node['span'], message: string, expected: string): null =>
-    report.error('table/field', span, { message, expected })
-  if (status.name !== 'measured' && status.name !== 'transferred')
+  const wrong = (span: Ast.Node['span'], message: string, expected: string, hint?: string): null =>
+    report.error('table/field', span, { message, expected, ...(hint && { hint }) })
+  const isMeasured = status.name === 'measured'
+  const isTransferred = status.name === 'transferred'
+  if (!isMeasured && !isTransferred)
     wrong(status.span, `${what} is ${status.name}`, 'measured or transferred')
   for (const { name: field, values, span } of fields) {
     const key = NAMES.find((n) => n === field.name)
@@ -98,11 +102,17 @@ function originOf({ name, status, fields }: Ast.Origin, report: Report): Ast.Rul
       })
     else if (value === undefined)
       wrong(span, `${field.name} has a value that does not fit`, `${key} ${FIELDS[key].example}`)
-    else if (key in out) wrong(span, `${key} is given twice`, 'one value')
+    else if (key in out) wrong(span, `${key} is given twice`, 'one value', `remove one \`${key}\``)
     else out[key] = value
   }
-  const required = status.name === 'measured' ? NAMES.filter((n) => FIELDS[n].ofSearch) : (['note'] as const)
+  const required = isMeasured ? NAMES.filter((n) => FIELDS[n].ofSearch) : isTransferred ? ['note'] : []
   const missing = required.find((n) => !fields.some((f) => f.name.name === n))
-  if (missing) wrong(name.span, `${what} is ${status.name} and has no field ${missing}`, required.join(', '))
+  if (missing)
+    wrong(
+      name.span,
+      `${what} is ${status.name} and has no field ${missing}`,
+      required.join(', '),
+      isMeasured ? 'without a record of the search, write `transferred`' : undefined,
+    )
   return out as unknown as Ast.RuleOrigin
 }
