@@ -1,6 +1,7 @@
 /** Schedules that are chosen when data are bound: which one, by what, and that the result is the same. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { Chooser } from '../../src/api/dispatch/schedule-selection.ts'
 import type { Device, RunInputs, Tensor } from '../../src/node.ts'
 import { CompiledDispatch, coords, dense, devices, load, SptError, stored } from '../../src/node.ts'
 import { LONG, runs } from '../support/cases.ts'
@@ -336,6 +337,17 @@ describe('variants', () => {
       expect(compile.mock.calls.length).toBe(3 * once)
     } finally {
       compile.mockRestore()
+    }
+  })
+
+  test('a schedule that no fill ratio decides is selected once for each binding', async () => {
+    const choose = vi.spyOn(Chooser.prototype, 'choose')
+    try {
+      const compiled = await (await choosing(BRANCHES)).compile(cpu)
+      await compiled.prepare(inputs(4))
+      expect(choose).toHaveBeenCalledTimes(1)
+    } finally {
+      choose.mockRestore()
     }
   })
 

@@ -72,7 +72,7 @@ export class CompiledDispatch extends CompiledKernel {
    * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `prepare` would reject
    */
   async choose(inputs: SelectionInputs): Promise<CompiledVariant> {
-    const chooser = await this.#chooser(inputs).fetch(inputs)
+    const chooser = await this.#chooser(inputs).fetch()
     const variant = this.#select(chooser)
     const { kernel } = variant.kernel.compilation
     const { tensors, params } = valuesIn(kernel, this.#inputsOf(variant, chooser))
@@ -104,11 +104,14 @@ export class CompiledDispatch extends CompiledKernel {
         hint: 'bind the data with this kernel, or call prepare of the kernel that bound the data',
       })
     }
-    const chooser = await this.#chooser(inputs).fetch(inputs)
+    const chooser = await this.#chooser(inputs).fetch()
     const live = liveOf(this.#open.choice.statistics).map(([name]) => name)
-    // The fill ratios do not decide whether the schedule is selected in every run, so 0 stands for them here.
-    const nothing = resultOrError(() => chooser.choose(new Map(live.map((name) => [name, 0]))))
-    if (live.length === 0 || nothing instanceof SptError || !this.#isOpen(nothing))
+    const isSelectedInRuns = (): boolean => {
+      // The fill ratios do not decide whether the schedule is selected in every run, so 0 stands for them here.
+      const variant = resultOrError(() => chooser.choose(new Map(live.map((name) => [name, 0]))))
+      return !(variant instanceof SptError) && this.#isOpen(variant)
+    }
+    if (live.length === 0 || !isSelectedInRuns())
       return this.#prepared({ chooser, variant: this.#select(chooser) })
     const there = Object.values(chooser.inputs.tensors ?? {}).some((t) => t instanceof DenseOnDevice)
     const isTold = live.some((name) => chooser.statistics.isTold(name))

@@ -117,6 +117,7 @@ export class Chooser<K extends Schedulable<K>> {
   readonly #source: Compilation['source']
   readonly #used: DeclaredInputs
   readonly #facts: Facts
+  readonly #resident: NonNullable<SelectionInputs['resident']>
   /** Sparse tensors, resident and bound, if schedules are compared on resident ones; otherwise undefined. */
   #structure: Record<string, Tensor> | undefined
   /** Values to bind. */
@@ -129,6 +130,7 @@ export class Chooser<K extends Schedulable<K>> {
     this.#source = open.base.compilation.source
     this.#used = formatInputsOfChoice(open.choice)
     this.#facts = factsFor(open.choice, this.#source, given, this.#used)
+    this.#resident = given.resident ?? {}
     this.inputs = this.#facts.inputs
   }
 
@@ -137,10 +139,10 @@ export class Chooser<K extends Schedulable<K>> {
   }
 
   /** Downloads all data that the selection needs from a device. */
-  async fetch({ resident = {} }: SelectionInputs): Promise<this> {
+  async fetch(): Promise<this> {
     const { statistics, branches } = this.#open.choice
     await this.statistics.download(statistics)
-    const own = Object.entries(declaredOf(this.#source, resident, this.#used))
+    const own = Object.entries(declaredOf(this.#source, this.#resident, this.#used))
     if (own.length === 0 || !branches.some((b) => b.calls.length > 1) || !modelFor(this.#on)) return this
     this.#structure = this.#sparse()
     // Arrays of a format with several parts are not over the kernel's axes.

@@ -172,7 +172,7 @@ export class Kernel extends SteppedKernel<Kernel> {
           this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
         hint: 'call compile(device)',
       })
-    return (await new Chooser(open, on, inputs).fetch(inputs)).choose()
+    return (await new Chooser(open, on, inputs).fetch()).choose()
   }
 
   /**

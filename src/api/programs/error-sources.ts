@@ -7,12 +7,11 @@ import { SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { Span } from '../../ast/diagnostics/span.ts'
 import type { Sources } from '../../run/compile/compiled-program.ts'
 
-// A base class that rejects `structuredClone`, because API objects have state outside of their fields.
-
 const UNCLONEABLE = Symbol(
   'sparsetile: what load and a kernel give stays in its thread; send the text of the program and kernel.toJSON(), and there `(await load(text)).kernel(name).replay(steps)`. It',
 )
 
+/** A base class that rejects `structuredClone`, because API objects have state outside of their fields. */
 abstract class Uncloneable {
   /** A symbol, which `structuredClone` and `postMessage` reject with its description. */
   protected readonly uncloneable = UNCLONEABLE
