@@ -341,7 +341,7 @@ schedule product.auto choose { when (fill_ratio(A, panels(2, 2)) < 0.5) live oth
   await prepared.write('A', new Float32Array(16).fill(1))
   for (const _ of [0, 1]) await prepared.run()
   expect(prepared.selection!.text).toBe('plain')
-  // A run tells no time.
+  // A run does not measure its time.
   expect(predicted()).toEqual([
     ['live', null],
     ['plain', null],

@@ -4,7 +4,10 @@ import { children } from '../../ir/expressions/expr-tree.ts'
 import type { Launch } from '../../ir/statements/loops.ts'
 import { exprsOf, walkStmts } from '../../ir/statements/tree.ts'
 
-/** Names that hold 64-bit indices, if the type `index` has 64 bits: loops, hardware axes that C prints as loops, `let`s of type `index`, and registers that are loaded as `index`. */
+/**
+ * Names that hold 64-bit indices, if the type `index` has 64 bits: loops, hardware axes that C prints as loops, `let`s of type
+ * `index`, and registers that are loaded as `index`.
+ */
 export function indexNames(launch: Launch): Set<string> {
   const names = new Set<string>(THREAD_AXES)
   const registers = new Set<string>()

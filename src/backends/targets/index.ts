@@ -26,8 +26,6 @@ const BY_DEVICE: ReadonlyMap<DeviceKind, TargetName> = new Map(
 /** The target of a device. */
 export const targetOf = ({ kind }: { readonly kind: DeviceKind }): TargetName => BY_DEVICE.get(kind)!
 
-// Prints a plan for a target: source of its launches, and the signature of each entry.
-
 /** A printed module: one text, one or more entry points. */
 export interface ModuleText extends PrintedModule {
   readonly target: TargetName

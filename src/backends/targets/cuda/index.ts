@@ -38,8 +38,6 @@ export const CUDA = {
   },
 } as const satisfies Target
 
-// Prints Stage III as CUDA C++: one `extern "C"` kernel for each launch.
-
 // Reserved words of generated CUDA code.
 
 /** Reserved words of C++, built-in names of CUDA, and macros of the headers that NVRTC and nvcc include implicitly. */
@@ -66,6 +64,7 @@ const reserved = reservedWords(LANGUAGE, [SPELLINGS], HELPERS, [
   OVERLAP.wait.name,
 ])
 
+/** Prints Stage III as CUDA C++: one `extern "C"` kernel for each launch. */
 function cudaModule(plan: Plan, uses: readonly LaunchUse[], wide = false): PrintedModule {
   const helpers: Helpers = new Map()
   const kernels: string[] = []

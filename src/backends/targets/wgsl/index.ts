@@ -108,7 +108,7 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
     // Capabilities with arguments are properties of the device, not extensions.
     ...capabilities.map((c) => c.name).filter((name) => !name.includes('(')),
   ])
-  // The compiler has checked that threads execute an instruction together; the analysis of WGSL knows uniformity in blocks only.
+  // The compiler has checked that threads execute an instruction together; the analysis of WGSL covers uniformity in blocks only.
   const rules = capabilities.flatMap((c) => UNIFORMITY[c.name] ?? [])
   const directives = [
     ...[...extensions].map((name) => `enable ${name};`),
