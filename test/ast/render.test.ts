@@ -403,7 +403,7 @@ test('an error that nobody catches prints its source frame and the caller, not t
   expect(inspect(e)).not.toContain('diagnostics')
 })
 
-test('what two places report alike is said once, in order', () => {
+test('a diagnostic that two places report is listed once, in order', () => {
   const [first, second] = ['a', 'b'].map((message) => ({ code: 'a/b', message, ...UNSEEN }))
   const list = [first!, second!, { ...first! }, { ...first!, span: { source: 't.spt', start: 0, end: 1 } }]
   expect(new SptError(list).diagnostics).toEqual([list[1], list[2], list[3]])

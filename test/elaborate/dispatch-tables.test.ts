@@ -184,6 +184,16 @@ describe('a wrong dispatch table', () => {
       origin('transferred { }'),
       'table/field: origin "h" is transferred and has no field note ["h"]',
     ],
+    [
+      'two tables of a kernel',
+      'dispatch mul { otherwise plain }\ndispatch mul { otherwise plain }',
+      'link/duplicate-name: `dispatch mul` is declared twice [mul]',
+    ],
+    [
+      'an origin twice',
+      'dispatch mul { origin "h" transferred { note "x" }; origin "h" transferred { note "y" }; otherwise plain }',
+      'table/field: origin "h" is given twice ["h"]',
+    ],
     ['another status', origin('found { note "x" }'), 'table/field: origin "h" is found [found]'],
     [
       'an unknown field',

@@ -364,7 +364,7 @@ describe('samples', () => {
   })
 })
 
-test('what is below stored coordinates is not dense', () => {
+test('a level below stored coordinates is not dense', () => {
   const level = (axis: unknown, parent: Level | null): Level => ({
     axis: axis as StoredAxis,
     parent,

@@ -150,16 +150,19 @@ test('an infinite product of truncated factors is no less certain than one of wh
   expect(boundOf('mul', 'f32', a, b)).toEqual({ value: Infinity, error: 0 })
 })
 
-test.each(['f32', 'f16', 'bf16'] as const)('what may round beyond the largest %s has no bound', (t) => {
-  const round = rounding(t)
-  let largest = 1
-  while (Number.isFinite(round(largest * 2))) largest *= 2
-  for (let step = largest / 2; step > 0 && round(largest + step) === largest + step; step /= 2)
-    largest += step
-  expect(roundedError(largest, 0, t)).toBe(0)
-  expect(roundedError(largest, 1, t)).toBe(Infinity)
-  expect(roundedError(largest / 2, 1, t)).toBeLessThan(largest)
-})
+test.each(['f32', 'f16', 'bf16'] as const)(
+  'a result that may round beyond the largest %s has no bound',
+  (t) => {
+    const round = rounding(t)
+    let largest = 1
+    while (Number.isFinite(round(largest * 2))) largest *= 2
+    for (let step = largest / 2; step > 0 && round(largest + step) === largest + step; step /= 2)
+      largest += step
+    expect(roundedError(largest, 0, t)).toBe(0)
+    expect(roundedError(largest, 1, t)).toBe(Infinity)
+    expect(roundedError(largest / 2, 1, t)).toBeLessThan(largest)
+  },
+)
 
 test('a product of doubles is exact if no digit of it is lost', () => {
   fc.assert(

@@ -13,6 +13,7 @@ import type {
   Monoid,
   ScheduleFunction,
 } from '../nodes/nodes.ts'
+import { kernelText } from '../print/print-parts.ts'
 import { Extensions, type Program, type Scope, visibleFiles } from './linked-program.ts'
 import { resolvePath } from './resolve-path.ts'
 
@@ -71,8 +72,16 @@ function reportDuplicate(
 
 function declarations(file: File, problems: Diagnostic[]): Map<string, Named> {
   const result = new Map<string, Named>()
+  const tables = new Map<string, Ident>()
   for (const d of file.decls) {
-    if (isAttached(d) || d.kind === 'table') continue
+    if (isAttached(d)) continue
+    if (d.kind === 'table') {
+      const kernel = kernelText(d.kernel, d.types)
+      const first = tables.get(kernel)
+      if (first) reportDuplicate(problems, `\`dispatch ${kernel}\``, d.kernel, first, 'remove one of them')
+      else tables.set(kernel, d.kernel)
+      continue
+    }
     const first = result.get(d.name.name)
     if (first) reportDuplicate(problems, `\`${d.name.name}\``, d.name, first.name)
     else result.set(d.name.name, d)

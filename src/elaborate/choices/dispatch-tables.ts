@@ -32,9 +32,16 @@ export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | nu
       hint: `if the kernel was renamed, write \`dispatch ${kernel}\` in the file`,
     })
   const before = report.count
-  const origins = table.items.flatMap((x) => ('fields' in x ? [originOf(x, report)] : []))
+  const declared = table.items.filter((x): x is Ast.Origin => 'fields' in x)
+  const origins = declared.map((x) => originOf(x, report))
   const branches = table.items.filter((x): x is Ast.Branch => 'cond' in x)
   const candidates = origins.map((o) => o.name)
+  for (const [k, { name }] of declared.entries())
+    if (candidates.indexOf(name.value) < k)
+      report.error('table/field', name.span, {
+        message: `origin "${name.value}" is given twice`,
+        hint: 'rename one of them',
+      })
   for (const { origin } of branches)
     if (origin && !candidates.includes(origin.value))
       report.error('table/field', origin.span, {
