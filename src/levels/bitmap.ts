@@ -3,11 +3,10 @@
  * rank: the number of set bits below it, plus the bits of earlier parents.
  */
 import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
-import { bitCount, bitsBelow } from '../columns/allocate.ts'
 import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { add, call, div, int, load, lt, max, min, mul, sub, variable } from '../ir/expressions/expr.ts'
-import { MASK_BITS, wordsFor } from '../ir/values/packed-fields.ts'
+import { bitCount, bitsBelow, MASK_BITS, wordsFor } from '../ir/values/packed-fields.ts'
 import { checkIndptr, required } from './bind.ts'
 import { bindTable, offsetSegment, offsetsArray } from './segments.ts'
 import { type LevelFormat, noArrays, rangeChecks, runStarts } from './types.ts'

@@ -319,7 +319,7 @@ describe('values', () => {
   it('adds duplicates in float64 and rounds once', () => {
     expect(put([2 ** 24, 1, 5, 1], 'f32')).toEqual([2 ** 24 + 2, 5, 0])
   })
-  it('combines booleans by or', () => {
+  it('fills other positions; combines booleans by or', () => {
     expect(put([2, 3, 5, 4], 'f32', -1)).toEqual([9, 5, -1])
     expect(put([1, 0, 0, 1], 'bool')).toEqual([1, 0, 0])
   })

@@ -103,6 +103,7 @@ function firstIdentical(leaves: readonly PlannedLeaf[], cutParts: ReadonlySet<nu
   })
 }
 
+/** Unique numbered names for queries, which have no names in a kernel. */
 function queryNames(): (name: string) => string {
   const numbers = new Map<string, number>()
   return (name) => {

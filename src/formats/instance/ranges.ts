@@ -83,6 +83,7 @@ export function cutToRanges(
   }
 }
 
+/** Adds the starts of axes to coordinates; list loads keep the indices of their ancestor axes. */
 function shiftAxes(e: Expr, shiftedAxes: ReadonlyMap<string, Expr>, instance: FormatInstance): Expr {
   const visit = (x: Expr): Expr => {
     if (x.kind === 'var') return shiftedAxes.get(x.name) ?? x
@@ -175,6 +176,7 @@ interface Block {
   readonly minimum: number
 }
 
+/** The blocks that a condition selects as a whole, or not at all. */
 function selectedBlocks(
   where: Expr,
   queries: readonly Query[],
@@ -201,6 +203,7 @@ function selectedBlocks(
   })
 }
 
+/** The lower bound that a condition sets on a count, directly or as a ratio. */
 function lowerBoundOf(e: Expr): { readonly query: string; readonly minimum: number } | undefined {
   if (e.kind !== 'binary') return undefined
   const constantOf = (x: Expr): number | undefined =>

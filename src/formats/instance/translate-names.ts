@@ -41,6 +41,7 @@ export function scopeOf(format: OrderedFormat, args: Arguments, over: readonly S
 
 export const sizeOf = (dim: string): string => `size(${dim})`
 
+/** The scope of extents and widths, where a dimension is its extent. */
 export function extentScope(scope: Scope, over: readonly StoredAxis[]): Scope {
   const extents = scope.format.over.map((name, k) => [name, over[k]!.extent] as const)
   return { ...scope, variables: new Map([...scope.variables, ...extents]) }

@@ -29,6 +29,7 @@ export interface PartProvenance {
 export interface NodeProvenance {
   /** `partition j into 4`; for cases, the parts that they select. */
   readonly node: string
+  /** Labels of the parts below it. */
   readonly parts: readonly string[]
   readonly disjoint: Ground
   readonly cover: Ground

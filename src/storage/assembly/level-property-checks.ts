@@ -73,12 +73,14 @@ const holdsTrivially = ({ axis, extent, width }: Level<unknown>, claim: LevelPro
 /** True if the number of stored coordinates, or a single position, determines whether a segment is full. */
 const isDecidedByLength = ({ axis }: Level<unknown>): boolean => !isNonunique(axis) && !isPadded(axis)
 
+/** True if the last position of a segment is padding. */
 function hasPadding<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): Expr {
   const width = frame.bindSize(level.width!)
   const last = add(mul(p, width), add(width, int(-1)))
   return eq(coordinateAt(frame, level, last), frame.bindSize(level.extent))
 }
 
+/** True if a segment of ascending coordinates has fewer than the extent. */
 function isShort<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): Expr {
   const { indptr, extent, width } = level
   if (width !== null) {

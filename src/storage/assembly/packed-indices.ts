@@ -54,6 +54,7 @@ function packColumn<C extends Column>(
 // Masks of formats: one bit per position of a part's values, set if the tensor stores an element there.
 // Construction from the entries' positions, and tests of a position.
 
+/** The mask of a part of `size` values whose entries are at `position`. */
 export function maskOf<C extends Column>(frame: Frame<C>, position: Expr, size: number, name: string): C {
   const { engine } = frame
   const bits = engine.filled(size, 0, 'held')
@@ -71,6 +72,7 @@ export interface ElementMask<C> {
 
 const WORDS = '@mask'
 
+/** True if a position holds an element. `positions`: its position on each level, by axis. */
 export function isElement<C extends Column>(
   frame: Frame<C>,
   { words, axes }: ElementMask<C>,

@@ -43,6 +43,7 @@ export const labelByDims = (dims: readonly { readonly name: string }[]): EntryLa
 export interface AxisContext {
   readonly extents: ReadonlyMap<string, number>
   readonly inFrame: (e: Expr) => Expr
+  /** Conditions that hold for entries that are not padding. */
   readonly elementConditions?: readonly Expr[]
 }
 

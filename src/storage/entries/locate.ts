@@ -61,6 +61,7 @@ export function locate(
   return out
 }
 
+/** The storage that was built from the entries of this tree alone, with the same levels; or the given one. */
 function storageOfTree(storage: Storage, tree: readonly Level[], candidates: Iterable<Storage>): Storage {
   if (storage.trees.length === 1 && storage.entries) return storage
   for (const s of candidates) {

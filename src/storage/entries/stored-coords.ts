@@ -49,6 +49,7 @@ export function toCoords(
   return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
 }
 
+/** The elements whose position on every tree is non-empty. */
 function selectOccupied({ trees }: Storage, occupancy: Occupancy, { positions, coords }: Expanded): Expanded {
   let treeStride = 1
   let selected: Int32Array | null = null

@@ -79,6 +79,7 @@ export function requireStructure(
   if (seed === undefined) requireLists(kernel, new Set(given.flat()))
 }
 
+/** Checks the axes of lists and patterns that no tensor has. */
 function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
   const axes = allAxesOf(kernel)
   const open = axesWithoutTensor(kernel).find((a) => isStructured(axes, a) && !given.has(a))

@@ -120,6 +120,7 @@ function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Cou
   return { stored, rows: rowsOf(members) }
 }
 
+/** The number of distinct coordinates on the first dimension. */
 function rowsOf(pieces: readonly Piece[]): number {
   const columns = pieces.map(({ source, entries }) => {
     const rows = source.columns[0]!

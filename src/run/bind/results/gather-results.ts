@@ -145,6 +145,7 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   }
 }
 
+/** Sources with the structure of a tensor; empty if the tensor has axes outside of that structure, too. */
 function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
   const axes = allAxesOf(kernel)
   const structured = t.axes.filter((a) => isStructured(axes, a))

@@ -165,6 +165,7 @@ function checkParam(p: Param, value: number): number {
 const missingParam = (kernel: Kernel1, p: Param): Diagnostic =>
   missingValue({ ...p, of: `of kernel ${kernel.name}`, inputs: givers(kernel, p) })
 
+/** Names of the inputs whose shapes would determine the size. */
 function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
   const axes = allAxesOf(kernel)
   const isExtent = (axis: string): boolean => {

@@ -29,6 +29,7 @@ export interface CallerTensor {
   readonly first: Buffer1
 }
 
+/** The declared tensor (`owner`) of each buffer of a format, and the declared axes of each tensor. */
 function declaredTensors(kernel: Kernel1) {
   const owner = new Map<string, string>()
   const axes = new Map<string, readonly string[]>()

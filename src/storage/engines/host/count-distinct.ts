@@ -215,6 +215,7 @@ function rankInTable(by: Columns, of: Columns, maxima: readonly number[], out: I
   return out
 }
 
+/** The slot of each entry's tuple, and 1 in each occupied slot. */
 function occupyTable(keys: Columns, maxima: readonly number[]) {
   const [first, ...otherKeys] = keys
   const n = first!.length

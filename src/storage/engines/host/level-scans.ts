@@ -1,9 +1,10 @@
 /** Scans for level assembly: run numbers, segment ends, offsets, and masks, each in one or two passes. */
-import { allocate, bitCount, borrowExact } from '../../../columns/allocate.ts'
+import { allocate, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY } from '../../../columns/column-engine.ts'
 import { ready } from '../../../columns/coroutines.ts'
 import type { Starts } from '../../../columns/engine-operands.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
+import { bitCount } from '../../../ir/values/packed-fields.ts'
 import { type F, type Host, valuesOf } from './map-reduce.ts'
 
 /** 1 at the starts of runs; `null`: every entry. `group`: changes of the first `groupKeys` keys, if known. */

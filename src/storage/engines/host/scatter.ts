@@ -1,4 +1,4 @@
-/** Scatter of values to the positions of their entries, with a reduction at equal positions. */
+/** Scatter of values to the positions of their entries, with sums at equal positions; partition of entries. */
 
 import { allocate, borrowExact, gatherInto } from '../../../columns/allocate.ts'
 import { ready } from '../../../columns/coroutines.ts'

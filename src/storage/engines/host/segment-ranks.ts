@@ -1,5 +1,6 @@
 /** Segmented ranks: ranks of coordinates within segments, for entries in any order. */
-import { allocate, bitCount, borrow, borrowExact, release } from '../../../columns/allocate.ts'
+import { allocate, borrow, borrowExact, release } from '../../../columns/allocate.ts'
+import { bitCount } from '../../../ir/values/packed-fields.ts'
 
 /** Consecutive entries within this many positions are near each other: the counters between fit the cache. */
 const NEAR_DISTANCE = 2 ** 15
@@ -45,6 +46,7 @@ function classifyOrder(parentColumn: Int32Array): 'grouped' | 'near' | 'scattere
   return far * FAR_FRACTION > parentColumn.length ? 'scattered' : 'near'
 }
 
+/** `counts[p]` receives the number of distinct coordinates of parent position p. */
 function rankGrouped(
   parentColumn: Int32Array | null,
   column: Int32Array,
