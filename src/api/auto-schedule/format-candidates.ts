@@ -59,6 +59,7 @@ export interface AutoSchedulable<K> extends Schedulable<K> {
   parallel(): K
 }
 
+/** A format and a loop partition for a kernel, with its predicted time. */
 interface FormatCandidate<K> {
   readonly kernel: K
   readonly text: string
@@ -67,6 +68,7 @@ interface FormatCandidate<K> {
 
 /** Minimum ratio of the longest to the mean row length. Below it, the declared format partitions rows evenly enough. */
 const UNEVEN = 8
+/** Maximum number of formats that are compared. */
 const MOST_FORMATS = 4
 /** Maximum number of parts of a format, because each part adds launches. */
 const MOST_PARTS = 16
@@ -128,6 +130,7 @@ function likely<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonl
   return [...out.values()]
 }
 
+/** Maximum number of cached kernels per format. */
 const MOST_MADE = 256
 
 /**

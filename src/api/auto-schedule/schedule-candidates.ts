@@ -42,6 +42,7 @@ const FAR_SURER = 0.7
  * 0.13.
  */
 const SUREST: Readonly<Record<SketchDevice, number>> = { cpu: 0, webgpu: 0, cuda: 0.6 }
+/** Maximum number of cached sizes per kernel. */
 const MOST_SIZES = 16
 
 /**
@@ -112,6 +113,7 @@ function* legalForms<K extends AutoSchedulable<K>>(
   }
 }
 
+/** Sizes among the bound values, without scalars. */
 function boundSizes(source: Kernel1, { tensors, params }: AutoScheduleInputs): Record<string, number> {
   const sizes = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   return Object.fromEntries(

@@ -22,6 +22,7 @@ import { storedElements, type Tensor } from '../../storage/tensor.ts'
  */
 export const PLAIN_ITERATIONS = 2 ** 26
 
+/** Name of the plain schedule in reports. */
 export const PLAIN = 'parallel()'
 
 const isSoftware = (on: unknown): on is Device =>

@@ -57,6 +57,7 @@ const warningOf = ({ kernel, deviceText, bytes, stack }: Unfreed): string =>
 const FILE = /(?:[(@]|at (?:async )?)((?:file:\/\/|https?:\/\/|\/|[A-Z]:\\)[^()\s]*):\d+:\d+\)?$/
 const fileOf = (frame: string): string | undefined => FILE.exec(frame.trim())?.[1]
 
+/** The innermost stack frame outside of this package, as text. */
 function placeIn(stack: string): string {
   const frames = stack.split('\n').filter((line) => fileOf(line) !== undefined)
   const own = fileOf(frames[0] ?? '')?.replace(/(?:api[/\\](?:[^/\\]+[/\\])?|chunks[/\\])?[^/\\]*$/, '')

@@ -22,6 +22,7 @@ export interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 
 export type SelectedVariant = SelectedKernel<Compilable>
 
 export interface DispatchSource {
+  /** Statistics in the conditions of the dispatch, by name. */
   readonly statistics: ReadonlyMap<string, Statistic>
   /** Names of the statistics that only runs can measure. */
   readonly unknown: ReadonlySet<string>
@@ -76,6 +77,7 @@ export interface Branch {
   readonly text: string
   readonly compiled: CompiledSchedule
   readonly executable: Executable
+  /** Fill ratios that its runs measure. */
   readonly findings: readonly Finding[]
   /** The launches that measure fill ratios and overflows, without the rest of the kernel. Empty if they cannot run alone. */
   readonly commands: readonly Command[]

@@ -23,6 +23,7 @@ interface Entry<T> {
   readonly found: T
 }
 
+/** Cached results by purpose (`what`) and arrays. */
 export class ArrayCache<T> {
   readonly #known = new WeakMap<object, WeakMap<object, Entry<T>>>()
 

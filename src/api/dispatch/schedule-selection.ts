@@ -36,25 +36,30 @@ export interface SelectionInputs extends RunInputs, DeviceFacts {
   readonly resident?: Readonly<Record<string, ResidentTensor>>
 }
 
+/** A kernel (`K`) to which schedules can be applied. */
 export interface Schedulable<K> {
   readonly compilation: Compilation
   parallel(): K
   schedule(name: string, ...args: (number | undefined)[]): K
 }
 
+/** A dispatch, and the kernel to which its schedules are applied. */
 export interface OpenDispatch<K extends Schedulable<K>> extends DispatchCall {
   readonly base: K
   /** The default dispatch `auto`, which the caller did not name. */
   readonly isDefault?: boolean | undefined
 }
 
+/** A kernel under the selected schedule. */
 export interface SelectedKernel<K> {
   readonly kernel: K
   readonly selection: Selection
 }
 
+/** Facts about data and device that a dispatch uses. */
 export type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
 
+/** Inputs of a selection with their statistics. */
 export interface Facts {
   readonly statistics: Statistics
   readonly facts: DeviceFacts
@@ -219,6 +224,7 @@ export class Chooser<K extends Schedulable<K>> {
   }
 }
 
+/** Cached kernels under schedules, by base kernel. */
 const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
 /** Maximum number of cached kernels per base, because arguments may depend on data. */
 const MOST_MADE = 256

@@ -231,6 +231,7 @@ function elements(
   }
 }
 
+/** Values that are bound to a kernel, by name. */
 export interface BoundValues {
   /** The schedule or space that depends on the values, by keyword and name, such as `schedule auto`. */
   readonly by: string
@@ -251,6 +252,7 @@ export interface BoundValues {
 export const isDeclared = (kernel: Kernel1, name: string, used: Pick<ReadonlySet<string>, 'has'>): boolean =>
   callerTensor(kernel, name) !== undefined || (allAxesOf(kernel).has(name) && !used.has(name))
 
+/** The bound values whose names the kernel declares. */
 export const declaredOf = <T>(
   kernel: Kernel1,
   bound: Readonly<Record<string, T>>,

@@ -45,6 +45,7 @@ export class SptFormat extends ErrorSources {
   readonly sources: Sources
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]
+  /** Cached instances of the format, by number of dimensions. */
   readonly #instances = new Map<number, Instance>()
 
   /**

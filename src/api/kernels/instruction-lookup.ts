@@ -88,6 +88,7 @@ export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
   }
 }
 
+/** Returns true if a family has an instance that is equal in all fields. */
 function isOneOf<T extends Instr | Memory>(given: T, families: ReadonlySet<Family<T>>): boolean {
   const [name] = /^\w+/.exec(String(given?.name)) ?? []
   return [...families].some((f) => {
@@ -105,6 +106,7 @@ function isOneOf<T extends Instr | Memory>(given: T, families: ReadonlySet<Famil
 export interface Surroundings extends Declarations {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
+  /** Dispatches: schedules that are selected when data are bound. */
   readonly choices: ReadonlyMap<string, Choice>
   readonly spaces: ReadonlyMap<string, Space>
   readonly sources: Sources

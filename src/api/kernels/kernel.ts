@@ -248,6 +248,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     return compileSchedule<Kernel>(this, device)
   }
 
+  /** Default dispatch of a kernel without steps. */
   get #usual(): Choice | undefined {
     const { coordSteps, onLoops } = super.compilation
     return coordSteps.length === 0 && !onLoops ? this.surroundings.choices.get('auto') : undefined

@@ -104,8 +104,10 @@ export function currentHandle(of: LoopHandle, { kernel, state }: Compilation): L
   return !origin || origin.kernel === kernel ? of : handle(state, origin.name)
 }
 
+/** The name of the loop as an iterator, for steps on coordinates. */
 export const iteratorOf = (of: LoopHandle, c: Compilation): string => loopName(c.state, currentHandle(of, c))
 
+/** One part of a tensor in a composed format: its names, for steps per part. */
 export class Part extends ErrorSources {
   /** Label, unique among the parts; empty if there is only one. */
   readonly label: string

@@ -41,6 +41,7 @@ export interface Steps<K>
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
 export abstract class Steps<K> extends ErrorSources {
   protected abstract get surroundings(): Surroundings
+  /** Stage I of the unscheduled kernel. */
   abstract get source(): Kernel1
   /** True if steps on coordinates may still be applied. */
   protected abstract get onCoordinates(): boolean

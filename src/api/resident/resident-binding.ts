@@ -69,6 +69,7 @@ export async function boundResidents(
   return { bound, resident: residentsOf(kernel, tensors, placed, buffers, given) }
 }
 
+/** A placeholder with the shape and type of the resident tensor. */
 const emptyTensor = (t: ResidentParts): CoordTensor => ({
   kind: 'coords',
   shape: t.shape,
@@ -77,6 +78,7 @@ const emptyTensor = (t: ResidentParts): CoordTensor => ({
   dtype: t.dtype,
 })
 
+/** Device memory of index arrays and tables, by buffer name. */
 function devicePartArrays(part: DevicePart): [name: string, memory: DeviceBuffer][] {
   const out: [string, DeviceBuffer][] = []
   for (const [axis, level] of part.levels) {

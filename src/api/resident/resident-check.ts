@@ -264,6 +264,7 @@ export async function checkAgree(
     }
 }
 
+/** Arrays that determine positions, by kind and axis or by table. */
 function columnsOf({ levels, tables }: DevicePart): [name: string, column: Column][] {
   const out: [string, Column][] = []
   for (const [axis, level] of levels)

@@ -17,6 +17,7 @@ import { expectArgument, expectOptions } from '../inputs/argument-checks.ts'
 import { boundResidents } from './resident-binding.ts'
 import { reformatOf } from './resident-check.ts'
 
+/** The bound data of a kernel whose formats were built on the device. */
 export interface MadeThere {
   readonly bound: Bound
   readonly resident: Residents
@@ -32,6 +33,7 @@ interface Converted {
   users: number
 }
 
+/** A kernel of the workspace with its inputs. */
 interface Asked {
   /** The unscheduled kernel with its inputs, including generated random ones. */
   readonly whole: { readonly bound: Bound; readonly inputs: Inputs }

@@ -32,6 +32,7 @@ import { checkedOptions, type WorkspaceOptions, WorkspaceResidents } from './wor
 
 export type { WorkspaceOptions } from './workspace-residents.ts'
 
+/** Device memory, and the number of prepared kernels that use it. */
 interface Shared {
   readonly memory: DeviceBuffer
   users: number

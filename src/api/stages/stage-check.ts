@@ -49,6 +49,7 @@ export function runLaunches(plan: Plan, bound: Bound): Memory {
   return memory
 }
 
+/** Returns an output in the caller's coordinates. */
 export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
   const stored = new Map<string, ValueArray>()
   for (const part of buffersOf(bound.kernel, name)) {

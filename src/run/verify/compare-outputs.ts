@@ -180,6 +180,7 @@ const GROUPINGS = 64
 
 type Operand = readonly number[]
 
+/** Operands that are reduced into elements of one array. */
 interface Operands {
   readonly reducer: Monoid
   readonly of: Map<number, Operand[]>
