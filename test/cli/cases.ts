@@ -236,6 +236,7 @@ export const CASES: Readonly<Record<string, string>> = {
   'capability that decides nothing': 'emit {mul.spt} --target cuda --capability 9.0',
   'size that decides nothing of a schedule': 'show {figures.spt} --schedule gpu --size d=3',
   'schedule call of a file that is missing': 'run {missing.spt} --schedule gpu(',
+  'whole file without an output': 'tune {mul.spt} --whole',
   'error code unknown': 'explain check/unknown-nam',
   'error code of another area': 'explain io/unknown-name',
   'statistic that decides nothing': 'explain {mul.spt} --device cpu --size longest(j)=3',

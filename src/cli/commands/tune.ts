@@ -68,7 +68,11 @@ export const tune: CommandSpec = {
         'With several matrices or sizes: write the rules to this dispatch table (.spt), for `choose from`; rules for other devices are kept',
       file: 'update',
     },
-    { flags: '--whole', about: 'With --out: write a self-contained file that includes the source of FILE' },
+    {
+      flags: '--whole',
+      about: 'With --out: write a self-contained file that includes the source of FILE',
+      with: ['out'],
+    },
     {
       flags: '--html <FILE>',
       about: 'With one matrix: write a self-contained page with charts of the results',

@@ -107,6 +107,7 @@ function lengthTables({ report, over }: FormatReport): string[] {
 
 const BAR = 40
 
+/** Classes by powers of two, a bar for each. */
 function histogram(title: string, { histogram: classes }: LengthReport): string {
   const largest = classes.reduce((m, c) => Math.max(m, c.segments), 1)
   const body = classes.map(({ upTo, segments }, k) => {

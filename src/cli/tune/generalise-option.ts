@@ -13,7 +13,7 @@ import type { TuneFiles } from './tune-cases.ts'
 import type { Tuning } from './tuning.ts'
 
 /** The path of the table; undefined without the option. */
-export const tablePath = (call: Call): string | undefined => {
+const tablePath = (call: Call): string | undefined => {
   const path = call.one('generalise')
   return path === undefined ? undefined : locate(path)
 }
