@@ -78,7 +78,7 @@ const casesOf = (of: Of, causals: readonly number[], values?: typeof halves): re
 kernelSuite({
   file: 'kernels/dynamic-attention.spt',
   // On webgpu below, in smaller tiles.
-  onlyCuda: ['gpu', 'auto', 'mma'],
+  ranElsewhere: ['gpu', 'auto'],
   alsoWith: [
     ['dynamic_attention', 'gpu', 64, 64, 4, 8],
     ['dynamic_attention', 'gpu', 32, 128],

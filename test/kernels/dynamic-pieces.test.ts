@@ -27,7 +27,6 @@ function inputs([m, n, pieces]: readonly number[], held: (i: number, b: number) 
 
 kernelSuite({
   file: 'kernels/dynamic-pieces.spt',
-  onlyCuda: ['wgmma', 'wgmma_unaligned'],
   alsoWith: [
     ['masked_pieces_matmul_f16', 'cpu', 5],
     ['masked_pieces_matmul_f16', 'gpu', 8, 16, 2, 4, 3],

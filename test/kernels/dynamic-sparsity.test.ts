@@ -30,16 +30,6 @@ const matrix = (rows: number, columns: number, values: Float32Array, half: boole
 
 kernelSuite({
   file: 'kernels/dynamic-sparsity.spt',
-  onlyCuda: [
-    'wgmma',
-    'narrow',
-    'blocks',
-    'm_axis',
-    'm_axis_unaligned',
-    'm_axis_persistent',
-    'dense_wgmma',
-    'dense_wgmma_unaligned',
-  ],
   alsoWith: [
     ['masked_matmul', 'cpu', 3, 5],
     ['masked_matmul', 'gpu', 8, 4, 8, 2, 4],

@@ -57,7 +57,6 @@ const SIZES = [
 
 kernelSuite({
   file: 'kernels/expert-layer.spt',
-  onlyCuda: ['wgmma', 'wgmma_unaligned'],
   alsoWith: [
     ['expert_layer_f16', 'cpu', 5],
     ['expert_layer_f16', 'gpu', 8, 8, 4, 3],

@@ -66,7 +66,6 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/masked-training-f16.spt',
-  onlyCuda: ['wgmma', 'dense_wgmma', 'dense_wgmma_unaligned'],
   alsoWith: [
     ['masked_training_f16', 'gpu', 32, 64, 32, 16, 4, 4],
     ['masked_training_f16', 'dense_gpu', 16, 8, 2, 4],

@@ -61,7 +61,6 @@ const productCases = (kernel: string, schedule: string | null): readonly KernelC
 
 kernelSuite({
   file: 'kernels/spmm.spt',
-  onlyCuda: ['tensor_cores', 'tensor_cores_sorted'],
   cases: productCases,
 })
 kernelSuite({ file: 'kernels/spmm-reducers.spt', cases: productCases })
@@ -114,7 +113,6 @@ test.each(sample([1, 3, 8, 12], 2))('spmm of rows of length %i agrees on cpu and
 kernelSuite({
   file: 'kernels/sddmm.spt',
   // Lanes of a row exchange registers, and rows are of different lengths: lanes.test.ts runs these.
-  onlyCuda: ['rows', 'rows_by_length'],
   alsoWith: [
     ['sddmm', 'rows_by_length', 128],
     ['sddmm', 'rows', 512, 8, 2, 32],

@@ -87,7 +87,7 @@ kernelSuite({
   file: 'kernels/ragged-attention.spt',
   kernels: ['ragged_attention', 'ragged_attention<f16>'],
   // On webgpu below, in smaller tiles.
-  onlyCuda: ['gpu', 'auto', 'large', 'mma'],
+  ranElsewhere: ['gpu', 'auto', 'large'],
   alsoWith: [
     ['ragged_attention', 'gpu', 32, 64, 4, 4],
     ['ragged_attention', 'gpu', 32, 128],

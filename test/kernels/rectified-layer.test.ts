@@ -42,7 +42,6 @@ const operands = ([m, n, k, hidden]: readonly number[], pattern: string) => {
 
 kernelSuite({
   file: 'kernels/rectified-layer.spt',
-  onlyCuda: ['narrow', 'm_axis', 'dense_wgmma', 'dense_wgmma_unaligned', 'up_projection_wgmma'],
   alsoWith: [
     ['rectified_layer_f16', 'cpu', 3, 5],
     ['rectified_layer_f16', 'gpu', 8, 4, 8, 2, 4],

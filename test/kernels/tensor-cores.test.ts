@@ -13,14 +13,12 @@ import { refusal } from '../support/refusal.ts'
 
 kernelSuite({
   file: 'kernels/gemm-f16.spt',
-  onlyCuda: ['mma', 'wgmma', 'bulk', 'multicast', 'persistent'],
   alsoWith: [
     ['gemm<f16>', 'wgmma', 256, 128, 4],
     ['gemm<f16>', 'bulk', 256],
     ['gemm<f16>', 'bulk', 64],
     ['gemm<f16>', 'persistent', 7, 128, 64, 4],
   ],
-  onlyWgsl: ['subgroup'],
   cases: () =>
     [
       [1, 1, 1],
@@ -40,25 +38,6 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/block-sparse-f16.spt',
-  onlyCuda: [
-    'mma',
-    'mma64',
-    'bulk',
-    'tall',
-    'warpgroup',
-    'narrow_columns_first',
-    'columns_first',
-    'tall_columns_first',
-    'warpgroup_columns_first',
-    'narrow',
-    'grouped',
-    'serpentine',
-    'narrow_serpentine',
-    'warp8',
-    'warp8_columns_first',
-    'warp8_body',
-    'mma8',
-  ],
   alsoWith: [
     ['block_spmm_f16', 'mma', 16, 128, 16, 32, 4],
     ['block_spmm_f16', 'bulk', 64, 64],
@@ -120,7 +99,6 @@ function gathered(kernel: string, p: Pattern, n: number) {
 
 kernelSuite({
   file: 'kernels/gathered-tiles.spt',
-  onlyCuda: ['mma', 'wgmma', 'asynchronous'],
   alsoWith: [['gathered_rows', 'wgmma', 256]],
   cases: (kernel) =>
     patterns()
@@ -181,7 +159,6 @@ const twoOfFour = (m: number, n: number, d: number) => ({
 
 kernelSuite({
   file: 'kernels/sparse-tensor-cores.spt',
-  onlyCuda: ['mma'],
   alsoWith: [
     ['spmm_2to4', 'mma', 32, 64, 16, 64, 64, 3],
     ['spmm_2to4', 'mma', 64, 128, 32, 64, 32, 4],
@@ -211,7 +188,6 @@ test('2:4 SpMM interpreted on its loops; groups with fewer elements are rejected
 
 kernelSuite({
   file: 'kernels/gemm-tf32.spt',
-  onlyCuda: ['mma'],
   cases: () => [
     {
       name: '33 × 20 × 17',
@@ -226,7 +202,6 @@ kernelSuite({
 
 kernelSuite({
   file: 'kernels/sddmm-tensor-cores.spt',
-  onlyCuda: ['mma', 'sorted'],
   cases: () =>
     patterns().map(
       (p, k): KernelCase => ({ name: p.name, inputs: sampled(p, [18, 8, 0, 1][k % 4]!), exact: true }),
@@ -280,7 +255,6 @@ const filled = (p: Pattern, values: Float32Array) => {
 /** The pattern says which tokens an expert has, before the run or in it. */
 kernelSuite({
   file: 'kernels/mixture-of-experts.spt',
-  onlyCuda: ['wgmma', 'bulk'],
   alsoWith: [['experts_routed_f16', 'gpu', 8, 8, 4, 3]],
   cases: (kernel) =>
     patterns().map(
@@ -342,7 +316,6 @@ const blocks = (p: Pattern, b: number, d: number): KernelCase => ({
 
 kernelSuite({
   file: 'kernels/sddmm-block.spt',
-  onlyCuda: ['warp8', 'warp16', 'mma', 'wgmma64', 'wgmma128', 'bulk32', 'bulk64', 'bulk128'],
   cases: () => {
     const small = patterns().filter((p) => p.m * p.n < 1000)
     return small.map((p, k) => blocks(p, [8, 1, 16, 5, 19][k % 5]!, [17, 32, 1, 0][k % 4]!))

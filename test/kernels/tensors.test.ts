@@ -70,7 +70,6 @@ test('gather-GEMM-scatter by rows of the result uses no atomics', async () => {
 for (const file of ['kernels/gather-gemm-scatter.spt'])
   kernelSuite({
     file,
-    onlyCuda: ['pairs', 'rows'],
     cases: (_, schedule) =>
       tensors().map((p, k): KernelCase => {
         const [r, , n] = p.shape as [number, number, number]

@@ -25,7 +25,6 @@ const FILE = 'kernels/tile-wise.spt'
 
 kernelSuite({
   file: FILE,
-  onlyCuda: ['mma', 'wgmma', 'dense_tiles', 'dense', 'dense_persistent'],
   alsoWith: [
     ['pruned_linear_f16', 'wgmma', 128, 256, 2, 64, 8, 1],
     ['pruned_linear_f16', 'wgmma', 128, 160, 3, 32, 8, 1],
