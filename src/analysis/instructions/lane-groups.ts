@@ -1,3 +1,9 @@
+/**
+ * Warp-level (SIMT group) operations: tiles in declared register memories, and instructions of several threads, which
+ * neighbouring threads execute together without a loop that is bound to them. The neighbouring threads are threads of
+ * thread.x, and all of them execute one statement.
+ */
+
 import type { ThreadAxis } from '../../ir/expressions/expr.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'

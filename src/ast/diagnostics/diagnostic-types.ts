@@ -44,8 +44,10 @@ export type Diagnostic = ProblemFields & Advice & Variants
 /** A diagnostic without code and location. */
 export type Problem = Omit<ProblemFields, 'code' | 'span'> & Advice & Variants
 
-/** A diagnostic without code and message. */
-export type Details = Omit<ProblemFields, 'code' | 'message'> & Advice & Variants
+/** A diagnostic without code and message; `message?: never` rejects a `Problem`, whose message would replace another. */
+export type Details = Omit<ProblemFields, 'code' | 'message'> &
+  Advice &
+  Variants & { readonly message?: never }
 
 /** A diagnostic without location, which a helper adds. */
 export type Refusal = Pick<ProblemFields, 'code' | 'message'> & Advice

@@ -4,7 +4,7 @@
  */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { replaceAt } from '../lists.ts'
-import { memoize } from '../memoize.ts'
+import { getOrAdd, memoize } from '../memoize.ts'
 import type { Buffer, For, Stmt } from './loops.ts'
 import { type Body, bodiesOf, withBodies } from './tree.ts'
 
@@ -46,7 +46,7 @@ class Definitions {
     if (this.#named) return this.#named
     const named = new Map<string, For[]>()
     for (const l of this.loops)
-      for (const name of [l.name, `${l.nest}.${l.name}`]) named.set(name, [...(named.get(name) ?? []), l])
+      for (const name of [l.name, `${l.nest}.${l.name}`]) getOrAdd(named, name, () => []).push(l)
     this.#named = named
     return named
   }

@@ -14,7 +14,7 @@ import { all, conjuncts, type Expr, variable } from '../../ir/expressions/expr.t
 import { freeVars, mentions, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
-import { memoize } from '../../ir/memoize.ts'
+import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import type { For, If, Lanes, Stmt } from '../../ir/statements/loops.ts'
@@ -179,9 +179,7 @@ class Touched {
     if (before.length > 1 || before[0]?.stmt === x.stmt) return
     this.#ways.set(way, [...before, x])
     if (x.mode === 'write') this.written.add(x.buffer)
-    const list = this.all.get(x.buffer)
-    if (list) list.push(x)
-    else this.all.set(x.buffer, [x])
+    getOrAdd(this.all, x.buffer, () => []).push(x)
   }
 }
 

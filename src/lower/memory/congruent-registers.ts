@@ -9,7 +9,7 @@ import type { Names } from '../../ir/expressions/bound-names.ts'
 import { type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
 import { buffersRead, freeVars, perExpr, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { structureText } from '../../ir/expressions/structural-equality.ts'
-import { memoize } from '../../ir/memoize.ts'
+import { groupBy, memoize } from '../../ir/memoize.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import type { Buffer, For, Stmt, While } from '../../ir/statements/loops.ts'
 import { define } from '../../ir/statements/statement-builders.ts'
@@ -241,16 +241,8 @@ class Numbering {
 const writtenIn = memoize((s: Loop) => writesOf(s.body))
 
 /** Groups registers by key; groups of one register are dropped. */
-function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): readonly Class[] {
-  const out = new Map<unknown, string[]>()
-  for (const v of registers) {
-    const key = keyOf(v)
-    const members = out.get(key)
-    if (members) members.push(v)
-    else out.set(key, [v])
-  }
-  return [...out.values()].filter((c) => c.length > 1)
-}
+const classesBy = (registers: Iterable<string>, keyOf: (v: string) => unknown): readonly Class[] =>
+  [...groupBy(registers, keyOf).values()].filter((c) => c.length > 1)
 
 function withoutUnused(body: Body): Body {
   const used = new Set<string>()

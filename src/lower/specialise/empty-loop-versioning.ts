@@ -34,13 +34,12 @@ export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
       const at = list.findIndex((s) => decisive(s, isUniform))
       if (at >= 0) {
         const { extent } = decisive(list[at]!, isUniform)!
-        const [shared, then] = [true, false].map((x) =>
-          list.slice(at).filter((s) => (s.kind === 'alloc') === x),
-        )
-        const otherwise = copyStatements(without(then!, keyOf(extent)), names)
+        const shared = list.slice(at).filter((s) => s.kind === 'alloc')
+        const then = list.slice(at).filter((s) => s.kind !== 'alloc')
+        const otherwise = copyStatements(without(then, keyOf(extent)), names)
         const again = allocatedNames(otherwise, 'shared').size > 0 || loopsOf(otherwise).some(isPipelined)
         if (!again && size + unrolledSize(otherwise) <= MAX_UNROLLED)
-          return [...list.slice(0, at), ...shared!, when(lt(int(0), extent), then!, otherwise)]
+          return [...list.slice(0, at), ...shared, when(lt(int(0), extent), then, otherwise)]
       }
       return mapSame(list, (s) => mapBodies(s, visit))
     }
@@ -52,7 +51,7 @@ export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
 /** A pipeline that continues into the next outer iteration has copies in flight even if its loop does not run. */
 const isPipelined = ({ mode }: For): boolean => mode.kind === 'pipeline' && !mode.continued
 
-/** Returns a test whether the trip count of a loop is the same for all threads, and does not change in the nest. */
+/** Returns a predicate for loops whose trip count is the same for all threads and does not change in the nest. */
 function uniformIn(nest: Stmt, loops: readonly For[]): (l: For) => boolean {
   const threads = new Set(loops.flatMap((l) => (boundIndex(l, 'thread') ? [l.var] : [])))
   const changed = new Set([...writesOf([nest]), ...allocatedNames([nest])])

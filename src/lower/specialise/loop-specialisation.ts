@@ -5,7 +5,6 @@
 
 import { naturals } from '../../analysis/integers/ranges.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
-import type { Expr } from '../../ir/expressions/expr.ts'
 import { mentions } from '../../ir/expressions/expr-tree.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
 import { memoize } from '../../ir/memoize.ts'
@@ -40,7 +39,7 @@ export function specialiseLoops(kernel: Kernel2, find: LoopFinder): Kernel2 {
   return withBody(kernel, visit(kernel.body, []))
 }
 
-/** Returns a test whether an expression over the kernel's loops and index arrays cannot be negative. */
+/** Returns a predicate for expressions over the kernel's loops and index arrays that cannot be negative. */
 export const naturalsIn = memoize((k: Kernel2) => naturals(k.body, k.params, k.buffers))
 
 /** Returns true if the loop contains bound loops, shared memory or cooperative loops. */
@@ -49,6 +48,6 @@ export const isShared = (loop: For): boolean =>
 
 /** Returns true if the loop indexes an allocated array. Register arrays require that such loops are unrolled. */
 export function indexesArrays(loop: For, kernel: Kernel2): boolean {
-  const moved = accessesOf(loop.body).filter((a) => a.index.some((e: Expr) => mentions(e, loop.var)))
-  return moved.length > 0 && moved.some((a) => allocations(kernel.body).has(a.buffer))
+  const arrays = allocations(kernel.body)
+  return accessesOf(loop.body).some((a) => arrays.has(a.buffer) && a.index.some((e) => mentions(e, loop.var)))
 }

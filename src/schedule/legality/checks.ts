@@ -103,7 +103,10 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
   })
 }
 
-/** Returns the reductions that combine values of different iterations. Throws `schedule/order-matters`. */
+/**
+ * Returns the reductions that combine values of different iterations. Throws `schedule/order-matters` unless the
+ * iterations of the loop may run in any order.
+ */
 export function checkOrderFree(cx: Context, loop: For, verb: string): readonly Reduce[] {
   const { dependence, combining } = iterationsOf(cx.kernel, loop)
   if (dependence)

@@ -40,7 +40,9 @@ function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   return own.size > 0 && accesses.every((a) => a.index.every((e, d) => own.has(d) || isApart(e)))
 }
 
-/** Both accesses have the same element in every iteration of the same loops, regardless of conditions. */
+/**
+ * Returns whether both accesses have the same element in every iteration of the same loops, regardless of conditions.
+ */
 const isSameElement = (a: BufferAccess, b: BufferAccess): boolean =>
   a.path.length === b.path.length &&
   a.path.every((l, k) => l === b.path[k]) &&

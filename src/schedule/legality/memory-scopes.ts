@@ -63,7 +63,7 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
   return out
 }
 
-/** All loops on the axis have one extent, so that all threads take part in a reduction. */
+/** Returns whether all loops on the axis have one extent, so that all threads take part in a reduction. */
 function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
   const extents = loopsOf(nest).flatMap((l) =>
     l.mode.kind === 'bind' && l.mode.to === axis && l.extent.kind === 'const' ? [l.extent.value] : [],

@@ -1,7 +1,7 @@
 /** Dependences between complete loop nests: whether they may run in any order, or concurrently. */
 
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import { memoize } from '../../ir/memoize.ts'
+import { groupBy, memoize } from '../../ir/memoize.ts'
 import { accessesOf, type BufferAccess } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import type { DisjointWrites, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
@@ -44,6 +44,7 @@ export const atOnce = (
     new Set([...settled, ...ownOf(kernel, a, b)]),
   )
 
+/** Returns the buffers that two loop nests only write, in disjoint elements. */
 function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
   const known = kernel.disjointWrites ?? []
   const own = known.filter((x) => x.separateInit)
@@ -124,14 +125,8 @@ function worst(
 /** The accesses of a loop nest to buffers from outside, by buffer. Each pair of loop nests needs it. */
 const byBuffer = memoize((s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> => {
   const local = allocatedNames([s])
-  const out = new Map<string, BufferAccess[]>()
-  for (const a of accessesOf([s])) {
-    if (local.has(a.buffer)) continue
-    const list = out.get(a.buffer)
-    if (list) list.push(a)
-    else out.set(a.buffer, [a])
-  }
-  return out
+  const outside = accessesOf([s]).filter((a) => !local.has(a.buffer))
+  return groupBy(outside, (a) => a.buffer)
 })
 
 function kindOf(

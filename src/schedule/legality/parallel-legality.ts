@@ -58,11 +58,9 @@ function checkContinued(cx: Context, next: Kernel2): void {
   for (const top of next.body)
     for (const { var: v, mode } of loopsOf([top])) {
       const found = mode.kind === 'pipeline' && mode.continued && pipelineSequence([top], v)
-      if (found && !('over' in found))
-        cx.refuse('schedule/not-one-sequence', found.loops, {
-          ...found,
-          hint: 'take this step before pipeline',
-        })
+      if (!found || 'over' in found) continue
+      const { loops, ...problem } = found
+      cx.refuse('schedule/not-one-sequence', loops, { ...problem, hint: 'take this step before pipeline' })
     }
 }
 

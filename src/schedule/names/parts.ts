@@ -9,8 +9,10 @@ import type { FormatInstance } from '../../ir/formats/format.ts'
 import { refuseAt } from '../refusals.ts'
 
 interface Level {
+  /** The buffer that the step stored in a format. */
   readonly was: string
   readonly reformat: Reformat
+  /** Index of the part in the format. */
   readonly part: number
 }
 

@@ -105,8 +105,8 @@ export class Context implements FreshNames {
     )
   }
 
-  /** Throws an error that prints the current loops, with `loops` marked. */
-  refuse(code: string, loops: readonly For[], problem: Problem): never {
+  /** Throws an error that prints the current loops, with `loops` marked; they are no field of the diagnostic. */
+  refuse(code: string, loops: readonly For[], problem: Problem & { readonly loops?: never }): never {
     const notes = [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })]
     refuseAt(code, this, { ...problem, notes })
   }
@@ -191,6 +191,7 @@ export class Context implements FreshNames {
     })
   }
 
+  /** Returns the buffer or allocation of this name. Throws `schedule/unknown-buffer`. */
   buffer(name: string): Buffer {
     const { buffers, body } = this.kernel
     const found = buffers.find((b) => b.name === name)

@@ -7,7 +7,7 @@
  * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
 import { freeze } from 'immer'
-import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceAt } from '../../ir/lists.ts'
@@ -224,7 +224,8 @@ export function traceFromJson(text: string): readonly LoopStep[] {
     })
   data.forEach((s: unknown, k) => {
     const problem = stepProblem(s, LOOP_STEPS)
-    if (problem) failWith('schedule/bad-trace', `step ${k + 1} of the trace: ${problem.message}`, problem)
+    if (problem)
+      failAs('schedule/bad-trace', { ...problem, message: `step ${k + 1} of the trace: ${problem.message}` })
   })
   return data as LoopStep[]
 }

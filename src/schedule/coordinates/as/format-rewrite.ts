@@ -37,6 +37,7 @@ export interface PartRewrite {
 interface Open {
   readonly values: ReadonlyMap<string, Expr>
   readonly placed: ReadonlySet<string>
+  /** Old axes whose coordinates are available. */
   readonly axes: ReadonlySet<string>
   /** Upper bounds (exclusive) of the coordinates of iterators. */
   readonly extents: ReadonlyMap<string, Expr>
@@ -195,7 +196,7 @@ function newAxes(
 }
 
 /**
- * Returns S if the axis determines the coordinate of a spatial old iterator; `name-collisions.ts` corrects
+ * Returns S if the axis determines the coordinate of a spatial old iterator; `part-write-conflicts.ts` corrects
  * iterators that targets do not distinguish. An axis that determines no coordinate (pieces of a row) splits any
  * reduction of the iteration.
  */

@@ -57,7 +57,10 @@ export function lookup(l: Lookup): Expr {
   return select(all(range), value, fill)
 }
 
-/** Returns the element as a write target. @throws SptError `schedule/format-lookup` */
+/**
+ * Returns the element as a write target. @throws SptError `schedule/format-lookup` unless the format has one part that
+ * holds every coordinate
+ */
 export function lookupTarget(l: Lookup): Load {
   const { parts, tree } = l.split.instance
   const text = l.split.instance.text

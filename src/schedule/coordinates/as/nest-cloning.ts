@@ -23,7 +23,10 @@ import type { Split } from './tensor-split.ts'
 /** Names of a local buffer in each part, by its original name. */
 export type Locals = Map<string, readonly string[]>
 
-/** Returns one nest for each part; undefined if rows are in several parts or others use what the nest writes. */
+/**
+ * Returns one nest for each part; undefined if rows are in several parts, or if other statements use buffers that the
+ * nest writes.
+ */
 export function wholeNests(
   nest: Iteration,
   kernel: Kernel1,
@@ -66,6 +69,7 @@ export function wholeNests(
   })
 }
 
+/** Returns whether the part of a coordinate is a function of these names. */
 function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
   if (tree.kind === 'leaf') return true
   const known = new Set(names)

@@ -98,9 +98,11 @@ function iteratorOf(e: Expr, axis: StoredAxis, around: readonly Iteration[]): Vi
   return of && iter?.axis === axis.name ? [{ iter, of }] : []
 }
 
+/** Returns whether `b` is nested in iterators of `a` that `b` does not use. */
 const isWithin = (a: Visit, b: Visit): boolean =>
   a.iters.some(({ iter, of }, k) => iter !== b.iters[k]!.iter && b.around.includes(of))
 
+/** Returns the axes that have users other than the buffer and the iterators that visit it. */
 function usedByOthers(
   kernel: Kernel1,
   buffer: string,

@@ -24,6 +24,7 @@ interface PartialIteration {
   readonly names: readonly string[]
   /** New axes that enclosing iterations run over. */
   readonly placed: ReadonlySet<string>
+  /** Old axes whose coordinates are available in the iteration. */
   readonly known: ReadonlySet<string>
 }
 

@@ -1,3 +1,10 @@
+/**
+ * Predication of statements under a format with a mask, if padding would change results. At padding, a reduction
+ * combines its identity, so that loops stay whole and need no condition; an element of the tensor is reset to its fill
+ * value; any other statement runs under a condition. The mask is a tensor over the replaced axes with the value 1 at
+ * elements.
+ */
+
 import type { Buffer1, Reduce1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, rewriteBody1, rewriteStmts1, when1 } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'

@@ -109,6 +109,7 @@ type Iters = ReadonlyMap<string, string>
 const itersOf = (iterations: readonly Iteration[]): Iters =>
   new Map(iterations.flatMap((it) => it.iters.map((x) => [x.name, x.axis] as const)))
 
+/** Returns the tensors of the format that are read at coordinates other than those of the iterators. */
 function searchedIn(kernel: Kernel1, split: Split): ReadonlySet<string> {
   const searched = new Set<string>()
   walkStmts1(kernel.body, (s, { iterations }) => {
@@ -165,6 +166,7 @@ export interface Factor {
   readonly iters: Iters
 }
 
+/** Returns whether an access to a split tensor is at the coordinates of the iterators over its axes. */
 function isOwn(l: Load, { over, buffers }: Split, iters: Iters): boolean {
   const start = buffers.get(l.buffer)?.start ?? 0
   return over.every((a, k) => {

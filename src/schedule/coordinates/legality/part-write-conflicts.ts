@@ -4,29 +4,27 @@
  */
 
 import { type Access, accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
+import { determined, distinctIn } from '../../../analysis/dependence/coordinate-injectivity.ts'
+import { checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
-import { type Axis, isFused } from '../../../ir/coordinates/axis.ts'
+import { type Axis, isFused, repeatsCoordinates } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../../ir/coordinates/stage1.ts'
-import { walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { type Body1, rewriteStmts1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { substitute } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import { childrenOf, type PartTree, partsBelow, selectorsOf } from '../../../ir/formats/part-tree.ts'
-import { memoize } from '../../../ir/memoize.ts'
+import { getOrAdd, groupBy, memoize } from '../../../ir/memoize.ts'
 import type { DisjointWrites } from '../../../ir/statements/loops.ts'
+import { refuseAt } from '../../refusals.ts'
+import type { StepSpan } from '../as/tensor-split.ts'
 import { padsWithFill } from './padding.ts'
 
 /** Returns, for each buffer, iterations over different parts that never write the same elements. */
 export function partsApart(kernel: Kernel1): readonly DisjointWrites[] {
   const axes: Axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  const together = new Map<string, Write[]>()
-  for (const w of writesIn(kernel, axes)) {
-    const key = `${w.reformat} ${w.buffer}`
-    const others = together.get(key)
-    if (others) others.push(w)
-    else together.set(key, [w])
-  }
+  const together = groupBy(writesIn(kernel, axes), (w) => `${w.reformat} ${w.buffer}`)
   return [...together.values()].flatMap((writes) =>
     disjointWritesUnder(kernel.reformats[writes[0]!.reformat]!.instance.tree, writes, kernel),
   )
@@ -146,11 +144,8 @@ function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: K
     below[child]!.push(w)
     const places = placesOf(w, asked)
     const key = JSON.stringify(places)
-    const known = classes.get(key) ?? { places, groups: new Map<number, string[]>() }
-    classes.set(key, known)
-    const group = known.groups.get(child)
-    if (group) group.push(w.iteration)
-    else known.groups.set(child, [w.iteration])
+    const { groups } = getOrAdd(classes, key, () => ({ places, groups: new Map<number, string[]>() }))
+    getOrAdd(groups, child, () => []).push(w.iteration)
   }
   return [
     ...disjointClasses([...classes.values()]).map(
@@ -219,3 +214,45 @@ function dimensionsOf(a: Class, b: Class): readonly number[] | undefined {
   const common = told.map((of) => of[0]?.find((d) => of.every((other) => other.includes(d))))
   return common.every((d) => d !== undefined) ? [...new Set(common)] : []
 }
+
+// Kinds of the iterators that a format adds. If different iterations may write the same element (a coordinate is
+// stored several times, rows are split in pieces, another axis enters the rows of blocks), a spatial iterator
+// becomes a reduction. If the kernel's semantics do not allow that, the format is rejected.
+
+/** Returns the kernel with corrected kinds of iterators over `fresh`. @throws SptError `schedule/format-repeats` */
+export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string, at: StepSpan): Kernel1 {
+  const combining = combiningIters(kernel, new Set(fresh.map((a) => a.name)))
+  const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }
+  const [problem] = checkKinds(next)
+  if (!problem) return next
+  const repeated = fresh.filter(repeatsCoordinates).map((a) => a.name)
+  return refuseAt('schedule/format-repeats', at, {
+    message:
+      repeated.length > 0
+        ? `${text} may hold a coordinate of ${repeated.join(', ')} several times: ${problem.message}`
+        : `iterations of ${text} may write the same elements of ${kernel.name}: ${problem.message}`,
+    expected: 'sums over the repeated coordinates without earlier consumers',
+    hint: 'choose a format in which each coordinate occurs once, such as csr',
+  })
+}
+
+/** The spatial iterators over new axes that may write one element of a target in different iterations. */
+function combiningIters(kernel: Kernel1, fresh: ReadonlySet<string>): ReadonlySet<Iter> {
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const over = new Map(kernel.buffers.map((b) => [b.name, b.axes]))
+  const distinct = distinctIn(kernel.buffers)
+  const out = new Set<Iter>()
+  for (const a of accessesOf(kernel.body, axes)) {
+    if (a.mode === 'read') continue
+    const by = determined(a, over.get(a.buffer) ?? [], axes, distinct)
+    for (const { iter, coords } of a.around)
+      if (iter.kind === 'S' && fresh.has(iter.axis) && coords.some((x) => !by.has(x.name))) out.add(iter)
+  }
+  return out
+}
+
+const demoted = (body: Body1, combining: ReadonlySet<Iter>): Body1 =>
+  rewriteStmts1(body, (s) => {
+    if (s.kind !== 'iterate') return undefined
+    return { ...s, iters: s.iters.map((x) => (combining.has(x) ? { ...x, kind: 'R' as const } : x)) }
+  })

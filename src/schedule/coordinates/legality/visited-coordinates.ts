@@ -130,7 +130,10 @@ function isDimension(part: FormatInstance, name: string, over: readonly StoredAx
   return from.kind === 'var' && over.some((a) => a.name === from.name && sameExpr(a.extent, axis.extent))
 }
 
-/** Different coordinates on the dense axes `names` have different old coordinates, all other axes fixed. */
+/**
+ * Returns whether different coordinates on the dense axes `names` have different old coordinates, with all other axes
+ * fixed.
+ */
 function tellsApart(coordinates: readonly Expr[], names: readonly string[], part: FormatInstance): boolean {
   const axes = new Map<string, Axis>(part.axes.map((a) => [a.name, a]))
   const permutations = new Set(part.tables.filter((t) => t.kind === 'sort').map((t) => t.name))

@@ -99,7 +99,10 @@ export function checkedRooms(
   return rooms
 }
 
-/** Returns the number of statements up to the last write of the tensor. Throws `schedule/live-tensor`. */
+/**
+ * Returns the number of statements up to the last write of the tensor; 0 if it is not written.
+ * @throws SptError `schedule/live-tensor` if a read comes before
+ */
 export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
   const refuse = (message: string, hint: string): never =>
     refuseAt('schedule/live-tensor', at, {
@@ -130,7 +133,10 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
   return last + 1
 }
 
-/** Returns the number of statements up to the last write of `masks`. @throws SptError `schedule/live-tensor` */
+/**
+ * Returns the number of statements up to the last write of `masks`, the tensors that conditions of the parts read.
+ * @throws SptError `schedule/live-tensor` if the tensor is read before
+ */
 export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>, at: StepSpan): number {
   const { body } = kernel
   const last = body.findLastIndex((s) => [...writtenBuffers1([s])].some((name) => masks.has(name)))

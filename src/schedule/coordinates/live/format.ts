@@ -150,7 +150,10 @@ class Recognition {
     }
   }
 
-  /** A bitmask has no sorts, queries except ranks, claims, measured sizes and packed coordinates. */
+  /**
+   * Rejects features that cannot be built from a bitmask: sorts, queries except ranks, claims, measured sizes, packed
+   * coordinates.
+   */
   #simple(): void {
     const { sorts, queries, claims, measured, axes } = this.#part
     if (sorts.length > 0) this.#refuse('it sorts coordinates', 'coordinates in their own order')

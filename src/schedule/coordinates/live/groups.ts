@@ -27,7 +27,10 @@ import { fillOf, type Masked, maskedBody } from '../legality/masked-statements.t
 /** The positions of a list, for rewriting the iterations over them. */
 interface Positions {
   readonly axis: string
-  /** Each statement needs its own expression, because conditions identify statements. */
+  /**
+   * Builds the condition that a position is used, not filled up. Each statement needs its own expression, because
+   * conditions identify statements.
+   */
   readonly held: () => Expr
   /** Temporaries over the part's axes; `order` has these axes in their order. */
   readonly along: ReadonlyMap<string, SplitBuffer>
@@ -41,6 +44,7 @@ const visits = (s: Stmt1, { axis }: Positions): s is Iteration =>
 export const ended = (body: Body1, p: Positions, only = (_: Stmt1): boolean => true): Body1 =>
   rewriteStmts1(body, (s) => (visits(s, p) && only(s) ? { ...s, where: [p.held(), ...s.where] } : undefined))
 
+/** Returns whether an access is to a temporary at the visited position. */
 const isOwn = (t: Load, { along, order }: Positions): boolean => {
   const start = along.get(t.buffer)?.start
   if (start === undefined) return false

@@ -20,11 +20,11 @@ import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../../ir/formats/format.ts'
 import { type PartRewrite, rewriteStmt } from '../as/format-rewrite.ts'
 import { distribute, enters, isNest } from '../as/iteration-fission.ts'
-import { withKinds } from '../as/name-collisions.ts'
 import { withOwnAxes } from '../as/private-axes.ts'
 import type { Split, SplitBuffer, StepSpan } from '../as/tensor-split.ts'
 import { checkChildren, leavingOf, partBuffers, splitBuffers, Views } from '../as/tensor-split.ts'
 import { checkPadding, fillFactor } from '../legality/padding.ts'
+import { withKinds } from '../legality/part-write-conflicts.ts'
 import { type Built, buildNests } from './build.ts'
 import {
   carriedTo,

@@ -159,6 +159,7 @@ interface Clash {
   readonly buffer: string
 }
 
+/** Returns the first loop whose iterations may compute common elements. */
 function clashOf(
   cx: Context,
   body: Body,

@@ -23,7 +23,9 @@ export const counting = (all: readonly Digit<For>[]): readonly Digit<For>[] =>
 
 /** The values of a consumer's loop that the loops around visit. */
 interface Cover {
+  /** True if no value beyond the extent is visited. */
   readonly exact: boolean
+  /** Guards that only end tiles. */
   readonly tails: readonly Expr[]
 }
 

@@ -134,6 +134,7 @@ function matchDigits(
   return [...alone, ...counted]
 }
 
+/** Returns the position in a permutation of all values of a loop; otherwise the value itself. */
 function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
   const table = made.kind === 'load' && cx.kernel.permutations?.includes(made.buffer)
   return made.kind === 'load' && table && sameExpr(cx.buffer(made.buffer).shape[0]!, extent)
@@ -141,7 +142,10 @@ function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
     : made
 }
 
-/** Throws `schedule/not-every-element` if one loop determines two loops of the consumer, a diagonal. */
+/**
+ * Throws `schedule/not-every-element` if one loop determines two loops of the consumer: only a diagonal of their
+ * iterations would be visited.
+ */
 export function checkDiagonal(
   cx: Context,
   chain: readonly For[],
@@ -159,7 +163,10 @@ export function checkDiagonal(
   }
 }
 
-/** A guard `a < ceildiv(extent, s)` holds whenever `place`, `s * a` plus other loops, is below the extent. */
+/**
+ * Returns whether a guard `a < ceildiv(extent, s)` holds whenever `place` is below the extent: `place` is `s * a` plus
+ * other loops.
+ */
 function impliedBelow(cx: Context, guard: Expr, place: Expr, extent: Expr): boolean {
   if (guard.kind !== 'binary' || guard.op !== 'lt') return false
   const s = tileSize(guard.b, extent)

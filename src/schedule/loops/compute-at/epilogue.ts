@@ -63,10 +63,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
   const { loop } = at
   const alone = `leave ${consumer.nest} a separate loop nest`
   const refuse = (code: string, message: string, loops: readonly For[], hint = alone): never =>
-    cx.refuse(code, loops, {
-      message: message,
-      hint,
-    })
+    cx.refuse(code, loops, { message, hint })
   const written = writesOf([producer])
   const reads = accessesOf([consumer]).filter((a) => a.mode === 'read' && written.has(a.buffer))
   const produced = [...new Set(reads.map((a) => a.buffer))]

@@ -262,7 +262,10 @@ function atValue(
   return conditions.reduceRight<Body>((then, cond) => [when(cond, then)], inner)
 }
 
-/** A loop variable with this extent, or a value that a guard of the kernel compares with the extent. */
+/**
+ * Returns whether the value is a loop variable with this extent, or a guard of the kernel states that the value is
+ * below the extent.
+ */
 function withinExtent(cx: Context, value: Expr, extent: Expr): boolean {
   if (!overParams(cx, extent)) return false
   const loops = loopsOf(cx.kernel.body)

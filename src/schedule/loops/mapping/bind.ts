@@ -101,6 +101,7 @@ function mostOf(cx: Context, extent: Expr): Expr | undefined {
 
 const isNatural = (e: Expr): boolean => e.kind !== 'const' || e.value >= 0
 
+/** Returns the maximum of a count of the kernel, for all lists or for one; undefined if the buffer is not a count. */
 function capacityOf(cx: Context, name: string): Expr | undefined {
   const counts = cx.kernel.buffers.find((b) => b.name === name)
   if (!counts || isReadOnly(counts)) return undefined

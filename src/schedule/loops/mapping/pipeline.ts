@@ -61,8 +61,11 @@ function checkCopies(cx: Context, loop: For): void {
 
 function checkSequence(cx: Context, loop: For, over: For): void {
   const found = pipelineSequence(cx.kernel.body, loop.var)
-  if (!('over' in found)) cx.refuse('schedule/not-one-sequence', found.loops, found)
-  else if (found.over.var !== over.var)
+  if (!('over' in found)) {
+    const { loops, ...problem } = found
+    cx.refuse('schedule/not-one-sequence', loops, problem)
+  }
+  if (found.over.var !== over.var)
     cx.refuse('schedule/not-one-sequence', [over, found.over, loop], {
       message: `${found.over.name} is the innermost serial loop around ${loop.name}, not ${over.name}`,
       expected: 'the next outer serial loop, with only thread-bound loops in between',

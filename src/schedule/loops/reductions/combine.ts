@@ -79,6 +79,7 @@ export const combine = primitive({
   example: { ...rowList, steps: 'combine y' },
 })
 
+/** Returns the loop nest with a temporary as its target, followed by the loop nest that adds up the temporary. */
 function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers: readonly Buffer[] } {
   const { top, reduce, path } = update
   checkAlone(cx, update)

@@ -116,6 +116,7 @@ function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: S
   return nestOf(guarded, core)
 }
 
+/** Throws `schedule/condition-inside` unless the remaining loops can evaluate the conditions of an update. */
 function checkRestated(
   cx: Context,
   path: readonly For[],
