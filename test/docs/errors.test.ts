@@ -29,7 +29,7 @@ const literals = [
 const isMentioned = new Set(literals)
 /** Codes of which a part is computed: `check/unknown-${what}`. */
 const computed = [
-  ...source.matchAll(/(?:code: |(?:error|failWith|failAs|refuse)\(\s*)`([a-z]+\/[a-z-]*)\$\{/g),
+  ...source.matchAll(/(?:code: |(?:error|fail(?:As|At|With)|refuse)\(\s*)`([a-z]+\/[a-z-]*)\$\{/g),
 ].map((m) => m[1]!)
 /** Literals of the form of a code that are something else. */
 const OTHER = ['search/tune', 'image/png', 'bench/strategies']
@@ -40,9 +40,9 @@ test('codes and sections correspond one to one', () => {
   expect(literals.filter((c) => areas.has(c.split('/')[0]!) && !known.has(c) && !OTHER.includes(c))).toEqual(
     [],
   )
-  const codes = [...source.matchAll(/(?:\bcode: |\b(?:failWith|refuse|refuseAt)\(\s*)'([^']+\/[^']+)'/g)].map(
-    (m) => m[1]!,
-  )
+  const codes = [
+    ...source.matchAll(/(?:\bcode: |\b(?:fail(?:As|At|With)|refuse)\(\s*(?:kernel, )?)'([^']+\/[^']+)'/g),
+  ].map((m) => m[1]!)
   expect(codes.filter((c) => !known.has(c))).toEqual([])
   expect(headings.filter((c) => !isMentioned.has(c) && !computed.some((head) => c.startsWith(head)))).toEqual(
     [],

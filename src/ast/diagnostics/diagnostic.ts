@@ -102,9 +102,9 @@ export function failAs(code: string, problem: Problem & Pick<Diagnostic, 'span'>
   throw new SptError({ code, ...problem })
 }
 
-/** Throws a user error about a place in a text. */
-export function failAt(code: string, span: Span, problem: Problem): never {
-  throw new SptError({ code, span, ...problem })
+/** Throws a user error about a place in a text, if the place is known. */
+export function failAt(code: string, span: Span | undefined, problem: Problem): never {
+  throw new SptError({ code, ...(span ? { span } : {}), ...problem })
 }
 
 /** Throws a user error with advice, and the location if known. */

@@ -1,5 +1,5 @@
 /** Packed index arrays: coordinates as fields of 32-bit words. The only module that defines the location of a field. */
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import { codesOf, hasHoles, indexBits, type StoredAxis } from '../coordinates/axis.ts'
 import { binary, call, type Expr, int, mul, sub } from '../expressions/expr.ts'
 
@@ -54,9 +54,8 @@ export function checkFields(axis: StoredAxis, extent: number): void {
   const codes = codesOf(axis, extent)
   if (bits === 32 || codes <= 2 ** bits) return
   const hasEmptyCode = hasHoles(axis)
-  failAs('format/packed', {
+  failAt('format/packed', axis.span, {
     message: `axis ${axis.name} packs coordinates into ${bits} bits, and its extent is ${extent}${hasEmptyCode ? ', with one number more for positions that hold nothing' : ''}`,
-    ...(axis.span ? { span: axis.span } : {}),
     expected: `an extent up to ${2 ** bits - (hasEmptyCode ? 1 : 0)}`,
     hint: hasEmptyCode
       ? 'give more bits, or no padding a number of its own: `compact`, or `padded with` a coordinate'

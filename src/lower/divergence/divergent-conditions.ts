@@ -3,7 +3,7 @@
  * conditions that may differ between the threads of a block, so that every thread reaches them.
  */
 
-import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { all, binary, conjuncts, type Expr, int, load, select, variable } from '../../ir/expressions/expr.ts'
 import { levelOf } from '../../ir/instructions/hardware-axes.ts'
@@ -233,9 +233,8 @@ const holdsOnFirst = (e: Expr): boolean =>
 const zeroOf = (e: Expr): Expr => ({ kind: 'const', value: 0, dtype: e.dtype })
 
 function rejectDivergent(loop: For): never {
-  failAs('schedule/divergent-barrier', {
+  failAt('schedule/divergent-barrier', loop.span, {
     message: `threads of a block run loop ${loop.name} a different number of times, and there is a barrier inside`,
-    ...(loop.span ? { span: loop.span } : {}),
     expected: 'a loop around a barrier with the same trip count for every thread of a block',
     hint: `bind the loop that decides how long ${loop.name} is to a block axis, or cache in registers instead of shared memory`,
   })

@@ -9,7 +9,7 @@ import { isWarpCollective, type Lanes, lanesIn } from '../../analysis/instructio
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { alongDimensions } from '../../analysis/instructions/operand-digits.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
-import { fail, failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { fail, failAt, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { add, all, builtin, type Expr, eq, int, mod, mul, select } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -105,9 +105,8 @@ class Lowering {
   #call(loop: For, instr: Instr, conditions: readonly Expr[]): InstrCall {
     const together = (all: readonly Expr[]): void => {
       if (instr.threads > 1 && all.some((e) => mentions(e, 'thread.x')))
-        failAs('schedule/divergent-instruction', {
+        failAt('schedule/divergent-instruction', loop.span, {
           message: `${instr.name} is done by ${instr.threads} threads together under a condition that differs between threads`,
-          ...(loop.span ? { span: loop.span } : {}),
           expected: 'conditions that are the same for every thread of thread.x',
         })
     }
@@ -249,9 +248,8 @@ export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, fa
   for (const [buffer, { loop, instr, operand }] of readers) {
     const by = writers.get(buffer)
     if (by === undefined) continue
-    failAs('schedule/unfenced', {
+    failAt('schedule/unfenced', loop.span, {
       message: `${instr.name} reads operand ${operand} through the async proxy, and ${by} fills ${buffer} without a fence`,
-      ...(loop.span ? { span: loop.span } : {}),
       expected: `${buffer} filled by instructions whose written operand is declared \`fenced\``,
       hint: 'tensorize the copy with an instruction that writes through the proxy or ends with a fence',
     })

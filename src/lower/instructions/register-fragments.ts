@@ -2,7 +2,7 @@
 import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
 import { splitBy } from '../../analysis/integers/mixed-radix.ts'
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars, mentions } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
@@ -34,9 +34,8 @@ export function reject(
   why: string,
   hint = 'keep what is read across threads in shared memory',
 ): never {
-  return failAs('schedule/across-lanes', {
+  return failAt('schedule/across-lanes', s.span, {
     message: `${why}, and registers belong to a single thread`,
-    ...(s.span ? { span: s.span } : {}),
     expected: 'loops over the elements of whole tiles, or an instruction',
     hint,
   })

@@ -6,7 +6,7 @@
 
 import type { Lanes } from '../../analysis/instructions/lane-groups.ts'
 import { linear } from '../../analysis/integers/linear.ts'
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { builtin, div, type Expr, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -268,9 +268,8 @@ const readsTiles = (s: Store, lanes: Lanes): boolean =>
   accessesOf([s]).some((a) => a.mode !== 'write' && lanes.buffers.has(a.buffer))
 
 function rejectOpaqueTile(s: Stmt, why: string): never {
-  return failAs('schedule/opaque-tile', {
+  return failAt('schedule/opaque-tile', s.span, {
     message: why,
-    ...(s.span ? { span: s.span } : {}),
     expected: 'the same number for every element, or loops that `tensorize` gives to an instruction',
     hint: 'tensorize the copies to and from the tile',
   })

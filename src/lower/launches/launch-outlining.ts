@@ -3,7 +3,7 @@
  * hardware indices, and guards are `if` statements. Only the thread that owns an element writes it to shared or global memory.
  */
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../../analysis/instructions/lane-groups.ts'
-import { failAs, InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, InternalError, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelIdentifier } from '../../ir/coordinates/derived-names.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import type { Expr, ThreadAxis } from '../../ir/expressions/expr.ts'
@@ -84,9 +84,8 @@ function inClusters(body: Body): Pick<Launch, 'cluster'> {
   const isTogether = ({ mode }: For): boolean =>
     mode.kind === 'instr' && mode.signals?.multicast !== undefined
   if (someStmt(body, (s) => s.kind === 'for' && isTogether(s))) return { cluster: blocks }
-  return failAs('schedule/idle-cluster', {
+  return failAt('schedule/idle-cluster', loop.span, {
     message: `blocks of ${loop.name} run in clusters of ${blocks}, and copy nothing together`,
-    ...(loop.span ? { span: loop.span } : {}),
     expected:
       'a pipelined copy by an instruction with a text for multicast, the same in every block of a cluster',
     hint: 'leave out `cluster`',

@@ -2,7 +2,7 @@
  * Guards of software-pipelined loops. If copies count bytes on an mbarrier, those of every iteration run, or the loop is rejected. No
  * divergent guard encloses a loop that all threads of a block must run: other statements get such a guard individually (guard sinking).
  */
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { children, mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
@@ -28,9 +28,8 @@ export function canRunUnconditionally(copies: Body, all: Body, instr: Instr): bo
 
 /** Throws `schedule/conditional-rounds`: skipped iterations are not counted, so consumers would wait for the wrong one. */
 export const rejectConditions = (loop: For, instr: Instr): never =>
-  failAs('schedule/conditional-rounds', {
+  failAt('schedule/conditional-rounds', loop.span, {
     message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts the copies of every iteration`,
-    ...(loop.span ? { span: loop.span } : {}),
     expected:
       'a pipelined loop without skipped iterations, or copies of boxes at addresses from a single load',
     hint: 'copy by threads, or by an instruction that is waited for in groups',
@@ -41,9 +40,8 @@ export const rejectConditions = (loop: For, instr: Instr): never =>
  * iterations.
  */
 export const rejectCluster = (loop: For): never =>
-  failAs('schedule/not-one-sequence', {
+  failAt('schedule/not-one-sequence', loop.span, {
     message: `blocks of a cluster copy for each other in ${loop.name}, which goes on into the next iterations around`,
-    ...(loop.span ? { span: loop.span } : {}),
     expected: 'no cluster, or a pipeline that ends with the loop',
   })
 

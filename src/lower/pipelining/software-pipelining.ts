@@ -20,7 +20,7 @@
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { copiesIn, type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { add, bool, type Expr, int, lt, mod, variable } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
@@ -89,9 +89,8 @@ function sequenceOf(top: Stmt, name: string): PipelineSequence {
   const sequence = pipelineSequence([top], name)
   if ('over' in sequence) return sequence
   const loop = sequence.loops.at(-1)!
-  return failAs('schedule/not-one-sequence', {
+  return failAt('schedule/not-one-sequence', loop.span, {
     message: sequence.message,
-    ...(loop.span ? { span: loop.span } : {}),
     expected: sequence.expected,
   })
 }

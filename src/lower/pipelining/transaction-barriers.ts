@@ -10,7 +10,7 @@
  */
 
 import { threadsIn } from '../../analysis/instructions/lane-groups.ts'
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { add, div, type Expr, eq, int, load, lt, max, mod, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, readsMemory, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
@@ -192,9 +192,8 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
   const threads = threadsIn([top])
   const reject = (s: Stmt, why: string): never => {
     const span = s.span ?? instr.span
-    return failAs('schedule/counted-copies', {
+    return failAt('schedule/counted-copies', span, {
       message: `${instr.name} counts the copied bytes, and ${why}`,
-      ...(span ? { span } : {}),
       expected: 'copies of the same number of bytes in every iteration, distributed over all threads',
       hint: 'require that the tiles divide the sizes',
     })

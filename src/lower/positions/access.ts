@@ -3,7 +3,7 @@
  * is the open iterator of its axis, the position is known. Otherwise a dense coordinate is its own position after a range check, and a
  * sparse coordinate is searched.
  */
-import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { isPadded, repeatsCoordinates, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import { all, and, type Expr, select } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
@@ -78,18 +78,16 @@ function looseAxes(
 /** Throws `lower/unordered-lookup` unless entries with equal coordinates are adjacent, which the search of their children requires. */
 function checkTogether(axis: StoredAxis): void {
   if (!repeatsCoordinates(axis) || ('ordered' in axis && axis.ordered && !isPadded(axis))) return
-  failAs('lower/unordered-lookup', {
+  failAt('lower/unordered-lookup', axis.span, {
     message: `axis ${axis.name} is nonunique and unordered, so the entries of a coordinate are not contiguous, and elements below cannot be looked up`,
-    ...(axis.span ? { span: axis.span } : {}),
     expected: `accesses at the iterators of ${axis.name} and of the child axes`,
     hint: `iterate ${axis.name}, or declare ${axis.name} ordered`,
   })
 }
 
 function rejectAmbiguousAccess(axis: StoredAxis): never {
-  failAs('lower/unordered-lookup', {
+  failAt('lower/unordered-lookup', axis.span, {
     message: `axis ${axis.name} is below several entries of a coordinate, whose elements cannot be looked up`,
-    ...(axis.span ? { span: axis.span } : {}),
     expected: `accesses at the iterators of ${axis.name} and of the parent axes`,
     hint: `iterate ${axis.name} and the parent axes`,
   })

@@ -1,5 +1,5 @@
 /** Opening of an iterator: its loop, guards, and coordinates (SparseTIR's decompress, section 4.1). */
-import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import { isAttached, isDense, isStored, segmentSize } from '../../ir/coordinates/axis.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
@@ -137,9 +137,8 @@ function openFused(
 }
 
 function rejectUnderMask(axis: StoredAxis, mask: StoredAxis): never {
-  failAs('lower/fused-bitmap', {
+  failAt('lower/fused-bitmap', axis.span, {
     message: `a fused loop cannot run over ${axis.name}, which is ${axis.kind} under the bitmap ${mask.name}`,
-    ...(axis.span ? { span: axis.span } : {}),
     expected: `the bitmap ${mask.name} as the last member, or dense_fixed and sparse_fixed axes under ${mask.name}`,
     hint: `fuse down to ${mask.name} and iterate ${axis.name} inside`,
   })

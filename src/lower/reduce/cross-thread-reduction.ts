@@ -7,7 +7,7 @@
  */
 
 import { conditionsAround, hoistable } from '../../analysis/dependence/loop-writes.ts'
-import { failAs } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { all, bool, type Expr, int, type Load, load } from '../../ir/expressions/expr.ts'
 import { children, isLazy, mentionsSome, withChildren } from '../../ir/expressions/expr-tree.ts'
@@ -276,9 +276,8 @@ function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
 }
 
 function reject(loop: For, why: string): never {
-  failAs('schedule/cross-thread', {
+  failAt('schedule/cross-thread', loop.span, {
     message: `a reduction over threads cannot be completed: ${why}`,
-    ...(loop.span ? { span: loop.span } : {}),
     expected:
       'spatial loops inside a reduction over threads that are constant, or bound to threads themselves',
     hint: `move ${loop.name} outside of the reduction, split ${loop.name} by a constant, or bind ${loop.name} to a thread axis`,

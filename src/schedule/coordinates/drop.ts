@@ -2,11 +2,12 @@
  * `drop T`: removes iteration T if it is not needed (`analysis/sparsity/dead-iterations.ts`): no result depends
  * on its outputs, or it writes one value everywhere, which then replaces the reads of its outputs.
  */
+
 import { withoutIteration } from '../../analysis/sparsity/dead-iterations.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import { coordPrimitive } from '../primitive.ts'
-import { refuseAt } from '../refusals.ts'
 import * as arg from '../steps/arguments.ts'
 import { iterationNamed } from './iterator-names.ts'
 
@@ -15,7 +16,7 @@ const takes = arg.takes(arg.nest('nest'))
 function applyDrop(kernel: Kernel1, step: arg.StepOf<'drop', typeof takes>): Kernel1 {
   const left = withoutIteration(kernel, iterationNamed(kernel, step.nest, step))
   if ('kernel' in left) return left.kernel
-  return refuseAt('schedule/drop', step, {
+  return failAt('schedule/drop', step.span, {
     message: left.reason,
     ...(left.span ? { labels: [{ span: left.span, text: 'here' }] } : {}),
     expected: 'an iteration that no result depends on, or an iteration that writes the same value everywhere',

@@ -1,16 +1,16 @@
 /** Iterators of a Stage I kernel: lookup by the names that schedules use, and the parent of each. */
-import type { Problem } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Problem } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { type Axis, isAttached, isFused, isGathered } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import type { LoopRef } from '../names/kernel-names.ts'
-import { among, type Located, refuseAt } from '../refusals.ts'
+import { among, type Located } from '../refusals.ts'
 
 /** Throws an error that prints the current kernel. */
 export const refuse = (kernel: Kernel1, code: string, at: Located, problem: Problem): never =>
-  refuseAt(code, at, { ...problem, notes: [print1(kernel)] })
+  failAt(code, at.span, { ...problem, notes: [print1(kernel)] })
 
 /**
  * Returns the iteration that has all these iterators (`name` or `iteration.name`), and the iterators. Throws

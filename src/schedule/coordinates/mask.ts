@@ -6,12 +6,13 @@
  */
 
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { when1 } from '../../ir/coordinates/stage1-tree.ts'
 import { differs, load } from '../../ir/expressions/expr.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import { coordPrimitive } from '../primitive.ts'
-import { among, refuseAt } from '../refusals.ts'
+import { among } from '../refusals.ts'
 import * as arg from '../steps/arguments.ts'
 import { iterationNamed, refuse, replaceIteration } from './iterator-names.ts'
 import { factorsOf } from './legality/padding.ts'
@@ -36,7 +37,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
   const isFound = kernel.runtimeLists?.some((f) => f.tensor === mask.name)
   if (!('index' in found))
-    return refuseAt('schedule/mask', step, {
+    return failAt('schedule/mask', step.span, {
       message: isFound
         ? `the consumers of ${mask.name} already iterate over the run-time format: ${found.reason}`
         : found.reason,

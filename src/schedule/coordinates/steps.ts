@@ -1,9 +1,9 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
-import type { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { Primitive, StepIn } from '../primitive.ts'
-import { type Located, refuseAt } from '../refusals.ts'
+import type { Located } from '../refusals.ts'
 import { checkStep, type LoopStep, stepText } from '../steps/step-data.ts'
 import { as } from './as/as.ts'
 import { attach } from './attach.ts'
@@ -55,7 +55,7 @@ export const isOfOtherAxes = ({ diagnostics }: SptError): boolean =>
 
 /** Throws `schedule/too-late`: the step would regenerate the loops and discard the steps on them. */
 export const refuseLate = (word: string, at: Located, place = 'the front'): never =>
-  refuseAt('schedule/too-late', at, {
+  failAt('schedule/too-late', at.span, {
     message: `${word} acts on coordinates and comes after a step on loops`,
     expected: `${word} before the first step on loops`,
     hint: `move ${word} to ${place}`,

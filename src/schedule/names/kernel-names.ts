@@ -3,7 +3,7 @@
  * would make the time of a schedule quadratic.
  */
 
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
 import { isName } from '../../ast/parse/parse.ts'
 import { unusedNumber } from '../../ir/expressions/bound-names.ts'
@@ -11,7 +11,6 @@ import { differing } from '../../ir/lists.ts'
 import { definitionsIn, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import type { Body } from '../../ir/statements/tree.ts'
-import { refuseAt } from '../refusals.ts'
 
 interface Gone {
   readonly var: string
@@ -98,7 +97,7 @@ export function checkNewNames(step: unknown): void {
   for (const name of [at.into].flat()) {
     // Values that are not strings are rejected by the check of the step.
     if (typeof name !== 'string' || isName(name)) continue
-    refuseAt('schedule/bad-name', at, {
+    failAt('schedule/bad-name', at.span, {
       message: `${show(name)} is not a valid name for a result of ${String(at.kind)}`,
       expected: 'a name: a letter or _, then letters, digits and _',
       ...(/^[a-z]+$/.test(name) ? { hint: 'this word is reserved; choose another name' } : {}),

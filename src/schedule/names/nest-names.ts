@@ -4,13 +4,12 @@
  */
 
 import { type LoopRole, rolesIn } from '../../analysis/loops/segmented-loops.ts'
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../../ir/statements/loops.ts'
-import { refuseAt } from '../refusals.ts'
 import type { Names } from './part-names.ts'
 
 /** The roles that may follow `p.`; loops are ordered from the outside in. */
@@ -32,7 +31,7 @@ export function nestsWriting(
   const found = tops.filter((s) => writesOf([s]).has(name))
   if (found.length > 0) return [...new Set(found.map((s) => s.nest))]
   const candidates = [...writesOf(tops)]
-  return refuseAt('schedule/no-nest', buffer, {
+  return failAt('schedule/no-nest', buffer.span, {
     message: `no loop nest writes ${name}`,
     expected: candidates.length > 0 ? orList(candidates) : 'a kernel with loops',
     lookup: { name, candidates },
@@ -68,7 +67,7 @@ export class NestNames implements Names {
     const all = this.loops(r)
     if (all.length === 1) return all[0]!
     const role = `${this.#as}.${r.name.name}`
-    return refuseAt(all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops', r, {
+    return failAt(all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops', r.span, {
       message:
         all.length === 0
           ? `loop nest ${this.#nest} has no loop that is ${role}`

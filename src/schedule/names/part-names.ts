@@ -1,5 +1,6 @@
 /** Resolution of names in a schedule: as written, or, inside of `each part of A as p`, to the names of one part. */
 
+import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printLoop } from '../../ast/print/print.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -8,7 +9,7 @@ import { labelled } from '../../ir/formats/format-tables.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { Kernel2 } from '../../ir/statements/loops.ts'
-import { among, refuseAt } from '../refusals.ts'
+import { among } from '../refusals.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from './parts.ts'
 
 /** A kernel before a step. */
@@ -39,7 +40,7 @@ export const plainNames: Names = {
   buffer: (name) => name.name,
   fresh: (name) => name.name,
   constant: (e) =>
-    refuseAt('schedule/argument', e, {
+    failAt('schedule/argument', e.span, {
       message: `${e.object.name} is not a part`,
       expected: 'a constant of a part, inside of each part of … as …',
     }),
@@ -120,7 +121,7 @@ export class PartNames implements Names {
     if (this.#made.has(name)) return this.#own(name)
     const known = this.#loops.has(name) || this.#loopName(name) === undefined
     if (known) return this.#outer.loop(r)
-    return refuseAt('schedule/unknown-loop', r.name, {
+    return failAt('schedule/unknown-loop', r.name.span, {
       message: `there is no loop ${name} outside of part ${this.#part.buffer} (${this.#part.formats[0]!.text})`,
       expected: `${this.#as}.${name}, the loop of each part`,
       hint: `write ${this.#as}.${name} in this block`,
@@ -135,11 +136,11 @@ export class PartNames implements Names {
     const others = iterationsOver(this.#part, this.#kernel).flatMap((it) => it.iters.map((x) => x.name))
     const candidates = [...new Set([...format, ...this.#made, ...others.filter((x) => !this.#isAxis(x))])]
     if (several.length > 0)
-      return refuseAt('schedule/ambiguous-loop', r.name, {
+      return failAt('schedule/ambiguous-loop', r.name.span, {
         message: `${several.length} iterations of ${what} have a loop ${name}: ${several.join(', ')}`,
         expected: `the name of the iteration in front: ITERATION.${name}`,
       })
-    return refuseAt('schedule/unknown-loop', r.name, {
+    return failAt('schedule/unknown-loop', r.name.span, {
       message: `${what} has no loop ${name}`,
       ...among(name, candidates),
       hint: `each step is for every part; outside, loops of a part are called ${this.#own(candidates[0]!)} and so on`,
@@ -177,7 +178,7 @@ export class PartNames implements Names {
     const known = formats.find((f) => f.constants.has(e.field.name))
     if (known) return known.constants.get(e.field.name)!
     const candidates = [...new Set(formats.flatMap((f) => [...f.constants.keys()]))]
-    return refuseAt('schedule/no-constant', e.field, {
+    return failAt('schedule/no-constant', e.field.span, {
       message: `${formats[0]!.text} has no constant ${e.field.name}`,
       ...among(e.field.name, candidates),
     })

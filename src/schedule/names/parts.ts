@@ -1,12 +1,11 @@
 /** The parts that a tensor is stored in, after all steps that stored it or its parts in formats. */
 
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { isFused } from '../../ir/coordinates/axis.ts'
 import type { Iteration, Kernel1, Reformat, RuntimePart } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
-import { refuseAt } from '../refusals.ts'
 
 interface Level {
   /** The buffer that the step stored in a format. */
@@ -55,7 +54,7 @@ export function partsOf(
   const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
   const live = kernel.runtimeLists?.findLast((f) => f.tensor === buffer.name)
   if (live) return live.parts.map((p) => foundPart(p, live.tensor))
-  return refuseAt('schedule/no-parts', buffer, {
+  return failAt('schedule/no-parts', buffer.span, {
     message: `no step before stores ${buffer.name} in a format`,
     expected: stored.length > 0 ? orList(stored) : `${buffer.name} as … before`,
     ...(stored.length > 0 ? { lookup: { name: buffer.name, candidates: stored } } : {}),

@@ -3,7 +3,7 @@
  * print the loops.
  */
 
-import type { Problem, Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Problem, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { type FreshNames, unusedName } from '../../ir/expressions/bound-names.ts'
 import { print2 } from '../../ir/print/print-stage2.ts'
@@ -11,7 +11,6 @@ import type { LoopLocation } from '../../ir/statements/definitions.ts'
 import { allocations, bindsName, definitionsIn, findLoop, loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { KernelNames, type LoopRef, loopNames } from '../names/kernel-names.ts'
-import { refuseAt } from '../refusals.ts'
 
 /** A loop that a step replaced. */
 export interface Consumed {
@@ -108,7 +107,7 @@ export class Context implements FreshNames {
   /** Throws an error that prints the current loops, with `loops` marked; they are no field of the diagnostic. */
   refuse(code: string, loops: readonly For[], problem: Problem & { readonly loops?: never }): never {
     const notes = [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })]
-    refuseAt(code, this, { ...problem, notes })
+    failAt(code, this.span, { ...problem, notes })
   }
 
   /**

@@ -2,7 +2,7 @@
  * Resolution of `.spt` schedules to steps: parameters are evaluated, used schedules are expanded, and stages are
  * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
  */
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printStep } from '../../ast/print/print.ts'
 import type { Schedule } from '../../elaborate/index.ts'
@@ -14,7 +14,7 @@ import { NestNames, nestsWriting } from '../names/nest-names.ts'
 import { PartNames, type Program, plainNames } from '../names/part-names.ts'
 import { iterationsOver, partsOf } from '../names/parts.ts'
 import { endsCoordinates, LOOP_STEPS } from '../primitives.ts'
-import { type Located, refuseAt } from '../refusals.ts'
+import type { Located } from '../refusals.ts'
 import { type CalledStep, callEnv, NewNames, valuesOf, withoutCalls } from './function-calls.ts'
 import { arithmetic, integer, roomOf } from './step-arguments.ts'
 import type { LoopStep } from './step-data.ts'
@@ -267,7 +267,7 @@ export function mergeParts(
     return nests.length > 1 ? [{ stage: 2, step: { kind: 'merge', nests, span: step.span } }] : []
   })
   if (steps.length > 0) return steps
-  return refuseAt('schedule/nothing-to-merge', step, {
+  return failAt('schedule/nothing-to-merge', step.span, {
     message: `${step.buffer.name} has no two parts with separate loop nests`,
     expected: 'a buffer in several parts, and iterations over each',
   })

@@ -1,12 +1,11 @@
 /** Arguments of steps: arithmetic over the parameters of the schedule and the constants of parts. */
 
-import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { add, ceildiv, div, int, max, min, mod, mul, sub, variable } from '../../ir/expressions/expr.ts'
 import { foldInt } from '../../ir/values/numeric.ts'
-import { refuseAt } from '../refusals.ts'
 
 /** The values of the names that arguments of steps may use. */
 export interface Known {
@@ -106,7 +105,7 @@ function isFraction(e: Ast.Expr): boolean {
 }
 
 function bad(e: { readonly span: Span }, why: string): never {
-  return refuseAt('schedule/argument', e, {
+  return failAt('schedule/argument', e.span, {
     message: `an argument of a step is not an integer: ${why}`,
     expected: 'integers, parameters of the schedule, + - * / %, min, max, ceildiv',
     hint: 'write a number',

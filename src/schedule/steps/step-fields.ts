@@ -1,5 +1,5 @@
 /** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
-import { type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { namesIn } from '../../ast/nodes/walk.ts'
 import { printStep } from '../../ast/print/print.ts'
@@ -7,7 +7,6 @@ import type { Argument, Family, Schedule } from '../../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../../ir/code-size-budgets.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { Names } from '../names/part-names.ts'
-import { refuseAt } from '../refusals.ts'
 import { integer, type Known } from './step-arguments.ts'
 
 /** The environment of a step. */
@@ -103,7 +102,7 @@ function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
     const given = e.kind === 'name' ? typeNamed(e.name, env) : ''
     const type = types.find((t) => t === given)
     if (type) return type
-    return refuseAt('schedule/argument', e, {
+    return failAt('schedule/argument', e.span, {
       message: `${name} of ${family.name} is a type, and cannot be ${given}`,
       expected: types.join(' or '),
     })
@@ -146,7 +145,7 @@ export function checkCount(schedule: Schedule): void {
 }
 
 export const tooManySteps = (message: string, at: { readonly span: Span }, hint: string): never =>
-  refuseAt('schedule/too-many-steps', at, {
+  failAt('schedule/too-many-steps', at.span, {
     message,
     expected: `at most ${countText(MAX_STEPS)} steps`,
     hint,

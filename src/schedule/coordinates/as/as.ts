@@ -8,7 +8,7 @@
  * (`lower/positions/output-initialization.ts`), whichever part the writer belongs to.
  */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { fail, failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { isRecord } from '../../../ast/diagnostics/expect-argument.ts'
 import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { instantiate } from '../../../formats/instance/instantiate.ts'
@@ -28,7 +28,6 @@ import type { AnyFormat, FormatInstance, Table } from '../../../ir/formats/forma
 import { segmentsOf } from '../../../ir/formats/format-tables.ts'
 import { blocked } from '../../examples.ts'
 import { coordPrimitive } from '../../primitive.ts'
-import { refuseAt } from '../../refusals.ts'
 import * as arg from '../../steps/arguments.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from '../legality/masked-statements.ts'
 import { checkPadding, fillFactor, padsWithFill } from '../legality/padding.ts'
@@ -137,7 +136,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
 function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
   const parts = kernel.reformats.flatMap((r) => r.buffers.find((b) => b.name === step.buffer)?.parts ?? [])
   const candidates = kernel.buffers.filter((b) => !b.table).map((b) => b.name)
-  return refuseAt('schedule/unknown-buffer', at, {
+  return failAt('schedule/unknown-buffer', at.span, {
     message:
       parts.length > 0
         ? `${step.buffer} is stored in parts: ${parts.join(', ')}`
@@ -264,7 +263,7 @@ const isRoom = (x: unknown): boolean =>
 
 function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
   if (live || !(capacity || total || carried)) return
-  refuseAt('schedule/bad-step', at, {
+  failAt('schedule/bad-step', at.span, {
     message: `as has ${carried ? 'for' : 'a capacity'} and no live`,
     expected: "live: 'live', or 'live in place'",
   })

@@ -1,12 +1,11 @@
 /** Names used by a kernel and by the formats of its tensors, and checks of names that formats take from the data. */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
+import { fail, failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { namesOfAxis } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import { listAndSetDiagnostic } from '../../../ir/formats/format-tables.ts'
-import { refuseAt } from '../../refusals.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Returns all used names, including those of earlier formats, through which data are bound. */
@@ -58,7 +57,7 @@ export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepS
       })
     const what = boundAs(kernel, name, kind)
     if (what !== null)
-      refuseAt('format/argument-name', at, {
+      failAt('format/argument-name', at.span, {
         message: `${text} takes the ${kind} ${name}, and ${name} is ${what}`,
         expected: `a ${kind} under a distinct name`,
         hint: `pass another name, and bind the ${kind} under that name`,

@@ -1,5 +1,5 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
-import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import type { AttachedAxis, Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { attachedAxis, isAttached, isDense, isStored, parentOf } from '../../../ir/coordinates/axis.ts'
 import { partName } from '../../../ir/coordinates/derived-names.ts'
@@ -7,7 +7,6 @@ import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { AnyFormat, Instance } from '../../../ir/formats/format.ts'
-import { refuseAt } from '../../refusals.ts'
 
 /** The source span of the step, for errors. */
 export interface StepSpan {
@@ -67,7 +66,7 @@ export function chosenAxes(
   const n = format.kind === 'family' ? chainLength(stored, leaf) : format.over.length
   const end = leaf >= 0 && leaf + 1 >= n ? leaf + 1 : stored.length
   if (end < n)
-    refuseAt('schedule/format-rank', at, {
+    failAt('schedule/format-rank', at.span, {
       message: `format ${format.name} replaces ${n} axes; ${b.name} is over [${b.axes.join(', ')}]`,
       expected: `a buffer with at least ${n} axes`,
       hint: 'choose a format with that number of dimensions',
@@ -77,7 +76,7 @@ export function chosenAxes(
   for (const a of over) {
     const p = parentOf(a)
     if (p !== null && !names.has(p))
-      refuseAt('schedule/format-rank', at, {
+      failAt('schedule/format-rank', at.span, {
         message: `format ${format.name} would replace ${a.name} but not the parent ${p}`,
         expected: 'a format over the whole chain of axes',
         hint: `choose a format over ${p} and ${a.name}`,
@@ -109,7 +108,7 @@ export function checkChildren(
         : null
       : ('members' in a ? a.members : [a.base]).find((x) => leaving.has(x))
     if (uses)
-      refuseAt('schedule/format-children', at, {
+      failAt('schedule/format-children', at.span, {
         message: `axis ${a.name} ${isStored(a) ? 'is stored under' : `is ${a.kind}:`} ${uses}, which ${text} replaces`,
         ...(isStored(a)
           ? {
@@ -142,7 +141,7 @@ export function splitBuffers(
     if (!b.axes.some((a) => leaving.has(a))) continue
     const start = b.axes.indexOf(names[0]!)
     if (start < 0 || names.some((n, k) => b.axes[start + k] !== n))
-      refuseAt('schedule/format-shared', at, {
+      failAt('schedule/format-shared', at.span, {
         message: `${b.name} has common axes with the reformatted tensor, but is over [${b.axes.join(', ')}]`,
         expected: `[…, ${names.join(', ')}, …]`,
         hint: `declare ${b.name} over the same axes in the same order`,

@@ -7,6 +7,7 @@ import { type Access, accessesOf } from '../../../analysis/dependence/coordinate
 import { determined, distinctIn } from '../../../analysis/dependence/coordinate-injectivity.ts'
 import { checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
+import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isFused, repeatsCoordinates } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, rewriteStmts1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
@@ -17,7 +18,6 @@ import type { Instance } from '../../../ir/formats/format.ts'
 import { childrenOf, type PartTree, partsBelow, selectorsOf } from '../../../ir/formats/part-tree.ts'
 import { getOrAdd, groupBy, memoize } from '../../../ir/memoize.ts'
 import type { DisjointWrites } from '../../../ir/statements/loops.ts'
-import { refuseAt } from '../../refusals.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { padsWithFill } from './padding.ts'
 
@@ -226,7 +226,7 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
   const [problem] = checkKinds(next)
   if (!problem) return next
   const repeated = fresh.filter(repeatsCoordinates).map((a) => a.name)
-  return refuseAt('schedule/format-repeats', at, {
+  return failAt('schedule/format-repeats', at.span, {
     message:
       repeated.length > 0
         ? `${text} may hold a coordinate of ${repeated.join(', ')} several times: ${problem.message}`

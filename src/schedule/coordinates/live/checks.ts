@@ -1,4 +1,5 @@
 /** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
+import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../../ast/parse/checks.ts'
 import { isDense, isDenseRoot, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../../ir/coordinates/stage1.ts'
@@ -14,7 +15,6 @@ import type { Expr } from '../../../ir/expressions/expr.ts'
 import { buffersRead, freeVars } from '../../../ir/expressions/expr-tree.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
-import { refuseAt } from '../../refusals.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { replaceIteration } from '../iterator-names.ts'
 import { underMask } from '../mask.ts'
@@ -23,14 +23,14 @@ import { underMask } from '../mask.ts'
 export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
   const along = foundOver(kernel, b)
   if (along)
-    refuseAt('schedule/live-tensor', at, {
+    failAt('schedule/live-tensor', at.span, {
       message: `${b.name} of ${kernel.name} is stored over positions that are built at run time from ${along.tensor}, and is not dense any more`,
       expected: 'a dense tensor, over axes that the kernel declares',
       hint: `move the step of ${b.name} before the step of ${along.tensor}`,
     })
   const sparse = over.find((a) => !isDense(a))
   if (sparse)
-    refuseAt('schedule/live-tensor', at, {
+    failAt('schedule/live-tensor', at.span, {
       message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}, so the structure is known before the run`,
       expected: 'a dense tensor',
       hint: 'leave out `live`',
@@ -59,7 +59,7 @@ export function checkedRooms(
 ): readonly Expr[] | undefined {
   const given = capacity ?? total
   const refuse = (message: string, expected: string, hint?: string): never =>
-    refuseAt('schedule/live-capacity', at, {
+    failAt('schedule/live-capacity', at.span, {
       message,
       expected,
       ...(hint && { hint }),
@@ -83,7 +83,7 @@ export function checkedRooms(
     const used = [...freeVars(room)]
     const unknown = used.find((v) => !sizes.includes(v))
     if (unknown !== undefined)
-      refuseAt('schedule/live-capacity', at, {
+      failAt('schedule/live-capacity', at.span, {
         message: `the capacity depends on ${unknown}, which is not a size of ${name}`,
         lookup: { name: unknown, candidates: sizes },
         expected: 'an expression over sizes of the kernel',
@@ -105,7 +105,7 @@ export function checkedRooms(
  */
 export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
   const refuse = (message: string, hint: string): never =>
-    refuseAt('schedule/live-tensor', at, {
+    failAt('schedule/live-tensor', at.span, {
       message: `${b.name} of ${kernel.name} is ${message}`,
       expected: 'a dense tensor that is complete before the first read',
       hint,
@@ -142,7 +142,7 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
   const last = body.findLastIndex((s) => [...writtenBuffers1([s])].some((name) => masks.has(name)))
   const early = body.slice(0, last + 1).find((s) => readsIn([s]).some((l) => l.buffer === b.name))
   if (early && !masks.has(b.name))
-    refuseAt('schedule/live-tensor', at, {
+    failAt('schedule/live-tensor', at.span, {
       message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes the mask of the parts`,
       expected: 'masks that are computed before the first read of the tensor',
       hint: `compute the mask in an iteration before ${nameOf(early)}`,
@@ -162,7 +162,7 @@ export function checkVisited(
   const goes = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
   if (!reader || someStmt1(body, goes)) return
   const isAgain = found.some((f) => f.tensor === b.name)
-  refuseAt('schedule/live-tensor', at, {
+  failAt('schedule/live-tensor', at.span, {
     message: isAgain
       ? `an earlier step already builds the structure of ${b.name} for every consumer`
       : `no iteration uses the structure of ${b.name}: the loops of ${nameOf(reader)} run over other axes as well`,
@@ -202,7 +202,7 @@ export function carriedTo(
   const isRoot = (name: string): boolean => under.axes.some((a) => a.name === name && isDenseRoot(a))
   const own = it.iters.filter((x) => over.has(x.name) && isRoot(x.axis))
   if (own.length < chosen.length)
-    refuseAt('schedule/live-tensor', at, {
+    failAt('schedule/live-tensor', at.span, {
       message: `${nest} does not iterate over each dimension of ${tensor.name} that the format covers`,
       ...(it.span ? { labels: [{ span: it.span, text: 'here' }] } : {}),
       expected: 'an iteration that accesses a tensor by iterators of the same extents',

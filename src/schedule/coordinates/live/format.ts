@@ -4,8 +4,10 @@
  * tensor's coordinates by outer axes, the listed coordinate and inner axes. Then each coordinate has one place, for
  * any data, and needs no check at run time.
  */
+
 import { linear } from '../../../analysis/integers/linear.ts'
 import { tileReach } from '../../../analysis/integers/tiles.ts'
+import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import type { IndexedAxis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import {
   hasIndices,
@@ -24,7 +26,6 @@ import { rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { printExpr1 } from '../../../ir/print/print-stage1.ts'
-import { refuseAt } from '../../refusals.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 
@@ -66,7 +67,7 @@ export const refuseLive = (
   at: StepSpan,
   wanted?: { readonly expected: string; readonly hint?: string },
 ): never =>
-  refuseAt('schedule/live-format', at, {
+  failAt('schedule/live-format', at.span, {
     message: `${text} cannot be built at run time: ${why}`,
     expected:
       wanted?.expected ??

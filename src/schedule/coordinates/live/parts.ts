@@ -6,6 +6,7 @@
  */
 
 import { comesToNothing, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
+import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsOf1, rewriteBody1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
@@ -28,7 +29,7 @@ import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { Instance, PartInstance } from '../../../ir/formats/format.ts'
 import type { PartTree } from '../../../ir/formats/part-tree.ts'
 import type { Query } from '../../../ir/formats/queries.ts'
-import { among, refuseAt } from '../../refusals.ts'
+import { among } from '../../refusals.ts'
 import { ASKED } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { refuseLive } from './format.ts'
@@ -103,7 +104,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   const mask = kernel.buffers.find((b) => b.name === q.set && !b.table && !b.filledAtRunTime)
   const names = kernel.buffers.flatMap((b) => (b.table || b.filledAtRunTime ? [] : [b.name]))
   if (!mask)
-    return refuseAt('schedule/live-format', at, {
+    return failAt('schedule/live-format', at.span, {
       message: `held(${q.set}) of ${instance.text} names a set that is bound with the data, and a format built at run time needs a tensor of the kernel`,
       ...among(q.set, names),
     })
@@ -112,7 +113,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
     axes.length === over.length &&
     axes.every((a, k) => isDense(a) && isDenseRoot(a) && sameExpr(a.extent, over[k]!.extent))
   if (!isAlike)
-    return refuseAt('schedule/live-format', at, {
+    return failAt('schedule/live-format', at.span, {
       message: `held(${q.set}) of ${instance.text} is evaluated at the coordinates of ${over.map(sourceName).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
       expected: 'a mask over dense axes of the same extents',
       hint: `compute a mask of the shape of the tensor from ${q.set} first`,
@@ -198,7 +199,7 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
     }
     for (const cases of open)
       if (!cases.some((c) => conjuncts(c).every(isIdle)))
-        refuseAt('schedule/live-format', at, {
+        failAt('schedule/live-format', at.span, {
           message: `${r.text} does not cover every coordinate, and ${s.targets[0]!.buffer} of ${r.kernel.name} may depend on the missing coordinates`,
           ...(s.span ? { labels: [{ span: s.span, text: 'here' }] } : {}),
           expected: 'statements without effect on elements outside the parts',
