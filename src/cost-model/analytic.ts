@@ -90,24 +90,13 @@ export const PART_NAMES = [
 ] as const
 export type PartName = (typeof PART_NAMES)[number]
 
+/** Milliseconds of each limit alone. */
 export type Parts = Readonly<Record<PartName, number>>
 
 /** Milliseconds of an amount of work at a rate; 0 if the device has no such rate. */
 const timeAt = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
 
-const WAITS = [
-  ['Rounds', 'latency'],
-  ['Hops', 'hop'],
-  ['Probes', 'probe'],
-  ['Exchanges', 'exchange'],
-  ['Barriers', 'barrier'],
-  ['Misses', 'miss'],
-] as const
-
-/** Milliseconds that one thread waits: the longest of each block in all waves, or the longest of all. */
-const waitingTime = (of: 'wave' | 'longest', t: Terms, c: Coefficients): number =>
-  WAITS.reduce((sum, [wait, latency]) => sum + t[`${of}${wait}`] * (c[latency] ?? 0), 0)
-
+/** Evaluated millions of times by a fit, so terms are read by constant names. */
 export function partsOf(t: Terms, c: Coefficients): Parts {
   // The share of gathered data that the last-level cache does not hold is loaded from memory at every first use.
   const missShare = Math.max(0, 1 - c.cacheBytes / Math.max(1, t.gatherSweep))
@@ -130,9 +119,21 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
       timeAt(t.conflicts, c.conflicts) +
       timeAt(t.contention, c.contended) +
       timeAt(t.retries, c.retries),
-    latency: t.waves * (c.wave ?? 0) + waitingTime('wave', t, c),
+    latency:
+      t.waves * (c.wave ?? 0) +
+      (t.waveRounds * c.latency +
+        t.waveHops * (c.hop ?? 0) +
+        t.waveProbes * (c.probe ?? 0) +
+        t.waveExchanges * (c.exchange ?? 0) +
+        t.waveBarriers * (c.barrier ?? 0) +
+        t.waveMisses * (c.miss ?? 0)),
     'longest thread':
-      waitingTime('longest', t, c) +
+      t.longestRounds * c.latency +
+      t.longestHops * (c.hop ?? 0) +
+      t.longestProbes * (c.probe ?? 0) +
+      t.longestExchanges * (c.exchange ?? 0) +
+      t.longestBarriers * (c.barrier ?? 0) +
+      t.longestMisses * (c.miss ?? 0) +
       t.longestWaits * ((c.wait ?? 0) + farShare * (c.farWait ?? 0)) +
       t.longestSteps * c.step,
     exchanges: t.exchanges / c.exchanges + timeAt(t.passed, c.passed),
