@@ -120,7 +120,7 @@ test('each candidate is measured on each case, and has its own name', () => {
   )
 })
 
-test('the seconds of tune() limit the search, not a measurement', async () => {
+test('the seconds of tune and tuneAll limit the search, not a measurement', async () => {
   const open = vi.spyOn(Session, 'open')
   const kernel = (await load(PROGRAM)).kernel('product')
   const options = {
@@ -131,7 +131,10 @@ test('the seconds of tune() limit the search, not a measurement', async () => {
     seconds: 60,
   }
   await tune(kernel, options)
-  expect(open.mock.calls.map(([, given]) => 'seconds' in given)).toEqual([false])
+  await tuneAll(kernel, { cases: [cases[0]!], device, trials: 1, strategy: 'random', seconds: 60 })
+  const sessions = await Promise.all(open.mock.results.map((r) => r.value as Promise<Session>))
+  expect(sessions.length).toBeGreaterThan(1)
+  for (const { evaluator } of sessions) expect(evaluator['options'].seconds).toBe(undefined)
   open.mockRestore()
 })
 

@@ -94,20 +94,24 @@ const MEANINGS: Readonly<
   Record<number, readonly [code: string, about: (file: string) => string, hint: string]>
 > = {
   [BUSY]: [
-    'busy',
+    'records/busy',
     (f) => `another process has held ${f} for ${PATIENCE_MS / 1000} s`,
     `end it, or ${OTHER_FILE}`,
   ],
-  8: ['read-only', (f) => `${f} cannot be written`, PERMISSIONS],
-  10: ['io', (f) => `${f} cannot be read or written`, 'look at the disk, the quota and the limits of files'],
-  11: ['corrupt', (f) => `${f} is damaged`, `restore a copy, or ${OTHER_FILE}`],
+  8: ['records/read-only', (f) => `${f} cannot be written`, PERMISSIONS],
+  10: [
+    'records/io',
+    (f) => `${f} cannot be read or written`,
+    'look at the disk, the quota and the limits of files',
+  ],
+  11: ['records/corrupt', (f) => `${f} is damaged`, `restore a copy, or ${OTHER_FILE}`],
   13: [
-    'full',
+    'records/full',
     (f) => `the disk is full: cannot write ${f}`,
     'free disk space; earlier records are unchanged',
   ],
-  14: ['unreadable', (f) => `${f} cannot be opened`, PERMISSIONS],
-  26: ['not-a-database', (f) => `${f} is not a database`, `${OTHER_FILE}: this file stays unchanged`],
+  14: ['records/unreadable', (f) => `${f} cannot be opened`, PERMISSIONS],
+  26: ['records/not-a-database', (f) => `${f} is not a database`, `${OTHER_FILE}: this file stays unchanged`],
 }
 
 /** Runs `work`, and translates SQLite's errors to diagnostics about its file. @throws SptError `records/…` */
@@ -119,7 +123,7 @@ export function withDiagnostics<T>(path: string, work: () => T): T {
     if (!meaning || e instanceof SptError) throw e
     const [code, about, hint] = meaning
     const message = `${about(`'${path}'`)}: ${(e as Error).message}`
-    throw new SptError({ code: `records/${code}`, message, hint })
+    throw new SptError({ code, message, hint })
   }
 }
 

@@ -12,7 +12,7 @@ import { openFile } from './open.ts'
 import {
   type Cell,
   deleteTrials,
-  insertRow,
+  insertRows,
   KEPT,
   NOT_DISQUALIFIED,
   type Row,
@@ -92,7 +92,7 @@ export class Records {
   /** A study that trials can be added to; one that is there already stays as it is. @throws SptError `records/full` */
   addStudy(study: Study): void {
     checkStudy(study)
-    this.#run((db) => transaction(db, () => insertRow(db, 'studies', studyCells(study), () => 'NOTHING')))
+    this.#run((db) => transaction(db, () => insertRows(db, 'studies', [studyCells(study)], () => 'NOTHING')))
   }
 
   /**
@@ -106,14 +106,11 @@ export class Records {
     return this.#run((db) =>
       transaction(db, () => {
         const findStudy = db.prepare('SELECT 1 FROM studies WHERE id = ?')
-        let keptCount = 0
         const unclaim = db.prepare('DELETE FROM claims WHERE trial = ?')
-        for (const t of trials) {
-          if (!findStudy.get(t.study)) unknownStudy(t.study, this.path)
-          keptCount += insertRow(db, 'trials', trialCells(t), replaceIfBetter).changes
-          unclaim.run(trialId(t.study, t.point))
-        }
-        return keptCount
+        for (const { study } of trials) if (!findStudy.get(study)) unknownStudy(study, this.path)
+        const rows = trials.map(trialCells)
+        for (const { id } of rows) unclaim.run(id)
+        return insertRows(db, 'trials', rows, replaceIfBetter)
       }),
     )
   }

@@ -47,20 +47,20 @@ const clause = (conditions: readonly (readonly [string, ...Cell[]])[]): ReturnTy
   values: conditions.flatMap(([, ...values]) => values),
 })
 
-/** Inserts a row. @param conflict - Action if there is a row of this id, given the columns */
-export function insertRow(
+/** Inserts rows of the same columns; returns the number of rows written. @param conflict - Action if the id exists */
+export function insertRows(
   db: Connection,
   table: 'studies' | 'trials',
-  row: Readonly<Record<string, Cell>>,
+  rows: readonly Readonly<Record<string, Cell>>[],
   conflict: (columns: readonly string[]) => string,
-): { readonly changes: number } {
-  const columns = Object.keys(row)
-  return db
-    .prepare(
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns)})
-        ON CONFLICT (id) DO ${conflict(columns)}`,
-    )
-    .run(...bindable(Object.values(row)))
+): number {
+  const columns = Object.keys(rows[0] ?? {})
+  if (columns.length === 0) return 0
+  const insert = db.prepare(
+    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns)})
+      ON CONFLICT (id) DO ${conflict(columns)}`,
+  )
+  return rows.reduce((n, row) => n + insert.run(...bindable(Object.values(row))).changes, 0)
 }
 
 /** Steps that gave a wrong result for the same kernel, kind of device and compiler are never the best. */

@@ -123,9 +123,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const { strategy = prior ? 'model' : 'surrogate' } = options
   const expected = prior && Expected.of(prior)
   if (strategy === 'model') expected?.begin()
-  // `seconds` limits the search; a measurement has an option of this name.
-  const { seconds, ...others } = options
-  const session = await Session.open(kernel, { ...others, space, seed, resume, expected })
+  const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
   const times = new Map<Trial, Pick<TunedTrial, 'seconds' | 'time'>>()
   let progress: TuneProgress | undefined
@@ -150,7 +148,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       batch: options.batch ?? (await session.batch()),
       knownTrials: known,
       trials: options.trials,
-      seconds: seconds && remainingSeconds(seconds, start),
+      seconds: options.seconds && remainingSeconds(options.seconds, start),
       patience: options.patience,
       prior: expected?.prior,
       signal,

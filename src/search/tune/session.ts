@@ -69,20 +69,21 @@ export class Session {
 
   /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` with a queue */
   static async open(kernel: Kernel, options: SessionOptions): Promise<Session> {
-    const { device, space, seed, queue, records, resume, data } = options
+    const { device, space, inputs: given, seed, queue, records, resume, data, reopen, timeout } = options
     // Spaces of the program use known formats; others may store tensors in any format.
     const isOfProgram = space instanceof Space || sketchOrigin(space) !== undefined
     const names = isOfProgram ? kernel.formatInputs() : kernel.allFormatInputs
-    checkBound(kernel.compilation.kernel, Object.keys(options.inputs.tensors ?? {}), names)
-    const evaluator = new Evaluator({ ...options, kernel })
+    checkBound(kernel.compilation.kernel, Object.keys(given.tensors ?? {}), names)
+    // Callers spread their options: `seconds` of a search must not limit the measurement of a kernel.
+    const evaluator = new Evaluator({ kernel, space, inputs: given, device, seed, reopen, timeout })
     try {
       // Errors of the inputs are thrown here, because they do not concern a point.
       await unlessAborted(options.signal, () => evaluator.bench.extent(options.signal))
       const { seed: _, ...inputs } = evaluator.bench.data.inputs
       const about = { space: spaceKey(space), seed, ...(data === undefined ? {} : { data }) }
       const study = records || queue ? createStudy(kernel, inputs, device, about) : null
-      const shared = { kernel: kernel.name, params: inputs.params ?? {}, seed: options.inputs.seed }
-      const bound = Object.keys(options.inputs.tensors ?? {})
+      const shared = { kernel: kernel.name, params: inputs.params ?? {}, seed: given.seed }
+      const bound = Object.keys(given.tensors ?? {})
       const remote =
         queue && study ? await RemoteEvaluator.open(space, queue, { ...shared, study }, bound) : null
       if (study) records?.addStudy(study)
