@@ -33,11 +33,11 @@ export class CaseBench {
   #held = 0
 
   constructor(kernels: CaseKernels) {
-    const { kernel, inputs, device, space } = kernels
+    const { kernel, inputs, device } = kernels
     this.kernels = kernels
     this.#data = new Workspace(device, kernel, inputs, { shareOutputs: true })
     this.#extent = referenceExtent(this.#data, 1, VISITS)
-    this.#evaluator = new Evaluator({ space, kernel, inputs, device, timeout: 8000 })
+    this.#evaluator = new Evaluator({ kernel, inputs, device, timeout: 8000 })
   }
 
   async close(): Promise<void> {

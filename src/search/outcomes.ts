@@ -1,7 +1,7 @@
 /** Outcomes of points: from errors that the points raised, and validated if a user's function returned them. */
 import { InternalError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { isRecord, show } from '../ast/diagnostics/expect-argument.ts'
-import type { EvaluationContext, Outcome } from './types.ts'
+import type { Outcome } from './types.ts'
 
 /** Errors that may be caused by other work in flight on the device. */
 const DEVICE_LOST: ReadonlySet<string> = new Set(['device/lost', 'device/fault'])
@@ -32,18 +32,6 @@ export function outcomeOf(e: unknown): Extract<Outcome, { code: string }> {
   // Errors of the JavaScript engine, such as 'Maximum call stack size exceeded' or 'Invalid array length'.
   if (e instanceof RangeError) return { status: 'failed', code: 'search/range', message: e.message }
   throw e
-}
-
-/** Outcomes by index. Reported outcomes are final; stored ones may be replaced after a retry. */
-export class Outcomes {
-  readonly list: Outcome[] = []
-
-  constructor(private readonly onReport: EvaluationContext['report']) {}
-
-  report(index: number, outcome: Outcome): void {
-    this.list[index] = outcome
-    this.onReport?.(index, outcome)
-  }
 }
 
 interface Fault {

@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { dense, devices, type Kernel, load } from '../../src/node.ts'
 import { expectedOf } from '../../src/run/bind/results/reference-inputs.ts'
 import { verifyAgainst } from '../../src/run/verify/verify.ts'
-import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
 import { runs } from '../support/cases.ts'
+import { PointEvaluator } from '../support/point-evaluator.ts'
 
 const cpu = await devices.cpu()
 const [m, n] = [3, 8]
@@ -82,7 +82,7 @@ describe('results that differ', () => {
   test('reject points of a search, and are not compiler bugs', async () => {
     const all = Array.from({ length: m * n }, (_, k) => 100 * (1 + (k % 5)))
     const kernel = await kernelOf(500)
-    const evaluator = new Evaluator({
+    const evaluator = new PointEvaluator({
       space: space('groups', kernel, (p) => {
         const count = p.number('by', [2, 4])
         return (k) => regrouped(k, count)
@@ -94,7 +94,7 @@ describe('results that differ', () => {
       seconds: 0.01,
     })
     try {
-      const found = await evaluator.evaluate([2, 4].map((count) => ({ point: { by: count }, share: 1 })))
+      const found = await evaluator.points([2, 4].map((count) => ({ point: { by: count }, share: 1 })))
       expect(found).toMatchObject([
         { status: 'rejected', code: 'check/monoid-law' },
         { status: 'rejected', code: 'check/monoid-law' },

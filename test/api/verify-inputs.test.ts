@@ -9,9 +9,9 @@ import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/values/dtyp
 import { rounding, toBf16, toF16 } from '../../src/ir/values/half.ts'
 import type { Tensor, ValueArray } from '../../src/node.ts'
 import { coords, dense, devices, load, readTensor, stored, writeTensor } from '../../src/node.ts'
-import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
 import { runs } from '../support/cases.ts'
+import { PointEvaluator } from '../support/point-evaluator.ts'
 
 const cpu = await devices.cpu()
 const [m, n] = [3, 4]
@@ -147,7 +147,7 @@ test('a search measures f16 kernels on f32 weights', async () => {
   }`
   const kernel = (await load(text)).kernel()
   const weights = Float32Array.from({ length: m * n }, (_, e) => Math.sin(e + 1))
-  const evaluator = new Evaluator({
+  const evaluator = new PointEvaluator({
     space: space('splits', kernel, (p) => {
       const by = p.number('by', [2, 3])
       return (k) => k.split('sum.d', by)
@@ -159,7 +159,7 @@ test('a search measures f16 kernels on f32 weights', async () => {
     seconds: 0.01,
   })
   try {
-    const found = await evaluator.evaluate([2, 3].map((by) => ({ point: { by }, share: 1 })))
+    const found = await evaluator.points([2, 3].map((by) => ({ point: { by }, share: 1 })))
     expect(found.map((o) => o.status)).toEqual(['measured', 'measured'])
     expect(evaluator.bench.coverage).toEqual({
       elements: m,

@@ -2,7 +2,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
-import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
+import type { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { search } from '../../src/search/loop/search.ts'
 import { warmRuns } from '../../src/search/measuring/measure-rounds.ts'
 import { openRecords } from '../../src/search/records/index.ts'
@@ -11,6 +11,7 @@ import { compareKernels, rejectIfSlow, slowKernels } from '../../src/search/tune
 import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
+import { PointEvaluator } from '../support/point-evaluator.ts'
 import { PRODUCT } from '../support/product.ts'
 import { simulatedDevice, withSimulatedTimers } from '../support/simulated-device.ts'
 
@@ -60,11 +61,11 @@ async function until(isAt: At) {
     },
     ms: () => ALIKE,
   })
-  const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
+  const e = new PointEvaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
   open.push(e)
   const settle = (at: number, o: Outcome): void => void settled.set(at, o)
   const outcomes = await e
-    .evaluate(asked, { signal: stop.signal, report: settle })
+    .points(asked, { signal: stop.signal, report: settle })
     .catch((why: Error) => why.message)
   return { runs, settled, outcomes }
 }
@@ -173,7 +174,7 @@ describe('an outlier', () => {
 
   test('eliminated finalists are not run again, and their outcome covers the passes until then', async () => {
     // A kernel takes twice as long as the one that was timed before it.
-    const e = new Evaluator({ space: candidates, kernel, inputs, device: await simulatedDevice() })
+    const e = new PointEvaluator({ space: candidates, kernel, inputs, device: await simulatedDevice() })
     open.push(e)
     const turns = [0, 0]
     const outcomes = await compareKernels(e, [{ kernel }, { kernel: kernel.split('f', 2) }], {
@@ -191,9 +192,9 @@ describe('a candidate', async () => {
   const LEAST = 2
   async function benched(ran: number, times: readonly number[]) {
     const device = await simulatedDevice({ ms: () => LEAST })
-    const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
+    const e = new PointEvaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
     open.push(e)
-    await e.evaluate(asked.slice(1, 2))
+    await e.points(asked.slice(1, 2))
     let runs = 0
     const taking = {
       time: async () => [times[Math.min(runs++, times.length - 1)]!],
@@ -241,7 +242,7 @@ describe('a candidate', async () => {
     let ms = 4
     const device = await simulatedDevice({ ms: () => ms })
     // Its time is over after the first round.
-    const e = new Evaluator({ space: candidates, kernel, inputs, device, seconds: 1e-9 })
+    const e = new PointEvaluator({ space: candidates, kernel, inputs, device, seconds: 1e-9 })
     open.push(e)
     const checked = await e.bench.verify(await e.compile(kernel), 'one')
     if (!('prepared' in checked)) throw new Error('not right')

@@ -74,7 +74,7 @@ describe('the recommended schedule', async () => {
   async function judged(finals: readonly Finalist[], ms: (prepared: number) => number, signal?: AbortSignal) {
     const device = await simulatedDevice()
     const inputs = { tensors: { A }, params: { d: 4 }, seed: 3 }
-    const e = new Evaluator({ space: space('none', kernel, () => (k) => k), kernel, inputs, device })
+    const e = new Evaluator({ kernel, inputs, device })
     open.push(e)
     let rounds = 0
     e.bench.measureFresh = async (compiled) => {

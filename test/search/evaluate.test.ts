@@ -3,11 +3,11 @@ import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { coords, type Device, type Kernel, load, SptError, Workspace } from '../../src/node.ts'
 import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.ts'
-import { Evaluator, type EvaluatorOptions } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/spaces/function-space.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { LONG, runs } from '../support/cases.ts'
 import { countedDevice } from '../support/counted-device.ts'
+import { PointEvaluator, type PointEvaluatorOptions } from '../support/point-evaluator.ts'
 
 const TEXT = `import "sparsetile/kernels/formats.spt"
 kernel product(m: size, n: size, d: size) {
@@ -50,13 +50,13 @@ const matrix = (m = 9, n = 7, every = 3) => {
   )
 }
 
-const open: Evaluator[] = []
+const open: PointEvaluator[] = []
 afterEach(() => {
   for (const e of open.splice(0)) e.close()
 })
 
-function evaluator(device: Device, more: Partial<EvaluatorOptions> = {}): Evaluator {
-  const made = new Evaluator({
+function evaluator(device: Device, more: Partial<PointEvaluatorOptions> = {}): PointEvaluator {
+  const made = new PointEvaluator({
     space: space('candidates', kernel, (p) => p.pick('schedule', CANDIDATES)),
     kernel,
     inputs: { tensors: { A: matrix() }, params: { d: 4 }, seed: 3 },
@@ -83,13 +83,12 @@ property.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6)
   async (names) => {
     const { device, held } = await countedDevice()
     const e = evaluator(device)
-    const outcomes = await e.evaluate(asked(...names))
+    const outcomes = await e.points(asked(...names))
     expect(outcomes.map(short)).toEqual(
       names.map((n) => ({ missing: 'schedule/unknown-loop', broken: 'space/thrown' })[n] ?? 'measured'),
     )
     for (const n of names.filter((x) => !['missing', 'broken'].includes(x)))
       expect(e.factsOf({ schedule: n })).toMatchObject({
-        steps: CANDIDATES[n]!().trace,
         relativeError: expect.closeTo(0, 6),
         sampled: false,
       })
@@ -116,11 +115,10 @@ test(`${HELD} candidates hold less than 1.5 times the largest one`, async () => 
     seconds: 0.001,
   })
   // The kernel that is measured against drift is there all the time.
-  await e.evaluate(asked('0'))
+  await e.points(asked('0'))
   const before = held()
   most()
-  for (let k = 0; k < HELD; k += 8)
-    await e.evaluate(asked(...Array.from({ length: 8 }, (_, n) => `${k + n}`)))
+  for (let k = 0; k < HELD; k += 8) await e.points(asked(...Array.from({ length: 8 }, (_, n) => `${k + n}`)))
   const largest = Math.max(...Object.keys(many).map((schedule) => e.factsOf({ schedule })!.bytes!))
   expect(most() - before).toBeLessThan(1.5 * largest)
   expect(most() - before).toBeGreaterThanOrEqual(0)
@@ -139,14 +137,14 @@ test('wrong results are permanent, with steps and seed', async () => {
     },
   })
   const e = evaluator(device)
-  const [outcome] = await e.evaluate(asked('columns'))
+  const [outcome] = await e.points(asked('columns'))
   expect(outcome).toMatchObject({ status: 'wrong', seed: 3 })
   expect(outcome!.status === 'wrong' && kernel.replay(JSON.parse(outcome!.trace!)).trace).toEqual(
     CANDIDATES.columns!().trace,
   )
   flips = false
   // The same steps by another name.
-  expect((await e.evaluate(asked('again', 'plain'))).map(short)).toEqual(['wrong', 'measured'])
+  expect((await e.points(asked('again', 'plain'))).map(short)).toEqual(['wrong', 'measured'])
 })
 
 describe('a device that is lost', () => {
@@ -164,8 +162,8 @@ describe('a device that is lost', () => {
 
   test('ends the current request, and keeps measurements', async () => {
     const e = evaluator(await failing(2))
-    expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
-    expect((await e.evaluate(asked('columns', 'missing', 'blocks'))).map(short)).toEqual([
+    expect((await e.points(asked('plain'))).map(short)).toEqual(['measured'])
+    expect((await e.points(asked('columns', 'missing', 'blocks'))).map(short)).toEqual([
       'device/lost',
       'schedule/unknown-loop',
       'device/lost',
@@ -180,7 +178,7 @@ describe('a device that is lost', () => {
         return failing(Number.POSITIVE_INFINITY)
       },
     })
-    const outcomes = await e.evaluate(asked('plain', 'columns', 'blocks', 'rows', 'halves'))
+    const outcomes = await e.points(asked('plain', 'columns', 'blocks', 'rows', 'halves'))
     // In groups of a format: plain, columns | blocks, halves | rows.
     expect(outcomes.map(short)).toEqual(['measured', 'device/lost', 'measured', 'measured', 'measured'])
     expect(opened).toBe(1)
@@ -202,9 +200,9 @@ describe('the reference, in a worker thread', () => {
       stop.abort(new Error('enough'))
       return made
     })
-    await expect(e.evaluate(asked('plain'), { signal: stop.signal })).rejects.toThrow('enough')
+    await expect(e.points(asked('plain'), { signal: stop.signal })).rejects.toThrow('enough')
     expect(adopted).not.toHaveBeenCalled()
-    expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
+    expect((await e.points(asked('plain'))).map(short)).toEqual(['measured'])
     expect(adopted).toHaveBeenCalledOnce()
   })
 
@@ -218,7 +216,7 @@ describe('the reference, in a worker thread', () => {
       inputs,
       space: space('one', named, (p) => p.pick('schedule', { plain: () => named })),
     })
-    expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
+    expect((await e.points(asked('plain'))).map(short)).toEqual(['measured'])
     const here = new Workspace(device, named, inputs)
     const extent = await e.bench.extent()
     expect(e.bench.data.referenceResults(extent)).toEqual(here.referenceResults(extent))
@@ -231,8 +229,8 @@ test('lowering that takes too long fails, and the next does not', async () => {
   const long = () => kernel.split('f', 64, ['fo', 'fi']).split('j', 4, ['jo', 'ji']).unroll('fi').unroll('ji')
   const of = space('long', kernel, (p) => p.pick('schedule', { long }))
   const e = evaluator(device, { timeout: 1, space: of })
-  expect((await e.evaluate(asked('long'))).map(short)).toEqual(['search/timeout'])
+  expect((await e.points(asked('long'))).map(short)).toEqual(['search/timeout'])
   e.close()
   const patient = evaluator(device, { timeout: 60_000, space: of })
-  expect((await patient.evaluate(asked('long'))).map(short)).toEqual(['measured'])
+  expect((await patient.points(asked('long'))).map(short)).toEqual(['measured'])
 })

@@ -2,11 +2,9 @@
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
-import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
+import { applySteps, type Candidate, Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
 import { hasLostDevice } from '../outcomes.ts'
-import { pointKey } from '../spaces/points.ts'
-import type { KernelSpace } from '../types.ts'
-import type { RebuildOptions, SharedResult, SharedStudy, SharedTrial } from './rebuild.ts'
+import type { RebuildOptions, SharedResult, SharedStudy } from './rebuild.ts'
 import { rebuildStudy } from './rebuild.ts'
 import type { Evaluate } from './worker.ts'
 
@@ -50,18 +48,18 @@ export interface StudyEvaluator {
 export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = {}): StudyEvaluator {
   let current: Device | null = device
   /** By study, in the order of last use. */
-  const studies = new Map<string, StudyTrials>()
+  const studies = new Map<string, PreparedStudy>()
   const drop = (id: string): void => {
-    studies.get(id)?.close()
+    studies.get(id)?.evaluator.close()
     studies.delete(id)
   }
   const openDevice = async (): Promise<Device> => {
     current ??= options.reopen ? await options.reopen() : null
     return current ?? failWith('device/lost', 'the device was lost', { hint: 'open it again' })
   }
-  const trialsOf = async (shared: SharedStudy): Promise<StudyTrials> => {
+  const studyOf = async (shared: SharedStudy): Promise<PreparedStudy> => {
     const { id } = shared.study
-    const known = studies.get(id) ?? (await StudyTrials.of(shared, await openDevice(), options))
+    const known = studies.get(id) ?? (await prepareStudy(shared, await openDevice(), options))
     studies.delete(id)
     studies.set(id, known)
     for (const oldest of [...studies.keys()].slice(0, -MAX_STUDIES)) drop(oldest)
@@ -69,21 +67,22 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
   }
   return {
     // A trial that was started is completed, because its outcome would be unknown otherwise.
-    async evaluate(shared, trial) {
+    async evaluate(shared, { point, trace, share = 1 }) {
       const start = performance.now()
-      const trials = await trialsOf(shared)
-      const result = await trials.done(trial)
+      const { kernel, evaluator } = await studyOf(shared)
+      let result!: SharedResult
+      const settle: Candidate['settle'] = (outcome, facts) => {
+        result = { outcome, compared: facts?.compared }
+      }
+      const applied = applySteps(() => kernel.replay(trace))
+      if ('rejection' in applied) settle(applied.rejection)
+      else await evaluator.evaluate([{ point, share, kernel: applied.kernel, settle }])
       if (hasLostDevice(result.outcome)) {
         // This trial is responsible, because nothing else ran.
         for (const id of [...studies.keys()]) drop(id)
         current = null
       }
-      return {
-        ...result,
-        share: trial.share,
-        predicted: trial.predicted,
-        duration: performance.now() - start,
-      }
+      return { ...result, duration: performance.now() - start }
     },
     close() {
       for (const id of [...studies.keys()]) drop(id)
@@ -92,53 +91,19 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
   }
 }
 
-/** One study on a device; its points are those of its trials, which contain their steps. */
-class StudyTrials {
-  private constructor(
-    private readonly evaluator: Evaluator,
-    private readonly traces: Map<string, SharedTrial['trace']>,
-  ) {}
+interface PreparedStudy {
+  readonly kernel: Kernel
+  readonly evaluator: Evaluator
+}
 
-  /** @throws SptError as `rebuildStudy`, `search/reference-too-long` */
-  static async of(shared: SharedStudy, device: Device, options: StudyEvaluatorOptions): Promise<StudyTrials> {
-    const { kernel, inputs } = await rebuildStudy(shared, options)
-    const traces = new Map<string, SharedTrial['trace']>()
-    const space: KernelSpace<Kernel> = {
-      name: shared.study.space,
-      next: () => null,
-      kernel: (point) => kernel.replay(traces.get(pointKey(point)) ?? []),
-    }
-    const { rounds, seconds, timeout } = options
-    const evaluator = new Evaluator({
-      kernel,
-      inputs,
-      space,
-      device,
-      rounds,
-      seconds,
-      timeout,
-      seed: shared.seed,
-    })
-    return new StudyTrials(evaluator, traces)
-  }
-
-  async done({ point, trace, share = 1 }: SharedTrial): Promise<Pick<SharedResult, 'outcome' | 'compared'>> {
-    const key = pointKey(point)
-    this.traces.set(key, trace)
-    try {
-      const [outcome] = await this.evaluator.evaluate([{ point, share }])
-      const { bytes, relativeError, sampled } = this.evaluator.factsOf(point) ?? {}
-      const compared =
-        bytes !== undefined && relativeError !== undefined && sampled !== undefined
-          ? { bytes, relativeError, sampled }
-          : undefined
-      return { outcome: outcome!, compared }
-    } finally {
-      this.traces.delete(key)
-    }
-  }
-
-  close(): void {
-    this.evaluator.close()
-  }
+/** @throws SptError as `rebuildStudy` */
+async function prepareStudy(
+  shared: SharedStudy,
+  device: Device,
+  options: StudyEvaluatorOptions,
+): Promise<PreparedStudy> {
+  const { kernel, inputs } = await rebuildStudy(shared, options)
+  const { rounds, seconds, timeout } = options
+  const { seed } = shared
+  return { kernel, evaluator: new Evaluator({ kernel, inputs, device, rounds, seconds, timeout, seed }) }
 }

@@ -2,21 +2,30 @@
 import { randomUUID } from 'node:crypto'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { checkBound } from '../../api/inputs/format-input-binding.ts'
-import type { Kernel } from '../../api/kernels/kernel.ts'
+import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { Space } from '../../api/kernels/space.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
-import { applyPoint, Evaluator, type PointEvaluator, type PointFacts } from '../evaluate/evaluator.ts'
+import { applySteps, type Candidate, type EvaluateCandidates, Evaluator } from '../evaluate/evaluator.ts'
 import { unlessAborted } from '../loop/ending.ts'
 import type { Expected } from '../ranking/expected.ts'
 import { spaceKey } from '../records/identity.ts'
 import { createStudy, type Records, type StoredTrial, studyId, traceHash, trialId } from '../records/index.ts'
-import type { Study } from '../records/types.ts'
+import type { Study, TrialRecord } from '../records/types.ts'
 import { checkSteps, pointKey } from '../spaces/point-walks.ts'
 import { sketchOrigin } from '../spaces/sketches.ts'
-import { inTurns, type Stepwise } from '../stepwise.ts'
+import { EventTurns, inTurns, type Stepwise } from '../stepwise.ts'
+import type { RemoteTrials } from '../studies/remote-trials.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
-import { evaluateFirstAlone, type QueueOptions, RemoteEvaluator, trialTerms } from './remote-evaluator.ts'
+import type { QueueOptions } from './remote-evaluator.ts'
+import { evaluateFirstAlone, evaluateOnWorkers, openQueue, trialTerms } from './remote-evaluator.ts'
+
+/** Facts about an evaluated point in addition to its outcome. */
+export interface PointFacts
+  extends Pick<TrialRecord, 'bytes' | 'relativeError' | 'sampled' | 'worker' | 'duration'> {
+  readonly steps: readonly string[]
+  readonly trace: readonly TraceStep[]
+}
 
 export interface SessionOptions {
   readonly space: KernelSpace<Kernel>
@@ -36,13 +45,16 @@ export interface SessionOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+/** Batch sizes: of this process, and the minimum for workers, because more may join later. */
+const [BATCH, MIN_REMOTE_BATCH] = [8, 16]
 /** Maximum milliseconds between the end of a trial and its record. */
 const RECORD_DELAY_MS = 10_000
 
 export class Session {
   /** Id of the study in the records; `null` if nothing is recorded. */
   readonly study: string | null
-  readonly #evaluate: PointEvaluator['evaluate']
+  readonly #evaluate: EvaluateCandidates
+  readonly #facts = new Map<string, PointFacts>()
   readonly #terms: ReturnType<typeof trialTerms>
   readonly #name = randomUUID()
   readonly #start = Date.now()
@@ -57,11 +69,11 @@ export class Session {
     /** Evaluator in this process, for comparisons that must run in one place. */
     readonly evaluator: Evaluator,
     study: Study | null,
-    private readonly remote: RemoteEvaluator | null,
+    private readonly remote: RemoteTrials | null,
     /** Trials of the space's points that the records contained. */
     readonly known: readonly StoredTrial[],
   ) {
-    this.#evaluate = remote ? remote.evaluate : evaluateFirstAlone(evaluator.evaluate)
+    this.#evaluate = remote ? evaluateOnWorkers(remote) : evaluateFirstAlone(evaluator.evaluate)
     this.#terms = trialTerms(kernel, options.device.kind)
     this.study = options.records && study ? study.id : null
     this.#reportedIds = new Set(known.map((t) => t.id))
@@ -75,7 +87,7 @@ export class Session {
     const names = isOfProgram ? kernel.formatInputs() : kernel.allFormatInputs
     checkBound(kernel.compilation.kernel, Object.keys(given.tensors ?? {}), names)
     // Callers spread their options: `seconds` of a search must not limit the measurement of a kernel.
-    const evaluator = new Evaluator({ kernel, space, inputs: given, device, seed, reopen, timeout })
+    const evaluator = new Evaluator({ kernel, inputs: given, device, seed, reopen, timeout })
     try {
       // Errors of the inputs are thrown here, because they do not concern a point.
       await unlessAborted(options.signal, () => evaluator.bench.extent(options.signal))
@@ -84,8 +96,7 @@ export class Session {
       const study = records || queue ? createStudy(kernel, inputs, device, about) : null
       const shared = { kernel: kernel.name, params: inputs.params ?? {}, seed: given.seed }
       const bound = Object.keys(given.tensors ?? {})
-      const remote =
-        queue && study ? await RemoteEvaluator.open(space, queue, { ...shared, study }, bound) : null
+      const remote = queue && study ? await openQueue(queue, { ...shared, study }, bound) : null
       if (study) records?.addStudy(study)
       const recordedTrials = study && records && resume ? recordedTrialsOf(study, records) : []
       const known = await filterCurrent(space, recordedTrials, options.signal)
@@ -98,44 +109,51 @@ export class Session {
 
   /** Default batch size: as many points as keep the workers busy. */
   async batch(): Promise<number> {
-    return this.remote ? this.remote.batch() : 8
+    return this.remote ? Math.max(MIN_REMOTE_BATCH, 2 * (await this.remote.workers())) : BATCH
   }
 
-  /** Outcomes of points for `search`, in their order, recorded as soon as they are known. */
+  /**
+   * Outcomes of points for `search`, in their order, recorded as soon as they are known.
+   * @param indices - Points to evaluate; the outcomes of others are `null`
+   */
   readonly evaluate = async (
     requests: readonly EvaluationRequest[],
-    context: Partial<EvaluationContext> = {},
-  ): Promise<readonly Outcome[]> => {
-    const recorded = new Set<number>()
-    const settle = (index: number, outcome: Outcome): void => {
-      recorded.add(index)
-      this.#record([[requests[index]!, outcome]])
-      context.report?.(index, outcome)
+    { signal, report }: Partial<EvaluationContext> = {},
+    indices: Iterable<number> = requests.keys(),
+  ): Promise<readonly (Outcome | null)[]> => {
+    const outcomes: (Outcome | null)[] = requests.map(() => null)
+    const candidates: Candidate[] = []
+    const turns = new EventTurns(signal)
+    for (const index of indices) {
+      await turns.next()
+      const request = requests[index]!
+      const { point } = request
+      const applied = applySteps(() => this.options.space.kernel(point))
+      const settle: Candidate['settle'] = (outcome, { compared, ...evaluated } = {}) => {
+        outcomes[index] = outcome
+        if ('trace' in applied) {
+          const { steps, trace } = applied
+          this.#facts.set(pointKey(point), { steps, trace, ...compared, ...evaluated })
+        }
+        this.#record(request, outcome)
+        report?.(index, outcome)
+      }
+      if ('rejection' in applied) settle(applied.rejection)
+      else candidates.push({ ...request, kernel: applied.kernel, settle })
     }
-    const outcomes = await this.#evaluate(requests, { ...context, report: settle })
-    this.#record(requests.flatMap((a, k) => (recorded.has(k) ? [] : [[a, outcomes[k]!] as const])))
+    await this.#evaluate(candidates, signal)
     return outcomes
   }
 
   /** Like `evaluate`; `null` for points of another search on the records, whose trials `takeOthers` returns. */
-  readonly evaluateShared = async (
-    requests: readonly EvaluationRequest[],
-    context: Partial<EvaluationContext> = {},
-  ): Promise<readonly (Outcome | null)[]> => {
+  readonly evaluateShared: typeof this.evaluate = async (requests, context) => {
     const { study, options } = this
     if (!study || this.remote) return this.evaluate(requests, context)
     const points = requests.map((a) => a.point)
     // Own points are evaluated again with a greater share of the effort.
     const isClaimed = options.records!.claim(study, points, this.#name, this.#start)
-    const indices = [...requests.keys()].filter(
-      (k) => isClaimed[k] || this.#ownPoints.has(pointKey(points[k]!)),
-    )
-    const claimed = indices.map((k) => requests[k]!)
-    const settle = (n: number, outcome: Outcome): void => context.report?.(indices[n]!, outcome)
-    const outcomes = await this.evaluate(claimed, { ...context, report: settle })
-    const results: (Outcome | null)[] = requests.map(() => null)
-    for (const [n, k] of indices.entries()) results[k] = outcomes[n]!
-    return results
+    const isOwn = (k: number): boolean => isClaimed[k]! || this.#ownPoints.has(pointKey(points[k]!))
+    return this.evaluate(requests, context, [...requests.keys()].filter(isOwn))
   }
 
   /** Number of trials reported by other sessions, in addition to `known`. */
@@ -159,21 +177,18 @@ export class Session {
     return accepted
   }
 
-  #record(trials: readonly (readonly [EvaluationRequest, Outcome])[]): void {
+  #record({ point, share }: EvaluationRequest, outcome: Outcome): void {
     const { study } = this
-    const { space } = this.options
-    if (!study || trials.length === 0) return
-    for (const [{ point }] of trials) this.#ownPoints.add(pointKey(point))
-    this.options.records!.add(
-      ...trials.map(([{ point, share }, outcome]) => {
-        const predicted = this.options.expected?.of(point)
-        const terms =
-          outcome.status === 'measured'
-            ? this.#terms(() => space.kernel(point), this.evaluator.bench.data.inputs)
-            : undefined
-        return { ...this.factsOf(point), study, point, outcome, share, predicted, ...(terms && { terms }) }
-      }),
-    )
+    const { space, records, expected } = this.options
+    if (!study) return
+    this.#ownPoints.add(pointKey(point))
+    const predicted = expected?.of(point)
+    const terms =
+      outcome.status === 'measured'
+        ? this.#terms(() => space.kernel(point), this.evaluator.bench.data.inputs)
+        : undefined
+    const trial = { ...this.factsOf(point), study, point, outcome, share, predicted }
+    records!.add({ ...trial, ...(terms && { terms }) })
   }
 
   /** Recorded trial of a point, if the session resumes from the records. */
@@ -184,7 +199,7 @@ export class Session {
   }
 
   factsOf(point: Point): PointFacts | undefined {
-    return (this.remote ?? this.evaluator).factsOf(point)
+    return this.#facts.get(pointKey(point))
   }
 
   async close(): Promise<void> {
@@ -209,10 +224,10 @@ const isComplete = ({ outcome }: StoredTrial): boolean => outcome.status !== 'bo
 
 /** True if the trial ran the point's current steps; the space may have changed under the same name. */
 function hasSameSteps(space: KernelSpace<Kernel>, { point, trace, outcome }: StoredTrial): boolean {
-  const application = applyPoint(space, point)
-  if ('rejection' in application) return trace === undefined
+  const applied = applySteps(() => space.kernel(point))
+  if ('rejection' in applied) return trace === undefined
   if (trace === undefined) return outcome.status !== 'rejected'
-  return traceHash(trace) === traceHash(application.facts.trace)
+  return traceHash(trace) === traceHash(applied.trace)
 }
 
 /** Trials of points that are in the space with the same steps; after an abort, those examined so far. */

@@ -180,7 +180,7 @@ export class CaseStudy {
         const indices = missing.slice(start, start + batchSize)
         const requests = indices.map((k): EvaluationRequest => ({ point: points[k]!, share: 1 }))
         const batchOutcomes = await session.evaluate(requests, signal ? { signal } : {})
-        for (const [n, k] of indices.entries()) outcomes[k] = batchOutcomes[n]
+        for (const [n, k] of indices.entries()) outcomes[k] = batchOutcomes[n]!
       }
       const { seed: _, ...inputs } = session.evaluator.bench.data.inputs
       const wrong = outcomes.flatMap((o, k) =>
