@@ -28,6 +28,10 @@ export class Thread<Task, Answer = never> {
       .unref()
   }
 
+  get isBusy(): boolean {
+    return this.#asked !== null
+  }
+
   /** @throws DataCloneError for values that cannot be cloned */
   tell(task: Task): void {
     this.#worker.postMessage(task)
@@ -84,6 +88,16 @@ export class Threads<Task, Answer = never> {
         }),
       )
     return this.#threads.slice(0, count)
+  }
+
+  /** A thread without a request in flight. */
+  free(): Thread<Task, Answer> {
+    clearTimeout(this.#ends)
+    return this.#threads.find((t) => !t.isBusy) ?? this.first(this.#threads.length + 1).at(-1)!
+  }
+
+  get isBusy(): boolean {
+    return this.#threads.some((t) => t.isBusy)
   }
 
   /** Nobody waits for them any more. */

@@ -2,6 +2,7 @@
 import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
+import { goldenSequence } from '../../run/bind/sources/random-tensors.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
 import { type Dimension, isSortable, type RowOrder } from './outer-dimension.ts'
 import type { Rows } from './statistics.ts'
@@ -150,9 +151,6 @@ export class Samples {
   }
 }
 
-/** Golden ratio, for samples that follow no period of the matrix. */
-const GOLDEN = (Math.sqrt(5) - 1) / 2
-
 /** Consecutive rows of a window, as required by blocks, strips and slices of formats. */
 const WINDOW = 16
 /** Rows longer than this multiple of the mean are long. */
@@ -234,9 +232,6 @@ function drawShortRows(m: Rows, rows: Int32Array, elements: number, maxRows: num
   return parts.map((stratum) => drawRows(m, stratum, elements, maxRows, WINDOW))
 }
 
-/** Offset of the k-th sample in its interval, in 0 … 1: multiples of the golden ratio follow no period. */
-const offsetWithin = (k: number): number => (0.5 + k * GOLDEN) % 1
-
 /** A stratum of windows of `neighbours` consecutive rows, stratified by their number of elements. */
 function drawRows(m: Rows, rows: Int32Array, elements: number, maxRows: number, neighbours: number): Stratum {
   const count = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
@@ -255,7 +250,7 @@ function drawRows(m: Rows, rows: Int32Array, elements: number, maxRows: number, 
   const bySize =
     chosen < windows ? ascending(windows, 'windows').sort((x, y) => sizes[x]! - sizes[y]! || x - y) : null
   const windowIds = Array.from({ length: chosen }, (_, k) => {
-    const index = Math.floor(((k + offsetWithin(k)) * windows) / chosen)
+    const index = Math.floor(((k + goldenSequence(k, 0.5)) * windows) / chosen)
     return bySize ? bySize[index]! : index
   }).sort((x, y) => x - y)
   const sampleRows = new Int32Array(Math.min(rows.length, chosen * window))

@@ -21,21 +21,7 @@ type EvaluationThread = Thread<Task, Answer>
 const IDLE_MS = 20_000
 
 /** Threads of the process, shared by consecutive searches, because starting a thread loads the compiler. */
-const busy = new Set<EvaluationThread>()
 let threads: Threads<Task, Answer> | undefined
-
-function acquire(script: string): EvaluationThread {
-  threads ??= new Threads(script, IDLE_MS)
-  const thread = threads.first(busy.size + 1).find((t) => !busy.has(t))!
-  busy.add(thread)
-  return thread
-}
-
-/** Returns a thread, even if it has ended. */
-function release(thread: EvaluationThread): void {
-  busy.delete(thread)
-  if (busy.size === 0) threads!.rest()
-}
 
 /** Sends kernels and tensors to a thread as data, one after another, and receives its results. */
 export class EvaluationThreads {
@@ -82,7 +68,8 @@ export class EvaluationThreads {
     signal?.throwIfAborted()
     if (this.#isClosed) throw new InternalError('closed')
     if (this.#script === null) return execute(task)
-    const thread = acquire(this.#script)
+    threads ??= new Threads(this.#script, IDLE_MS)
+    const thread = threads.free()
     this.#thread = thread
     const cancel = (): void => thread.end(signal!.reason as Error)
     signal?.addEventListener('abort', cancel, { once: true })
@@ -93,7 +80,7 @@ export class EvaluationThreads {
     } finally {
       signal?.removeEventListener('abort', cancel)
       this.#thread = null
-      release(thread)
+      if (!threads.isBusy) threads.rest()
     }
   }
 

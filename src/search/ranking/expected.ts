@@ -1,6 +1,7 @@
 /** Caches the prior's predictions by point. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { show } from '../../ast/diagnostics/expect-argument.ts'
+import { goldenSequence } from '../../run/bind/sources/random-tensors.ts'
 import { pointKey } from '../spaces/points.ts'
 import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Point, StrategyOptions } from '../types.ts'
@@ -20,7 +21,8 @@ export class RankingTime {
   readonly #first: number
   readonly #now: () => number
   readonly #start: number
-  #spent = 0
+  /** Milliseconds spent so far. */
+  spent = 0
 
   /**
    * @param limits of the search; without any, ranking is unlimited
@@ -39,18 +41,7 @@ export class RankingTime {
 
   /** Milliseconds that are left at the moment. */
   get left(): number {
-    return Math.max(this.#first, SHARE * (this.#now() - this.#start)) - this.#spent
-  }
-
-  /** Does some of the work that it is for, and gives the milliseconds that it took. */
-  spend(work: () => void): number {
-    const start = this.#now()
-    try {
-      work()
-    } finally {
-      this.#spent += this.#now() - start
-    }
-    return this.#now() - start
+    return Math.max(this.#first, SHARE * (this.#now() - this.#start)) - this.spent
   }
 
   /** Runs the work with pauses. @returns `null` if the time for ranking ended first */
@@ -74,17 +65,17 @@ export class RankingTime {
       }
     } finally {
       work.return(undefined as never)
-      this.#spent += this.#now() - start
+      this.spent += this.#now() - start
     }
   }
 }
 
 type Prior = NonNullable<StrategyOptions['prior']>
 
-/** Milliseconds below which a prior may evaluate more points at once. */
+/** Milliseconds below which a prior without pauses evaluates twice as many points next. */
 const SHORT = 1
 
-/** Points that one with pauses ranks whatever time it takes: a busy machine would rank none. */
+/** Points that a prior with pauses ranks even without time, because on a busy machine it would rank none. */
 const LEAST_RANKED = 32
 
 const instances = new WeakMap<Prior, Expected>()
@@ -138,22 +129,26 @@ export class Expected {
     const queue = time.isLimited ? scattered(unranked) : unranked
     const reservedTime = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
     const work = stepwisePriors.get(this.#prior)
-    const first = work ? (time.isLimited ? work.together : queue.length) : 1
     const isDue = (): boolean =>
       time.left > reservedTime || (work !== undefined && this.#costs.size < LEAST_RANKED)
-    for (let [start, size] = [0, first]; start < queue.length && isDue(); ) {
+    const usualSize = work ? (time.isLimited ? work.together : queue.length) : 1
+    for (let [start, size] = [0, usualSize]; start < queue.length && isDue(); ) {
       const batch = queue.slice(start, start + size)
       start += size
-      if (work) {
-        this.#keep(batch, yield* time.during(work.costs(batch)))
-        continue
-      }
-      const elapsed = time.spend(() => this.prior(batch))
-      // One that takes long may come after many that do not.
-      size = elapsed < SHORT ? 2 * size : 1
-      yield
+      const { spent } = time
+      yield* time.during(work ? this.#rank(batch, work) : this.#rankAtOnce(batch))
+      size = !work && time.spent - spent < SHORT ? 2 * size : usualSize
     }
     return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
+  }
+
+  *#rank(points: readonly Point[], work: InSteps): Stepwise<void> {
+    this.#keep(points, yield* work.costs(points))
+  }
+
+  *#rankAtOnce(points: readonly Point[]): Stepwise<void> {
+    this.prior(points)
+    yield
   }
 
   /** Predicted costs; `Infinity` for points predicted to be rejected. @throws SptError `search/prior` */
@@ -198,13 +193,11 @@ export class Expected {
   }
 }
 
-/** In an order in which the first of them are from all over the list, whatever its length: steps by the golden ratio. */
+/** In an order in which the first of them are from all over the list, whatever its length. */
 function scattered<T>(list: readonly T[]): readonly T[] {
-  const place = (k: number): number => ((k + 1) * GOLDEN) % 1
+  const place = (k: number): number => goldenSequence(k + 1)
   return [...list.keys()].sort((a, b) => place(a) - place(b)).map((k) => list[k]!)
 }
-
-const GOLDEN = (Math.sqrt(5) - 1) / 2
 
 const refuse = (message: string): never =>
   failWith('search/prior', message, {

@@ -44,9 +44,10 @@ export abstract class ForestSearch extends StrategyBase {
   }
 
   protected *next(): Stepwise<Point | null> {
-    if (this.told.size < this.initialPoints || this.told.measured().length < 2) return yield* this.initial()
-    if (this.told.version !== this.#learnt.version) yield* this.#learn()
-    return yield* this.unseen.fresh(() => this.#best())
+    if (this.reported.size < this.initialPoints || this.reported.measured().length < 2)
+      return yield* this.initial()
+    if (this.reported.version !== this.#learnt.version) yield* this.#learn()
+    return yield* this.untaken.fresh(() => this.#best())
   }
 
   *#best(): Stepwise<Point | null> {
@@ -54,7 +55,7 @@ export abstract class ForestSearch extends StrategyBase {
     for (const { point, score } of this.#scores) {
       // Similar points in one batch provide little additional information.
       const discounted = this.#pending.reduce((a, p) => a * (1 - similarity(p, point) ** 2), score)
-      if ((!best || discounted > best.score) && (yield* this.unseen.has(point)))
+      if ((!best || discounted > best.score) && (yield* this.untaken.has(point)))
         best = { point, score: discounted }
     }
     if (best) this.#pending.push(best.point)
@@ -62,8 +63,8 @@ export abstract class ForestSearch extends StrategyBase {
   }
 
   *#learn(): Stepwise<void> {
-    const measured = this.told.measured()
-    const { size, version } = this.told
+    const measured = this.reported.measured()
+    const { size, version } = this.reported
     if (!this.#times || size - this.#learnt.size >= size * GROWTH) {
       yield* this.#grow()
       this.#learnt = { size, version }
@@ -82,8 +83,8 @@ export abstract class ForestSearch extends StrategyBase {
   }
 
   *#grow(): Stepwise<void> {
-    const told = this.told.all()
-    const measured = this.told.measured()
+    const reported = this.reported.all()
+    const measured = this.reported.measured()
     // The prior's prediction, if there is one, is the first column.
     const first = this.hasPrior ? 1 : 0
     const isNominal = (c: number): boolean => c >= first && this.#columns.isNominal(c - first)
@@ -92,15 +93,15 @@ export abstract class ForestSearch extends StrategyBase {
     const residuals = measured.map((t, k) => Math.log(t.ms) - trend[k]!)
     this.#times = Forest.fit(rows, residuals, this.random, { isNominal })
     yield
-    const validity = told.map((t) => (t.ms === null ? 0 : 1))
+    const validity = reported.map((t) => (t.ms === null ? 0 : 1))
     this.#usable = validity.includes(0)
-      ? Forest.fit(yield* this.#rowsOf(told.map((t) => t.point)), validity, this.random, { isNominal })
+      ? Forest.fit(yield* this.#rowsOf(reported.map((t) => t.point)), validity, this.random, { isNominal })
       : null
   }
 
   /** Fills the pool with random points at first, later with neighbours of the best; taken points are replaced. */
   *#fill(leaders: readonly Point[]): Stepwise<void> {
-    for (const [key, point] of this.#pool) if (!(yield* this.unseen.has(point))) this.#pool.delete(key)
+    for (const [key, point] of this.#pool) if (!(yield* this.untaken.has(point))) this.#pool.delete(key)
     if (!this.#isFilled || this.#pool.size < POOL_SIZE / 2)
       yield* this.#add(yield* this.candidates(this.#isFilled ? POOL_SIZE / 8 : POOL_SIZE))
     this.#isFilled = true
@@ -118,10 +119,13 @@ export abstract class ForestSearch extends StrategyBase {
 
   /** All points of a small space, some of a large one. */
   protected *candidates(count: number): Stepwise<readonly Point[]> {
+    return (yield* this.allPoints(count)) ?? (yield* this.drawn(count))
+  }
+
+  /** All points, if there are at most `count`; otherwise `null`. */
+  protected *allPoints(count: number): Stepwise<readonly Point[] | null> {
     const counted = yield* countSteps(this.space, count * COUNT_EFFORT)
-    return counted.isExact && counted.points <= count
-      ? yield* collectPoints(this.space)
-      : yield* this.drawn(count)
+    return counted.isExact && counted.points <= count ? yield* collectPoints(this.space) : null
   }
 
   *#rowsOf(points: readonly Point[]): Stepwise<readonly (readonly number[])[]> {

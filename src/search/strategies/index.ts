@@ -42,6 +42,8 @@ const POPULATION = 20
 /** Tournament size of the selection of parents. */
 const TOURNAMENT = 6
 const INITIAL = 12
+/** Number of random points among which the prior selects one of these. */
+const FIRST_DRAWN = 64
 /** Number of children among which the prior selects. */
 const CHILDREN = 6
 const CROSSOVER = 0.25
@@ -63,13 +65,9 @@ export class Evolutionary extends StrategyBase {
   }
 
   protected next(): Stepwise<Point | null> {
-    if (this.#population.length === 0 || this.told.size < INITIAL)
-      return this.hasPrior ? this.unseen.fresh(() => this.#first()) : this.spread()
-    return this.unseen.fresh(() => this.#best())
-  }
-
-  *#first(): Stepwise<Point | null> {
-    return yield* this.likeliest(yield* this.notTaken(yield* this.drawn(64)))
+    if (this.#population.length === 0 || this.reported.size < INITIAL)
+      return this.hasPrior ? this.likelyOf(FIRST_DRAWN) : this.spread()
+    return this.untaken.fresh(() => this.#best())
   }
 
   *#best(): Stepwise<Point | null> {
@@ -81,7 +79,7 @@ export class Evolutionary extends StrategyBase {
     const parent = this.#parent()
     if (this.random() < CROSSOVER) {
       const child = yield* crossoverSteps(this.space, parent, this.#parent(), this.random)
-      if (child && (yield* this.unseen.has(child))) return child
+      if (child && (yield* this.untaken.has(child))) return child
     }
     if (this.random() < STEP) {
       const neighbours = yield* this.notTaken(yield* neighbourSteps(this.space, parent))
@@ -126,7 +124,7 @@ export class Exhaustive extends StrategyBase {
       if (this.#chunk.length === 0) yield* this.#fill()
       const point = this.#chunk.shift()
       if (!point) return null
-      const taken = yield* this.unseen.take(point)
+      const taken = yield* this.untaken.take(point)
       if (taken) return taken
     }
   }
@@ -157,7 +155,7 @@ export class RandomSearch extends StrategyBase {
   readonly name = 'random'
 
   protected next(): Stepwise<Point | null> {
-    return this.unseen.fresh(() => drawSteps(this.space, this.random))
+    return this.untaken.fresh(() => drawSteps(this.space, this.random))
   }
 }
 
@@ -197,7 +195,7 @@ export class Halving extends StrategyBase {
     if (promoted) return promoted
     const fresh = yield* this.hasPrior
       ? this.likelyOf(CANDIDATES)
-      : this.unseen.fresh(() => drawSteps(this.space, this.random))
+      : this.untaken.fresh(() => drawSteps(this.space, this.random))
     // Without new points, the remaining ones complete their measurements, the fastest first.
     return fresh ?? this.#promote(1)
   }

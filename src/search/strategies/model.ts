@@ -1,14 +1,12 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { groupBy } from '../../ir/memoize.ts'
-import { collectPoints, countSteps, pointKey } from '../spaces/point-walks.ts'
+import { pointKey } from '../spaces/point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
 
 /** Number of random points ranked by the prior: per planned trial, minimum, and maximum. */
 const [POINTS_PER_TRIAL, MIN_POOL, MAX_POOL] = [32, 64, 2048]
-/** Decisions visited per requested point to count the space. */
-const COUNT_EFFORT = 8
 /** Spaces up to this multiple of the pool are enumerated: hill climbing would visit as many points. */
 const ENUMERATED = 2
 /** Number of times that neighbours of the best points are added, unless all points are enumerated. */
@@ -50,7 +48,7 @@ export class ModelSearch extends ForestSearch {
     for (;;) {
       const best = order.shift()
       if (!best) return yield* this.likelyOf(LEADERS)
-      const taken = yield* this.unseen.take(best)
+      const taken = yield* this.untaken.take(best)
       if (taken) return taken
     }
   }
@@ -78,10 +76,8 @@ export class ModelSearch extends ForestSearch {
   }
 
   *#ordered(): Stepwise<Point[]> {
-    const maxPoints = Math.min(MAX_POOL, ENUMERATED * this.#pool)
-    const count = yield* countSteps(this.space, COUNT_EFFORT * maxPoints)
-    if (count.isExact && count.points <= maxPoints)
-      return yield* this.#sortedAll(yield* collectPoints(this.space))
+    const all = yield* this.allPoints(Math.min(MAX_POOL, ENUMERATED * this.#pool))
+    if (all) return yield* this.#sortedAll(all)
     const pool = new Map((yield* this.#drawnFrom(this.#pool)).map((p) => [pointKey(p), p]))
     const expanded = new Set<Point>()
     for (let round = 0; round < ROUNDS; round++)
@@ -116,7 +112,7 @@ export class ModelSearch extends ForestSearch {
 
   /** Log times by a regression line through the measurements, with slope 1 as its prior. */
   protected override *trend(points: readonly Point[]): Stepwise<readonly number[]> {
-    const measured = this.told.measured()
+    const measured = this.reported.measured()
     const expected = yield* this.expected([...measured.map((t) => t.point), ...points])
     // Times are converted to logarithms; other scales are unchanged.
     const scaled = expected.every((e) => e > 0) ? expected.map(Math.log) : expected

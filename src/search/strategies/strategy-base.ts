@@ -12,8 +12,8 @@ export abstract class StrategyBase implements Strategy {
   abstract readonly name: string
   protected readonly space: PointSpace
   protected readonly random: Random
-  protected readonly unseen: UntakenPoints
-  protected readonly told: ReportedTrials
+  protected readonly untaken: UntakenPoints
+  protected readonly reported: ReportedTrials
   readonly #expected: Expected | undefined
   readonly #time: RankingTime
 
@@ -24,17 +24,17 @@ export abstract class StrategyBase implements Strategy {
     const generator = new Generator(seed)
     this.space = space
     this.random = () => generator.next()
-    this.unseen = new UntakenPoints(space, this.random)
-    this.told = new ReportedTrials(space)
+    this.untaken = new UntakenPoints(space, this.random)
+    this.reported = new ReportedTrials(space)
     this.#expected = prior && Expected.of(prior)
     this.#time = new RankingTime({ seconds, trials })
   }
 
-  /** The next point, taken from `unseen`; `null` if none is left. */
+  /** The next point, taken from `untaken`; `null` if none is left. */
   protected abstract next(): Stepwise<Point | null>
 
   /** Learns from the best known outcome of a point. */
-  protected learn(_told: ReportedTrial): void {}
+  protected learn(_trial: ReportedTrial): void {}
 
   /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */
   ask(count: number): readonly Point[] {
@@ -61,11 +61,11 @@ export abstract class StrategyBase implements Strategy {
 
   *tellStepwise(trials: readonly Trial[]): Stepwise<void> {
     for (const trial of trials) {
-      const told = yield* this.told.add(trial)
-      if (!told) continue
+      const added = yield* this.reported.add(trial)
+      if (!added) continue
       // Trials of earlier searches are reported without having been proposed, and must not be proposed again.
-      yield* this.unseen.take(told.point)
-      this.learn(told)
+      yield* this.untaken.take(added.point)
+      this.learn(added)
     }
   }
 
@@ -90,7 +90,7 @@ export abstract class StrategyBase implements Strategy {
 
   protected *notTaken(points: readonly Point[]): Stepwise<readonly Point[]> {
     const out: Point[] = []
-    for (const p of points) if (yield* this.unseen.has(p)) out.push(p)
+    for (const p of points) if (yield* this.untaken.has(p)) out.push(p)
     return out
   }
 
@@ -143,17 +143,17 @@ export abstract class StrategyBase implements Strategy {
 
   /** A point that was not taken: of `count` random ones, the one with the least predicted cost. */
   protected likelyOf(count: number): Stepwise<Point | null> {
-    const { unseen } = this
-    const [drawn, likeliest] = [this.drawn.bind(this), this.likeliest.bind(this)]
-    return unseen.fresh(function* () {
-      return yield* likeliest(yield* drawn(count))
-    })
+    return this.untaken.fresh(() => this.#likeliestDrawn(count))
+  }
+
+  *#likeliestDrawn(count: number): Stepwise<Point | null> {
+    return yield* this.likeliest(yield* this.notTaken(yield* this.drawn(count)))
   }
 
   /** The point with the least used values among a few random ones, so that each value is tried early. */
   protected *spread(): Stepwise<Point | null> {
     const uses = new Map<string, number>()
-    for (const { point } of this.told.all())
+    for (const { point } of this.reported.all())
       for (const entry of Object.entries(point)) {
         const key = JSON.stringify(entry)
         uses.set(key, (uses.get(key) ?? 0) + 1)
@@ -163,13 +163,13 @@ export abstract class StrategyBase implements Strategy {
       const parts = entries.map((e) => 1 / (1 + (uses.get(JSON.stringify(e)) ?? 0)))
       return parts.reduce((a, b) => a + b, 0) / Math.max(1, entries.length)
     }
-    const { unseen } = this
-    const drawn = (): Stepwise<readonly Point[]> => this.drawn(SPREAD_CANDIDATES)
-    return yield* unseen.fresh(function* () {
-      const some = yield* drawn()
-      const rare = some.map(rarity)
-      return some[rare.indexOf(Math.max(...rare))] ?? null
-    })
+    return yield* this.untaken.fresh(() => this.#rarestDrawn(rarity))
+  }
+
+  *#rarestDrawn(rarity: (point: Point) => number): Stepwise<Point | null> {
+    const drawn = yield* this.drawn(SPREAD_CANDIDATES)
+    const rarities = drawn.map(rarity)
+    return drawn[rarities.indexOf(Math.max(...rarities))] ?? null
   }
 }
 

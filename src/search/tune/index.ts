@@ -1,79 +1,23 @@
 /** `tune`: finds the fastest point of a space on data and a device, and compares it with the default schedule. */
 
 import { expectArgument, expectOptions, isRecord } from '../../api/inputs/argument-checks.ts'
-import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { type Ceilings, ceilingsOf } from '../../run/explain/roofline.ts'
 import type { Coverage } from '../../run/verify/compare-outputs.ts'
-import type { Device } from '../../runtime/device.ts'
-import { type SearchResult, search } from '../loop/search.ts'
-import type { SearchOptions, SearchProgress } from '../loop/search-options.ts'
+import type { SearchResult } from '../loop/search.ts'
 import { defaultPrior } from '../ranking/cost-model.ts'
 import { Expected } from '../ranking/expected.ts'
-import type { Records } from '../records/index.ts'
 import { usualSpace } from '../spaces/sketches.ts'
-import type { KernelSpace, StrategyFactory, Trial } from '../types.ts'
-import type { LibraryTrial, LibraryTrials } from './alternatives.ts'
+import type { Trial } from '../types.ts'
+import type { LibraryTrials } from './alternatives.ts'
 import { fastestRoutines, libraryTrials, recordTrials } from './alternatives.ts'
 import { compareFinalists, type Finalist, type Recommendation, recommend } from './finals/last-comparison.ts'
-import type { QueueOptions } from './remote-evaluator.ts'
 import { type PointFacts, Session } from './session.ts'
-import type { TuneSubject } from './tune-options.ts'
+import type { TuneOptions, TuneProgress, TuneSubject } from './tune-options.ts'
 import { COMMON_OPTIONS, checkQueue, checkTuning, isSpace, subjectOf } from './tune-options.ts'
 
 export type { Finalist } from './finals/last-comparison.ts'
-
-export interface TuneOptions extends Pick<SearchOptions, 'trials' | 'patience' | 'prior' | 'signal'> {
-  /** Default: the kernel's own space for this device (`cpu_space`, `gpu_space`), otherwise its sketches. */
-  readonly space?: KernelSpace<Kernel> | undefined
-  /** Inputs as for `prepare`: unbound ones are random if there is a seed. */
-  readonly inputs: RunInputs
-  readonly device: Device
-  /** Seconds from the call to the final comparison, which takes at most half as long; at least half are for trials. */
-  readonly seconds?: number | undefined
-  /**
-   * Default: `model` if there is a prior, otherwise `surrogate`, the best strategies in `bench/strategies`. `model`
-   * uses the device's cost model, unless `prior` replaces it.
-   */
-  readonly strategy?: string | StrategyFactory | undefined
-  /** Seed of the strategy and of the order of measurements; default 1. */
-  readonly seed?: number | undefined
-  readonly records?: Records | undefined
-  /** Name of the data in the records, such as a file name. */
-  readonly data?: string | undefined
-  /** Reuse trials of the same study from the records; default true. */
-  readonly resume?: boolean | undefined
-  readonly onProgress?: ((progress: TuneProgress) => void) | undefined
-  /** Opens the device again, once, if it is lost. */
-  readonly reopen?: (() => Promise<Device>) | undefined
-  /** Milliseconds that lowering a point may take; default 30,000. */
-  readonly timeout?: number | undefined
-  /**
-   * Number of points evaluated together, and measured against each other; default 8, with a queue twice the number of
-   * workers.
-   */
-  readonly batch?: number | undefined
-  /**
-   * Counts the bytes and operations of `finals` for reports, which takes seconds, unless `signal` aborts; default
-   * false.
-   */
-  readonly explain?: boolean | undefined
-  /** Evaluates library routines of the device that compute the kernel; default true. */
-  readonly libraries?: boolean | undefined
-  /** Evaluates trials on workers; the final comparison runs in this process. */
-  readonly queue?: QueueOptions | undefined
-}
-
-export interface TuneProgress extends SearchProgress {
-  /** Number of trials that the records contained. */
-  readonly knownTrials: number
-  /** The fastest library routine, if one was measured. */
-  readonly library?: LibraryTrial | undefined
-  /** Number of points that the cost model has ranked, while it ranks. */
-  readonly ranking?: number | undefined
-  /** Name of the kernel that the final comparison measures. */
-  readonly comparing?: string | undefined
-}
+export type { TuneOptions, TuneProgress } from './tune-options.ts'
 
 /** A trial, with known facts about its kernel. */
 export interface TunedTrial extends Trial, Partial<PointFacts> {
@@ -123,7 +67,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const expected = prior && Expected.of(prior)
   if (strategy === 'model') expected?.begin()
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
-  const { evaluator, known } = session
+  const { evaluator } = session
   const times = new Map<Trial, Pick<TunedTrial, 'seconds' | 'time'>>()
   let progress: TuneProgress | undefined
   try {
@@ -136,24 +80,17 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       expected.onRanked = (ranking) => {
         if (progress) options.onProgress?.({ ...progress, latestTrials: [], ranking })
       }
-    const result = await search({
+    const seconds = options.seconds && remainingSeconds(options.seconds, start)
+    const result = await session.search({
+      ...options,
+      seconds,
+      strategy,
+      prior: expected?.prior,
       // Measurements observe the signal, and no other work may use the device before they end.
       graceSeconds: Number.POSITIVE_INFINITY,
-      space,
-      strategy,
-      evaluate: session.evaluateShared,
-      externalTrials: session.takeOthers,
-      seed,
-      batch: options.batch ?? (await session.batch()),
-      knownTrials: known,
-      trials: options.trials,
-      seconds: options.seconds && remainingSeconds(options.seconds, start),
-      patience: options.patience,
-      prior: expected?.prior,
-      signal,
       onProgress(p) {
         for (const t of p.latestTrials) times.set(t, { seconds: p.seconds, time: Date.now() })
-        progress = { ...p, knownTrials: known.length + session.otherCount, library: fastest[0] }
+        progress = { ...p, library: fastest[0] }
         options.onProgress?.(progress)
       },
     })
@@ -183,7 +120,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
         ...session.factsOf(t.point),
         ...times.get(t),
       })),
-      knownTrials: known.length + session.otherCount,
+      knownTrials: session.knownCount,
       study: session.study,
       sampled: evaluator.bench.isSampled,
       coverage: evaluator.bench.coverage,

@@ -1,13 +1,13 @@
 /** One kernel on one set of inputs: points of a space are evaluated in this process or by workers, and recorded. */
 import { randomUUID } from 'node:crypto'
-import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import { checkBound } from '../../api/inputs/format-input-binding.ts'
 import type { Kernel, TraceStep } from '../../api/kernels/kernel.ts'
 import { Space } from '../../api/kernels/space.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { Device } from '../../runtime/device.ts'
 import { applySteps, type Candidate, type EvaluateCandidates, Evaluator } from '../evaluate/evaluator.ts'
 import { unlessAborted } from '../loop/ending.ts'
+import { type SearchResult, search } from '../loop/search.ts'
+import type { SearchOptions } from '../loop/search-options.ts'
 import type { Expected } from '../ranking/expected.ts'
 import { spaceKey } from '../records/identity.ts'
 import { createStudy, type Records, type StoredTrial, studyId, traceHash, trialId } from '../records/index.ts'
@@ -17,8 +17,8 @@ import { sketchOrigin } from '../spaces/sketches.ts'
 import { EventTurns, inTurns, type Stepwise } from '../stepwise.ts'
 import type { RemoteTrials } from '../studies/remote-trials.ts'
 import type { EvaluationContext, EvaluationRequest, KernelSpace, Outcome, Point } from '../types.ts'
-import type { QueueOptions } from './remote-evaluator.ts'
 import { evaluateFirstAlone, evaluateOnWorkers, openQueue, trialTerms } from './remote-evaluator.ts'
+import type { TuneOptions } from './tune-options.ts'
 
 /** Facts about an evaluated point in addition to its outcome. */
 export interface PointFacts
@@ -27,22 +27,22 @@ export interface PointFacts
   readonly trace: readonly TraceStep[]
 }
 
-export interface SessionOptions {
+type SearchLimits = Pick<SearchOptions, 'graceSeconds'> &
+  Pick<
+    TuneOptions,
+    'trials' | 'seconds' | 'patience' | 'signal' | 'batch' | 'prior' | 'strategy' | 'onProgress'
+  >
+
+export interface SessionOptions
+  extends Pick<
+    TuneOptions,
+    'inputs' | 'device' | 'records' | 'data' | 'queue' | 'reopen' | 'timeout' | 'signal'
+  > {
   readonly space: KernelSpace<Kernel>
-  readonly inputs: RunInputs
-  readonly device: Device
   readonly seed: number
-  readonly records?: Records | undefined
-  /** Name of the data in records. */
-  readonly data?: string | undefined
   readonly resume: boolean
   /** Predictions of the prior, stored with the trials. */
   readonly expected?: Expected | undefined
-  readonly queue?: QueueOptions | undefined
-  readonly reopen?: (() => Promise<Device>) | undefined
-  readonly timeout?: number | undefined
-  /** Aborts the opening of the session. */
-  readonly signal?: AbortSignal | undefined
 }
 
 /** Batch sizes: of this process, and the minimum for workers, because more may join later. */
@@ -156,9 +156,39 @@ export class Session {
     return this.evaluate(requests, context, [...requests.keys()].filter(isOwn))
   }
 
-  /** Number of trials reported by other sessions, in addition to `known`. */
-  get otherCount(): number {
-    return this.#reportedIds.size - this.known.length
+  /** Number of trials in `known`, and of those reported by other sessions. */
+  get knownCount(): number {
+    return this.#reportedIds.size
+  }
+
+  /** Searches the space of the session. */
+  async search({
+    trials,
+    seconds,
+    patience,
+    signal,
+    batch,
+    prior,
+    strategy = prior ? 'model' : 'surrogate',
+    graceSeconds,
+    onProgress,
+  }: SearchLimits): Promise<SearchResult> {
+    return search({
+      trials,
+      seconds,
+      patience,
+      signal,
+      batch: batch ?? (await this.batch()),
+      prior,
+      strategy,
+      graceSeconds,
+      onProgress: (p) => onProgress?.({ ...p, knownTrials: this.knownCount }),
+      space: this.options.space,
+      seed: this.options.seed,
+      evaluate: this.evaluateShared,
+      externalTrials: this.takeOthers,
+      knownTrials: this.known,
+    })
   }
 
   /** Trials that other sessions added to the records since the previous call. */

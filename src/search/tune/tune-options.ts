@@ -1,6 +1,6 @@
 /** Validates the options of `tune` and `tuneAll` before anything runs. */
 import { checkDevice, expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
-import { declaredOf, sizesOf } from '../../api/inputs/bound-inputs.ts'
+import { declaredOf, type RunInputs, sizesOf } from '../../api/inputs/bound-inputs.ts'
 import { expectKernel } from '../../api/kernels/expect-kernel.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import {
@@ -18,12 +18,66 @@ import {
 } from '../../ast/diagnostics/value-kinds.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
-import { checkBudgets } from '../loop/search-options.ts'
+import { checkBudgets, type SearchOptions, type SearchProgress } from '../loop/search-options.ts'
 import { compilerVersion, deviceIdentity, tunedTensors } from '../records/identity.ts'
+import type { Records } from '../records/index.ts'
 import type { DeviceIdentity, TunedTensor } from '../records/types.ts'
 import { strategyNamed } from '../strategies/index.ts'
-import type { PointSpace, StrategyFactory } from '../types.ts'
+import type { KernelSpace, PointSpace, StrategyFactory } from '../types.ts'
+import type { LibraryTrial } from './alternatives.ts'
 import type { QueueOptions } from './remote-evaluator.ts'
+
+export interface TuneOptions extends Pick<SearchOptions, 'trials' | 'patience' | 'prior' | 'signal'> {
+  /** Default: the kernel's own space for this device (`cpu_space`, `gpu_space`), otherwise its sketches. */
+  readonly space?: KernelSpace<Kernel> | undefined
+  /** Inputs as for `prepare`: unbound ones are random if there is a seed. */
+  readonly inputs: RunInputs
+  readonly device: Device
+  /** Seconds from the call to the final comparison, which takes at most half as long; at least half are for trials. */
+  readonly seconds?: number | undefined
+  /**
+   * Default: `model` if there is a prior, otherwise `surrogate`, the best strategies in `bench/strategies`. `model`
+   * uses the device's cost model, unless `prior` replaces it.
+   */
+  readonly strategy?: string | StrategyFactory | undefined
+  /** Seed of the strategy and of the order of measurements; default 1. */
+  readonly seed?: number | undefined
+  readonly records?: Records | undefined
+  /** Name of the data in the records, such as a file name. */
+  readonly data?: string | undefined
+  /** Reuse trials of the same study from the records; default true. */
+  readonly resume?: boolean | undefined
+  readonly onProgress?: ((progress: TuneProgress) => void) | undefined
+  /** Opens the device again, once, if it is lost. */
+  readonly reopen?: (() => Promise<Device>) | undefined
+  /** Milliseconds that lowering a point may take; default 30,000. */
+  readonly timeout?: number | undefined
+  /**
+   * Number of points evaluated together, and measured against each other; default 8, with a queue twice the number of
+   * workers.
+   */
+  readonly batch?: number | undefined
+  /**
+   * Counts the bytes and operations of `finals` for reports, which takes seconds, unless `signal` aborts; default
+   * false.
+   */
+  readonly explain?: boolean | undefined
+  /** Evaluates library routines of the device that compute the kernel; default true. */
+  readonly libraries?: boolean | undefined
+  /** Evaluates trials on workers; the final comparison runs in this process. */
+  readonly queue?: QueueOptions | undefined
+}
+
+export interface TuneProgress extends SearchProgress {
+  /** Number of trials that the records contained. */
+  readonly knownTrials: number
+  /** The fastest library routine, if one was measured. */
+  readonly library?: LibraryTrial | undefined
+  /** Number of points that the cost model has ranked, while it ranks. */
+  readonly ranking?: number | undefined
+  /** Name of the kernel that the final comparison measures. */
+  readonly comparing?: string | undefined
+}
 
 /** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
 export const COMMON_OPTIONS = [

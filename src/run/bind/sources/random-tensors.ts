@@ -33,6 +33,11 @@ export class Random {
   }
 }
 
+const GOLDEN = (Math.sqrt(5) - 1) / 2
+
+/** Kronecker sequence of the golden ratio: terms in [0, 1), evenly spread at any length, without a period. */
+export const goldenSequence = (k: number, start = 0): number => (start + k * GOLDEN) % 1
+
 /** Derives a seed per name, so that binding one buffer does not change the others. */
 export function seedFor(seed: number, name: string): number {
   let h = seed >>> 0

@@ -6,16 +6,16 @@ import { isRecord, show } from '../../../ast/diagnostics/expect-argument.ts'
 import type { Device } from '../../../runtime/device.ts'
 import type { Questions, Values } from '../../choice/conditions.ts'
 import { Ending, type Limits } from '../../loop/ending.ts'
-import { type SearchResult, search } from '../../loop/search.ts'
+import type { SearchResult } from '../../loop/search.ts'
 import { fastestTrials, type WrongResult } from '../../loop/tally.ts'
 import { defaultPrior } from '../../ranking/cost-model.ts'
 import { usualSpace } from '../../spaces/sketches.ts'
 import type { SharedInput } from '../../studies/rebuild.ts'
 import type { EvaluationRequest, KernelSpace, Outcome, StrategyOptions } from '../../types.ts'
 import { standardOf } from '../alternatives.ts'
-import type { TuneOptions, TuneProgress } from '../index.ts'
 import type { QueueOptions } from '../remote-evaluator.ts'
 import { Session } from '../session.ts'
+import type { TuneOptions, TuneProgress } from '../tune-options.ts'
 import { pointOf, type SharedCandidates } from './shared-candidates.ts'
 
 /** One of the data sets on which a kernel is tuned. */
@@ -122,32 +122,17 @@ export class CaseStudy {
     onProgress: (p: TuneProgress) => void,
   ): Promise<CaseSearchResult & { readonly standard: string | null }> {
     return this.#withSession(async (session, space, inputs) => {
-      const { seed = 1, trials, seconds, patience, signal, batch } = this.options
-      const { strategy: strategyOption, prior: priorOption } = this.options
-      const prior = priorOption
-        ? priorOption(space, inputs, this.device)
-        : defaultPrior(space, { kernel: this.kernel, device: this.device, inputs, strategy: strategyOption })
-      const { known } = session
-      const { best: _, ...result } = await search({
-        space,
-        strategy: strategyOption ?? (prior ? 'model' : 'surrogate'),
-        evaluate: session.evaluateShared,
-        externalTrials: session.takeOthers,
-        seed,
-        batch: batch ?? (await session.batch()),
-        knownTrials: known,
-        trials,
-        seconds,
-        patience,
-        prior,
-        signal,
-        onProgress: (p) => onProgress({ ...p, knownTrials: known.length }),
-      })
+      const { kernel, device } = this
+      const { strategy } = this.options
+      const prior = this.options.prior
+        ? this.options.prior(space, inputs, device)
+        : defaultPrior(space, { kernel, device, inputs, strategy })
+      const { best: _, ...result } = await session.search({ ...this.options, prior, onProgress })
       const { tensors = {} } = session.evaluator.bench.data.inputs
       const standard = await this.#standard(shared, { ...inputs, tensors })
       for (const { point } of fastestTrials(result).slice(0, count))
         shared.add(space.kernel(point), this.group, space.call?.(point))
-      return { ...result, knownTrials: known.length, study: session.study, standard }
+      return { ...result, knownTrials: session.known.length, study: session.study, standard }
     })
   }
 

@@ -1,8 +1,6 @@
 /** Final comparison of a search: its fastest points, and alternatives outside the space. */
-import type { RunInputs } from '../../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../../api/kernels/kernel.ts'
 import type { Explanation } from '../../../run/explain/index.ts'
-import type { Device } from '../../../runtime/device.ts'
 import type { Evaluator } from '../../evaluate/evaluator.ts'
 import type { LibraryRoutine } from '../../evaluate/library-routines.ts'
 import type { SearchResult } from '../../loop/search.ts'
@@ -10,6 +8,7 @@ import { fastestOf, finalists } from '../../loop/tally.ts'
 import { outcomeOf } from '../../outcomes.ts'
 import type { KernelSpace, Outcome, Point, Timing } from '../../types.ts'
 import { alternatives, type LibraryTrial, withExplicitSteps } from '../alternatives.ts'
+import type { TuneOptions } from '../tune-options.ts'
 import { areDisjoint, type Confirmation, compareKernels, confirm } from './finals.ts'
 
 /** A kernel measured in the final comparison; with `explain`, its bytes and operations. */
@@ -29,15 +28,8 @@ export interface Finalist extends KernelExplanation {
   readonly outcome: Outcome
 }
 
-interface FinalsOptions {
-  readonly inputs: RunInputs
-  readonly device: Device
-  readonly seed?: number | undefined
-  /** Time limit of the search, in seconds. */
-  readonly seconds?: number | undefined
-  readonly signal?: AbortSignal | undefined
-  /** Counts bytes and operations. */
-  readonly explain?: boolean | undefined
+interface FinalsOptions
+  extends Pick<TuneOptions, 'inputs' | 'device' | 'seed' | 'seconds' | 'signal' | 'explain'> {
   /** Called with the name of the kernel to be measured next. */
   readonly onCompare: (name: string) => void
 }
