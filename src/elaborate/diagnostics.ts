@@ -1,45 +1,70 @@
 /**
- * Collection of the errors of a program, so that one run shows several. Functions of elaboration that have reported an
- * error return null, or false for a check.
+ * Collection of the errors of a program, so that a run shows several errors. Elaboration is synchronous, and errors are
+ * added to the innermost collection. Functions that have reported an error return null, or false for a check.
  */
-import { type Diagnostic, type Problem, type Span, SptError } from '../ast/diagnostics/diagnostic.ts'
+import {
+  type Diagnostic,
+  invariant,
+  type Problem,
+  type Span,
+  SptError,
+} from '../ast/diagnostics/diagnostic.ts'
 
 const MAX_ERRORS = 50
 
-export class Report {
-  readonly #list: Diagnostic[] = []
-  readonly #seen = new Set<string>()
+/** Errors in the order of detection; the same message about the same place counts once. */
+export type Errors = Map<string, Diagnostic>
 
-  /** Records an error about a place in the text. Returns null, the poisoned result. */
-  error(code: string, span: Span, problem: Problem): null {
-    return this.add({ code, span, ...problem })
-  }
+let errors: Errors | undefined
 
-  /** Records errors; the same message about the same place counts once. */
-  add(...diagnostics: readonly Diagnostic[]): null {
-    for (const d of diagnostics) {
-      const key = `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`
-      if (!this.#seen.has(key)) this.#list.push(d)
-      this.#seen.add(key)
-    }
-    return null
-  }
-
-  get list(): readonly Diagnostic[] {
-    return this.#list
-  }
-
-  get count(): number {
-    return this.#list.length
-  }
-
-  /** Throws the first recorded errors, file by file in the order of the text; returns if no error was recorded. */
-  finish(): void {
-    if (this.#list.length === 0) return
-    const sources = [...new Set(this.#list.map((d) => d.span?.source))]
-    const file = (d: Diagnostic): number => sources.indexOf(d.span?.source)
-    const place = (d: Diagnostic): number => d.span?.start ?? 0
-    const order = this.#list.toSorted((a, b) => file(a) - file(b) || place(a) - place(b))
-    throw new SptError(order.slice(0, MAX_ERRORS))
+/** Runs `work`, whose errors are added to `into`. */
+export function reportingTo<T>(into: Errors, work: () => T): T {
+  const outer = errors
+  errors = into
+  try {
+    return work()
+  } finally {
+    errors = outer
   }
 }
+
+/** The collection of the errors of the running elaboration. */
+export function currentErrors(): Errors {
+  invariant(errors, 'an error is reported during elaboration')
+  return errors
+}
+
+/** Runs `work`, and returns the result and the errors. */
+export function collectErrors<T>(work: () => T): {
+  readonly result: T
+  readonly errors: readonly Diagnostic[]
+} {
+  const own: Errors = new Map()
+  return { result: reportingTo(own, work), errors: [...own.values()] }
+}
+
+/** Runs `work`, and throws the errors, file by file in the order of the text. */
+export function throwErrors<T>(work: () => T): T {
+  const { result, errors: found } = collectErrors(work)
+  if (found.length === 0) return result
+  const sources = [...new Set(found.map((d) => d.span?.source))]
+  const file = (d: Diagnostic): number => sources.indexOf(d.span?.source)
+  const place = (d: Diagnostic): number => d.span?.start ?? 0
+  const order = found.toSorted((a, b) => file(a) - file(b) || place(a) - place(b))
+  throw new SptError(order.slice(0, MAX_ERRORS))
+}
+
+/** Reports an error about a place in the text. Returns null, the poisoned result. */
+export const report = (code: string, span: Span, problem: Problem): null =>
+  reportAll({ code, span, ...problem })
+
+export function reportAll(...diagnostics: readonly Diagnostic[]): null {
+  const list = currentErrors()
+  for (const d of diagnostics) {
+    const key = `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`
+    if (!list.has(key)) list.set(key, d)
+  }
+  return null
+}
+
+export const errorCount = (): number => currentErrors().size

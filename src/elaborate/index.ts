@@ -11,7 +11,7 @@ import type { Instr, Memory } from '../ir/instructions/instr.ts'
 import { getOrAdd } from '../ir/memoize.ts'
 import type { Monoid } from '../ir/values/monoid.ts'
 import { elaborateChoice } from './choices/choices.ts'
-import { Report } from './diagnostics.ts'
+import { currentErrors, errorCount, report, reportAll, reportingTo, throwErrors } from './diagnostics.ts'
 import { ambiguity, type FindFormat, formatNamed } from './formats/format-uses.ts'
 import { elaborateFormat } from './formats/formats.ts'
 import { constantArguments, type Family, familyOf, type Values } from './instructions/instances.ts'
@@ -85,17 +85,18 @@ export interface Named {
 }
 
 /**
- * Memoises the result of each declaration, so that several uses give one result and report an error once. `all`
- * collects the results without errors.
+ * Memoises the result of each declaration, so that several uses give one result, and report an error once to the whole
+ * elaboration: uses in trials would discard it. `all` collects the results without errors.
  */
 function memo<K extends object, V extends NonNullable<unknown> | null>(
   make: (key: K) => V,
   all?: Set<NonNullable<V>>,
 ): (key: K) => V {
   const done = new Map<K, V>()
+  const errors = currentErrors()
   return (key) =>
     getOrAdd(done, key, () => {
-      const made = make(key)
+      const made = reportingTo(errors, () => make(key))
       if (made) all?.add(made)
       return made
     })
@@ -118,24 +119,25 @@ const sameEntries = <V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): b
  * Elaborates all kernels, formats, monoids and schedules that the entry file declares or imports. Throws an `SptError`
  * with every error found (`check/…`).
  */
-export function elaborate(linked: Program): Elaborated {
-  const report = new Report()
-  const { program, typed, ownerOf } = instantiateKernels(linked, report)
-  const monoidOf = memo((m: Ast.Monoid) => elaborateMonoid(m, report))
+export const elaborate = (linked: Program): Elaborated => throwErrors(() => elaborated(linked))
+
+function elaborated(linked: Program): Elaborated {
+  const { program, typed, ownerOf } = instantiateKernels(linked)
+  const monoidOf = memo(elaborateMonoid)
   // Formats that are being elaborated, which a composition must not name.
   const open: Ast.Format[] = []
   const formatOf = memo((f: Ast.Format): AnyFormat | null => {
     open.push(f)
-    const made = elaborateFormat(f, formatIn(scopeOf(program, f)), report)
+    const made = elaborateFormat(f, formatIn(scopeOf(program, f)))
     open.pop()
     return made
   })
   const formatIn =
     (scope: Scope): FindFormat =>
-    (name, to = report) => {
-      const decl = formatNamed(name, scope, to)
+    (name) => {
+      const decl = formatNamed(name, scope)
       if (!decl || !open.includes(decl)) return decl && formatOf(decl)
-      return to.error('check/format-cycle', name.span, {
+      return report('check/format-cycle', name.span, {
         message: `format ${decl.name.name} is made of itself${open.at(-1) === decl ? '' : `, through ${open.at(-1)!.name.name}`}`,
         expected: 'formats that end in descriptions',
       })
@@ -148,33 +150,33 @@ export function elaborate(linked: Program): Elaborated {
       const decl = scope.monoids.get(id.name)
       if (decl) return monoidOf(decl)
       const several = scope.ambiguous.get(id.name)
-      if (several) return report.add(ambiguity(id, several))
-      return report.error('check/unknown-reducer', id.span, {
+      if (several) return reportAll(ambiguity(id, several))
+      return report('check/unknown-reducer', id.span, {
         message: `there is no reducer ${id.name}`,
         expected: '+ * min max and or, or the name of a monoid',
         lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },
       })
     }
-    return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find, report)
+    return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find)
   })
   const named = { memories: new Set<Family<Memory>>(), instrs: new Set<Family<Instr>>() }
   const memoryOf = memo((m: Ast.Memory) => {
     const before = memoryFamilies.get(m)
     if (before) return before
-    const errors = report.count
-    const family = familyOf(m, elaborateMemory, report)
-    if (family && report.count === errors) memoryFamilies.set(m, family)
+    const errors = errorCount()
+    const family = familyOf(m, elaborateMemory)
+    if (family && errorCount() === errors) memoryFamilies.set(m, family)
     return family
   }, named.memories)
   const declared =
-    <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope, to: Report) =>
+    <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope) =>
     (id: Ast.Ident, more: readonly string[] = []): D | null => {
       const decl = decls(scope).get(id.name)
       const several = scope.ambiguous.get(id.name)
       if (decl) return decl
-      if (several) return to.add(ambiguity(id, several))
+      if (several) return reportAll(ambiguity(id, several))
       const candidates = [...more, ...decls(scope).keys()]
-      return to.error(`check/unknown-${what}`, id.span, {
+      return report(`check/unknown-${what}`, id.span, {
         message: `there is no ${what} ${id.name}`,
         lookup: { name: id.name, candidates },
         ...(nearest(id.name, candidates).length === 0
@@ -182,30 +184,29 @@ export function elaborate(linked: Program): Elaborated {
           : {}),
       })
     }
-  const memoriesIn = (scope: Scope, to: Report) => {
-    const find = declared((s) => s.memories, 'memory', scope, to)
+  const memoriesIn = (scope: Scope) => {
+    const find = declared((s) => s.memories, 'memory', scope)
     return (id: Ast.Ident, more: readonly string[]): Family<Memory> | null => {
       const decl = find(id, more)
       return decl && memoryOf(decl)
     }
   }
   const memoryIn =
-    (scope: Scope, to: Report): FindMemory =>
+    (scope: Scope): FindMemory =>
     (use, more) => {
-      const family = memoriesIn(scope, to)(use.name, more)
-      const args = family && constantArguments(use, family, to)
-      return args ? family.tryInstantiate(args, to, use.span) : null
+      const family = memoriesIn(scope)(use.name, more)
+      const args = family && constantArguments(use, family)
+      return args ? family.tryInstantiate(args, use.span) : null
     }
   const instrOf = memo((s: Ast.Instr) => {
     const scope = scopeOf(program, s)
     const { memories } = scope
     const before = instrFamilies.get(s)
     if (before && sameEntries(before.memories, memories)) return before.family
-    const errors = report.count
-    const make = (own: Ast.Instr, values: Values, to: Report) =>
-      elaborateInstr(own, values, memoryIn(scope, to), to)
-    const family = familyOf(s, make, report)
-    if (family && report.count === errors) instrFamilies.set(s, { memories, family })
+    const errors = errorCount()
+    const make = (own: Ast.Instr, values: Values) => elaborateInstr(own, values, memoryIn(scope))
+    const family = familyOf(s, make)
+    if (family && errorCount() === errors) instrFamilies.set(s, { memories, family })
     return family
   }, named.instrs)
   /** The resolution of names for a schedule, function, dispatch or space; null if its kernel is unknown. */
@@ -214,12 +215,11 @@ export function elaborate(linked: Program): Elaborated {
     const owner = s.kind === 'function' ? undefined : ownerOf(s)
     const decl = owner?.kernel ?? (s.kind === 'function' ? undefined : scope.kernels.get(s.kernel.name))
     if (s.kind !== 'function' && !decl)
-      return report.error('check/unknown-kernel', s.kernel.span, {
+      return report('check/unknown-kernel', s.kernel.span, {
         message: `there is no kernel ${s.kernel.name}`,
         lookup: { name: s.kernel.name, candidates: [...scope.kernels.keys()] },
       })
     return {
-      report,
       schedules:
         s.kind === 'function' ? undefined : (owner?.schedules() ?? scope.schedules.get(s.kernel.name)),
       functions: scope.functions,
@@ -234,9 +234,9 @@ export function elaborate(linked: Program): Elaborated {
         (program.files.get(resolvePath(c.span.source, c.table!.value))?.decls ?? []).filter(
           (d) => d.kind === 'table',
         ),
-      memory: memoriesIn(scope, report),
+      memory: memoriesIn(scope),
       instr: (id) => {
-        const found = declared((x) => x.instrs, 'instruction', scope, report)(id)
+        const found = declared((x) => x.instrs, 'instruction', scope)(id)
         return found && instrOf(found)
       },
     }
@@ -246,11 +246,14 @@ export function elaborate(linked: Program): Elaborated {
     make: (d: D, r: Resolve, path: P) => V | null,
   ) => {
     const known = new Map<D, V | null>()
+    const errors = currentErrors()
     return (d: D, path: P): V | null =>
-      getOrAdd(known, d, () => {
-        const r = around(d)
-        return r && make(d, r, path)
-      })
+      getOrAdd(known, d, () =>
+        reportingTo(errors, () => {
+          const r = around(d)
+          return r && make(d, r, path)
+        }),
+      )
   }
   const scheduleOf = once(elaborateSchedule)
   const spaceOf = once(elaborateSpace)
@@ -278,7 +281,6 @@ export function elaborate(linked: Program): Elaborated {
   const spaces = all(program.schedules, (own) =>
     all(own, (s) => (s.kind === 'choice' && s.by === 'search' ? spaceOf(s, []) : null)),
   )
-  report.finish()
   const ambiguous = new Map(
     [...program.ambiguous].filter(([, decls]) => decls.some((d) => d.kind === 'kernel')),
   )

@@ -29,7 +29,7 @@ const literals = [
 const isMentioned = new Set(literals)
 /** Codes of which a part is computed: `check/unknown-${what}`. */
 const computed = [
-  ...source.matchAll(/(?:code: |(?:error|fail(?:As|At|With)|refuse)\(\s*)`([a-z]+\/[a-z-]*)\$\{/g),
+  ...source.matchAll(/(?:code: |(?:report|fail(?:As|At|With)|refuse)\(\s*)`([a-z]+\/[a-z-]*)\$\{/g),
 ].map((m) => m[1]!)
 /** Literals of the form of a code that are something else. */
 const OTHER = ['search/tune', 'image/png', 'bench/strategies']

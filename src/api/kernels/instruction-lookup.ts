@@ -3,7 +3,8 @@
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
-import { Report } from '../../elaborate/diagnostics.ts'
+import { throwErrors } from '../../elaborate/diagnostics.ts'
+
 import type { Choice, Family, Named, Schedule, Space } from '../../elaborate/index.ts'
 import { constantArguments } from '../../elaborate/index.ts'
 import { sameData } from '../../ir/expressions/structural-equality.ts'
@@ -51,9 +52,8 @@ function instanceOf<T>(
   const family = use && families.get(use.name)
   if (!family) return unknown(what, use?.name ?? text, [...more, ...families.keys()])
   const span = { source: text, start: 0, end: text.length }
-  const report = new Report()
-  const args = constantArguments({ name: { name: family.name, span }, args: use.args, span }, family, report)
-  report.finish()
+  const named = { name: { name: family.name, span }, args: use.args, span }
+  const args = throwErrors(() => constantArguments(named, family))
   return family.instantiate(args!)
 }
 

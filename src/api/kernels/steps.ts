@@ -2,7 +2,8 @@
 import { failAs, failWith, resultOrError, SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
-import { Report } from '../../elaborate/diagnostics.ts'
+
+import { throwErrors } from '../../elaborate/diagnostics.ts'
 import { argumentOver, parameters } from '../../elaborate/schedules/schedule-params.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Expr, int } from '../../ir/expressions/expr.ts'
@@ -250,12 +251,10 @@ function callsOf(args: readonly unknown[]): readonly (readonly unknown[])[] | nu
 /** Parses an expression as in schedules. Throws SptError `parse/…` and `check/…`, with spans in a source called `sizes`. */
 function parseSizes(text: string, { params }: Kernel1): Expr {
   const source = { name: 'sizes', text }
-  const report = new Report()
   const sizes = new Set(params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   return withSources({ sources: new Map([[source.name, source]]) }, () => {
     const e = parseExpression(source)
-    argumentOver(parameters(sizes, 'sizes of the kernel', [], report), e, 'integer', report)
-    report.finish()
+    throwErrors(() => argumentOver(parameters(sizes, 'sizes of the kernel', []), e, 'integer'))
     return overSizes(e, { values: new Map(), constant: () => 0 })
   })
 }

@@ -6,7 +6,7 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { constant, type Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, OrderedFormat } from '../../ir/formats/format.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
 import { type FindFormat, formatArguments, forOrder } from '../formats/format-uses.ts'
 import { EXPERIMENTAL } from '../instructions/target-requirements.ts'
@@ -58,42 +58,41 @@ export function coverageOf(
   kernel: Kernel1,
   over: ArgumentNames,
   find: FindFormat,
-  report: Report,
 ): Coverage | null {
   const [of] = e.args
   const { parts } = e
   if (!parts || of?.kind !== 'name')
-    return report.error('check/statistic', e.span, {
+    return report('check/statistic', e.span, {
       message: 'covered takes a tensor and a format',
       expected:
         'the names of both with the arguments of the format, or several formats: fill_ratio(W, FORMAT(16) where (…) + FORMAT)',
     })
-  const order = orderOf(of, kernel, report)
+  const order = orderOf(of, kernel)
   const single = singleUse(parts)
-  const made = single ? null : composeInPlace(parts, (name) => over.names.includes(name), find, report)
+  const made = single ? null : composeInPlace(parts, (name) => over.names.includes(name), find)
   const named = single ? find(single.format) : made?.format
-  const format = named && order !== null && forOrder(named, order, report)
+  const format = named && order !== null && forOrder(named, order)
   if (!format) return null
   if (format.over.length !== order)
-    return report.error('check/format-over', parts[0]!.format.span, {
+    return report('check/format-over', parts[0]!.format.span, {
       message: `format ${format.name} is over (${format.over.join(', ')}), and ${of.name} has ${order} ${order === 1 ? 'dimension' : 'dimensions'}`,
       expected: 'a format over as many dimensions',
     })
-  const names = parameters(new Set(over.names), over.what, [], report)
+  const names = parameters(new Set(over.names), over.what, [])
   const number = (x: Ast.Expr, kind?: FormatParam['kind']): Expr | null =>
-    argumentOver(names, x, kind === 'real' ? 'real' : 'integer', report)
+    argumentOver(names, x, kind === 'real' ? 'real' : 'integer')
   const args = single
-    ? formatArguments(single, format, (x, p) => number(x, p.kind), report)
+    ? formatArguments(single, format, (x, p) => number(x, p.kind))
     : made!.args.map((x) => number(x))
   if (!args?.every((a) => a !== null)) return null
   const called = single?.format.name ?? format.name
   return { kind: 'fill_ratio', tensor: of.name, format, called, args, named: of.span, span: e.span }
 }
 
-function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1, report: Report): number | null {
+function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1): number | null {
   const buffer = buffers.find((b) => b.name === name)
   if (buffer) return buffer.axes.length
-  return report.error('check/unknown-buffer', span, {
+  return report('check/unknown-buffer', span, {
     message: `kernel ${own} has no buffer ${name}`,
     lookup: { name, candidates: buffers.map((b) => b.name) },
   })
@@ -126,29 +125,29 @@ const TYPES: readonly string[] = ['f16', 'f32', 'f64', 'bf16', 'i8', 'u8', 'i32'
 /** A feature as devices list it: `subgroup_matrix(16, 16, 16, f16, f32)`. */
 export const featureText: (name: string, args: readonly string[]) => string = appliedName
 
-export function featureOf(e: Ast.Call, report: Report): string | null {
+export function featureOf(e: Ast.Call): string | null {
   const [feature] = e.args
   const written = feature?.kind === 'name' || feature?.kind === 'call' ? feature : null
   if (!written || e.by || e.args.length !== 1)
-    return report.error('check/feature', e.span, {
+    return report('check/feature', e.span, {
       message: 'has takes a single feature of the device',
       expected: 'has(f16), has(subgroup_size(32))',
     })
   const name = written.kind === 'name' ? written.name : written.fn.name
   const params = FEATURES.get(name) ?? (EXPERIMENTAL.test(name) ? [] : null)
   if (!params)
-    return report.error('check/feature', written.kind === 'name' ? written.span : written.fn.span, {
+    return report('check/feature', written.kind === 'name' ? written.span : written.fn.span, {
       message: `no device has a feature ${name}`,
       lookup: { name, candidates: FEATURE_WORDS },
       expected: FEATURE_WORDS.join(', '),
     })
   const args = written.kind === 'call' ? written.args : []
-  const texts = args.map((a) => argumentOf(a, report))
+  const texts = args.map((a) => argumentOf(a))
   if (texts.some((t) => t === null)) return null
   const isRight =
     params.length === args.length && params.every((p, k) => (p === 'number') === (args[k]!.kind === 'number'))
   if (isRight && !(written.kind === 'call' && written.by)) return featureText(name, texts as string[])
-  return report.error('check/feature', written.span, {
+  return report('check/feature', written.span, {
     message: params.length === 0 ? `${name} takes no arguments` : `wrong arguments of ${name}`,
     expected: featureText(
       name,
@@ -157,10 +156,10 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   })
 }
 
-function argumentOf(e: Ast.Expr, report: Report): string | null {
+function argumentOf(e: Ast.Expr): string | null {
   if (e.kind === 'number' && !e.float) return String(e.value)
   if (e.kind === 'name' && TYPES.includes(e.name)) return e.name
-  return report.error('check/feature', e.span, {
+  return report('check/feature', e.span, {
     message: 'this is neither a number nor a type',
     ...(e.kind === 'name'
       ? { lookup: { name: e.name, candidates: TYPES } }

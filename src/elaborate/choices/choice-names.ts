@@ -9,7 +9,7 @@ import { type Axis, hasIndptr, isDenseChain } from '../../ir/coordinates/axis.ts
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import { type Dtype, isWord, scalarType } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 import type { Names } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
 import type { FindFormat } from '../formats/format-uses.ts'
@@ -63,21 +63,21 @@ function meaningOf(name: string, kernel: Kernel1): string | null {
  * The parameters of a choice or space. Reports names that have another meaning in conditions, and defaults that are
  * known not to be integers.
  */
-export function decidedParams(c: Ast.Choice, kernel: Kernel1, report: Report): readonly ScheduleParam[] {
-  const params = scheduleParams(c, report)
+export function decidedParams(c: Ast.Choice, kernel: Kernel1): readonly ScheduleParam[] {
+  const params = scheduleParams(c)
   c.params.forEach(({ name, default: written }, k) => {
-    refuseMeaning(name, kernel, report)
+    refuseMeaning(name, kernel)
     const fallback = params[k]?.default
     if (written && fallback && !isWord(fallback.dtype))
-      report.add(wrongArgument('an integer', scalarType(fallback.dtype), written.span))
+      reportAll(wrongArgument('an integer', scalarType(fallback.dtype), written.span))
   })
   return params
 }
 
-export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1, report: Report): void {
+export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1): void {
   const meaning = meaningOf(name, kernel)
   if (meaning)
-    report.error('check/duplicate', span, {
+    report('check/duplicate', span, {
       message: `${name} is ${meaning} where a schedule is chosen`,
       hint: 'choose another name for the parameter',
     })
@@ -94,7 +94,6 @@ export class ChoiceNames implements Names {
   readonly device = new Map<string, DeviceQuestion>()
   readonly #kernel: Kernel1
   readonly #params: readonly string[]
-  readonly #report: Report
   readonly #find: FindFormat
   readonly #ofFormats: ArgumentNames
   readonly #axes: ReadonlyMap<string, Axis>
@@ -106,12 +105,11 @@ export class ChoiceNames implements Names {
   constructor(
     kernel: Kernel1,
     params: readonly string[],
-    { report, format }: { readonly report: Report; readonly format: FindFormat },
+    { format }: { readonly format: FindFormat },
     ofFormats: ArgumentNames = { names: params, what: 'parameters of the choice' },
   ) {
     this.#kernel = kernel
     this.#params = params
-    this.#report = report
     this.#find = format
     this.#ofFormats = ofFormats
     this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
@@ -125,14 +123,14 @@ export class ChoiceNames implements Names {
     const expected = `${own}a size (${sizes.join(', ')}), a device (${DEVICE_KINDS.join(', ')}) or a statistic`
     if (param?.kind === 'size') return plain(variable(e.name, 'index', e.span))
     if (param)
-      return this.#report.error('check/unknown-name', e.span, {
+      return report('check/unknown-name', e.span, {
         message: `${e.name} is a scalar, and schedules are chosen by sizes`,
         expected,
       })
     if (isDevice(e.name)) return this.#asks(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
     if (isFigure(e.name)) return this.#asks(e.name, { kind: e.name }, FIGURES[e.name], e.span)
     const isAxis = this.#axes.has(e.name)
-    return this.#report.error('check/unknown-name', e.span, {
+    return report('check/unknown-name', e.span, {
       message: isAxis ? `${e.name} is an axis` : `there is no ${e.name} here`,
       expected,
       ...(isAxis
@@ -152,14 +150,14 @@ export class ChoiceNames implements Names {
   }
 
   access(e: Ast.Access): null {
-    return this.#report.error('check/unknown-name', e.span, {
+    return report('check/unknown-name', e.span, {
       message: 'values of tensors are not known where a schedule is chosen',
       expected: 'sizes, devices and statistics',
     })
   }
 
   field(e: Ast.Field): null {
-    return this.#report.error('check/unknown-name', e.span, {
+    return report('check/unknown-name', e.span, {
       message: `there is no ${e.object.name} with parts here`,
       expected: 'sizes, devices and statistics',
     })
@@ -168,22 +166,22 @@ export class ChoiceNames implements Names {
   call(e: Ast.Call): Typed | null | undefined {
     const fn = e.fn.name
     if (!FUNCTIONS.includes(fn))
-      return this.#report.error('check/unknown-function', e.fn.span, {
+      return report('check/unknown-function', e.fn.span, {
         message: `there is no function ${fn} here`,
         lookup: { name: fn, candidates: FUNCTIONS },
       })
     if (fn === 'has') {
-      const feature = featureOf(e, this.#report)
+      const feature = featureOf(e)
       return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
     }
     if (!STATISTICS.includes(fn)) return undefined
     if (fn === 'fill_ratio') {
-      const found = coverageOf(e, this.#kernel, this.#ofFormats, this.#find, this.#report)
+      const found = coverageOf(e, this.#kernel, this.#ofFormats, this.#find)
       return found && this.#told(coverageText(found), found, 'f64', e.span)
     }
     const [of] = e.args
     if (e.by || e.args.length !== 1 || of?.kind !== 'name')
-      return this.#report.error('check/statistic', e.span, {
+      return report('check/statistic', e.span, {
         message: `${fn} takes ${fn === 'nnz' ? 'a tensor' : 'an axis'}`,
         expected: fn === 'nnz' ? 'the name of a sparse tensor' : this.#ragged(),
       })
@@ -201,7 +199,7 @@ export class ChoiceNames implements Names {
     const axis = this.#axes.get(name)
     if (axis && hasIndptr(axis)) return { kind, axis: name }
     const candidates = [...this.#axes.values()].filter(hasIndptr).map((a) => a.name)
-    return this.#report.error(axis ? 'check/statistic' : 'check/unknown-axis', span, {
+    return report(axis ? 'check/statistic' : 'check/unknown-axis', span, {
       message: axis
         ? `axis ${name} has no segments of different lengths`
         : `kernel ${this.#kernel.name} has no axis ${name}`,
@@ -215,7 +213,7 @@ export class ChoiceNames implements Names {
     const sparse = this.#kernel.buffers.filter((b) => b.axes.some((a) => !isDenseChain(this.#axes, a)))
     if (sparse.some((b) => b.name === name)) return { kind: 'nnz', tensor: name }
     const known = this.#kernel.buffers.some((b) => b.name === name)
-    return this.#report.error(known ? 'check/statistic' : 'check/unknown-buffer', span, {
+    return report(known ? 'check/statistic' : 'check/unknown-buffer', span, {
       message: known ? `${name} is dense` : `kernel ${this.#kernel.name} has no buffer ${name}`,
       ...(known
         ? { expected: `a sparse tensor: ${sparse.map((b) => b.name).join(', ') || 'there is none'}` }

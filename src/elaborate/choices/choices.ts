@@ -3,13 +3,11 @@ import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
-import { isWord, scalarType } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
-import { elaborateExpr, type Names, settled, truth } from '../expressions/expressions.ts'
-import { asIndex } from '../expressions/type-conversion.ts'
+import { errorCount, report } from '../diagnostics.ts'
+import { condition, type Names } from '../expressions/expressions.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
-import { wrongArgument } from '../schedules/schedule-params.ts'
+import { argumentOver } from '../schedules/schedule-params.ts'
 import type { Branch, Choice, Condition, Schedule } from '../schedules/schedule-types.ts'
 import { ChoiceNames, decidedParams } from './choice-names.ts'
 import { storedDispatch } from './dispatch-tables.ts'
@@ -35,9 +33,9 @@ export function elaborateChoice(
   r: Resolve,
   path: readonly Ast.Dispatch[] = [],
 ): Choice | null {
-  const { report, kernel } = r
+  const { kernel } = r
   if (!kernel) return null
-  const before = report.count
+  const before = errorCount()
   const inside = [...path, c]
   const extended = r.extended(c)
   const base = extended && r.choice(extended, inside)
@@ -46,11 +44,11 @@ export function elaborateChoice(
   if (c.table && !table) return null
   const { branches: given } = table ?? c
   if (given.length === 0)
-    report.error('check/empty-choice', c.name.span, {
+    report('check/empty-choice', c.name.span, {
       message: `${c.kernel.name}.${c.name.name} has nothing to choose from`,
       expected: '`when (…) schedule`, and `otherwise schedule` at the end',
     })
-  const params = base ? base.params : decidedParams(c, kernel, report)
+  const params = base ? base.params : decidedParams(c, kernel)
   const own = params.map((p) => p.name)
   const context: Context = {
     choice: c,
@@ -62,14 +60,14 @@ export function elaborateChoice(
     r,
   }
   const written = given.map((b) => branchesOf(b, context))
-  if (report.count > before || written.some((b) => b === null)) return null
+  if (errorCount() > before || written.some((b) => b === null)) return null
   const branches = written.flatMap((b) => b!)
   if (base && branches.every((b) => b.conditions.length > 0))
     branches.push(...(branchesOf(allOthers(c), context) ?? []))
   refuseMany(branches.length, c.name.span, context)
   const schedules = branches.flatMap((b) => b.calls.map((call) => call.schedule))
-  const statistics = knownStatistics(context.names.statistics, schedules, kernel, report)
-  if (report.count > before) return null
+  const statistics = knownStatistics(context.names.statistics, schedules, kernel)
+  if (errorCount() > before) return null
   return {
     kernel: c.kernel.name,
     name: c.name.name,
@@ -93,15 +91,14 @@ const allOthers = ({ name }: Ast.Dispatch): Ast.Branch => ({
 
 /** The branches for one branch of the text, several if that branch calls choices. */
 function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
-  const { names, r } = context
+  const { names } = context
   const parts = b.cond ? conjuncts(b.cond) : []
   const conditions = parts.map((e): Condition | null => {
-    const t = elaborateExpr(e, names, r.report)
-    const expr = t && truth(t, e.span, r.report)
+    const expr = condition(e, names)
     return expr && { expr, text: printExpr(e), span: e.span }
   })
   if (b.calls.length === 0)
-    r.report.error('check/empty-choice', b.span, {
+    report('check/empty-choice', b.span, {
       message: '`fastest` needs a schedule',
       expected: 'fastest { schedule; schedule }',
     })
@@ -126,9 +123,9 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
   }))
 }
 
-function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r }: Context): boolean {
+function refuseMany(branches: number, span: Span, { choice: { kernel, name } }: Context): boolean {
   if (branches <= MAX_BRANCHES) return false
-  r.report.error('check/choice-size', span, {
+  report('check/choice-size', span, {
     message: `${kernel.name}.${name.name} has ${branches} branches, including called dispatches`,
     expected: `at most ${MAX_BRANCHES}`,
     hint: 'call a single dispatch in each `fastest { … }`',
@@ -141,11 +138,11 @@ function calledWays(
   context: Context,
   origin: Ast.RuleOrigin | undefined,
 ): readonly Way[] | null {
-  const { names, params, base, r } = context
+  const { names, params, base } = context
   const target = calledBy(call, context)
-  const args = target && argumentsOf(call, target, names, base === target ? params : [], r.report)
+  const args = target && argumentsOf(call, target, names, base === target ? params : [])
   if (!args) return null
-  if ('branches' in target) return waysOf(target, args, call, names, params, r.report)
+  if ('branches' in target) return waysOf(target, args, call, names, params)
   return [{ conditions: [], calls: [{ schedule: target, args, span: call.span, origin }] }]
 }
 
@@ -161,7 +158,7 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
   if (decl?.kind === 'schedule') return r.schedule(decl, [])
   if (decl?.kind === 'choice' && decl.by === 'rules') {
     if (!path.includes(decl)) return r.choice(decl, path)
-    return r.report.error('check/choice-cycle', span, {
+    return report('check/choice-cycle', span, {
       message: `${name} refers to itself`,
       labels: [{ span: decl.name.span, text: 'the choice' }],
       expected: 'schedules, or dispatches without a cycle',
@@ -169,12 +166,12 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
     })
   }
   if (decl)
-    return r.report.error('check/space-used', span, {
+    return report('check/space-used', span, {
       message: `${name} is a space, whose steps are not decided`,
       expected: 'a schedule with steps, or a dispatch',
       hint: `search the space, and read what is found with \`choose from\`: spt tune FILE --space ${name} … --generalise ${c.kernel.name}.spt`,
     })
-  return r.report.error('check/unknown-schedule', span, {
+  return report('check/unknown-schedule', span, {
     message: `kernel ${c.kernel.name} has no schedule ${name}`,
     lookup: {
       name,
@@ -191,47 +188,44 @@ function argumentsOf(
   schedule: Pick<Schedule, 'name' | 'params'>,
   names: Names,
   passed: readonly string[],
-  report: Report,
 ): readonly (Expr | null)[] | null {
   const { params } = schedule
   const what = `schedule ${schedule.name}`
   const byPlace = b.args.filter((a) => a.name === null)
   if (byPlace.length > params.length) {
-    checkArguments(what, b.args.length, params, b.span, report)
+    checkArguments(what, b.args.length, params, b.span)
     return null
   }
-  const before = report.count
+  const before = errorCount()
   const given = params.map((_, k): Ast.NamedArg | undefined => byPlace[k])
   for (const a of b.args) {
     if (!a.name) continue
     const { name, span } = a.name
     const k = params.findIndex((p) => p.name === name)
     if (k < 0)
-      report.error('check/unknown-parameter', span, {
+      report('check/unknown-parameter', span, {
         message: `${what} has no parameter ${name}`,
         lookup: { name, candidates: params.map((p) => p.name) },
       })
     else if (given[k])
-      report.error('check/duplicate', span, {
+      report('check/duplicate', span, {
         message: `${name} is given twice`,
         labels: [{ span: given[k].value.span, text: 'the first value' }],
         hint: `remove a value of ${name}`,
       })
     else given[k] = a
   }
-  const isComplete = report.count === before
+  const isComplete = errorCount() === before
   params.forEach((p, k) => {
     if (isComplete && !given[k] && !passed.includes(p.name) && p.default === null)
-      report.error('check/arguments', b.span, {
+      report('check/arguments', b.span, {
         message: `${what} needs a value for ${p.name}`,
         expected: `(${params.map((q) => q.name).join(', ')})`,
       })
   })
   const values = given.map((a, k): Expr | null => {
     const own = passed.includes(params[k]!.name) ? variable(params[k]!.name, 'index', b.span) : null
-    const x = a ? settled(a.value, names, report) : own
-    if (a && x && !isWord(x.dtype)) report.add(wrongArgument('an integer', scalarType(x.dtype), a.value.span))
-    return x && asIndex(x)
+    return a ? argumentOver(names, a.value, 'integer') : own
   })
-  return report.count > before ? null : values
+  return errorCount() > before ? null : values
 }

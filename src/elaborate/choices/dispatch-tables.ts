@@ -3,19 +3,18 @@ import { resolvePath } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { kernelText } from '../../ast/print/print-parts.ts'
 import { kernelIdentifier, kernelWord } from '../../ir/coordinates/derived-names.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report } from '../diagnostics.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import type { StoredDispatch } from '../schedules/schedule-types.ts'
 
 /** The dispatch of the kernel in the file that `choose from` names. */
 export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | null {
-  const { report } = r
   const { value, span } = c.table!
   const kernel = c.kernel.name
   const tables = r.tables(c)
   const [first] = tables
   if (!first)
-    return report.error('table/program', span, {
+    return report('table/program', span, {
       message: `\`${value}\` has no dispatch table`,
       expected: `\`dispatch ${kernel} { … }\``,
       hint: `write the file with: spt tune FILE --kernel ${kernelWord(kernel)} … --generalise ${kernelIdentifier(kernel)}.spt`,
@@ -25,30 +24,30 @@ export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | nu
   const tableOf = (name: string) => tables.find((t) => kernelText(t.kernel, t.types) === name)
   const table = names.map(tableOf).find((t) => t !== undefined)
   if (!table)
-    return report.error('table/kernel', span, {
+    return report('table/kernel', span, {
       message: `\`${value}\` holds a dispatch of kernel ${kernelText(first.kernel, first.types)}`,
       labels: [{ span: first.kernel.span, text: 'stated here' }],
       expected: `a dispatch of kernel ${kernel}`,
       hint: `if the kernel was renamed, write \`dispatch ${kernel}\` in the file`,
     })
-  const before = report.count
+  const before = errorCount()
   const declared = table.items.filter((x): x is Ast.Origin => 'fields' in x)
-  const origins = declared.map((x) => originOf(x, report))
+  const origins = declared.map((x) => originOf(x))
   const branches = table.items.filter((x): x is Ast.Branch => 'cond' in x)
   const candidates = origins.map((o) => o.name)
   for (const [k, { name }] of declared.entries())
     if (candidates.indexOf(name.value) < k)
-      report.error('table/field', name.span, {
+      report('table/field', name.span, {
         message: `origin "${name.value}" is given twice`,
         hint: 'rename one of them',
       })
   for (const { origin } of branches)
     if (origin && !candidates.includes(origin.value))
-      report.error('table/field', origin.span, {
+      report('table/field', origin.span, {
         message: `there is no origin "${origin.value}"`,
         lookup: { name: origin.value, candidates },
       })
-  if (report.count > before) return null
+  if (errorCount() > before) return null
   return { path: resolvePath(c.span.source, value), hash: table.hash, origins, branches }
 }
 
@@ -89,11 +88,11 @@ const FIELDS: Readonly<Record<keyof OriginFields, Form>> = {
 }
 const NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 
-function originOf({ name, status, fields }: Ast.Origin, report: Report): Ast.RuleOrigin {
+function originOf({ name, status, fields }: Ast.Origin): Ast.RuleOrigin {
   const what = `origin "${name.value}"`
   const out: Record<string, unknown> = { name: name.value, status: status.name }
   const wrong = (span: Ast.Node['span'], message: string, expected: string, hint?: string): null =>
-    report.error('table/field', span, { message, expected, ...(hint && { hint }) })
+    report('table/field', span, { message, expected, ...(hint && { hint }) })
   const isMeasured = status.name === 'measured'
   const isTransferred = status.name === 'transferred'
   if (!isMeasured && !isTransferred)
@@ -102,7 +101,7 @@ function originOf({ name, status, fields }: Ast.Origin, report: Report): Ast.Rul
     const key = NAMES.find((n) => n === field.name)
     const value = key && FIELDS[key].value(values)
     if (!key)
-      report.error('table/field', field.span, {
+      report('table/field', field.span, {
         message: `${what} has no field ${field.name}`,
         lookup: { name: field.name, candidates: NAMES },
         expected: NAMES.join(', '),

@@ -6,7 +6,7 @@ import type { AsStep } from '../../ast/nodes/nodes.ts'
 import { isDenseChain } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { formatOfOrder, type OrderedFormat } from '../../ir/formats/format.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import type { AppliedFormat, Schedule } from '../schedules/schedule-types.ts'
 import type { Coverage } from './choice-coverage.ts'
 import type { Statistic } from './choice-names.ts'
@@ -19,7 +19,6 @@ export function knownStatistics(
   statistics: ReadonlyMap<string, Statistic>,
   schedules: readonly Schedule[],
   { axes, buffers }: Kernel1,
-  report: Report,
 ): ReadonlyMap<string, Statistic> {
   const byName = new Map(axes.map((a) => [a.name, a]))
   const isBound = (b: Kernel1['buffers'][number]): boolean =>
@@ -35,7 +34,7 @@ export function knownStatistics(
     if (s.kind !== 'fill_ratio') continue
     if (isLive(s)) out.set(name, { ...s, live: true })
     else if (!isBound(buffers.find((b) => b.name === s.tensor)!))
-      report.error('check/statistic', s.named, {
+      report('check/statistic', s.named, {
         message: `${s.tensor} is dense and not an input: the elements are unknown before the kernel runs`,
         expected: [
           ...buffers.filter(isBound).map((b) => b.name),

@@ -6,7 +6,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import type { Choice, Condition, ScheduleCall } from '../schedules/schedule-types.ts'
 import { type Coverage, coverageText } from './choice-coverage.ts'
 import type { ChoiceNames, Statistic } from './choice-names.ts'
@@ -59,7 +59,6 @@ export function waysOf(
   call: Ast.ScheduleCall,
   names: ChoiceNames,
   own: readonly string[],
-  report: Report,
 ): readonly Way[] | null {
   const values = new Map<string, Expr>()
   for (const [k, p] of inner.params.entries()) values.set(p.name, args[k] ?? substituted(p.default!, values))
@@ -67,8 +66,7 @@ export function waysOf(
   for (const [name, s] of inner.statistics) {
     const of = s.kind === 'fill_ratio' ? coverageOver(s, values) : s
     const now = of.kind === 'fill_ratio' ? coverageText(of) : name
-    if (of.kind === 'fill_ratio' && !isKnown(of, inner, call, names.statistics.get(now), own, report))
-      return null
+    if (of.kind === 'fill_ratio' && !isKnown(of, inner, call, names.statistics.get(now), own)) return null
     renamed.set(name, now)
     names.statistics.set(now, of)
   }
@@ -106,20 +104,19 @@ function isKnown(
   call: Ast.ScheduleCall,
   before: Statistic | undefined,
   own: readonly string[],
-  report: Report,
 ): boolean {
   const text = coverageText(of)
   const asked = of.args
     .flatMap((a) => (typeof a === 'string' ? [] : [...freeVars(a)]))
     .find((v) => !own.includes(v))
   if (asked !== undefined)
-    report.error('check/choice-argument', call.span, {
+    report('check/choice-argument', call.span, {
       message: `${inner.name} evaluates ${text}, and ${asked} is not known before data are bound`,
       labels: [{ span: of.span, text: 'evaluated here' }],
       expected: `numbers and parameters of the choice${own.length > 0 ? ` (${own.join(', ')})` : ''} as arguments of ${inner.name}`,
     })
   else if (before?.kind === 'fill_ratio' && !isAlike(before.format, of.format))
-    report.error('check/ambiguous-format', call.span, {
+    report('check/ambiguous-format', call.span, {
       message: `${of.called} is a different format in ${inner.kernel}.${inner.name}`,
       labels: [{ span: of.span, text: 'evaluated here' }],
       hint: `rename the format of your file`,

@@ -7,7 +7,7 @@ import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
 import { isInt, join } from '../../ir/values/dtype.ts'
 import { exactOperationOr } from '../../ir/values/evaluate.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
 
 /**
@@ -20,19 +20,18 @@ export function divideUp(
   xs: readonly Typed[],
   spans: readonly Span[],
   whole: Span,
-  report: Report,
   real: Real,
   sizes: Sizes,
 ): Typed | null {
-  const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
+  const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, real)
   if (!both) return null
   const [a, b] = both
   if (!isInt(join(a.dtype, b.dtype)))
-    return report.error('check/operand', whole, {
+    return report('check/operand', whole, {
       message: 'ceildiv takes integers',
       hint: 'use ceil(a / b)',
     })
-  if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!, report)
+  if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!)
   const known = a.kind === 'const' && b.kind === 'const'
   const ofSizes = !known && isSize(a, sizes) && isSize(b, sizes) && isNatural(b)
   return plain(ofSizes ? ceildiv(a, b) : roundedUp(a, b, whole))
@@ -52,8 +51,8 @@ const isSize = (e: Expr, sizes: Sizes): boolean =>
 const isNatural = (e: Expr): boolean =>
   isNonNegative(rangesBy((x) => (x.kind === 'var' ? { range: NATURAL } : undefined))(e))
 
-export const divisionByZero = (span: Span, report: Report): null =>
-  report.error('check/division-by-zero', span, {
+export const divisionByZero = (span: Span): null =>
+  report('check/division-by-zero', span, {
     message: 'an integer is divided by 0',
     expected: 'a divisor other than 0',
   })

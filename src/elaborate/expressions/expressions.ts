@@ -7,7 +7,7 @@ import { binary, bool, call, cast, constant, type Expr, neg, not, select } from 
 import { computeType, DTYPES, isDtype, isFloat, isInt, scalarType } from '../../ir/values/dtype.ts'
 import { type ArithOp, type BinaryOp, isCompare, MATH, MATH_FNS, type MathFn } from '../../ir/values/math.ts'
 import { arithmetic } from '../../ir/values/numeric.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
 import { asControl } from './control-expressions.ts'
 import type { Real, Typed } from './type-conversion.ts'
@@ -40,7 +40,7 @@ const realOf = (names: Names): Real => names.real ?? 'f32'
 const isMath = (name: string): name is MathFn => Object.hasOwn(MATH, name)
 export const FUNCTIONS: readonly string[] = [...MATH_FNS, 'min', 'max', 'select', 'ceildiv', ...DTYPES]
 
-export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed | null {
+export function elaborateExpr(e: Ast.Expr, names: Names): Typed | null {
   switch (e.kind) {
     case 'number':
       return e.float
@@ -55,21 +55,19 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
     case 'field':
       return names.field(e)
     case 'unary':
-      return unary(e, names, report)
+      return unary(e, names)
     case 'binary': {
-      const operands = [e.a, e.b].map((x) => elaborateExpr(x, names, report))
+      const operands = [e.a, e.b].map((x) => elaborateExpr(x, names))
       const [a, b] = isCompare(e.op) ? asControl([e.a, e.b], operands, names.sizes) : operands
-      return a && b
-        ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, report, realOf(names))
-        : null
+      return a && b ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, realOf(names)) : null
     }
     case 'call': {
       const own = names.call?.(e)
-      return own === undefined ? callOf(e, names, report) : own
+      return own === undefined ? callOf(e, names) : own
     }
     case 'spread':
     case 'repeat':
-      return report.error('check/list-here', e.span, {
+      return report('check/list-here', e.span, {
         message: 'there are no lists of dimensions here',
         expected: 'one expression',
         hint: 'lists are for the maps and queries of formats',
@@ -80,20 +78,20 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
 }
 
 /** An expression with a definite type: an open literal becomes i32, or the place's type of fractions. */
-export function settled(e: Ast.Expr, names: Names, report: Report): Expr | null {
-  const t = elaborateExpr(e, names, report)
-  return t && settle(t, e.span, report, realOf(names))
+export function settled(e: Ast.Expr, names: Names): Expr | null {
+  const t = elaborateExpr(e, names)
+  return t && settle(t, e.span, realOf(names))
 }
 
-function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
-  const x = elaborateExpr(e.x, names, report)
+function unary(e: Ast.Unary, names: Names): Typed | null {
+  const x = elaborateExpr(e.x, names)
   if (!x) return null
   if (e.op === 'not') {
-    const b = truth(x, e.x.span, report)
+    const b = truth(x, e.x.span)
     return b && plain(not(b, e.span))
   }
   if (x.expr.dtype === 'bool')
-    return report.error('check/operand', e.span, {
+    return report('check/operand', e.span, {
       message: 'a truth value has no negative',
       hint: 'did you mean `not`?',
     })
@@ -107,9 +105,15 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
 /** Converts integers narrower than 32 bits to 32 bits, in which they are computed. */
 const wide = (x: Expr): Expr => (isInt(x.dtype) && x.dtype !== 'index' ? cast(x, computeType(x.dtype)) : x)
 
-export function truth(t: Typed, span: Span, report: Report): Expr | null {
+/** A condition: an expression that is true or false. */
+export function condition(e: Ast.Expr, names: Names): Expr | null {
+  const t = elaborateExpr(e, names)
+  return t && truth(t, e.span)
+}
+
+function truth(t: Typed, span: Span): Expr | null {
   if (t.expr.dtype === 'bool') return t.expr
-  return report.error('check/condition', span, {
+  return report('check/condition', span, {
     message: `this must be true or false, not ${t.literal ? 'a number' : scalarType(t.expr.dtype)}`,
     expected: 'a comparison or a value of type bool',
     hint: 'write a comparison: `… != 0`',
@@ -122,51 +126,51 @@ interface Places {
   readonly b: Span
 }
 
-function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, real: Real): Typed | null {
+function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, real: Real): Typed | null {
   if (op === 'and' || op === 'or') {
-    const x = truth(a, at.a, report)
-    const y = truth(b, at.b, report)
+    const x = truth(a, at.a)
+    const y = truth(b, at.b)
     return x && y && plain(binary(op, x, y, at.whole))
   }
   if (a.expr.kind === 'const' && b.expr.kind === 'const' && a.literal && b.literal && !isCompare(op))
-    return fold(op, a, b, at, report)
-  const both = joinOperands(a, b, at, report, real)
+    return fold(op, a, b, at)
+  const both = joinOperands(a, b, at, real)
   if (!both) return null
   const [x, y] = both
   if (isCompare(op)) return plain(binary(op, x, y, at.whole))
   if (x.dtype === 'bool')
-    return report.error('check/operand', at.whole, {
+    return report('check/operand', at.whole, {
       message: 'truth values do not add or multiply',
       hint: 'use `and`, `or`, `select`, or convert with i32(…)',
     })
   if ((op === 'div' || op === 'mod') && isInt(x.dtype) && y.kind === 'const' && y.value === 0)
-    return divisionByZero(at.b, report)
+    return divisionByZero(at.b)
   return plain(binary(op, x, y, at.whole))
 }
 
-function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
+function fold(op: BinaryOp, a: Typed, b: Typed, at: Places): Typed | null {
   const x = (a.expr as { value: number }).value
   const y = (b.expr as { value: number }).value
   const integer = a.literal === 'int' && b.literal === 'int'
-  if (integer && (op === 'div' || op === 'mod') && y === 0) return divisionByZero(at.b, report)
+  if (integer && (op === 'div' || op === 'mod') && y === 0) return divisionByZero(at.b)
   if (integer && op === 'div' && x % y !== 0)
-    return report.error('check/integer-division', at.whole, {
+    return report('check/integer-division', at.whole, {
       message: `${x} / ${y} is ${Math.floor(x / y)} on integers`,
       hint: `write ${x}.0 / ${y} for the fraction`,
     })
   const value = arithmetic(op as ArithOp, 'f64')(x, y)
   if (integer && !Number.isSafeInteger(value))
-    return report.error('check/literal-range', at.whole, {
+    return report('check/literal-range', at.whole, {
       message: `${value} is out of the range of any integer type`,
       hint: `write ${x}.0 to compute with floating-point numbers`,
     })
   return { expr: constant(value, integer ? 'i32' : 'f64', at.whole), literal: integer ? 'int' : 'float' }
 }
 
-function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
+function callOf(e: Ast.Call, names: Names): Typed | null {
   const fn = e.fn.name
   if (e.by)
-    return report.error('check/by', e.span, {
+    return report('check/by', e.span, {
       message: `${fn} has no \`by\``,
       expected: '`by` in count, rank, largest and top of formats',
     })
@@ -185,40 +189,33 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
   if (!range) {
     const candidates = names.functions ?? FUNCTIONS
     const hint = functionHint(fn, candidates)
-    return report.error('check/unknown-function', e.fn.span, {
+    return report('check/unknown-function', e.fn.span, {
       message: `there is no function ${fn}`,
       lookup: { name: fn, candidates },
       ...(hint && { hint }),
     })
   }
   if (e.args.length < range[0] || e.args.length > range[1])
-    return report.error('check/arguments', e.span, {
+    return report('check/arguments', e.span, {
       message: `${fn} is called with ${quantity(e.args.length, 'argument')}`,
       expected: range[0] === range[1] ? `${range[0]}` : `${range[0]} or more`,
       ...(range[1] > 2 && e.args.length === 1 && { hint: `to reduce, write \`y[i] ${fn}= x\`` }),
     })
-  const args = e.args.map((x) => elaborateExpr(x, names, report))
+  const args = e.args.map((x) => elaborateExpr(x, names))
   if (args.some((x) => x === null)) return null
   const xs = args as Typed[]
   const spans = e.args.map((x) => x.span)
   if (isDtype(fn)) {
-    const c = convert(xs[0]!, fn, e.span, report)
+    const c = convert(xs[0]!, fn, e.span)
     return c && plain(c)
   }
   const real = realOf(names)
-  if (isMath(fn)) return math(fn, xs, spans, e.span, report, real)
-  if (fn === 'select') return choose(xs, spans, e.span, report, real)
-  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, report, real, names.sizes ?? (() => false))
+  if (isMath(fn)) return math(fn, xs, spans, e.span, real)
+  if (fn === 'select') return choose(xs, spans, e.span, real)
+  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, real, names.sizes ?? (() => false))
   let out: Typed | null = xs[0]!
   for (let k = 1; k < xs.length && out; k++)
-    out = operate(
-      fn as 'min' | 'max',
-      out,
-      xs[k]!,
-      { whole: e.span, a: spans[0]!, b: spans[k]! },
-      report,
-      real,
-    )
+    out = operate(fn as 'min' | 'max', out, xs[k]!, { whole: e.span, a: spans[0]!, b: spans[k]! }, real)
   return out
 }
 
@@ -227,29 +224,28 @@ function math(
   xs: readonly Typed[],
   spans: readonly Span[],
   whole: Span,
-  report: Report,
   real: Real,
 ): Typed | null {
   const { type } = MATH[fn]
   if (type === 'bits') {
     const bits = xs.map((x, k) =>
-      coerce(x, x.expr.dtype === 'index' ? 'index' : 'i32', `an operand of ${fn}`, spans[k]!, report),
+      coerce(x, x.expr.dtype === 'index' ? 'index' : 'i32', `an operand of ${fn}`, spans[k]!),
     )
     return bits.every((x) => x !== null) ? plain(call(fn, bits, whole)) : null
   }
   const exact = type === 'operand'
   let args: Expr[]
   if (xs.length === 2) {
-    const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, report, real)
+    const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, real)
     if (!both) return null
     args = [...both]
   } else {
-    const x = exact || xs[0]!.literal !== 'int' ? settle(xs[0]!, spans[0]!, report, real) : xs[0]!.expr
+    const x = exact || xs[0]!.literal !== 'int' ? settle(xs[0]!, spans[0]!, real) : xs[0]!.expr
     if (!x) return null
     args = [x]
   }
   if (args[0]!.dtype === 'bool')
-    return report.error('check/operand', whole, {
+    return report('check/operand', whole, {
       message: `${fn} takes a number, not a truth value`,
       hint: 'convert the value: i32(…)',
     })
@@ -257,14 +253,8 @@ function math(
   return plain(call(fn, args, whole))
 }
 
-function choose(
-  xs: readonly Typed[],
-  spans: readonly Span[],
-  whole: Span,
-  report: Report,
-  real: Real,
-): Typed | null {
-  const cond = truth(xs[0]!, spans[0]!, report)
+function choose(xs: readonly Typed[], spans: readonly Span[], whole: Span, real: Real): Typed | null {
+  const cond = truth(xs[0]!, spans[0]!)
   const [, a, b] = xs as readonly [Typed, Typed, Typed]
   if (a.literal && b.literal && cond) {
     const literal = a.literal === 'int' && b.literal === 'int' ? 'int' : 'float'
@@ -273,8 +263,6 @@ function choose(
     return { expr: select(cond, open(a.expr), open(b.expr), whole), literal }
   }
   const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
-  const both = same
-    ? ([a.expr, b.expr] as const)
-    : joinOperands(a, b, { a: spans[1]!, b: spans[2]! }, report, real)
+  const both = same ? ([a.expr, b.expr] as const) : joinOperands(a, b, { a: spans[1]!, b: spans[2]! }, real)
   return cond && both && plain(select(cond, both[0], both[1], whole))
 }

@@ -15,7 +15,7 @@ import {
   join,
   scalarType,
 } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 
 /**
  * A typed expression. `literal` marks a number as written, whose type is open: `expr` is then a constant (an f64 for a
@@ -44,22 +44,22 @@ const INTO: Readonly<Record<ExprType, readonly ExprType[]>> = {
 /** True if a value of type `from` converts to `to` implicitly: only the precision of large integers may be lost. */
 export const fits = (from: ExprType, to: ExprType): boolean => from === to || INTO[from].includes(to)
 
-function literalAs(e: Expr, to: ExprType, at: Span, report: Report): Expr | null {
+function literalAs(e: Expr, to: ExprType, at: Span): Expr | null {
   if (e.kind === 'select') {
-    const a = literalAs(e.then, to, e.then.span ?? at, report)
-    const b = literalAs(e.else, to, e.else.span ?? at, report)
+    const a = literalAs(e.then, to, e.then.span ?? at)
+    const b = literalAs(e.else, to, e.else.span ?? at)
     return a && b && select(e.cond, a, b, e.span)
   }
   const value = numberIn(e)
   if (isFloat(to)) return constant(value, to, at)
   if (!isInt(to) || !Number.isInteger(value))
-    return report.error('check/literal-type', at, {
+    return report('check/literal-type', at, {
       message: `${show(value)} is not a value of type ${to}`,
       expected: to,
     })
   const [lo, hi] = INT_RANGE[scalarType(to) as 'i32']
   if (value < lo || value > hi)
-    return report.error('check/literal-range', at, {
+    return report('check/literal-range', at, {
       message: `${value} is out of the range of ${to}`,
       expected: `${lo} … ${hi}`,
     })
@@ -90,23 +90,23 @@ const show = (value: number): string =>
 export type Real = 'f32' | 'f64'
 
 /** The expression, with i32 or `real` as the type of a literal. */
-export function settle(t: Typed, span: Span, report: Report, real: Real): Expr | null {
+export function settle(t: Typed, span: Span, real: Real): Expr | null {
   if (t.literal === null) return t.expr
-  return literalAs(t.expr, t.literal === 'int' ? 'i32' : real, span, report)
+  return literalAs(t.expr, t.literal === 'int' ? 'i32' : real, span)
 }
 
 /** The value converted to `to`. `what` names the place in the message. */
-export function coerce(t: Typed, to: ExprType, what: string, span: Span, report: Report): Expr | null {
+export function coerce(t: Typed, to: ExprType, what: string, span: Span): Expr | null {
   const { expr, literal } = t
   if (literal !== null) {
-    if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span, report)
-    return report.error('check/literal-type', span, {
+    if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span)
+    return report('check/literal-type', span, {
       message: `${what} is ${to}, and ${show(numberIn(expr))} is a floating-point number`,
       expected: to,
     })
   }
   if (fits(expr.dtype, to)) return cast(expr, to, span)
-  return report.error('check/lossy', span, {
+  return report('check/lossy', span, {
     message: `${what} is ${to}, and this value is ${scalarType(expr.dtype)}`,
     expected: `a value of type ${to}`,
     hint: to === 'bool' ? 'write a comparison: `… != 0`' : `convert the value: ${to}(…)`,
@@ -114,9 +114,9 @@ export function coerce(t: Typed, to: ExprType, what: string, span: Span, report:
 }
 
 /** The explicit conversion `to(e)`. */
-export function convert(t: Typed, to: ExprType, span: Span, report: Report): Expr | null {
+export function convert(t: Typed, to: ExprType, span: Span): Expr | null {
   if (t.literal !== null && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
-    return literalAs(t.expr, to, span, report)
+    return literalAs(t.expr, to, span)
   // Half types are computed in f32 without rounding, so an explicit conversion of a result must round.
   const rounds = isHalf(to) && t.expr.dtype === to && t.expr.kind !== 'load'
   return cast(rounds ? cast(t.expr, computeType(to), span) : t.expr, to, span)
@@ -127,11 +127,10 @@ export function joinOperands(
   a: Typed,
   b: Typed,
   at: { a: Span; b: Span },
-  report: Report,
   real: Real,
 ): readonly [Expr, Expr] | null {
-  const left = openTo(a, b, at.a, report, real)
-  const right = openTo(b, a, at.b, report, real)
+  const left = openTo(a, b, at.a, real)
+  const right = openTo(b, a, at.b, real)
   if (!left || !right) return null
   // A coordinate and a value of type i32 are combined without a conversion, which would hide the load.
   if (isWord(left.dtype) && isWord(right.dtype)) return [left, right]
@@ -140,14 +139,14 @@ export function joinOperands(
 }
 
 /** The operand; a literal takes its type from the other operand. */
-function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real): Expr | null {
+function openTo(t: Typed, other: Typed, span: Span, real: Real): Expr | null {
   if (t.literal === null) return t.expr
   if (other.literal !== null)
-    return literalAs(t.expr, t.literal === 'float' || other.literal === 'float' ? real : 'i32', span, report)
+    return literalAs(t.expr, t.literal === 'float' || other.literal === 'float' ? real : 'i32', span)
   const to = other.expr.dtype
   // With a fraction, integers convert to `real`; with an integer, truth values convert to i32.
-  if (t.literal === 'float') return literalAs(t.expr, isFloat(to) ? to : real, span, report)
-  return literalAs(t.expr, to === 'bool' ? 'i32' : to, span, report)
+  if (t.literal === 'float') return literalAs(t.expr, isFloat(to) ? to : real, span)
+  return literalAs(t.expr, to === 'bool' ? 'i32' : to, span)
 }
 
 export function integersOver(names: Iterable<string>): string {

@@ -2,6 +2,7 @@
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
+import { report } from '../diagnostics.ts'
 import { namesAt } from './format-names.ts'
 import { type FormatScope, type Head, integerAt, type Numbers } from './format-place.ts'
 import type { Queries } from './format-uses.ts'
@@ -32,9 +33,8 @@ export interface CoordinateMap {
  */
 export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace): CoordinateMap | null {
   const { head, from, to, place } = at
-  const { report } = place
   const wrong = (message: string, names: readonly { readonly span: Span }[], expected: string): null =>
-    report.error('check/map-arity', names[0]?.span ?? m.span, { message, expected })
+    report('check/map-arity', names[0]?.span ?? m.span, { message, expected })
   if (m.from.length !== from.length)
     return wrong(
       `${which} of format ${head.name} takes ${m.from.length} coordinates`,
@@ -53,7 +53,7 @@ export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace
     (i, k) => own.indexOf(i.name) !== k || (params.includes(i.name) && !from.includes(i.name)),
   )
   if (twice)
-    return report.error('check/duplicate', twice.span, {
+    return report('check/duplicate', twice.span, {
       message: `${which} has two meanings for ${twice.name}`,
       hint: 'choose another name for the coordinate',
     })
@@ -86,7 +86,7 @@ class ListPositions {
   }
 
   coordinate(k: number): Expr | null {
-    return integerAt(this.#scope, this.#map.to[k]!, namesAt(this.#scope), 'a coordinate')
+    return integerAt(this.#map.to[k]!, namesAt(this.#scope), 'a coordinate')
   }
 
   /**
@@ -98,7 +98,7 @@ class ListPositions {
     const list = this.#scope.lists?.find((l) => l.name === name)
     if (typeof queries === 'string' || !list) return null
     if (this.#around.includes(name))
-      return this.#scope.report.error('check/list-cycle', span, {
+      return report('check/list-cycle', span, {
         message: `the position of a coordinate in ${name} depends on position(${name})`,
         expected: `coordinates of ${name} and of parent axes that do not depend on ${name}`,
       })

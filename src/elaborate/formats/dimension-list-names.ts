@@ -6,7 +6,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { mapSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { foldInt } from '../../ir/values/numeric.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report } from '../diagnostics.ts'
 
 /** The maximum number of copies of a `for`, and of elements of a list: tensors have few dimensions. */
 export const MAX_COPIES = 64
@@ -21,7 +21,6 @@ export const BEYOND = 'check/list-index'
 export type Lists = ReadonlyMap<string, readonly string[]>
 
 export interface Here {
-  readonly report: Report
   readonly lists: Lists
   /** The values of names after `for`. */
   readonly numbers: ReadonlyMap<string, number>
@@ -31,15 +30,15 @@ export interface Here {
   readonly taken: ReadonlySet<string>
 }
 
-export function withoutIndex(i: Ast.Ident, here: Here): void {
-  here.report.error('check/list-without-index', i.span, {
+export function withoutIndex(i: Ast.Ident): void {
+  report('check/list-without-index', i.span, {
     message: `${i.name} is a list`,
     expected: `an element, ${i.name}[0], or the whole list, ${i.name}..., if several are allowed`,
   })
 }
 
 export function unknownList({ name, span }: Ast.Ident, here: Here): null {
-  return here.report.error('check/unknown-list', span, {
+  return report('check/unknown-list', span, {
     message: `there is no list ${name}`,
     lookup: { name, candidates: [...here.lists.keys()] },
   })
@@ -48,7 +47,7 @@ export function unknownList({ name, span }: Ast.Ident, here: Here): null {
 export function element(e: Ast.Element, here: Here): Ast.Ident {
   const { name, index, span } = e
   if (index) return { name: indexed(e, index, here) ?? name, span }
-  if (here.lists.has(name)) withoutIndex(e, here)
+  if (here.lists.has(name)) withoutIndex(e)
   return e
 }
 
@@ -60,7 +59,7 @@ function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
   const found = elements[k]
   if (found !== undefined) return found
   const many = elements.length
-  return here.report.error(BEYOND, index.span, {
+  return report(BEYOND, index.span, {
     message: `there is no ${list.name}[${k}]: the list ${list.name} has ${quantity(many, 'element')} here`,
     expected: many === 0 ? 'no index' : many === 1 ? '0' : `0 to ${many - 1}`,
     ...(list.name === here.dims && k >= 0 ? { hint: 'use this format for tensors of more dimensions' } : {}),
@@ -94,7 +93,7 @@ function replacement(e: Ast.Expr, here: Here): Ast.Expr | undefined {
     case 'name': {
       const value = here.numbers.get(e.name)
       if (value !== undefined) return literal(value, e.span)
-      if (here.lists.has(e.name)) withoutIndex(e, here)
+      if (here.lists.has(e.name)) withoutIndex(e)
       return e
     }
     case 'access': {
@@ -123,7 +122,7 @@ function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   const [list, more] = e.args
   const elements = list?.kind === 'name' && !more && !e.by ? here.lists.get(list.name) : undefined
   if (elements) return literal(elements.length, e.span)
-  here.report.error('check/unknown-list', e.span, {
+  report('check/unknown-list', e.span, {
     message: 'order is not written like this',
     expected: 'order(d), where d is a list of dimensions',
   })
@@ -133,9 +132,8 @@ function orderOf(e: Ast.Call, here: Here): Ast.Expr {
 /** The values of a `for`, each with the values of outer `for`s; an empty list after a reported error. */
 export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const { name, from, to } = each
-  const { report } = here
   if (here.taken.has(name.name) || here.numbers.has(name.name)) {
-    report.error('check/duplicate', name.span, {
+    report('check/duplicate', name.span, {
       message: `${name.name} has another meaning in this format`,
       hint: 'choose another name for the number',
     })
@@ -145,13 +143,13 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const first = number(from, here)
   const end = to ? number(to, here) : last
   if (!to && last === null)
-    report.error(TOO_LONG, each.span, {
+    report(TOO_LONG, each.span, {
       message: 'without a list of dimensions, there is no last dimension',
       expected: `an end: \`for ${name.name} from … to …\``,
     })
   if (first === null || end === null) return []
   if (end - first >= MAX_COPIES) {
-    report.error(TOO_LONG, each.span, {
+    report(TOO_LONG, each.span, {
       message: `${first} to ${end} are ${end - first + 1} copies`,
       expected: `at most ${MAX_COPIES}`,
     })
@@ -165,11 +163,11 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
 
 /** The value of an index, which must follow from the order of the tensor. */
 export function number(e: Ast.Expr, here: Here): number | null {
-  const before = here.report.count
+  const before = errorCount()
   const value = arithmetic(expanded(e, here))
-  if (here.report.count > before) return null
+  if (errorCount() > before) return null
   if (value !== null && Number.isSafeInteger(value)) return value
-  return here.report.error('check/list-number', e.span, {
+  return report('check/list-number', e.span, {
     message: 'this number is not known with the order of the tensor alone',
     expected: `an integer from numbers, names after \`for\`${here.dims === null ? '' : ` and order(${here.dims})`}, with + - * / % min max`,
   })

@@ -3,7 +3,7 @@
  * `d...` becomes all elements, `e for k from 1` becomes a copy for each number. Later stages have single names only.
  */
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report } from '../diagnostics.ts'
 import {
   BEYOND,
   expanded,
@@ -22,35 +22,33 @@ export const listOver = (f: Pick<Ast.Format, 'over'>): Ast.ListName | null =>
   f.over.find((o) => o.all) ?? null
 
 /** `f` for tensors of `order` dimensions, which its `over` must admit. */
-export function writtenOut(f: Ast.Format, order: number, report: Report): Ast.Format | null {
-  const before = report.count
+export function writtenOut(f: Ast.Format, order: number): Ast.Format | null {
+  const before = errorCount()
   const list = listOver(f)
   const second = f.over.find((o) => o.all && o !== list)
   if (second)
-    report.error('check/list-twice', second.span, {
+    report('check/list-twice', second.span, {
       message: `format ${f.name.name} has two lists of dimensions`,
       expected: 'one, next to single dimensions',
     })
   const length = order - f.over.length + 1
   const dims = f.over.flatMap((o) => (o.all ? elementsOf(o, length) : [o]))
   const lists = new Map(list ? [[list.name, elementNames(list.name, length)] as const] : [])
-  const here: Here = { report, lists, numbers: new Map(), dims: list?.name ?? null, taken: takenIn(f) }
+  const here: Here = { lists, numbers: new Map(), dims: list?.name ?? null, taken: takenIn(f) }
   const body =
     f.body.kind === 'composition'
       ? { ...f.body, rules: expanded(f.body.rules, here) }
       : descriptionOf(f.body, f, dims, { ...here, lists })
-  return report.count > before ? null : { ...f, over: dims, body }
+  return errorCount() > before ? null : { ...f, over: dims, body }
 }
 
 /** The parts of a composition in a schedule, expanded over the dimensions of a format. */
 export function partsWrittenOut(
   parts: readonly Ast.AsPart[],
   list: { readonly name: string; readonly length: number } | null,
-  report: Report,
 ): readonly Ast.AsPart[] {
   const lists = new Map(list ? [[list.name, elementNames(list.name, list.length)] as const] : [])
   const here: Here = {
-    report,
     lists,
     numbers: new Map(),
     dims: list?.name ?? null,
@@ -85,7 +83,7 @@ function descriptionOf(
   here: Here & { readonly lists: Map<string, readonly string[]> },
 ): Ast.Description {
   const copies = b.axes.flatMap((a) => copiesOf(a, here))
-  for (const [name, elements] of axisLists(copies, f, here)) here.lists.set(name, elements)
+  for (const [name, elements] of axisLists(copies, f)) here.lists.set(name, elements)
   const axes = copies.map(({ axis, name, numbers }): Ast.AxisDecl => {
     const { each: _, name: _name, claims, ...plain } = axis
     return { ...expanded(plain, { ...here, numbers }), name, claims }
@@ -116,7 +114,7 @@ interface Copy {
 function copiesOf(axis: Ast.AxisDecl, here: Here): Copy[] {
   const { name, index } = axis.name
   if (axis.each && !index) {
-    here.report.error('check/list-without-index', axis.name.span, {
+    report('check/list-without-index', axis.name.span, {
       message: `every copy of axis ${name} has the same name`,
       expected: `${name}[${axis.each.name.name}]`,
     })
@@ -130,17 +128,16 @@ function copiesOf(axis: Ast.AxisDecl, here: Here): Copy[] {
     if (k >= 0 && k < MAX_COPIES)
       return [{ axis, name: { name: `${name}${k}`, span: axis.name.span }, index: k, numbers }]
     if (k >= 0)
-      here.report.error(TOO_LONG, index.span, {
+      report(TOO_LONG, index.span, {
         message: `a list with ${name}[${k}] has ${k + 1} axes`,
         expected: `at most ${MAX_COPIES}: 0 to ${MAX_COPIES - 1}`,
       })
-    else
-      here.report.error(BEYOND, index.span, { message: `there is no ${name}[${k}]`, expected: '0 or more' })
+    else report(BEYOND, index.span, { message: `there is no ${name}[${k}]`, expected: '0 or more' })
     return []
   })
 }
 
-function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<string, readonly string[]> {
+function axisLists(copies: readonly Copy[], f: Ast.Format): Map<string, readonly string[]> {
   const out = new Map<string, readonly string[]>()
   const own = new Set([...f.params.map((p) => p.name.name), ...namesOf(f.over)])
   for (const { axis, index } of copies) {
@@ -149,7 +146,7 @@ function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<stri
     const mine = copies.filter((c) => c.axis.name.name === name)
     const alone = mine.find((c) => c.index === null)
     if (alone || own.has(name))
-      here.report.error('check/duplicate', axis.name.span, {
+      report('check/duplicate', axis.name.span, {
         message: `${name} is a list of axes, and something else`,
         labels: alone ? [{ span: alone.axis.name.span, text: 'one axis of that name' }] : [],
         hint: `rename the list ${name}, or the other declaration`,
@@ -158,7 +155,7 @@ function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<stri
     const length = Math.max(...mine.map((c) => c.index ?? 0)) + 1
     const missing = Array.from({ length }, (_, k) => k).find((k) => !indices.has(k))
     if (missing !== undefined)
-      here.report.error(BEYOND, axis.name.span, {
+      report(BEYOND, axis.name.span, {
         message: `the list ${name} has an axis ${name}[${length - 1}], and no ${name}[${missing}]`,
         expected: `axes ${name}[0] to ${name}[${length - 1}]`,
       })
@@ -175,7 +172,7 @@ function mapOf(m: Ast.CoordMap, own: readonly string[], here: Here): Ast.CoordMa
   const lists = new Map(here.lists)
   const from = m.from.flatMap((i): readonly Ast.Ident[] => {
     if (!i.all) {
-      if (lists.has(i.name)) withoutIndex(i, here)
+      if (lists.has(i.name)) withoutIndex(i)
       return [i]
     }
     const names = here.lists.get(i.name) ?? namesOf(elementsOf(i, own.length - known))

@@ -3,6 +3,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import { segmentsOf } from '../../ir/formats/format-tables.ts'
 import { QUERY_WORDS, queryWords } from '../../ir/formats/queries.ts'
+import { report } from '../diagnostics.ts'
 import type { Names } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
 import { type FormatScope, integersAt, isGiven, queriesAt } from './format-place.ts'
@@ -29,7 +30,7 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
   const queries = queriesAt(p, fn, e.span)
   if (!queries) return null
   const wrong = (): null =>
-    p.report.error('check/query-arguments', e.span, {
+    report('check/query-arguments', e.span, {
       message: `invalid arguments of ${fn}`,
       expected: word.form,
     })
@@ -38,8 +39,8 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
   const enough = word.takes(operands.length, p.dims.length)
   if (word.sourceKind && (e.args.length === 0 || !enough)) return wrong()
   const source = word.sourceKind ? givenName(p, e.args[0]!, word.sourceKind, fn) : ''
-  const of = integersAt(p, operands, names, `what ${fn} is asked of`)
-  const by = integersAt(p, e.by ?? [], names, `what ${fn} is asked of`)
+  const of = integersAt(operands, names, `what ${fn} is asked of`)
+  const by = integersAt(e.by ?? [], names, `what ${fn} is asked of`)
   if (source === null || !of || !by) return null
   if (!enough) return wrong()
   const dims = p.dims.map((d) => variable(d))
@@ -50,7 +51,7 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
 function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
   const list = e.args.length === 1 && !e.by && givenName(p, e.args[0]!, 'list', 'segments')
   if (list !== false) return list === null ? null : plain(variable(segmentsOf(list), 'index', e.span))
-  return p.report.error('check/query-arguments', e.span, {
+  return report('check/query-arguments', e.span, {
     message: 'invalid arguments of segments',
     expected: FORMS.segments,
   })
@@ -61,11 +62,11 @@ function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
   const known = dim?.kind === 'name' ? p.size?.(dim.name) : undefined
   if (known !== undefined && e.args.length === 1 && !e.by) return plain(variable(known, 'index', e.span))
   if (!p.size)
-    return p.report.error('check/query-place', e.span, {
+    return report('check/query-place', e.span, {
       message: `${p.what} is a constant, and size is known only when data are bound`,
       expected: 'a number, or a parameter of the format',
     })
-  return p.report.error('check/query-arguments', dim?.span ?? e.span, {
+  return report('check/query-arguments', dim?.span ?? e.span, {
     message: dim?.kind === 'name' ? `${dim.name} is not a dimension` : 'invalid arguments of size',
     expected: FORMS.size,
     ...(dim?.kind === 'name' && { lookup: { name: dim.name, candidates: p.dims } }),
@@ -81,12 +82,12 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
     return at && plain(at)
   }
   if (known)
-    return p.report.error('check/query-place', e.span, {
+    return report('check/query-place', e.span, {
       message: `position(${list.name}) is not allowed in ${p.what}`,
       hint: `the coordinate at a position is ${list.name}[…]`,
     })
   if (list?.kind === 'name' && p.refused?.has(list.name)) return null
-  return p.report.error('check/query-arguments', list?.span ?? e.span, {
+  return report('check/query-arguments', list?.span ?? e.span, {
     message:
       list?.kind === 'name' ? `${list.name} is not a list of the format` : 'invalid arguments of position',
     expected: FORMS.position,
@@ -98,7 +99,7 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
 
 function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
   if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
-  return p.report.error('check/not-given', e.span, {
+  return report('check/not-given', e.span, {
     message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, not ${e.name}` : ''}`,
     expected: `a parameter \`NAME: ${kind}\``,
     ...(e.kind === 'name' && {

@@ -9,7 +9,7 @@ import { printParts } from '../../ast/print/print.ts'
 import type { AnyFormat, Composition, FormatParam } from '../../ir/formats/format.ts'
 import { listAndSetDiagnostic } from '../../ir/formats/format-tables.ts'
 import { queryWords } from '../../ir/formats/queries.ts'
-import { Report } from '../diagnostics.ts'
+import { collectErrors, errorCount, report, reportAll, throwErrors } from '../diagnostics.ts'
 import { elaborateRules } from './compositions.ts'
 import { elementNames, partsWrittenOut } from './dimension-lists.ts'
 import { constantPlace, numberAt, numbersOf } from './format-names.ts'
@@ -36,11 +36,11 @@ export function composeInPlace(
   parts: readonly Ast.AsPart[],
   known: (name: string) => boolean,
   find: FindFormat,
-  report: Report,
 ): { readonly format: AnyFormat; readonly args: readonly NumberName[] } | null {
   const [first] = parts
   // Unknown formats are reported where the parts are elaborated, or below if all are unknown.
-  const fixed = parts.map((p) => find(p.format, new Report())).find((f) => f && f.kind !== 'family')
+  const { result: named } = collectErrors(() => parts.map((p) => find(p.format)))
+  const fixed = named.find((f) => f && f.kind !== 'family')
   const leading = first && (fixed ?? find(first.format))
   if (!leading) return null
   const over = leading.kind === 'family' ? leading.over : leading.over.map((name) => ({ name, list: false }))
@@ -49,16 +49,16 @@ export function composeInPlace(
   const list = over.find((o) => o.list)
   const span = first.span
   const name = printParts(parts)
-  const write = (order: number, to: Report): Composition | null => {
+  const write = (order: number): Composition | null => {
     const length = order - over.length + 1
-    const before = to.count
-    const written = partsWrittenOut(parts, list ? { name: list.name, length } : null, to)
-    if (to.count > before) return null
+    const before = errorCount()
+    const written = partsWrittenOut(parts, list ? { name: list.name, length } : null)
+    if (errorCount() > before) return null
     const dims = over.flatMap((o) => (o.list ? elementNames(o.name, length) : [o.name]))
-    const made = composed(written, dims, args, (id) => find(id, to), to)
+    const made = composed(written, dims, args, find)
     return made && { kind: 'composition', name, over: dims, ...made, span }
   }
-  const format = list ? familyOf({ name, over, span }, write, report) : write(over.length, report)
+  const format = list ? familyOf({ name, over, span }, write) : write(over.length)
   return format && { format, args }
 }
 
@@ -67,7 +67,6 @@ function composed(
   over: readonly string[],
   args: readonly NumberName[],
   find: FindFormat,
-  report: Report,
 ): Pick<Composition, 'params' | 'parts'> | null {
   const numbers: FormatParam[] = args.map((e) => {
     return { name: textOf(e), kind: 'integer', default: null, measured: false, span: e.span }
@@ -76,7 +75,6 @@ function composed(
   const rules = elaborateRules(
     parts.map((p) => ({ kind: 'part', name: null, use: p, where: p.where, span: p.span })),
     {
-      report,
       what: 'what is put together here',
       over,
       values: numbersOf(numbers),
@@ -84,7 +82,7 @@ function composed(
         kinds: given,
         declare: (name, kind, span) => {
           const known = given.get(name)
-          if (known !== undefined && known !== kind) report.add({ ...listAndSetDiagnostic(name), span })
+          if (known !== undefined && known !== kind) reportAll({ ...listAndSetDiagnostic(name), span })
           else given.set(name, kind)
           return true
         },
@@ -164,34 +162,34 @@ export function parseFormatExpression(
   formats: ReadonlyMap<string, AnyFormat>,
 ): FormatExpression {
   const source = { name: 'format', text }
-  const report = new Report()
-  const find: FindFormat = (name, to = report) =>
-    formats.get(name.name) ?? to.add(unknownFormat(name, [...formats.keys()]))
+  const find: FindFormat = (name) =>
+    formats.get(name.name) ?? reportAll(unknownFormat(name, [...formats.keys()]))
   return withSources({ sources: new Map([[source.name, source]]) }, () => {
     const parts = parseFormatParts(source)
     const single = singleUse(parts)
-    const made = single ? constantUse(single, find, report) : composeInPlace(parts, () => true, find, report)
-    report.finish()
+    const made = throwErrors(() =>
+      single ? constantUse(single, find) : composeInPlace(parts, () => true, find),
+    )
     if (made) return single ? (made as FormatExpression) : { format: made.format, args: [] }
     throw new SptError(unknownFormat(parts[0]!.format, [...formats.keys()]))
   })
 }
 
-function constantUse(use: Ast.AsPart, find: FindFormat, report: Report): FormatExpression | null {
+function constantUse(use: Ast.AsPart, find: FindFormat): FormatExpression | null {
   const format = find(use.format)
   if (!format) return null
   const none: Numbers = new Map()
   const number = (e: Ast.Expr, p: FormatParam): number | null => {
-    const place = constantPlace(report, none, { kinds: new Map() }, 'an argument')
+    const place = constantPlace(none, { kinds: new Map() }, 'an argument')
     const kind = p.kind === 'real' ? 'real' : 'integer'
     const x = numberAt(place, e, kind, `${p.name} of format ${format.name}`)
     if (!x) return null
     if (x.kind === 'const') return x.value
-    return report.error('check/argument-type', e.span, {
+    return report('check/argument-type', e.span, {
       message: `${p.name} of format ${format.name} is a constant`,
       expected: 'a number',
     })
   }
-  const args = formatArguments(use, format, number, report)
+  const args = formatArguments(use, format, number)
   return args && { format, args }
 }

@@ -18,6 +18,7 @@ import {
 import type { CoordinateList } from '../../ir/coordinates/derived-names.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars, substitute } from '../../ir/expressions/expr-tree.ts'
+import { report } from '../diagnostics.ts'
 import { chainOf, type Declared, storedAxis } from '../kernels/kernel-names.ts'
 import type { CoordinateMap } from './coordinate-maps.ts'
 import type { Head, ListName } from './format-place.ts'
@@ -37,14 +38,14 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
     if (!axis) continue
     const parent = parentOf(axis)
     if (parent !== null && lists.some((l) => l.name.name === parent))
-      d.report.error('check/list-parent', decl.span, {
+      report('check/list-parent', decl.span, {
         message: `${parent} is a list, and coordinates of a list cannot be the parent of an axis`,
         expected: `an axis over the positions: an extent of ${parent} under another axis`,
         hint: `\`axis ${axis.name} = dense_fixed(…, ${parent})\` has a coordinate for each position`,
       })
     if (!decl.list && !isDense(axis)) continue
     if (decl.claims.some((c) => c.name === 'full'))
-      d.report.error('check/list-claim', decl.claims[0]!.span, {
+      report('check/list-claim', decl.claims[0]!.span, {
         message: `the claim full of axis ${axis.name} is not supported in a format with lists`,
         expected: 'no claim',
       })
@@ -62,10 +63,9 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
 }
 
 function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declared): Expr | null {
-  const { report } = d
   const name = decl.name.name
   if (levelProperties(decl.def.kind)?.positions !== 'width')
-    return report.error('check/list-kind', decl.def.span, {
+    return report('check/list-kind', decl.def.span, {
       message: `the list ${name} is ${decl.def.kind}`,
       expected:
         'sparse_fixed(parent, extent, width): the same number of positions under each position of the parent',
@@ -75,7 +75,7 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
   const above = chainOf(d, axis)
   const several = above.find((x) => isNonunique(d.axes.get(x)!))
   if (several !== undefined)
-    return report.error('check/list-nonunique', decl.span, {
+    return report('check/list-nonunique', decl.span, {
       message:
         several === name
           ? `the list ${name} is nonunique, and each coordinate must occur once`
@@ -92,24 +92,20 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
         ? 'packed'
         : null
   if (other !== null)
-    return report.error(
-      'check/list-claim',
-      claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span,
-      {
-        message: `the list ${name} is ${other}, which is not supported for lists`,
-        expected: '`compact`, `padded with last`, or a list whose padding holds no coordinate and is skipped',
-      },
-    )
+    return report('check/list-claim', claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span, {
+      message: `the list ${name} is ${other}, which is not supported for lists`,
+      expected: '`compact`, `padded with last`, or a list whose padding holds no coordinate and is skipped',
+    })
   const names = new Set(sizesOfAxis(axis as StoredAxis).flatMap((e) => [...freeVars(e)]))
   const within = b.axes.find((a) => a.list && names.has(a.name.name))
   if (within)
-    return report.error('check/list-size', decl.span, {
+    return report('check/list-size', decl.span, {
       message: `the sizes of the list ${name} depend on the list ${within.name.name}`,
       expected: 'sizes and parameters',
     })
   const open = head.params.find((p) => p.measured && freeVars(axis.width).has(p.name))
   if (open)
-    return report.error('check/list-size', decl.span, {
+    return report('check/list-size', decl.span, {
       message: `the list ${name} has the width ${open.name}, which is measured`,
       expected: 'a width of sizes and parameters',
       hint: `declare ${open.name} without \`: size\``,

@@ -4,7 +4,7 @@ import { type Expr, load, variable } from '../../ir/expressions/expr.ts'
 import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
 import { QUERY_WORDS } from '../../ir/formats/queries.ts'
 import { isWord } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions.ts'
 import { coerce, plain, type Typed } from '../expressions/type-conversion.ts'
 import { type Declared, declare } from '../kernels/kernel-names.ts'
@@ -23,7 +23,7 @@ export function namesAt(p: FormatScope): Names {
     field: (e) => {
       const value = p.values.get(`${e.object.name}.${e.field.name}`)
       if (value) return plain(variable(value.name, value.dtype, e.span))
-      return p.report.error('check/unknown-name', e.span, {
+      return report('check/unknown-name', e.span, {
         message: `${e.object.name}.${e.field.name} is not allowed in ${p.what}`,
         expected: expectedNames(p),
       })
@@ -37,7 +37,6 @@ export function namesAt(p: FormatScope): Names {
 }
 
 function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
-  const { report } = p
   const value = p.values.get(e.name)
   if (value) return plain(variable(value.name, value.dtype, e.span))
   const word = QUERY_WORDS.get(e.name)
@@ -48,24 +47,24 @@ function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
   }
   const kind = p.given.kinds.get(e.name)
   if (kind === 'list' || kind === 'set')
-    return report.error('check/not-a-number', e.span, {
+    return report('check/not-a-number', e.span, {
       message: `${e.name} is a ${kind}, not a number`,
       expected:
         kind === 'list' ? `${e.name}[…], find(${e.name}, …) or segments(${e.name})` : `held(${e.name})`,
     })
   if (p.lists?.some((l) => l.name === e.name))
-    return report.error('check/not-a-number', e.span, {
+    return report('check/not-a-number', e.span, {
       message: `${e.name} is a list, not a number`,
       expected: `position(${e.name}) in a map, ${e.name}[…] in an inverse`,
     })
   const sort = p.sorts.find((s) => s.place === e.name || s.at === e.name)
   if (sort)
-    return report.error('check/not-a-number', e.span, {
+    return report('check/not-a-number', e.span, {
       message: `${e.name} is an order, not a number`,
       expected: `${sort.place}[…] in a map, ${sort.at}[…] in an inverse`,
     })
   if (p.refused?.has(e.name)) return null
-  return report.error(p.unknown ?? 'check/unknown-name', e.span, {
+  return report(p.unknown ?? 'check/unknown-name', e.span, {
     message: `there is no ${e.name} in ${p.what}`,
     expected: expectedNames(p),
     lookup: { name: e.name, candidates: [...p.values.keys()] },
@@ -73,14 +72,13 @@ function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
 }
 
 function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
-  const { report } = p
   const { name } = e.buffer
   const sort = p.sorts.find((s) => s.place === name || s.at === name)
   const own = p.lists?.find((l) => l.name === name)
   const list = !sort && !own && isGiven(p, name, 'list', e.buffer.span)
   if (p.refused?.has(name) && !sort && !list && !own) return null
   if (!sort && !list && !own)
-    return report.error('check/unknown-buffer', e.buffer.span, {
+    return report('check/unknown-buffer', e.buffer.span, {
       message: `there is no array ${name} in ${p.what}`,
       expected: 'a list, or a name of a sort',
       lookup: {
@@ -94,16 +92,16 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
     })
   const [index, more] = e.index
   if (!index || more)
-    return report.error('check/index-count', e.span, {
+    return report('check/index-count', e.span, {
       message: `${name} has one dimension, and ${e.index.length} indices are given`,
       expected: `${name}[…]`,
     })
   if (!p.loads)
-    return report.error('check/array-here', e.span, {
+    return report('check/array-here', e.span, {
       message: `${name}[…] cannot be used in ${p.what}`,
       hint: 'use sizes and parameters: the elements of arrays are known only when data are bound',
     })
-  const x = integerAt(p, index, names, 'an index')
+  const x = integerAt(index, names, 'an index')
   if (!x) return null
   if (list) return plain(load(name, [x], 'index', e.span))
   if (own) return listed(p, e, own, x)
@@ -117,7 +115,7 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
 function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
   if (typeof p.queries === 'string')
     return plain(load(name, [...under.map((a) => variable(a)), x], 'index', e.span))
-  return p.report.error('check/table-in-map', e.span, {
+  return report('check/table-in-map', e.span, {
     message: `${name}[…] (the coordinate at a position of the list) is allowed only in an inverse; this is ${p.what}`,
     hint: `the position of a coordinate is position(${name})`,
   })
@@ -125,18 +123,17 @@ function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Exp
 
 /** The place of a coordinate in a sort (in a map), or the coordinate at a place (in an inverse map). */
 function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed | null {
-  const { report } = p
   const { queries } = p
   const place = e.buffer.name === sort.place
   if (place && typeof queries !== 'string')
     return plain(queries.ask({ kind: 'place', sort: sort.place, of: x }, e.span))
   if (!place && typeof queries === 'string') return plain(load(sort.at, [x], 'index', e.span))
   return place
-    ? report.error('check/query-place', e.span, {
+    ? report('check/query-place', e.span, {
         message: `${sort.place}[…] (the rank of a coordinate in the sort) is not allowed in ${p.what}`,
         hint: `the coordinate of a rank is ${sort.at}[…]`,
       })
-    : report.error('check/table-in-map', e.span, {
+    : report('check/table-in-map', e.span, {
         message: `${sort.at}[…] (the coordinate of a rank in the sort) is allowed only in an inverse; this is ${p.what}`,
         hint: `the rank of a coordinate is ${sort.place}[…]`,
       })
@@ -150,7 +147,7 @@ export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[
     declare(d, p.name, 'parameter')
     const measured = p.type === 'size'
     const kind: FormatParamKind = p.type === 'size' ? 'integer' : p.type
-    const before = constantPlace(d.report, numbersOf(params), givenOf(params), 'a default')
+    const before = constantPlace(numbersOf(params), givenOf(params), 'a default')
     const fallback =
       p.default && numberAt(before, p.default, kind === 'real' ? 'real' : 'integer', p.name.name)
     params.push({ name: p.name.name, kind, default: fallback, measured, span: p.span })
@@ -175,13 +172,7 @@ export const givenOf = (params: readonly FormatParam[]): ListAndSetParams => ({
 })
 
 /** The scope of constants: parameters, but nothing that depends on data. */
-export const constantPlace = (
-  report: Report,
-  values: Numbers,
-  given: ListAndSetParams,
-  what: string,
-): FormatScope => ({
-  report,
+export const constantPlace = (values: Numbers, given: ListAndSetParams, what: string): FormatScope => ({
   what,
   values,
   given,
@@ -195,7 +186,7 @@ export const constantPlace = (
 /** An expression for a parameter: an integer, or f64 for a real one. */
 export function numberAt(p: FormatScope, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
   const names = namesAt(p)
-  if (kind === 'integer') return integerAt(p, e, names, what)
-  const t = elaborateExpr(e, names, p.report)
-  return t && coerce(t, 'f64', what, e.span, p.report)
+  if (kind === 'integer') return integerAt(e, names, what)
+  const t = elaborateExpr(e, names)
+  return t && coerce(t, 'f64', what, e.span)
 }

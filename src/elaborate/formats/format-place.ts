@@ -4,7 +4,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
 import { type ExprType, isWord } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { elaborateExpr, type Names } from '../expressions/expressions.ts'
 import { asIndex, settle } from '../expressions/type-conversion.ts'
 import type { Queries } from './format-uses.ts'
@@ -34,7 +34,6 @@ export type Numbers = ReadonlyMap<
 >
 
 export interface FormatScope {
-  readonly report: Report
   /** A description for messages, such as `the map of format blocks`. */
   readonly what: string
   readonly values: Numbers
@@ -78,30 +77,25 @@ export const isGiven = (
 export const expectedNames = (p: FormatScope): string =>
   p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'
 
-export function integerAt(p: FormatScope, e: Ast.Expr, names: Names, what: string): Expr | null {
-  const t = elaborateExpr(e, names, p.report)
-  const x = t && settle(t, e.span, p.report, 'f64')
+export function integerAt(e: Ast.Expr, names: Names, what: string): Expr | null {
+  const t = elaborateExpr(e, names)
+  const x = t && settle(t, e.span, 'f64')
   if (!x || isWord(x.dtype)) return x && asIndex(x)
-  return p.report.error('check/coordinate-type', e.span, {
+  return report('check/coordinate-type', e.span, {
     message: `${what} is an integer, and this is ${x.dtype === 'f64' || x.dtype === 'f32' ? 'a real number' : x.dtype}`,
     hint: x.dtype === 'bool' ? 'convert the value: i32(…)' : 'round the value: `i32(floor(…))`',
   })
 }
 
-export function integersAt(
-  p: FormatScope,
-  list: readonly Ast.Expr[],
-  names: Names,
-  what: string,
-): Expr[] | null {
-  const out = list.map((e) => integerAt(p, e, names, what))
+export function integersAt(list: readonly Ast.Expr[], names: Names, what: string): Expr[] | null {
+  const out = list.map((e) => integerAt(e, names, what))
   return out.some((e) => e === null) ? null : (out as Expr[])
 }
 
 /** The list that queries are added to; null after a reported error, if queries are not allowed. */
 export function queriesAt(p: FormatScope, fn: string, span: Span): Queries | null {
   if (typeof p.queries !== 'string') return p.queries
-  return p.report.error('check/query-place', span, {
+  return report('check/query-place', span, {
     message: `${fn} depends on the stored elements of a tensor, which is not allowed in ${p.what}`,
     hint: p.queries,
   })

@@ -10,16 +10,16 @@ import type { AnyFormat, FormatParam, OrderedFormat } from '../../ir/formats/for
 import { formatOfOrder } from '../../ir/formats/format.ts'
 import type { Query, UnnamedQuery } from '../../ir/formats/queries.ts'
 import { declarationOf, operandsOf, queryKey } from '../../ir/formats/queries.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 
-/** The elaborated format of a name; null after an error, which is reported to `to`. */
-export type FindFormat = (name: Ast.Ident, to?: Report) => AnyFormat | null
+/** The elaborated format of a name; null after a reported error. */
+export type FindFormat = (name: Ast.Ident) => AnyFormat | null
 
-export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): Ast.Format | null {
+export function formatNamed(name: Ast.Ident, scope: FileScope): Ast.Format | null {
   const decl = scope.formats.get(name.name)
   if (decl) return decl
   const several = scope.ambiguous.get(name.name)
-  return report.add(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
+  return reportAll(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
 }
 
 export function unknownFormat({ name, span }: Ast.Ident, candidates: readonly string[]) {
@@ -42,12 +42,12 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   hint: 'import and rename a declaration: import { name as other } from "…"',
 })
 
-export function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
+export function forOrder(format: AnyFormat, order: number): OrderedFormat | null {
   try {
     return formatOfOrder(format, order)
   } catch (e) {
     if (!(e instanceof SptError)) throw e
-    report.add(...e.diagnostics)
+    reportAll(...e.diagnostics)
     return null
   }
 }
@@ -67,18 +67,12 @@ const optional = (p: Taken): boolean =>
  * True if the number of arguments is valid: up to the last parameter without a default at least, and the number of
  * parameters at most.
  */
-export function checkArguments(
-  what: string,
-  given: number,
-  params: readonly Taken[],
-  span: Span,
-  report: Report,
-): boolean {
+export function checkArguments(what: string, given: number, params: readonly Taken[], span: Span): boolean {
   const least = params.findLastIndex((p) => !optional(p)) + 1
   if (given >= least && given <= params.length) return true
   const number = least === params.length ? `${least}` : `${least} to ${params.length}`
   const names = params.map((p) => (typeof p.name === 'string' ? p.name : p.name.name))
-  report.error('check/arguments', span, {
+  report('check/arguments', span, {
     message: `${what} is given ${quantity(given, 'argument')}`,
     expected: params.length > 0 ? `${number}: (${names.join(', ')})` : '0',
   })
@@ -90,19 +84,18 @@ export function formatArguments<T>(
   { args, span }: Pick<Ast.FormatUse, 'args' | 'span'>,
   format: AnyFormat,
   number: (e: Ast.Expr, p: FormatParam) => T | null,
-  report: Report,
 ): readonly (T | string)[] | null {
-  if (!checkArguments(`format ${format.name}`, args.length, format.params, span, report)) return null
+  if (!checkArguments(`format ${format.name}`, args.length, format.params, span)) return null
   const out = args.map((e, k): T | string | null => {
     const p = format.params[k]!
-    return p.kind === 'list' || p.kind === 'set' ? givenArgument(e, p, format, report) : number(e, p)
+    return p.kind === 'list' || p.kind === 'set' ? givenArgument(e, p, format) : number(e, p)
   })
   return out.every((a) => a !== null) ? out : null
 }
 
-export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat, report: Report): string | null {
+export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat): string | null {
   if (e.kind === 'name') return e.name
-  return report.error('check/argument-type', e.span, {
+  return report('check/argument-type', e.span, {
     message: `${p.name} of format ${format.name} is a ${p.kind}, which is passed by name`,
     expected: `the name of the ${p.kind} in the bound data`,
   })

@@ -1,5 +1,5 @@
 /** Elaboration of formats: AST → `Format`, `Composition` or `FormatFamily`. */
-import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { levelProperties } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
@@ -8,8 +8,8 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import type { AnyFormat, Format, FormatFamily, OrderedFormat, Sort } from '../../ir/formats/format.ts'
 import { sourceOf } from '../../ir/formats/queries.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
-import { Report } from '../diagnostics.ts'
-import { elaborateExpr, truth } from '../expressions/expressions.ts'
+import { collectErrors, errorCount, report, reportAll, throwErrors } from '../diagnostics.ts'
+import { condition } from '../expressions/expressions.ts'
 import { declareAxes } from '../kernels/axes.ts'
 import { chainOf, type Declared, declare, nothingDeclared } from '../kernels/kernel-names.ts'
 import { elaborateRules } from './compositions.ts'
@@ -23,35 +23,34 @@ import { elaborateSort, notSorted, sortedOn } from './format-sorts.ts'
 import { type FindFormat, Queries, queriesOf } from './format-uses.ts'
 
 /** The format. `find` returns the formats that a composition names. */
-export function elaborateFormat(f: Ast.Format, find: FindFormat, report: Report): AnyFormat | null {
-  const write = (order: number, to: Report): OrderedFormat | null => {
-    const plain = writtenOut(f, order, to)
-    return plain && ofOneOrder(plain, (name) => find(name, to), to)
+export function elaborateFormat(f: Ast.Format, find: FindFormat): AnyFormat | null {
+  const write = (order: number): OrderedFormat | null => {
+    const plain = writtenOut(f, order)
+    return plain && ofOneOrder(plain, (name) => find(name))
   }
-  if (!listOver(f)) return write(f.over.length, report)
+  if (!listOver(f)) return write(f.over.length)
   const over = f.over.map((o) => ({ name: o.name, list: o.all === true }))
-  return familyOf({ name: f.name.name, over, span: f.name.span }, write, report)
+  return familyOf({ name: f.name.name, over, span: f.name.span }, write)
 }
 
-function ofOneOrder(f: Ast.Format, find: FindFormat, report: Report): OrderedFormat | null {
-  const before = report.count
-  const d = nothingDeclared(report)
+function ofOneOrder(f: Ast.Format, find: FindFormat): OrderedFormat | null {
+  const before = errorCount()
+  const d = nothingDeclared()
   const params = declareFormatParams(d, f.params)
   for (const o of f.over) declare(d, o, 'dimension')
   const head = { name: f.name.name, params, over: f.over.map((o) => o.name), span: f.name.span }
   if (f.body.kind === 'description') {
     const made = elaborateDescription(f.body, head, d)
-    return report.count > before ? null : made
+    return errorCount() > before ? null : made
   }
   const parts = elaborateRules(f.body.rules, {
-    report,
     what: `format ${head.name}`,
     over: head.over,
     values: numbersOf(params),
     given: givenOf(params),
     find,
   })
-  return report.count > before || !parts ? null : { kind: 'composition', ...head, parts }
+  return errorCount() > before || !parts ? null : { kind: 'composition', ...head, parts }
 }
 
 // Formats for tensors of any order, whose text is expanded when the order is known.
@@ -70,26 +69,24 @@ type FamilyHead = Pick<FormatFamily, 'name' | 'over' | 'span'>
  */
 export function familyOf(
   head: FamilyHead,
-  write: (order: number, report: Report) => OrderedFormat | null,
-  report: Report,
+  write: (order: number) => OrderedFormat | null,
 ): FormatFamily | null {
   const single = head.over.filter((o) => !o.list).length
   let tried: OrderedFormat | null = null
-  let trial = new Report()
+  let errors: readonly Diagnostic[] = []
   for (let length = TRIED; length <= TRIED + MORE && !tried; length++) {
-    trial = new Report()
-    tried = write(single + length, trial)
-    if (trial.list.some((d) => d.code !== BEYOND && d.code !== 'format/order')) break
+    const trial = collectErrors(() => write(single + length))
+    tried = trial.result
+    errors = trial.errors
+    if (errors.some((d) => d.code !== BEYOND && d.code !== 'format/order')) break
   }
-  report.add(...trial.list)
+  reportAll(...errors)
   if (!tried) return null
   const made = new Map<number, OrderedFormat>()
   const compute = (order: number): OrderedFormat => {
     if (order <= single) wrongOrder(head, order, `${head.over.length} dimensions or more`)
     if (order - single > MAX_COPIES) wrongOrder(head, order, `at most ${single + MAX_COPIES} dimensions`)
-    const own = new Report()
-    const format = write(order, own)
-    own.finish()
+    const format = throwErrors(() => write(order))
     invariant(format, 'a format without errors')
     return format
   }
@@ -109,7 +106,6 @@ function wrongOrder({ name, over, span }: FamilyHead, order: number, expected: s
 // Elaboration of formats that describe storage: axes, sorts and coordinate maps.
 
 function elaborateDescription(b: Ast.Description, head: Head, d: Declared): Format | null {
-  const { report } = d
   for (const s of b.sorts) {
     declare(d, s.place, 'sort')
     declare(d, s.at, 'sort')
@@ -119,7 +115,6 @@ function elaborateDescription(b: Ast.Description, head: Head, d: Declared): Form
   const taken = new Set([...d.places.keys(), ...b.axes.map((a) => a.name.name)])
   const numbers = numbersOf(head.params)
   const place: FormatScope = {
-    report,
     what: `format ${head.name}`,
     values: numbers,
     given: givenOf(head.params),
@@ -141,10 +136,10 @@ function elaborateDescription(b: Ast.Description, head: Head, d: Declared): Form
   const made = b.sorts.map((s): Sort | null => {
     const axis = head.over.includes(s.dim.name) ? undefined : d.axes.get(s.dim.name)
     const own = axis && isStored(axis) && isDense(axis) ? axis : undefined
-    if (axis && !own) return notSorted(s.dim, axis, head.over, report)
+    if (axis && !own) return notSorted(s.dim, axis, head.over)
     const sort = elaborateSort(s, head, place, taken, own)
     if (!sort || !own || !map) return sort
-    const of = sortedOn(s, map[order.indexOf(own.name)]!, b.sorts, queries, place)
+    const of = sortedOn(s, map[order.indexOf(own.name)]!, b.sorts, queries)
     return of && { ...sort, of }
   })
   const inverse = coordMap(b.inverse, 'inverse', {
@@ -154,7 +149,7 @@ function elaborateDescription(b: Ast.Description, head: Head, d: Declared): Form
     place: { ...place, lists },
     queries: 'an inverse goes from stored coordinates to those of the tensor; queries belong in the map',
   })
-  const where = b.where && condition(b.where.cond, head, place, queries)
+  const where = b.where && formatCondition(b.where.cond, head, place, queries)
   if (b.axes.some((a) => d.broken.has(a.name.name))) return null
   if (!mapped || !map || !inverse || (b.where && !where) || made.some((s) => s === null)) return null
   return {
@@ -194,7 +189,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
   declareLists(b, head, d)
   for (const a of b.axes)
     if (!levelProperties(a.def.kind))
-      d.report.error('check/format-view', a.span, {
+      report('check/format-view', a.span, {
         message: `axis ${a.name.name} of format ${head.name} is ${a.def.kind}: a view that stores nothing`,
         expected: 'dense and sparse axes',
       })
@@ -202,7 +197,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
     const above = isStored(a) && !isDense(a) ? chainOf(d, a).slice(0, -1) : []
     const padded = above.find((name) => isPadded(d.axes.get(name)!))
     if (padded !== undefined)
-      d.report.add({
+      reportAll({
         code: 'check/under-padding',
         message: `axis ${a.name} is stored under ${padded}, whose padding is visited, and is not dense`,
         ...(a.span && { span: a.span }),
@@ -212,19 +207,17 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
   }
 }
 
-function condition(e: Ast.Expr, head: Head, place: FormatScope, queries: Queries): Expr | null {
+function formatCondition(e: Ast.Expr, head: Head, place: FormatScope, queries: Queries): Expr | null {
   const here: FormatScope = {
     ...place,
     what: `the where of format ${head.name}`,
     values: new Map([...place.values, ...coordinatesOf(head.over)]),
     queries,
   }
-  const { report } = place
-  const t = elaborateExpr(e, namesAt(here), report)
-  const holds = t && truth(t, e.span, report)
+  const holds = condition(e, namesAt(here))
   const sorted = holds && [...queriesOf(holds, queries.list)].find((q) => sourceOf(q, 'sort'))
   if (!sorted) return holds
-  return report.error('check/where-place', e.span, {
+  return report('check/where-place', e.span, {
     message: `the elements of ${head.name} are selected before the sort, and this condition depends on the order`,
     expected: 'coordinates, parameters, and queries of the tensor',
   })

@@ -4,8 +4,8 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type AnyNode, mapSyntax } from '../../ast/nodes/walk.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { DTYPE_BYTES, type Dtype, isDtype, isWord } from '../../ir/values/dtype.ts'
-import { Report } from '../diagnostics.ts'
-import { elaborateExpr, type Names, noNames, truth } from '../expressions/expressions.ts'
+import { collectErrors, errorCount, report, reportAll, throwErrors } from '../diagnostics.ts'
+import { condition, elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import { WORDS } from './templates.ts'
 
@@ -26,7 +26,7 @@ export interface Family<T> {
   /** The instances for the declaration's examples; without parameters, the only instance. */
   readonly examples: readonly T[]
   /** The instance for these arguments, which fit the parameters. */
-  tryInstantiate(args: readonly Argument[], report: Report, use?: Span): T | null
+  tryInstantiate(args: readonly Argument[], use?: Span): T | null
   /** The instance for these arguments. @throws SptError `check/…` */
   instantiate(args: readonly Argument[], use?: Span): T
 }
@@ -34,58 +34,57 @@ export interface Family<T> {
 /** The family of a declaration. `make` elaborates an instance, in whose text the arguments replace the parameters. */
 export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
   decl: D,
-  make: (instance: D, values: Values, report: Report) => T | null,
-  report: Report,
+  make: (instance: D, values: Values) => T | null,
 ): Family<T> | null {
-  const before = report.count
+  const before = errorCount()
   const { name } = decl.name
   const params = decl.params.map(
     (p): FamilyParam => ({ name: p.name.name, types: p.types?.map((t) => t.name) ?? null }),
   )
-  checkNames(decl, report)
-  if (report.count > before) return null
+  checkNames(decl)
+  if (errorCount() > before) return null
   const made = new Map<string, T>()
-  const instance = (args: readonly Argument[], to: Report, use: Span | undefined): T | null => {
+  const instance = (args: readonly Argument[], use: Span | undefined): T | null => {
     const values = new Map(params.map((p, k) => [p.name, args[k]!]))
     const text = appliedName(name, args)
     const known = made.get(text)
     if (known !== undefined) return known
     const own = { ...filled(decl, values), name: { ...decl.name, name: text } }
-    if (!admitted(own, use, to)) return null
-    const result = make(own, values, to)
+    if (!admitted(own, use)) return null
+    const result = make(own, values)
     if (result !== null) made.set(text, result)
     return result
   }
-  const at: Family<T>['tryInstantiate'] = (args, to, use) => {
-    const own = new Report()
-    const result = instance(args, own, use)
+  const at: Family<T>['tryInstantiate'] = (args, use) => {
+    const { result, errors } = collectErrors(() => instance(args, use))
     const label = use && params.length > 0 ? { span: use, text: 'used here' } : undefined
-    for (const d of own.list)
-      to.add(label && d.span !== use ? { ...d, labels: [...(d.labels ?? []), label] } : d)
+    for (const d of errors)
+      reportAll(label && d.span !== use ? { ...d, labels: [...(d.labels ?? []), label] } : d)
     return result
   }
-  const of: Family<T>['instantiate'] = (args, use) => {
-    const own = new Report()
-    const result = at(args, own, use)
-    own.finish()
-    return result!
-  }
   const examples: T[] = []
-  for (const [args, span] of examplesOf(decl, params, report)) {
-    const result = at(args, report, span)
+  for (const [args, span] of examplesOf(decl, params)) {
+    const result = at(args, span)
     if (result === null) return null
     examples.push(result)
   }
-  return report.count > before
+  return errorCount() > before
     ? null
-    : { name, span: decl.span, params, examples, tryInstantiate: at, instantiate: of }
+    : {
+        name,
+        span: decl.span,
+        params,
+        examples,
+        tryInstantiate: at,
+        instantiate: (args, use) => throwErrors(() => at(args, use))!,
+      }
 }
 
-function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
+function checkNames(decl: Ast.Memory | Ast.Instr): void {
   const taken = new Set<string>(namesIn(decl))
   for (const { name } of decl.params) {
     if (taken.has(name.name) || isDtype(name.name))
-      report.error('check/duplicate', name.span, {
+      report('check/duplicate', name.span, {
         message: `${name.name} has another meaning in ${decl.kind} ${decl.name.name}`,
         hint: 'choose another name for the parameter',
       })
@@ -93,12 +92,12 @@ function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
   }
   const [first] = decl.items.filter((x) => x.kind === 'limit' || x.kind === 'examples')
   if (first && decl.params.length === 0)
-    report.error('check/no-parameters', first.span, {
+    report('check/no-parameters', first.span, {
       message: `${decl.kind} ${decl.name.name} has no parameters`,
       expected: `\`${decl.kind} ${decl.name.name}(n)\`, or no \`${first.kind === 'limit' ? 'require' : 'examples'}\``,
     })
   if (decl.kind === 'instr' && decl.params.length > 0 && !decl.items.some((x) => x.kind === 'examples'))
-    report.error('check/instr-examples', decl.name.span, {
+    report('check/instr-examples', decl.name.span, {
       message: `instruction ${decl.name.name} has parameters and no examples`,
       expected: '`examples (…)`: the arguments for checks and tests',
     })
@@ -123,7 +122,6 @@ function namesIn(decl: Ast.Memory | Ast.Instr): readonly string[] {
 function examplesOf(
   decl: Ast.Memory | Ast.Instr,
   params: readonly FamilyParam[],
-  report: Report,
 ): readonly (readonly [readonly Argument[], Span | undefined])[] {
   if (params.length === 0) return [[[], undefined]]
   const uses = decl.items.flatMap((x) =>
@@ -132,7 +130,7 @@ function examplesOf(
       : [],
   )
   return uses.flatMap((use) => {
-    const args = constantArguments(use, { name: decl.name.name, params }, report)
+    const args = constantArguments(use, { name: decl.name.name, params })
     return args ? [[args, use.span] as const] : []
   })
 }
@@ -150,13 +148,12 @@ export function instanceArguments(
   use: Ast.Instance,
   family: Pick<Family<unknown>, 'name' | 'params'>,
   integer: (e: Ast.Expr) => number | null,
-  report: Report,
   isOpenType: (name: string) => boolean = () => false,
 ): readonly (Argument | null)[] | null {
   const { name, params } = family
   const taken = params.map((p) => ({ name: p.name, default: null }))
-  if (!checkArguments(name, use.args.length, taken, use.span, report)) return null
-  const before = report.count
+  if (!checkArguments(name, use.args.length, taken, use.span)) return null
+  const before = errorCount()
   const args = use.args.map((e, k): Argument | null => {
     const { types, name: param } = params[k]!
     if (!types) return integer(e)
@@ -164,52 +161,50 @@ export function instanceArguments(
     const found = e.kind === 'name' ? types.find((t) => t === e.name) : undefined
     return (
       found ??
-      report.error('check/argument-type', e.span, {
+      report('check/argument-type', e.span, {
         message: `${param} of ${name} is a type`,
         expected: types.join(' or '),
       })
     )
   })
-  return report.count > before ? null : args
+  return errorCount() > before ? null : args
 }
 
 /** The arguments of a use, whose integers must be constants. */
 export function constantArguments(
   use: Ast.Instance,
   family: Pick<Family<unknown>, 'name' | 'params'>,
-  report: Report,
 ): readonly Argument[] | null {
-  const args = instanceArguments(use, family, (e) => constantInteger(e, report), report)
+  const args = instanceArguments(use, family, (e) => constantInteger(e))
   return args?.every((a) => a !== null) ? args : null
 }
 
 const NONE: Names = { ...noNames(() => null), real: 'f64' }
 
-function constantInteger(e: Ast.Expr, report: Report): number | null {
-  const t = elaborateExpr(e, NONE, report)
+function constantInteger(e: Ast.Expr): number | null {
+  const t = elaborateExpr(e, NONE)
   if (t?.expr.kind === 'const' && isWord(t.expr.dtype)) return t.expr.value
-  return report.error('check/constant', e.span, {
+  return report('check/constant', e.span, {
     message: 'this is not a constant integer',
     expected: 'a number, or an expression of numbers',
   })
 }
 
-function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, report: Report): boolean {
+function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined): boolean {
   for (const x of instance.items) {
     if (x.kind !== 'limit') continue
-    const before = report.count
-    const t = elaborateExpr(x.cond, NONE, report)
-    const cond = t && truth(t, x.cond.span, report)
+    const before = errorCount()
+    const cond = condition(x.cond, NONE)
     if (cond?.kind !== 'const') {
-      if (report.count > before) return false
-      report.error('check/constant', x.cond.span, {
+      if (errorCount() > before) return false
+      report('check/constant', x.cond.span, {
         message: 'this does not follow from the parameters',
         expected: `a condition over ${instance.params.map((p) => p.name.name).join(', ')}`,
       })
       return false
     }
     if (cond.value) continue
-    report.error('check/instance', use ?? x.cond.span, {
+    report('check/instance', use ?? x.cond.span, {
       message: `there is no ${instance.name.name}`,
       ...(use ? { labels: [{ span: x.cond.span, text: 'this does not hold' }] } : {}),
       expected: 'arguments for which each `require` of the declaration holds',

@@ -8,7 +8,7 @@ import type { Reduce, Store } from '../../ir/statements/loops.ts'
 import { reduction as reduce, store } from '../../ir/statements/statement-builders.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { builtinMonoid, isBuiltinReducer } from '../../ir/values/monoid.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, noNames, settled } from '../expressions/expressions.ts'
 import { coerce, plain, type Typed } from '../expressions/type-conversion.ts'
 
@@ -25,41 +25,38 @@ export class BodyOf {
   readonly #s: Ast.Instr
   readonly #iterate: Ast.Iterate
   readonly #operands: ReadonlyMap<string, Operand>
-  readonly #report: Report
   readonly #extents = new Map<string, number>()
   readonly #reads = new Set<string>()
   readonly #below = new Map<string, number>()
 
-  constructor(s: Ast.Instr, iterate: Ast.Iterate, operands: ReadonlyMap<string, Operand>, report: Report) {
+  constructor(s: Ast.Instr, iterate: Ast.Iterate, operands: ReadonlyMap<string, Operand>) {
     this.#s = s
     this.#iterate = iterate
     this.#operands = operands
-    this.#report = report
   }
 
   read(): InstrBody | null {
-    const report = this.#report
     const [s] = this.#iterate.body
     const place = this.#iterate.span
     if (!s || (s.kind !== 'assign' && s.kind !== 'reduce') || s.targets.length !== 1)
-      return report.error('check/instr-body', s?.span ?? place, {
+      return report('check/instr-body', s?.span ?? place, {
         message: 'an instruction assigns or reduces into a single operand',
         expected: '`OPERAND[…] = …` or `OPERAND[…] += …`',
       })
     if (s.kind === 'reduce' && !isBuiltinReducer(s.reducer.name))
-      return report.error('check/unknown-reducer', s.reducer.span, {
+      return report('check/unknown-reducer', s.reducer.span, {
         message: `instructions do not reduce with ${s.reducer.name}`,
         expected: '+ * min max and or',
       })
     const target = this.#access(s.targets[0]!, { written: true })
-    const value = elaborateExpr(s.values[0]!, this.#names(), report)
+    const value = elaborateExpr(s.values[0]!, this.#names())
     if (!target || !value) return null
-    const stored = coerce(value, target.dtype, target.buffer, s.values[0]!.span, report)
+    const stored = coerce(value, target.dtype, target.buffer, s.values[0]!.span)
     if (!stored) return null
     const iters = this.#iters(target)
     for (const o of this.#operands.values())
       if (o.name !== target.buffer && !this.#reads.has(o.name))
-        report.error('check/instr-operand', this.#s.name.span, {
+        report('check/instr-operand', this.#s.name.span, {
           message: `the body does not use operand ${o.name}`,
           hint: `use ${o.name} in the statement, or remove the operand`,
         })
@@ -96,7 +93,7 @@ export class BodyOf {
       const extent = this.#extents.get(name)
       const inTarget = target.index.some((e) => mentions(e, name))
       if (extent === undefined || (it.mode === 'S') !== inTarget)
-        return this.#report.error('check/instr-iterator', it.span, {
+        return report('check/instr-iterator', it.span, {
           message:
             extent === undefined
               ? `${name} is the index of no operand`
@@ -115,15 +112,14 @@ export class BodyOf {
    */
   #access(e: Ast.Access, { written = false, within = '' } = {}): Load | null {
     const o = this.#operands.get(e.buffer.name)
-    const report = this.#report
     if (!o)
-      return report.error('check/unknown-buffer', e.buffer.span, {
+      return report('check/unknown-buffer', e.buffer.span, {
         message: `there is no operand ${e.buffer.name}`,
         lookup: { name: e.buffer.name, candidates: [...this.#operands.keys()] },
       })
     const iters = this.#iterate.iters.map((i) => i.name.name)
     const refuse = (message: string, span = e.span): null =>
-      report.error('check/instr-index', span, {
+      report('check/instr-index', span, {
         message,
         expected: `plain iterators: ${o.name}[${iters.slice(0, o.shape.length).join(', ')}], or, in memory, digits of a coordinate: 2 * g + q`,
       })
@@ -132,7 +128,7 @@ export class BodyOf {
     const index: Expr[] = []
     const seen = new Set<string>()
     for (const [d, x] of e.index.entries()) {
-      const sum = settled(x, this.#iterators(iters, written || within !== '' ? undefined : o), report)
+      const sum = settled(x, this.#iterators(iters, written || within !== '' ? undefined : o))
       if (!sum) return null
       const digits = digitsIn(sum)
       const count = o.shape[d]!
@@ -164,7 +160,7 @@ export class BodyOf {
   #extent(name: string, extent: number, where: Ast.Expr, of: Map<string, number>): boolean {
     const known = of.get(name)
     if (known !== undefined && known !== extent)
-      this.#report.error('check/instr-index', where.span, {
+      report('check/instr-index', where.span, {
         message: `${name} runs to ${known} and to ${extent}`,
         hint: 'use another iterator here, or give both dimensions the same extent',
       })
@@ -175,7 +171,7 @@ export class BodyOf {
   /** The names in an index. `of`: the operand whose index may contain elements of other operands. */
   #iterators(iters: readonly string[], of: Operand | undefined): Names {
     const refuse = (e: Ast.Expr): null =>
-      this.#report.error('check/instr-index', e.span, {
+      report('check/instr-index', e.span, {
         message: 'an index of an operand is made of iterators',
         expected: `some of ${iters.join(', ')}${of ? ', or elements of other operands of i32' : ''}`,
       })
@@ -195,7 +191,7 @@ export class BodyOf {
 
   #names(): Names {
     const refuse = (e: Ast.Expr): null =>
-      this.#report.error('check/unknown-name', e.span, {
+      report('check/unknown-name', e.span, {
         message: 'an instruction computes with operands only',
         expected: `an element of ${[...this.#operands.keys()].join(' or ')}`,
       })

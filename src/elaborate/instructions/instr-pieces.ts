@@ -9,7 +9,7 @@ import { type Expr, int } from '../../ir/expressions/expr.ts'
 import { type InstrPiece, LANE, type Operand, slotsOf } from '../../ir/instructions/instr.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { integersOver } from '../expressions/type-conversion.ts'
 import { filled, type Values } from './instances.ts'
 import { integerOver } from './memories.ts'
@@ -36,7 +36,6 @@ interface TextScope {
   readonly words: readonly Word[]
   /** The values of parameters, and of the counters of repetitions. */
   readonly values: Values
-  readonly report: Report
 }
 
 export class TextOf {
@@ -50,7 +49,7 @@ export class TextOf {
   read(): readonly InstrPiece[] | null {
     const { code } = this.#cx.text
     const slotted = new Map(this.#cx.operands.map((o) => [o.name, o.scope === 'register']))
-    const parts = templates.get(code) ?? templateOf(code, slotted, this.#cx.report)
+    const parts = templates.get(code) ?? templateOf(code, slotted)
     if (!parts) return null
     templates.set(code, parts)
     const out: InstrPiece[] = []
@@ -78,7 +77,7 @@ export class TextOf {
       WORDS.some((w) => w === name) ||
       this.#cx.operands.some((o) => o.name === name)
     )
-      return this.#cx.report.error('check/duplicate', r.name.span, {
+      return report('check/duplicate', r.name.span, {
         message: `${name} has another meaning in this text`,
         hint: 'choose another name for the number',
       })
@@ -97,17 +96,16 @@ export class TextOf {
 
   #refuse(at: TextRange, message: string, expected: string): null {
     const { span } = this.#cx.text.code
-    return this.#cx.report.error(
-      'check/instr-placeholder',
-      spanAt(span, span.start + at.from, span.start + at.to),
-      { message, expected },
-    )
+    return report('check/instr-placeholder', spanAt(span, span.start + at.from, span.start + at.to), {
+      message,
+      expected,
+    })
   }
 
   #constant(e: Ast.Expr): number | null {
     const value = this.#integer(e, NO_NAMES)
     if (!value || value.kind === 'const') return value?.value ?? null
-    return this.#cx.report.error('check/constant', e.span, {
+    return report('check/constant', e.span, {
       message: 'this is not a constant',
       expected: integersOver(this.#cx.values.keys()),
     })
@@ -117,7 +115,7 @@ export class TextOf {
     const known = e.kind === 'number' && !e.float ? e.value : e.kind === 'name' && this.#cx.values.get(e.name)
     return typeof known === 'number'
       ? int(known)
-      : integerOver(filled(e, this.#cx.values), names, this.#cx.report, this.#cx.values.keys())
+      : integerOver(filled(e, this.#cx.values), names, this.#cx.values.keys())
   }
 
   #piece(p: Mention | Value): InstrPiece | null {

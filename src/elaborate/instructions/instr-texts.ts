@@ -1,7 +1,7 @@
 /** Elaboration of the texts of instructions, by purpose and target. */
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { InstrText, Operand } from '../../ir/instructions/instr.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import type { Values } from './instances.ts'
 import { TextOf } from './instr-pieces.ts'
 import { needsOf, targetNamed } from './target-requirements.ts'
@@ -14,7 +14,6 @@ export function textsOf(
   operands: readonly Operand[],
   threads: number,
   values: Values,
-  report: Report,
 ): Texts | null {
   const out: Record<Ast.InstrText['what'], InstrText[]> = {
     run: [],
@@ -31,7 +30,7 @@ export function textsOf(
   const counted = s.words.some((w) => w.name === 'counted')
   for (const t of s.items) {
     if (t.kind !== 'text') continue
-    const target = targetNamed(t.target, report)
+    const target = targetNamed(t.target)
     if (!target) continue
     const isOfOperands = t.what === 'run' || t.what === 'multicast' || t.what === 'filled'
     const pieces = new TextOf({
@@ -41,18 +40,17 @@ export function textsOf(
       threads,
       words: wordsOf(t.what, counted),
       values,
-      report,
     }).read()
     if (pieces)
       out[t.what].push({
         target,
         from: t.from ?? 0,
-        ...needsOf(t.needs, target, values, report),
+        ...needsOf(t.needs, target, values),
         pieces,
       })
   }
   if (s.items.some((t) => t.kind === 'text' && t.what === 'run')) return out
-  return report.error('check/instr-text', s.name.span, {
+  return report('check/instr-text', s.name.span, {
     message: `instruction ${s.name.name} has no text for any target`,
     expected: 'a target and a text between backticks',
   })

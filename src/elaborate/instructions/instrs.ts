@@ -7,7 +7,7 @@ import { quantity } from '../../ast/parse/checks.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
 import { type Instr, type Memory, type Operand, tilesOf } from '../../ir/instructions/instr.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report } from '../diagnostics.ts'
 import type { Values } from './instances.ts'
 import { BodyOf } from './instr-body.ts'
 import { type Texts, textsOf } from './instr-texts.ts'
@@ -24,19 +24,14 @@ const isPlain = (name: string): name is (typeof PLAIN)[number] => (PLAIN as read
 /** A declared memory. `plain` has the names that need no declaration, for suggestions. */
 export type FindMemory = (use: Ast.Instance, plain: readonly string[]) => Memory | null
 
-export function elaborateInstr(
-  s: Ast.Instr,
-  values: Values,
-  memory: FindMemory,
-  report: Report,
-): Instr | null {
-  const before = report.count
-  const threads = threadsOf(s.threads, report)
-  const declared = s.operands.map((o) => operand(o, memory, report))
+export function elaborateInstr(s: Ast.Instr, values: Values, memory: FindMemory): Instr | null {
+  const before = errorCount()
+  const threads = threadsOf(s.threads)
+  const declared = s.operands.map((o) => operand(o, memory))
   const seen = new Set<string>()
   for (const o of s.operands) {
     if (seen.has(o.name.name))
-      report.error('check/duplicate', o.name.span, {
+      report('check/duplicate', o.name.span, {
         message: `instruction ${s.name.name} has two operands ${o.name.name}`,
         hint: `rename an operand ${o.name.name}`,
       })
@@ -45,13 +40,13 @@ export function elaborateInstr(
   const bodies = s.items.filter((x) => x.kind === 'iterate')
   const [only] = bodies
   if (bodies.length !== 1 || only?.where || only?.body.length !== 1)
-    return report.error('check/instr-body', bodies[1]?.span ?? s.name.span, {
+    return report('check/instr-body', bodies[1]?.span ?? s.name.span, {
       message: `instruction ${s.name.name} has no body of a single statement`,
       expected: 'one `iterate` over a single statement, without a condition',
     })
-  if (threads === null || report.count > before) return null
+  if (threads === null || errorCount() > before) return null
   const operands = new Map(declared.flatMap((o) => (o ? [[o.name, o] as const] : [])))
-  const body = new BodyOf(s, only, operands, report).read()
+  const body = new BodyOf(s, only, operands).read()
   if (!body) return null
   const mode = (o: Operand): Operand['mode'] =>
     o.name !== body.target
@@ -66,7 +61,7 @@ export function elaborateInstr(
   for (const o of list) {
     const n: number = o.memory?.scope === 'register' ? o.memory.threads : o.scope === 'register' ? 1 : threads
     if (n !== threads)
-      report.error('check/instr-threads', s.name.span, {
+      report('check/instr-threads', s.name.span, {
         message: `${o.name} is held by ${n} threads, and ${s.name.name} is executed by ${threads}`,
         hint:
           n > 1
@@ -74,12 +69,12 @@ export function elaborateInstr(
             : `hold ${o.name} in a memory \`in register of ${threads} threads\``,
       })
   }
-  const precision = precisionOf(s, report)
+  const precision = precisionOf(s)
   const words = s.words.map((w) => w.name)
   const instr = { name: s.name.name, operands: list, threads, iters: body.iters, body: body.stmt }
-  const texts = textsOf(s, list, threads, values, report)
+  const texts = textsOf(s, list, threads, values)
   const atomic = words.includes('atomic')
-  if (report.count > before || !texts) return null
+  if (errorCount() > before || !texts) return null
   const asynchronous = words.includes('asynchronous')
   const ordered = words.includes('ordered')
   const counted = words.includes('counted')
@@ -90,7 +85,7 @@ export function elaborateInstr(
     given.length !== wanted.length ||
     !wanted.every((what) => given.includes(what))
   )
-    return report.error('check/instr-asynchronous', s.name.span, {
+    return report('check/instr-asynchronous', s.name.span, {
       message: asynchronous
         ? `${s.name.name} is asynchronous${counted ? ' and counted' : ''} and has texts for ${given.join(', ') || 'nothing of that'}`
         : `${s.name.name} has ${given.length > 0 ? `texts for ${given.join(', ')}` : 'words for asynchronous instructions'} and is not asynchronous`,
@@ -99,25 +94,25 @@ export function elaborateInstr(
         : '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
     })
   if (texts.publish.length > 0 && !counted)
-    return report.error('check/instr-asynchronous', s.name.span, {
+    return report('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} has a text for publish, but is not \`counted\``,
       expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
     })
   if (texts.wait_read.length > 0 && (!asynchronous || counted))
-    return report.error('check/instr-asynchronous', s.name.span, {
+    return report('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} has a text for wait_read, and is ${asynchronous ? 'counted' : 'not asynchronous'}`,
       expected: '`asynchronous`, with `commit TARGET …` and `wait TARGET …`',
     })
   const target = list.find((o) => o.name === body.target)
   if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
-    return report.error('check/instr-asynchronous', s.name.span, {
+    return report('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} is \`counted\`, but not a copy by a single thread into shared memory`,
       expected: 'a statement that assigns to an operand in shared memory, without `by … threads`',
     })
   const runs = new Set(texts.run.map((t) => t.target))
   const reaching = new Set(texts.multicast.map((t) => t.target))
   if (reaching.size > 0 && (runs.size !== reaching.size || ![...runs].every((t) => reaching.has(t))))
-    return report.error('check/instr-text', s.name.span, {
+    return report('check/instr-text', s.name.span, {
       message: `${s.name.name} has texts for ${[...runs].join(', ')}, and for multicast on ${[...reaching].join(', ')}`,
       expected: 'a text for multicast on each target, or on none',
     })
@@ -125,11 +120,11 @@ export function elaborateInstr(
     texts.multicast.length + texts.release.length > 0 &&
     !(counted && texts.multicast.length > 0 && texts.release.length > 0)
   )
-    return report.error('check/instr-asynchronous', s.name.span, {
+    return report('check/instr-asynchronous', s.name.span, {
       message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'is not counted'}`,
       expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
     })
-  if (!boxesFit(s, list, body.stmt, report) || !fillsFit(s, list, body.stmt, texts, report)) return null
+  if (!boxesFit(s, list, body.stmt) || !fillsFit(s, list, body.stmt, texts)) return null
   return {
     ...instr,
     atomic,
@@ -155,14 +150,14 @@ export function elaborateInstr(
   }
 }
 
-function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | null {
-  const shape = o.shape.map((e) => constantOf(e, 'an extent', report))
-  const align = o.aligned ? constantOf(o.aligned, 'an alignment', report) : 0
-  const packed = o.packed ? constantOf(o.packed, 'bits', report) : undefined
-  const ascending = o.ascending ? constantOf(o.ascending, 'neighbours', report) : undefined
-  const mapped = o.mapped ? boxOf(o, shape, report) : undefined
+function operand(o: Ast.Operand, find: FindMemory): Operand | null {
+  const shape = o.shape.map((e) => constantOf(e, 'an extent'))
+  const align = o.aligned ? constantOf(o.aligned, 'an alignment') : 0
+  const packed = o.packed ? constantOf(o.packed, 'bits') : undefined
+  const ascending = o.ascending ? constantOf(o.ascending, 'neighbours') : undefined
+  const mapped = o.mapped ? boxOf(o, shape) : undefined
   if ([...shape, align, packed, ascending, mapped].some((x) => x === null)) return null
-  if (!indicesFit(o, packed ?? undefined, ascending ?? undefined, shape.at(-1)!, report)) return null
+  if (!indicesFit(o, packed ?? undefined, ascending ?? undefined, shape.at(-1)!)) return null
   const base = {
     name: o.name.name,
     dtype: o.type.name as Dtype,
@@ -176,11 +171,11 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
   } as const
   const [first, ...others] = o.memories
   const alone = others.length === 0 && first?.args.length === 0 ? first.name.name : ''
-  if (isPlain(alone)) return inShared(o, alone, report) ? { ...base, scope: alone } : null
+  if (isPlain(alone)) return inShared(o, alone) ? { ...base, scope: alone } : null
   const found = o.memories.map((m) => find(m, others.length > 0 ? [] : PLAIN))
   if (found.some((m) => m === null)) return null
   const [memory, ...more] = found as Memory[]
-  if (!memory || !inShared(o, memory.scope, report)) return null
+  if (!memory || !inShared(o, memory.scope)) return null
   const fits = (m: Memory): boolean =>
     m.dtype === base.dtype &&
     (m.scope === 'shared'
@@ -190,7 +185,7 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
   const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
   if (!wrong)
     return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { alternatives: more } : {}) }
-  return report.error('check/instr-operand', o.span, {
+  return report('check/instr-operand', o.span, {
     message: fits(wrong)
       ? `${wrong.name} is in ${wrong.scope}, and only memories in shared memory stand for each other`
       : `${base.name} is ${base.dtype}[${shape.join(', ')}], and a tile of ${wrong.name} is ${wrong.dtype}[${wrong.shape.join(', ')}]`,
@@ -209,7 +204,6 @@ function fillsFit(
   operands: readonly Operand[],
   body: Instr['body'],
   { run, filled, prepare }: Texts,
-  report: Report,
 ): boolean {
   if (filled.length === 0) return true
   const [from, ...more] = operands.filter((o) => o.mode === 'read')
@@ -217,7 +211,7 @@ function fillsFit(
   const copies = body.kind === 'store' && body.value.kind === 'load' && more.length === 0
   const places = from?.scope === 'global' && !from.mapped && to?.scope === 'shared' && !to.memory
   if (!copies || !places || prepare.length > 0) {
-    report.error('check/instr-text', s.name.span, {
+    report('check/instr-text', s.name.span, {
       message: `${s.name.name} has a text for zero-fill, and is not a copy from global to shared memory${prepare.length > 0 ? ' without a count' : ''}`,
       expected:
         'a statement that copies an operand `in global`, which is not `mapped`, to an operand `in shared`',
@@ -226,7 +220,7 @@ function fillsFit(
   }
   const [runs, fills] = [run, filled].map((list) => [...new Set(list.map((t) => t.target))].sort().join(', '))
   if (runs === fills) return true
-  report.error('check/instr-text', s.name.span, {
+  report('check/instr-text', s.name.span, {
     message: `${s.name.name} has texts for ${runs}, and filled texts for ${fills}`,
     expected: 'a filled text on each target, or on none',
   })
@@ -242,13 +236,12 @@ function indicesFit(
   packed: number | undefined,
   ascending: number | undefined,
   row: number,
-  report: Report,
 ): boolean {
   const place = o.memories[0]?.name.name
   const fits = packed === undefined || (isFieldWidth(packed) && place === 'global' && !o.mapped)
   const runs = ascending === undefined || row % ascending === 0
   if (fits && runs && (o.type.name === 'i32' || (packed ?? ascending) === undefined)) return true
-  report.error('check/instr-operand', o.span, {
+  report('check/instr-operand', o.span, {
     message: `${o.name.name} is ${packed === undefined ? '' : `packed ${packed}, `}${ascending === undefined ? '' : `ascending ${ascending}, `}${o.type.name} and in ${place} memory, in rows of ${row}`,
     expected: fits
       ? 'an operand of i32, in whose rows there are multiples of the neighbours that ascend'
@@ -257,9 +250,9 @@ function indicesFit(
   return false
 }
 
-function inShared(o: Ast.Operand, scope: Operand['scope'], report: Report): boolean {
+function inShared(o: Ast.Operand, scope: Operand['scope']): boolean {
   if (!o.fenced || scope === 'shared') return true
-  report.error('check/instr-operand', o.span, {
+  report('check/instr-operand', o.span, {
     message: `${o.name.name} is fenced, and in ${scope} memory`,
     expected: 'an operand in shared memory',
   })

@@ -9,7 +9,7 @@ import { coordinateName, LANE, type Memory, SLOT, type TileText } from '../../ir
 import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
 import { coerce, integersOver, plain } from '../expressions/type-conversion.ts'
 import type { Values } from './instances.ts'
@@ -19,22 +19,22 @@ import { needsOf, targetNamed } from './target-requirements.ts'
 /** The maximum number of elements of a tile, each of which is checked. */
 const MOST = 1 << 16
 
-export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): Memory | null {
+export function elaborateMemory(m: Ast.Memory, values: Values): Memory | null {
   const dtype = m.type.name as Dtype
-  const shape = m.shape.map((e) => constantOf(e, 'an extent', report))
-  const threads = threadsOf(m.threads, report)
-  const align = m.aligned ? constantOf(m.aligned, 'an alignment', report) : DTYPE_BYTES[dtype]
+  const shape = m.shape.map((e) => constantOf(e, 'an extent'))
+  const threads = threadsOf(m.threads)
+  const align = m.aligned ? constantOf(m.aligned, 'an alignment') : DTYPE_BYTES[dtype]
   if (shape.some((n) => n === null) || threads === null || align === null) return null
   const extents = shape as number[]
   const total = extents.reduce((a, b) => a * b, 1)
   if (total > MOST)
-    return report.error('check/memory-size', m.name.span, {
+    return report('check/memory-size', m.name.span, {
       message: `a tile of ${m.name.name} has ${total} elements`,
       expected: `at most ${MOST}`,
     })
   const scope = m.scope.name
   if (scope !== 'shared' && scope !== 'register')
-    return report.error('check/memory-scope', m.scope.span, {
+    return report('check/memory-scope', m.scope.span, {
       message: `there is no memory ${scope}`,
       expected: 'shared or register',
       lookup: { name: scope, candidates: ['shared', 'register'] },
@@ -46,29 +46,29 @@ export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): 
   const other = items.find((x) => x.kind !== wanted)
   const item = items.find((x) => x.kind === wanted)
   if (!item || other || (m.threads && scope === 'shared') || (m.replicated && wanted !== 'element'))
-    return report.error('check/memory-map', other?.span ?? m.name.span, {
+    return report('check/memory-map', other?.span ?? m.name.span, {
       message: `a memory in ${scope} has ${scope === 'shared' ? 'addresses, and no threads' : 'elements of threads, or is an object of targets'}`,
       expected:
         scope === 'shared'
           ? '`address (i, j) -> …`'
           : '`of n threads { element (lane, slot) -> (…) }`, or the type on each target',
     })
-  if (item.kind === 'address') return shared(item, { ...base, scope: 'shared', threads: 1 }, report)
+  if (item.kind === 'address') return shared(item, { ...base, scope: 'shared', threads: 1 })
   const fragment = { ...base, scope: 'register', threads } as const
   if (item.kind === 'text') {
     const made = texts.flatMap((t) => {
-      const text = tileText(t, values, report)
+      const text = tileText(t, values)
       return text ? [{ ...t, text }] : []
     })
-    return made.length < texts.length ? null : object(m, fragment, made, report)
+    return made.length < texts.length ? null : object(m, fragment, made)
   }
-  const element = elementOf(item, fragment, report)
-  return element && registers(item, element, fragment, m.replicated, report)
+  const element = elementOf(item, fragment)
+  return element && registers(item, element, fragment, m.replicated)
 }
 
-function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): readonly Expr[] | null {
+function elementOf(map: Ast.ElementMap, { name, shape }: Base): readonly Expr[] | null {
   if (map.to.length !== shape.length)
-    return report.error('check/memory-map', map.span, {
+    return report('check/memory-map', map.span, {
       message: `a tile of ${name} has ${shape.length} coordinates, not ${map.to.length}`,
       expected: `an expression for each dimension of [${shape.join(', ')}]`,
     })
@@ -76,16 +76,16 @@ function elementOf(map: Ast.ElementMap, { name, shape }: Base, report: Report): 
     [map.lane.name, LANE],
     [map.slot.name, SLOT],
   ])
-  const element = map.to.map((e) => integerOver(e, names, report))
+  const element = map.to.map((e) => integerOver(e, names))
   return element.some((e) => e === null) ? null : (element as Expr[])
 }
 
-function tileText(t: Ast.MemoryText, values: Values, report: Report): TileText | null {
-  const target = targetNamed(t.target, report)
+function tileText(t: Ast.MemoryText, values: Values): TileText | null {
+  const target = targetNamed(t.target)
   if (!target) return null
   return {
     target,
-    ...needsOf(t.needs, target, values, report),
+    ...needsOf(t.needs, target, values),
     parts: filledText(t.code.name, values).split('$value'),
   }
 }
@@ -94,15 +94,15 @@ function tileText(t: Ast.MemoryText, values: Values, report: Report): TileText |
 const filledText = (text: string, values: Values): string =>
   text.trim().replace(/\$([A-Za-z_]\w*)/g, (all, name: string) => String(values.get(name) ?? all))
 
-function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null {
+function shared(map: Ast.AddressMap, base: Base): Memory | null {
   const { shape, name } = base
   if (map.from.length !== shape.length)
-    return report.error('check/memory-map', map.span, {
+    return report('check/memory-map', map.span, {
       message: `a tile of ${name} has ${shape.length} coordinates, not ${map.from.length}`,
       expected: `a name for each dimension of [${shape.join(', ')}]`,
     })
   const names = new Map(map.from.map((n, k) => [n.name, coordinateName(k)]))
-  const given = integerOver(map.to, names, report)
+  const given = integerOver(map.to, names)
   if (!given) return null
   const address = reduced(given, new Map(shape.map((n, k) => [coordinateName(k), { extent: int(n) }])))
   const seen = new Map<number, readonly number[]>()
@@ -113,7 +113,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
     const place = evaluate(address, new Map(at.map((c, d) => [coordinateName(d), c])))
     const before = seen.get(place)
     if (place < 0 || place >= 4 * MOST || before !== undefined)
-      return report.error(before === undefined ? 'check/memory-range' : 'check/memory-overlap', map.span, {
+      return report(before === undefined ? 'check/memory-range' : 'check/memory-overlap', map.span, {
         message:
           before === undefined
             ? `the address of (${at.join(', ')}) of ${name} is ${place}`
@@ -127,7 +127,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
   // The size is rounded up so that the next tile is aligned as well.
   const size = Math.ceil(((last + 1) * bytes) / base.align) * (base.align / bytes)
   if (Number.isInteger(size)) return { ...base, size, element: [], address }
-  return report.error('check/memory-align', map.span, {
+  return report('check/memory-align', map.span, {
     message: `${base.align} bytes are not a whole number of elements`,
     expected: `a multiple of ${bytes}, the bytes of an element`,
   })
@@ -150,20 +150,20 @@ function reduced(address: Expr, extents: Extents): Expr {
 const MOST_THREADS = 1024
 
 /** The number of threads that act together, 1 by default. */
-export function threadsOf(e: Ast.Expr | null, report: Report): number | null {
-  const threads = e ? constantOf(e, 'a number of threads', report) : 1
+export function threadsOf(e: Ast.Expr | null): number | null {
+  const threads = e ? constantOf(e, 'a number of threads') : 1
   if (!e || threads === null || threads <= MOST_THREADS) return threads
-  return report.error('check/threads', e.span, {
+  return report('check/threads', e.span, {
     message: `no block has ${threads} threads`,
     expected: `at most ${MOST_THREADS}`,
   })
 }
 
-export function constantOf(e: Ast.Expr, what: string, report: Report): number | null {
-  const value = integerOver(e, new Map(), report)
+export function constantOf(e: Ast.Expr, what: string): number | null {
+  const value = integerOver(e, new Map())
   if (!value) return null
   if (value.kind === 'const' && value.value >= 1) return value.value
-  return report.error('check/constant', e.span, {
+  return report('check/constant', e.span, {
     message: `${what} of a memory or an instruction is a positive constant`,
     expected: 'a whole number from 1 on',
   })
@@ -176,12 +176,11 @@ export function constantOf(e: Ast.Expr, what: string, report: Report): number | 
 export function integerOver(
   e: Ast.Expr,
   names: ReadonlyMap<string, string>,
-  report: Report,
   constants: Iterable<string> = [],
 ): Expr | null {
   const known = [...names.keys(), ...constants]
   const refuse = (x: Ast.Expr): null =>
-    report.error('check/unknown-name', x.span, {
+    report('check/unknown-name', x.span, {
       message: known.length > 0 ? `only ${known.join(', ')} can be used here` : 'this is not a constant',
       expected: integersOver(known),
     })
@@ -192,20 +191,20 @@ export function integerOver(
       return to === undefined ? refuse(x) : plain(variable(to, 'index', x.span))
     },
   }
-  const t = elaborateExpr(e, scope, report)
-  return t && coerce(t, 'index', 'this', e.span, report)
+  const t = elaborateExpr(e, scope)
+  return t && coerce(t, 'index', 'this', e.span)
 }
 
-export function precisionOf(s: Ast.Instr, report: Report): number | undefined {
+export function precisionOf(s: Ast.Instr): number | undefined {
   const [first, second] = s.items.filter((x) => x.kind === 'precision')
-  const bits = first && constantOf(first.bits, 'a precision', report)
+  const bits = first && constantOf(first.bits, 'a precision')
   if (second)
-    report.error('check/duplicate', second.span, {
+    report('check/duplicate', second.span, {
       message: `instruction ${s.name.name} has two precisions`,
       hint: 'delete a precision',
     })
   else if (first && bits !== null && !(bits! >= 1 && bits! <= 23))
-    report.error('check/instr-precision', first.span, {
+    report('check/instr-precision', first.span, {
       message: `instruction ${s.name.name} has a precision of ${bits} bits`,
       expected: 'the bits of the fraction of a factor, from 1 to 23',
     })

@@ -6,7 +6,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { div, type Expr, eq, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { LANE, type Memory, SLOT, type TileText } from '../../ir/instructions/instr.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 
 export type Base = Omit<Memory, 'size' | 'element' | 'address' | 'owner' | 'opaque'>
 
@@ -21,12 +21,11 @@ export function registers(
   element: readonly Expr[],
   base: Base,
   replicated: boolean,
-  report: Report,
 ): Memory | null {
   const { threads, shape, name } = base
   const total = shape.reduce((a, b) => a * b, 1)
   if (!replicated && total % threads !== 0)
-    return report.error('check/memory-map', map.span, {
+    return report('check/memory-map', map.span, {
       message: `${threads} threads cannot hold equal parts of ${total} elements`,
       expected: `a tile whose elements are a multiple of ${threads}`,
       hint: 'write `replicated` if several threads hold the same element',
@@ -50,7 +49,7 @@ export function registers(
       const at = element.map((e) => evaluate(e, values))
       const here = size * threads + lane
       if (at.some((c, d) => c < 0 || c >= shape[d]!))
-        return report.error('check/memory-range', map.span, {
+        return report('check/memory-range', map.span, {
           message: `${where(here)} of ${name} is (${at.join(', ')}), outside of the tile of ${shape.join(' × ')}`,
           expected: 'an element of the tile for every slot of every thread',
         })
@@ -58,7 +57,7 @@ export function registers(
       const before = seen[flat]!
       const twice = replicated ? slots.some((h) => h.flat === flat && h.lane === lane) : before >= 0
       if (twice)
-        return report.error('check/memory-overlap', map.span, {
+        return report('check/memory-overlap', map.span, {
           message: `${where(before)} and ${where(here)} of ${name} are both (${at.join(', ')})`,
           expected: replicated ? 'an element once in each thread' : 'every element of the tile exactly once',
         })
@@ -71,7 +70,7 @@ export function registers(
   if (!replicated) return { ...base, size, element }
   const owner = found === total ? ownerOf(slots, total, threads) : undefined
   if (owner) return { ...base, size, element, owner }
-  return report.error('check/memory-replicated', map.span, {
+  return report('check/memory-replicated', map.span, {
     message:
       found === total
         ? `which threads of ${name} hold the same element follows no digit of their number`
@@ -101,14 +100,13 @@ export function object(
   m: Ast.Memory,
   base: Base,
   texts: readonly (Ast.MemoryText & { readonly text: TileText })[],
-  report: Report,
 ): Memory | null {
   const of = (what: Ast.MemoryText['what']): readonly TileText[] =>
     texts.filter((t) => t.what === what).map((t) => t.text)
   const [types, fills] = [of('type'), of('fill')]
   const wrong = texts.find((t) => (t.what === 'type') !== (t.text.parts.length === 1))
   if (wrong || types.length === 0)
-    return report.error('check/memory-object', wrong?.code.span ?? m.name.span, {
+    return report('check/memory-object', wrong?.code.span ?? m.name.span, {
       message: wrong
         ? `${wrong.what === 'type' ? 'a type mentions no value' : 'the value that fills a tile does not mention the tile'}`
         : `${base.name} is filled and has no type`,

@@ -3,16 +3,16 @@ import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { DeclaredTexts } from '../../backends/target.ts'
 import { TARGET_NAMES, TARGETS, type TargetName } from '../../backends/targets/index.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import type { Values } from './instances.ts'
 
 /** Names of experimental extensions, which may change at any time. */
 export const EXPERIMENTAL = /^chromium_\w+$/
 
-export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetName | null {
+export function targetNamed({ name, span }: Ast.Ident): TargetName | null {
   const known = TARGET_NAMES.find((t) => t === name)
   if (known) return known
-  return report.error('check/unknown-target', span, {
+  return report('check/unknown-target', span, {
     message: `there is no target ${name}`,
     lookup: { name, candidates: TARGET_NAMES },
   })
@@ -26,10 +26,9 @@ export function needsOf(
   needs: readonly Ast.Need[],
   target: TargetName,
   values: Values,
-  report: Report,
 ): { readonly needs?: readonly string[] } {
   if (needs.length === 0) return {}
-  for (const n of needs) checkNeed(n, target, report)
+  for (const n of needs) checkNeed(n, target)
   const args = (n: Ast.Need): string => n.args.map((a) => values.get(a) ?? a).join(', ')
   return { needs: needs.map((n) => n.name.name + (n.args.length > 0 ? `(${args(n)})` : '')) }
 }
@@ -37,10 +36,10 @@ export function needsOf(
 const declaredIn = (target: TargetName): DeclaredTexts => TARGETS[target].declared
 const withNeeds = TARGET_NAMES.filter((t) => declaredIn(t).needs)
 
-function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName, report: Report): void {
+function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName): void {
   const { needs: known, alternative: instead } = declaredIn(target)
   if (!known) {
-    report.error('check/unknown-need', span, {
+    report('check/unknown-need', span, {
       message: `\`needs\` is not possible in code for ${target}`,
       hint: instead ?? `leave out \`needs\`, which texts for ${orList(withNeeds)} have`,
     })
@@ -50,7 +49,7 @@ function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName,
   if (count === args.length) return
   const shown = (n: string, k: number): string =>
     k === 0 ? n : k === 1 ? `${n}(n)` : `${n}(m, n, k, type, type)`
-  report.error('check/unknown-need', span, {
+  report('check/unknown-need', span, {
     message:
       count === undefined
         ? `${target} has no ${name} that a text could need`

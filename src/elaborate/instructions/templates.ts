@@ -4,7 +4,7 @@ import { type Span, spanAt } from '../../ast/diagnostics/span.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { CLOSER } from '../../ast/parse/lexical-scan.ts'
 import { parseExpression } from '../../ast/parse/parse.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 
 export interface TextRange {
   readonly from: number
@@ -59,21 +59,19 @@ const BRACKETS: Readonly<Record<string, string>> = { word: '[', at: '(', shared:
 /** For each operand: true if a bracket after the operand is a slot. Otherwise the bracket belongs to the text. */
 export type Slotted = ReadonlyMap<string, boolean>
 
-export function templateOf(code: Ast.Ident, operands: Slotted, report: Report): readonly Part[] | null {
-  return new Reader(code, operands, report).parts(0, code.name.length)
+export function templateOf(code: Ast.Ident, operands: Slotted): readonly Part[] | null {
+  return new Reader(code, operands).parts(0, code.name.length)
 }
 
 class Reader {
   readonly #text: string
   readonly #span: Span
   readonly #operands: Slotted
-  readonly #report: Report
 
-  constructor(code: Ast.Ident, operands: Slotted, report: Report) {
+  constructor(code: Ast.Ident, operands: Slotted) {
     this.#text = code.name
     this.#span = code.span
     this.#operands = operands
-    this.#report = report
   }
 
   parts(from: number, to: number): readonly Part[] | null {
@@ -180,7 +178,7 @@ class Reader {
       return parseExpression({ name: span.source, text }, span)
     } catch (e) {
       if (!(e instanceof SptError)) throw e
-      this.#report.add(...e.diagnostics)
+      reportAll(...e.diagnostics)
       return null
     }
   }
@@ -190,6 +188,6 @@ class Reader {
   }
 
   #refuse(from: number, to: number, message: string, expected: string): null {
-    return this.#report.error('check/instr-placeholder', this.#at(from, to), { message, expected })
+    return report('check/instr-placeholder', this.#at(from, to), { message, expected })
   }
 }

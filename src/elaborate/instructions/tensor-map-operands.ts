@@ -6,7 +6,7 @@ import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { coordinateName, type Instr, type Memory, type Operand } from '../../ir/instructions/instr.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
-import type { Report } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 import { constantOf } from './memories.ts'
 
 /** Bytes of a chunk, which swizzling permutes, and bytes of a line, to which the device aligns boxes. */
@@ -16,12 +16,8 @@ const LINE = 128
 const MOST_IN_BOX = 256
 const SWIZZLES = [32, 64, 128]
 
-export function boxOf(
-  o: Ast.Operand,
-  shape: readonly (number | null)[],
-  report: Report,
-): Operand['mapped'] | null {
-  const swizzle = o.mapped?.swizzle ? constantOf(o.mapped.swizzle, 'a swizzle', report) : 0
+export function boxOf(o: Ast.Operand, shape: readonly (number | null)[]): Operand['mapped'] | null {
+  const swizzle = o.mapped?.swizzle ? constantOf(o.mapped.swizzle, 'a swizzle') : 0
   if (swizzle === null) return null
   const place = o.memories.map((m) => m.name.name).join(' or ')
   const row = (shape[1] ?? 0) * DTYPE_BYTES[o.type.name as Dtype]
@@ -40,7 +36,7 @@ export function boxOf(
             `${o.name.name} is mapped, and no box of rows and columns that a device moves`,
             `at most ${MOST_IN_BOX} rows and columns, rows of a multiple of ${CHUNK} bytes`,
           ]
-  return report.error('check/instr-mapped', o.span, { message, expected })
+  return report('check/instr-mapped', o.span, { message, expected })
 }
 
 /**
@@ -55,12 +51,7 @@ const arrival = (byte: number, swizzle: number): number =>
  * the other, swizzled as the operand declares, in a tile of a declared memory that is aligned to the period of the
  * pattern.
  */
-export function boxesFit(
-  s: Ast.Instr,
-  operands: readonly Operand[],
-  body: Instr['body'],
-  report: Report,
-): boolean {
+export function boxesFit(s: Ast.Instr, operands: readonly Operand[], body: Instr['body']): boolean {
   const box = operands.find((o) => o.mapped)
   const at = operands.findIndex((o) => o.scope === 'shared')
   const to = operands[at]
@@ -68,14 +59,14 @@ export function boxesFit(
   const [place, value] =
     body.kind === 'store' ? [body.index, body.value] : [body.targets[0]!.index, body.values[0]!]
   if (value.kind !== 'load' || !value.index.every((e, d) => sameExpr(e, place[d]!))) {
-    report.error('check/instr-mapped', s.operands.find((o) => o.name.name === box.name)!.span, {
+    report('check/instr-mapped', s.operands.find((o) => o.name.name === box.name)!.span, {
       message: `boxes of ${box.name} arrive unchanged, and the body does not copy elements`,
       expected: 'a body that copies every element to the same place of the box',
     })
     return false
   }
   const refuse = (message: string, expected: string): false => {
-    report.error('check/instr-mapped', s.operands[at]!.span, { message, expected })
+    report('check/instr-mapped', s.operands[at]!.span, { message, expected })
     return false
   }
   const { swizzle } = box.mapped

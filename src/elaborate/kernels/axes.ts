@@ -20,7 +20,7 @@ import {
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { type Dtype, isWord } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 import { type Names, settled } from '../expressions/expressions.ts'
 import { asIndex, plain, type Typed } from '../expressions/type-conversion.ts'
 import { chainOf, type Declared, declare, storedAxis, tooLong, unknownAxis } from './kernel-names.ts'
@@ -35,14 +35,14 @@ export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
 }
 
 /** The names that an extent may use: `names`, each of type `index`. Other names, accesses and fields are reported. */
-export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
+export function sizeNames(names: ReadonlySet<string>, what: string): Names {
   const expected = `an integer expression over ${what}`
   const only = (span: Ast.Expr['span']): null =>
-    report.error('check/extent', span, { message: `an extent depends on ${what} only`, expected })
+    report('check/extent', span, { message: `an extent depends on ${what} only`, expected })
   return {
     name(e): Typed | null {
       if (names.has(e.name)) return plain(variable(e.name, 'index', e.span))
-      return report.error('check/unknown-size', e.span, {
+      return report('check/unknown-size', e.span, {
         message: `${e.name} is not a size`,
         expected,
         lookup: { name: e.name, candidates: [...names] },
@@ -53,16 +53,16 @@ export function sizeNames(names: ReadonlySet<string>, what: string, report: Repo
   }
 }
 
-function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
-  const x = settled(e, { ...names, sizes: () => true }, report)
+function extentExpr(e: Ast.Expr, names: Names): Expr | null {
+  const x = settled(e, { ...names, sizes: () => true })
   if (!x) return null
   if (!isWord(x.dtype))
-    return report.error('check/extent-type', e.span, {
+    return report('check/extent-type', e.span, {
       message: `an extent is an integer, and this is ${x.dtype}`,
       expected: 'an integer expression over sizes',
     })
   if (x.kind === 'const' && x.value < 0)
-    return report.error('check/extent-negative', e.span, {
+    return report('check/extent-negative', e.span, {
       message: `an extent cannot be ${x.value}`,
       expected: 'an extent of 0 or more',
     })
@@ -80,7 +80,7 @@ export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: 
     if (d.axes.has(name) || d.broken.has(name)) return
     if (path.includes(a)) {
       d.broken.add(name)
-      d.report.error('check/axis-cycle', a.name.span, {
+      report('check/axis-cycle', a.name.span, {
         message: `axis ${name} is its own ancestor`,
         labels: path
           .slice(path.indexOf(a) + 1)
@@ -134,7 +134,7 @@ function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
   if (a && (views || isStored(a))) return a
   if (d.broken.has(name.name)) return null
   if (a)
-    return d.report.error('check/view', name.span, {
+    return report('check/view', name.span, {
       message: `${name.name} is ${a.kind}: a view that stores nothing`,
       expected: 'a dense or sparse axis',
       ...(a.span ? { labels: [{ span: a.span, text: 'declared here' }] } : {}),
@@ -162,7 +162,7 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
 
 function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const { def, span } = decl
-  const sized = (e: Ast.Expr): Expr | null => extentExpr(e, names, d.report)
+  const sized = (e: Ast.Expr): Expr | null => extentExpr(e, names)
   let broken = false
   const known = <T>(x: T | null): T | null => {
     broken ||= x === null
@@ -207,7 +207,7 @@ function fused(
     const above = k === 0 ? null : members[k - 1]!.name
     if (parentOf(m) === above) continue
     const chain = chainOf(d, m)
-    return d.report.error('check/fused-chain', def.members[k]!.span, {
+    return report('check/fused-chain', def.members[k]!.span, {
       message:
         k === 0
           ? `fused starts at ${m.name}, which is not a root`
@@ -230,18 +230,18 @@ function attached(
   const own = parentOf(of)
   const root = own === null ? null : storedAxis(d, own)
   if (!root || parentOf(root) !== null)
-    return d.report.error('check/attached-base', def.base.span, {
+    return report('check/attached-base', def.base.span, {
       message: `${of.name} cannot be attached: it has ${own === null ? 'no parent' : 'a parent that is not a root'}`,
       expected: 'a child of a root axis, which a coordinate of that root can enter',
     })
   if (isFused(parent))
-    return d.report.error('check/attached-parent', def.parent.span, {
+    return report('check/attached-parent', def.parent.span, {
       message: `${parent.name} is fused and has no single coordinate to enter ${of.name} by`,
       hint: `attach to a member: ${parent.members.join(', ')}`,
     })
   const through = isStored(parent) ? parent : storedAxis(d, parent.base)
   if (through && tooLong(through.extent, root.extent))
-    return d.report.error('check/shape', def.parent.span, {
+    return report('check/shape', def.parent.span, {
       message: `the coordinates of ${parent.name} do not match those of ${root.name}, the parent of ${of.name}`,
       ...(root.span ? { labels: [{ span: root.span, text: `${root.name} is declared here` }] } : {}),
       hint: 'give both axes the same size',
@@ -255,7 +255,7 @@ export function checkPackings(d: Declared): void {
     if (!hasIndices(a) || !isInvalidPacking(a)) continue
     const { packed } = a
     const span = packed?.span ?? a.span
-    d.report.add({
+    reportAll({
       code: 'check/packed',
       message: `the coordinates of ${a.name} are packed into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
       ...(span ? { span } : {}),
@@ -272,7 +272,7 @@ export function checkConstantExtents(d: Declared): void {
   for (const a of d.axes.values()) {
     if (!isStored(a) || !isInvalidExtent(a)) continue
     const span = a.extent.span ?? a.span
-    d.report.add({
+    reportAll({
       code: 'check/bitmap-extent',
       message: `the ${a.kind} ${a.name} has ${a.extent.kind === 'const' ? `${a.extent.value} bits` : 'an extent that is not a constant'}`,
       ...(span ? { span } : {}),

@@ -6,6 +6,7 @@ import { isDenseRoot, isStored, parentOf } from '../../ir/coordinates/axis.ts'
 import { constant } from '../../ir/expressions/expr.ts'
 import { computeType, DTYPE_BYTES, type Dtype, isFloat, isInt } from '../../ir/values/dtype.ts'
 import { builtinMonoid, isBuiltinReducer, isSelection } from '../../ir/values/monoid.ts'
+import { report } from '../diagnostics.ts'
 import { coerce } from '../expressions/type-conversion.ts'
 import { chainOf, type Declared, declare, unknownAxis } from './kernel-names.ts'
 
@@ -22,8 +23,8 @@ export function declareBuffers(
     const name = b.name.name
     if (!declare(d, b.name, 'buffer')) continue
     const axes = axesOf(d, b)
-    const fill = fillOf(d, b)
-    const accumulate = accumulateOf(d, b, summed.has(name))
+    const fill = fillOf(b)
+    const accumulate = accumulateOf(b, summed.has(name))
     if (axes === null || fill === null || accumulate === null) {
       d.broken.add(name)
       continue
@@ -45,7 +46,7 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
   let ok = true
   const error = (code: string, span: Span, problem: Problem): void => {
     ok = false
-    d.report.error(code, span, problem)
+    report(code, span, problem)
   }
   for (const id of b.axes) {
     const a = d.axes.get(id.name)
@@ -88,20 +89,20 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
   return ok ? seen : null
 }
 
-function fillOf(d: Declared, b: Ast.BufferDecl): number | null {
+function fillOf(b: Ast.BufferDecl): number | null {
   if (!b.fill) return 0
   const value = literalValue(b.fill)
   const dtype = b.type.name as Dtype
   if (typeof value === 'boolean' || value === undefined) {
     if (typeof value === 'boolean' && dtype === 'bool') return value ? 1 : 0
-    return d.report.error('check/literal-type', b.fill.span, {
+    return report('check/literal-type', b.fill.span, {
       message: `the fill value of ${b.name.name} is not ${dtype}`,
       expected: `a literal of type ${dtype}`,
     })
   }
   const float = !Number.isInteger(value) || isFloatLiteral(b.fill)
   const typed = { expr: constant(value, float ? 'f64' : 'i32'), literal: float ? 'float' : 'int' } as const
-  const e = coerce(typed, dtype, `the fill value of ${b.name.name}`, b.fill.span, d.report)
+  const e = coerce(typed, dtype, `the fill value of ${b.name.name}`, b.fill.span)
   return e?.kind === 'const' ? e.value : null
 }
 
@@ -131,12 +132,12 @@ function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>(
  * default, sums into types narrower than 32 bits accumulate in the type of their arithmetic, so that no schedule
  * decides how often a sum is rounded.
  */
-function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | null {
+function accumulateOf(b: Ast.BufferDecl, summed: boolean): Dtype | null {
   const dtype = b.type.name as Dtype
   const wide = (b.accumulate?.name as Dtype | undefined) ?? (summed ? computeType(dtype) : dtype)
   const kind = (isFloat(dtype) && isFloat(wide)) || (isInt(dtype) && isInt(wide))
   if (wide === dtype || (kind && DTYPE_BYTES[wide] > DTYPE_BYTES[dtype])) return wide
-  return d.report.error('check/accumulate', b.accumulate?.span ?? b.span, {
+  return report('check/accumulate', b.accumulate?.span ?? b.span, {
     message: `${b.name.name} is ${dtype} and cannot accumulate in ${wide}`,
     expected: `a wider ${isFloat(dtype) ? 'floating-point' : 'integer'} type`,
   })
@@ -149,7 +150,7 @@ export function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void
     const list = d.buffers.get(def.buffer.name)
     if (!list) {
       d.broken.add(name.name)
-      d.report.error('check/unknown-buffer', def.buffer.span, {
+      report('check/unknown-buffer', def.buffer.span, {
         message: `there is no buffer ${def.buffer.name}`,
         lookup: { name: def.buffer.name, candidates: [...d.buffers.keys()] },
       })
@@ -157,7 +158,7 @@ export function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void
     }
     const axis = list.axes.length === 1 ? d.axes.get(list.axes[0]!) : undefined
     if (list.dtype !== 'i32' || list.role !== 'in' || !axis || !isDenseRoot(axis))
-      d.report.error('check/gathered-list', def.buffer.span, {
+      report('check/gathered-list', def.buffer.span, {
         message: `${list.name} cannot list the coordinates of ${def.base.name}`,
         ...(list.span ? { labels: [{ span: list.span, text: 'declared here' }] } : {}),
         expected: 'an i32 buffer of role `in` over one dense_fixed root',

@@ -7,6 +7,7 @@ import { type Axis, isFused } from '../../ir/coordinates/axis.ts'
 import { cast, type Expr, type Load, load, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { isFloat, isWord } from '../../ir/values/dtype.ts'
+import { report, reportAll } from '../diagnostics.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions.ts'
 import { asIndex, plain, settle, type Typed } from '../expressions/type-conversion.ts'
 import { type Declared, extentOf, type Scope, tooLong } from './kernel-names.ts'
@@ -31,7 +32,7 @@ function namesIn(d: Declared, scope: Scope, integers: 'i32' | 'index'): Names {
     },
     field: (e) => {
       const buffer = d.buffers.get(e.object.name)
-      return d.report.error('check/field', e.span, {
+      return report('check/field', e.span, {
         message: `${e.object.name}.${e.field.name}: components exist only in monoids`,
         expected: buffer ? `an element: ${buffer.name}[${buffer.axes.join(', ')}]` : VALUES,
       })
@@ -46,27 +47,26 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   const param = d.params.get(e.name)
   if (param) return plain(variable(e.name, param.kind === 'size' ? 'index' : param.dtype, e.span))
   if (d.broken.has(e.name)) return null
-  const { report } = d
   const buffer = d.buffers.get(e.name)
   if (buffer)
-    return report.error('check/buffer-without-index', e.span, {
+    return report('check/buffer-without-index', e.span, {
       message: `${e.name} is a buffer and needs indices`,
       hint: `${e.name}[${buffer.axes.join(', ')}]`,
     })
   const axis = d.axes.get(e.name)
   if (isFused(axis))
-    return report.error('check/fused-name', e.span, {
+    return report('check/fused-name', e.span, {
       message: `${e.name} is fused and has no coordinate`,
       hint: `use the coordinates of the members: ${axis.members.join(', ')}`,
     })
   if (axis)
-    return report.error('check/not-iterated', e.span, {
+    return report('check/not-iterated', e.span, {
       message: `axis ${e.name} is not iterated here and has no coordinate`,
       ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
       hint: `make ${e.name} an iterator of this or of an enclosing iteration`,
     })
   const hint = valueMeant(e.name)
-  return report.error('check/unknown-name', e.span, {
+  return report('check/unknown-name', e.span, {
     message: `there is no ${e.name} here`,
     expected: VALUES,
     lookup: {
@@ -82,25 +82,24 @@ const MOST_SWAPPED = 4
 
 /** The access `B[e, …]`, as a value or as a target. */
 export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null {
-  const { report } = d
   const buffer = d.buffers.get(e.buffer.name)
   const names = namesIn(d, scope, 'index')
   const index = e.index.map((x) => {
-    const t = elaborateExpr(x, names, report)
-    const value = t && settle(t, x.span, report, 'f32')
-    return value && integer(d, value, x)
+    const t = elaborateExpr(x, names)
+    const value = t && settle(t, x.span, 'f32')
+    return value && integer(value, x)
   })
   if (!buffer) {
     if (d.broken.has(e.buffer.name)) return null
     const place = scope.find(e.buffer.name) ?? d.places.get(e.buffer.name)
-    return report.error('check/unknown-buffer', e.buffer.span, {
+    return report('check/unknown-buffer', e.buffer.span, {
       message: place ? `${e.buffer.name} is not a buffer` : `there is no buffer ${e.buffer.name}`,
       lookup: { name: e.buffer.name, candidates: [...d.buffers.keys()] },
       ...(place ? { labels: [{ span: place.span, text: 'declared here' }] } : {}),
     })
   }
   if (index.length !== buffer.axes.length)
-    return report.error('check/index-count', e.span, {
+    return report('check/index-count', e.span, {
       message: `${buffer.name} has ${quantity(buffer.axes.length, 'dimension')}, and ${index.length} ${index.length === 1 ? 'index is' : 'indices are'} given`,
       ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
       expected: `${buffer.name}[${buffer.axes.join(', ')}]`,
@@ -111,21 +110,21 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null 
   const isSwapped = wrong >= 0 && e.index.every((x) => x.kind === 'name')
   const order = isSwapped ? fittingOrder(e.index, buffer.axes, (x, a) => !differs(x, a)) : undefined
   if (order)
-    return report.add({
+    return reportAll({
       ...shapeProblem(d, scope, e.index[wrong]!, buffer.axes[wrong]!)!,
       hint: `${buffer.name} is declared [${buffer.axes.join(', ')}]: did you mean ${buffer.name}[${order.map((x) => (x as Ast.Name).name).join(', ')}]?`,
     })
   for (const [k, x] of e.index.entries()) {
     const problem = shapeProblem(d, scope, x, buffer.axes[k]!)
-    if (problem) report.add(problem)
+    if (problem) reportAll(problem)
   }
   return load(buffer.name, index as Expr[], buffer.dtype, e.span)
 }
 
-function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
+function integer(value: Expr, e: Ast.Expr): Expr | null {
   if (isWord(value.dtype)) return asIndex(value)
   if (isFloat(value.dtype) || value.dtype === 'bool')
-    return d.report.error('check/index-type', e.span, {
+    return report('check/index-type', e.span, {
       message: `an index is an integer, and this is ${value.dtype}`,
       hint: 'convert the index: i32(…)',
     })

@@ -2,7 +2,7 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type AnyNode, mapSyntax, namesIn } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 import { FUNCTIONS } from '../expressions/expressions.ts'
 import { filled } from '../instructions/instances.ts'
 
@@ -12,7 +12,6 @@ export const isDefine = (m: Ast.Member): m is Ast.Define => m.kind === 'define'
 export function mergedDefinitions(
   kernel: Ast.Kernel,
   base: readonly Ast.Define[] | null,
-  report: Report,
 ): readonly Ast.Define[] {
   const merged = new Map((base ?? []).map((d) => [d.name.name, d]))
   const own = new Map<string, Ast.Define>()
@@ -22,14 +21,14 @@ export function mergedDefinitions(
     const inherited = merged.get(name)
     const wrong = { code: 'check/definition', span }
     if (first || FUNCTIONS.includes(name))
-      report.add({
+      reportAll({
         ...wrong,
         message: first ? `${name} is defined twice` : `${name} is a function of the language`,
         ...(first && { labels: [{ span: first.name.span, text: 'first here' }] }),
         hint: 'choose another name for the definition',
       })
     else if (inherited && inherited.params.length !== d.params.length)
-      report.add({
+      reportAll({
         ...wrong,
         message: `${name} of kernel ${kernel.base!.name.name} has ${quantity(inherited.params.length, 'parameter')}`,
         labels: [{ span: inherited.name.span, text: 'defined here' }],
@@ -50,7 +49,6 @@ export function withDefinitions(
   members: readonly Ast.Member[],
   definitions: readonly Ast.Define[],
   params: readonly Ast.Param[],
-  report: Report,
 ): readonly Ast.Member[] {
   if (definitions.length === 0) return members
   const known = new Map<string, Ast.Define>()
@@ -63,7 +61,7 @@ export function withDefinitions(
     const names = definition.params.map((p) => p.name)
     if (args.length === names.length)
       return filled(definition.value, new Map(names.map((n, k) => [n, args[k]!])))
-    report.error('check/definition', call.span, {
+    report('check/definition', call.span, {
       message: `${call.fn.name} needs ${quantity(names.length, 'argument')}, and has ${args.length}`,
       labels: [{ span: definition.name.span, text: 'defined here' }],
       expected: `${call.fn.name}(${names.join(', ')})`,
@@ -74,7 +72,7 @@ export function withDefinitions(
     const visible = [...d.params, ...params.map((p) => p.name)].map((n) => n.name)
     for (const { name, span } of namesIn(d.value))
       if (!visible.includes(name))
-        report.error('check/definition', span, {
+        report('check/definition', span, {
           message: `definition ${d.name.name} cannot use ${name}`,
           expected: `parameters of the definition or of the kernel: ${visible.join(', ')}`,
           hint: `pass ${name} as an argument`,

@@ -6,7 +6,7 @@ import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-prog
 import { lazy } from '../../ast/lazy.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report, reportAll } from '../diagnostics.ts'
 import { ambiguity } from '../formats/format-uses.ts'
 import { filled, type Values } from '../instructions/instances.ts'
 import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
@@ -54,25 +54,23 @@ const isPlain = (k: Ast.Kernel): boolean =>
   k.typeParams.length === 0 && k.base === null && !k.members.some(isDefine)
 
 /** The instances of a program's kernels. Reports errors in heads of kernels and schedules. */
-export function instantiateKernels(program: Program, report: Report): Instances {
+export function instantiateKernels(program: Program): Instances {
   const isUntyped = (scope: Scope): boolean =>
     [...scope.kernels.values()].every(isPlain) &&
     [...scope.schedules.values()].every((own) => [...own.values()].every((s) => s.types.length === 0))
   if ([...program.scopes.values()].every(isUntyped)) return { program, typed: new Map(), ownerOf: () => null }
-  return new Instantiation(program, report).run()
+  return new Instantiation(program).run()
 }
 
 class Instantiation {
   readonly #program: Program
-  readonly #report: Report
   readonly #made = new Map<Ast.Kernel, Map<string, Instance | null>>()
   readonly #copies = new Map<Instance, Map<Ast.KernelSchedule, Ast.KernelSchedule>>()
   readonly #owners = new Map<Ast.KernelSchedule, Owner>()
   readonly #extended: Map<Ast.Dispatch, Ast.Dispatch>
 
-  constructor(program: Program, report: Report) {
+  constructor(program: Program) {
     this.#program = program
-    this.#report = report
     this.#extended = new Map(program.extended)
   }
 
@@ -97,9 +95,8 @@ class Instantiation {
     const schedules = new Map<string, ReadonlyMap<string, Ast.KernelSchedule>>()
     for (const [local, decl] of scope.kernels) {
       const declared = [...(scope.schedules.get(local)?.values() ?? [])]
-      for (const s of declared)
-        if (s.span.source === path) checkTypes(s.types, decl, s.kernel.span, this.#report)
-      if (!checkTypeParameters(decl, this.#report)) continue
+      for (const s of declared) if (s.span.source === path) checkTypes(s.types, decl, s.kernel.span)
+      if (!checkTypeParameters(decl)) continue
       for (const types of allTypes(decl)) {
         const instance = this.#instance(decl, types, [])
         if (!instance) continue
@@ -129,8 +126,8 @@ class Instantiation {
       ...own.members.filter((m) => !isDefine(m)),
       ...inherited.filter((m) => m.kind === 'iterate'),
     ]
-    const before = this.#report.count
-    const definitions = mergedDefinitions(own, base?.definitions ?? null, this.#report)
+    const before = errorCount()
+    const definitions = mergedDefinitions(own, base?.definitions ?? null)
     const params = [...(base?.kernel.params ?? []), ...decl.params.map((p) => filled(p, values))]
     const kernel: Ast.Kernel = {
       ...own,
@@ -138,9 +135,9 @@ class Instantiation {
       typeParams: [],
       params,
       base: null,
-      members: withDefinitions(members, definitions, params, this.#report),
+      members: withDefinitions(members, definitions, params),
     }
-    if (this.#report.count > before) return null
+    if (errorCount() > before) return null
     return { origin: decl, values, base, members, definitions, kernel }
   }
 
@@ -150,7 +147,7 @@ class Instantiation {
     const decl = scope.kernels.get(name)
     const several = scope.ambiguous.get(name)
     if (!decl)
-      return this.#report.add(
+      return reportAll(
         several
           ? ambiguity(base.name, several)
           : {
@@ -161,7 +158,7 @@ class Instantiation {
             },
       )
     if (open.includes(decl))
-      return this.#report.error('check/kernel-cycle', span, {
+      return report('check/kernel-cycle', span, {
         message: `kernel ${name} extends itself`,
         hint: `remove \`extends ${name}\``,
       })
@@ -170,7 +167,6 @@ class Instantiation {
       base.types.map((t) => [t]),
       decl,
       span,
-      this.#report,
     )
     return fits ? this.#instance(decl, types, open) : null
   }
@@ -205,7 +201,7 @@ class Instantiation {
       if (!schedule.types.every((list, k) => list.some((t) => t.name === types[k]))) continue
       const first = some.get(schedule.name.name)
       if (first)
-        this.#report.error('check/duplicate', schedule.name.span, {
+        report('check/duplicate', schedule.name.span, {
           message: `two schedules are ${instance.kernel.name.name}.${schedule.name.name}`,
           labels: [{ span: first.name.span, text: 'first here' }],
           hint: `remove ${types.join(', ')} from the types of a schedule`,
@@ -231,7 +227,7 @@ class Instantiation {
     copies.set(s, copy)
     for (const { name } of s.params)
       if (of.values.has(name.name))
-        this.#report.error('check/duplicate', name.span, {
+        report('check/duplicate', name.span, {
           message: `${name.name} is a type of kernel ${of.origin.name.name}`,
           hint: 'rename the parameter',
         })

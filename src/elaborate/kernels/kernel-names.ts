@@ -12,10 +12,9 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import type { ExprType } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 
 export interface Declared {
-  readonly report: Report
   readonly params: Map<string, Param>
   readonly axes: Map<string, Axis>
   readonly buffers: Map<string, Buffer1>
@@ -27,8 +26,7 @@ export interface Declared {
   readonly monoid: (name: Ast.Ident) => Monoid | null
 }
 
-export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () => null): Declared => ({
-  report,
+export const nothingDeclared = (monoid: Declared['monoid'] = () => null): Declared => ({
   params: new Map(),
   axes: new Map(),
   buffers: new Map(),
@@ -41,7 +39,7 @@ export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () 
 export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
   const report = { code: 'check/unknown-axis', span }
   if (d.params.get(name)?.kind !== 'size')
-    return d.report.add({
+    return reportAll({
       ...report,
       message: `there is no axis ${name}`,
       lookup: { name, candidates: [...d.axes.keys()] },
@@ -49,7 +47,7 @@ export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
   const over = [...d.axes.values()].find(
     (a) => isDense(a) && a.parent === null && a.extent.kind === 'var' && a.extent.name === name,
   )
-  return d.report.add({
+  return reportAll({
     ...report,
     message: `${name} is a size, not an axis`,
     expected: 'the name of an axis',
@@ -66,7 +64,7 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
     d.places.set(name.name, { what, span: name.span })
     return true
   }
-  d.report.error('check/duplicate', name.span, {
+  report('check/duplicate', name.span, {
     message: `${name.name} is declared twice`,
     labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
     hint: 'declarations of a kernel or format share a name space',
@@ -84,7 +82,7 @@ export function checkOwnedNames(d: Declared): void {
       const other = d.places.get(name)
       if (!other) continue
       const own = d.places.get(a.name)
-      d.report.error('check/duplicate', other.span, {
+      report('check/duplicate', other.span, {
         message: `${name} is the name of the storage of axis ${a.name}`,
         labels: own ? [{ span: own.span, text: `the ${own.what} ${a.name} is declared here` }] : [],
         hint: `rename the ${other.what} or the axis`,

@@ -3,30 +3,30 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { walkSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { isDtype } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report, reportAll } from '../diagnostics.ts'
 import { TYPED } from '../instructions/instances.ts'
 
 /** The first type of each parameter, in which a kernel without a list of types is used. */
 export const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
 
 /** True if each type parameter is used, under a name without another meaning. */
-export function checkTypeParameters(decl: Ast.Kernel, report: Report): boolean {
-  const before = report.count
+export function checkTypeParameters(decl: Ast.Kernel): boolean {
+  const before = errorCount()
   const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
   for (const { name } of decl.typeParams) {
     if (names.includes(name.name) || isDtype(name.name))
-      report.error('check/duplicate', name.span, {
+      report('check/duplicate', name.span, {
         message: `${name.name} has another meaning in kernel ${decl.name.name}`,
         hint: 'choose another name for the type',
       })
     else if (!usesType([decl.params, decl.base, decl.members], name.name))
-      report.error('check/unused-type', name.span, {
+      report('check/unused-type', name.span, {
         message: `kernel ${decl.name.name} does not use the type ${name.name}`,
         expected: `a buffer, a parameter or a conversion of the type: \`buffer A: ${name.name}[i] in\``,
         hint: `remove ${name.name}`,
       })
   }
-  return report.count === before
+  return errorCount() === before
 }
 
 /** True if each list of types names types of the corresponding parameter; an empty list stands for every type. */
@@ -34,7 +34,6 @@ export function checkTypes(
   given: readonly (readonly Ast.Ident[])[],
   decl: Ast.Kernel,
   span: Ast.Ident['span'],
-  report: Report,
 ): boolean {
   const kernel = decl.name.name
   const all = decl.typeParams.map((p) => p.types.map((t) => t.name))
@@ -42,7 +41,7 @@ export function checkTypes(
   if (given.length === 0) return true
   if (given.length !== all.length) {
     const example = `${kernel}<${firstTypes(decl).join(', ')}>`
-    report.add({
+    reportAll({
       ...wrong,
       message: `kernel ${kernel} has ${quantity(all.length, 'type parameter')}, not ${given.length}`,
       hint: `write \`${all.length === 0 ? kernel : example}\``,
@@ -53,7 +52,7 @@ export function checkTypes(
     list.flatMap((t) => (all[k]!.some((x) => x === t.name) ? [] : [{ t, types: all[k]! }])),
   )
   for (const { t, types } of odd)
-    report.add({
+    reportAll({
       ...wrong,
       span: t.span,
       message: `kernel ${kernel} has no instance for ${t.name}`,

@@ -5,7 +5,7 @@ import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report, reportAll } from '../diagnostics.ts'
 import { checkConstantExtents, checkPackings, declareAxes, declareParams, sizeNames } from './axes.ts'
 import { checkGathered, declareBuffers } from './buffers.ts'
 import { checkOwnedNames, nothingDeclared, Scope } from './kernel-names.ts'
@@ -19,12 +19,11 @@ export function elaborateKernel(
   name: string,
   k: Ast.Kernel,
   monoid: (name: Ast.Ident) => Monoid | null,
-  report: Report,
 ): Kernel1 | null {
-  const before = report.count
+  const before = errorCount()
   // The errors of a monoid may have been reported for an earlier kernel.
   let isWhole = true
-  const d = nothingDeclared(report, (name) => {
+  const d = nothingDeclared((name) => {
     const found = monoid(name)
     isWhole &&= found !== null
     return found
@@ -32,12 +31,12 @@ export function elaborateKernel(
   declareParams(d, k.params)
   const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
   const axes = k.members.filter(isAxis)
-  declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel', report))
+  declareAxes(d, axes, sizeNames(sizes, 'the sizes of the kernel'))
   checkConstantExtents(d)
   checkPackings(d)
   for (const { claims, name } of axes)
     for (const claim of claims)
-      report.error('check/claim', claim.span, {
+      report('check/claim', claim.span, {
         message: `axis ${name.name} of a kernel cannot be ${claim.name}`,
         hint: 'formats claim properties of their axes',
       })
@@ -58,10 +57,10 @@ export function elaborateKernel(
     reformats: [],
     span: k.span,
   }
-  report.add(...checkKinds(kernel))
+  reportAll(...checkKinds(kernel))
   // If statements are missing, errors about unwritten buffers would be unreliable.
-  if (isWhole && report.count === before) report.add(...checkDataflow(kernel))
-  return isWhole && report.count === before ? kernel : null
+  if (isWhole && errorCount() === before) reportAll(...checkDataflow(kernel))
+  return isWhole && errorCount() === before ? kernel : null
 }
 
 // Definite assignment: outputs and temporaries must be written before they are read, in the order of the

@@ -4,14 +4,14 @@ import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import { isBuiltinReducer, type Monoid } from '../../ir/values/monoid.ts'
 import { monoidLaws } from '../../reference/evaluation/monoid-laws.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report } from '../diagnostics.ts'
 import { elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
 import { coerce, plain } from '../expressions/type-conversion.ts'
 
-export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
-  const before = report.count
+export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
+  const before = errorCount()
   if (isBuiltinReducer(m.name.name))
-    report.error('check/duplicate', m.name.span, {
+    report('check/duplicate', m.name.span, {
       message: `${m.name.name} is a built-in reducer`,
       hint: 'choose another name',
     })
@@ -19,7 +19,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   for (const f of m.fields) {
     const first = seen.get(f.name.name)
     if (first)
-      report.error('check/duplicate', f.name.span, {
+      report('check/duplicate', f.name.span, {
         message: `monoid ${m.name.name} has two components ${f.name.name}`,
         labels: [{ span: first.span, text: 'the first one' }],
         hint: `rename a component ${f.name.name}`,
@@ -27,7 +27,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
     seen.set(f.name.name, f)
   }
   if (m.left.name === m.right.name)
-    report.error('check/duplicate', m.right.span, {
+    report('check/duplicate', m.right.span, {
       message: `both parameters of combine are called ${m.left.name}`,
       hint: 'rename the second parameter',
     })
@@ -35,13 +35,13 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
     m.fields.map((f) => variable(`${side.name}.${f.name.name}`, f.type.name) as Var)
   const values = (exprs: readonly Ast.Expr[], names: Names): (Expr | null)[] =>
     exprs.map((e, k) => {
-      const t = elaborateExpr(e, names, report)
+      const t = elaborateExpr(e, names)
       const field = m.fields[k]
-      return t && field ? coerce(t, field.type.name, `component ${field.name.name}`, e.span, report) : null
+      return t && field ? coerce(t, field.type.name, `component ${field.name.name}`, e.span) : null
     })
-  const identity = values(m.identity, constants(report))
-  const result = values(m.result, operands(m, report))
-  if (report.count > before || [...identity, ...result].some((e) => e === null)) return null
+  const identity = values(m.identity, constants())
+  const result = values(m.result, operands(m))
+  if (errorCount() > before || [...identity, ...result].some((e) => e === null)) return null
   const monoid: Monoid = {
     name: m.name.name,
     fields: m.fields.map((f) => ({ name: f.name.name, dtype: f.type.name })),
@@ -53,7 +53,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   }
   const wrong = violation(monoid)
   if (wrong)
-    report.error('check/monoid-law', m.name.span, {
+    report('check/monoid-law', m.name.span, {
       message: `${monoid.name} is not a reducer: ${wrong}`,
       expected: 'an associative and commutative combine, and an identity that changes nothing',
       hint: 'schedules combine values in any order and grouping',
@@ -61,20 +61,20 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   return monoid
 }
 
-function constants(report: Report): Names {
+function constants(): Names {
   const refuse = (e: Ast.Expr): null =>
-    report.error('check/monoid-identity', e.span, {
+    report('check/monoid-identity', e.span, {
       message: 'an identity is constant',
       expected: 'literals, such as 0 or -inf',
     })
   return noNames(refuse)
 }
 
-function operands(m: Ast.Monoid, report: Report): Names {
+function operands(m: Ast.Monoid): Names {
   const sides = [m.left.name, m.right.name]
   const fields = m.fields.map((f) => f.name.name)
   const refuse = (e: Ast.Expr): null =>
-    report.error('check/monoid-name', e.span, {
+    report('check/monoid-name', e.span, {
       message: 'combine mentions only the components of operands',
       expected: `${sides[0]}.${fields[0]} or ${sides[1]}.${fields[0]}`,
     })
@@ -82,13 +82,13 @@ function operands(m: Ast.Monoid, report: Report): Names {
     ...noNames(refuse),
     field(e) {
       if (!sides.includes(e.object.name))
-        return report.error('check/unknown-name', e.object.span, {
+        return report('check/unknown-name', e.object.span, {
           message: `${e.object.name} is not an operand of combine`,
           lookup: { name: e.object.name, candidates: sides },
         })
       const field = m.fields.find((f) => f.name.name === e.field.name)
       if (!field)
-        return report.error('check/unknown-field', e.field.span, {
+        return report('check/unknown-field', e.field.span, {
           message: `monoid ${m.name.name} has no component ${e.field.name}`,
           lookup: { name: e.field.name, candidates: fields },
         })

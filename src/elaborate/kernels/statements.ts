@@ -14,7 +14,8 @@ import { children, perExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { ExprType } from '../../ir/values/dtype.ts'
 import { BUILTIN_REDUCERS, builtinMonoid, isBuiltinReducer, type Monoid } from '../../ir/values/monoid.ts'
-import { elaborateExpr, settled, truth } from '../expressions/expressions.ts'
+import { report } from '../diagnostics.ts'
+import { condition, elaborateExpr, settled } from '../expressions/expressions.ts'
 import { coerce } from '../expressions/type-conversion.ts'
 import { accessOf, bodyNames } from './kernel-accesses.ts'
 import { type Declared, declare, Scope, type Seen, standsOn, unknownAxis } from './kernel-names.ts'
@@ -24,7 +25,7 @@ function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): re
   const scope = new Scope(outer)
   for (const s of body) {
     if (s.kind === 'let') {
-      const elaborated = settled(s.value, bodyNames(d, scope), d.report)
+      const elaborated = settled(s.value, bodyNames(d, scope))
       // A name of a coordinate is a coordinate.
       const value = elaborated && (coordinateIn(elaborated) ?? elaborated)
       const own = free(d, scope, s.name, 'let')
@@ -32,7 +33,7 @@ function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): re
       const levels = value ? levelsOf(value, scope) : 0
       if (levels > MAX_LEVELS) {
         d.broken.add(s.name.name)
-        tooManyLevels(d, s, levels)
+        tooManyLevels(s, levels)
         continue
       }
       if (value) scope.add({ ...letOf(s.name, value.dtype), levels })
@@ -53,8 +54,8 @@ const levelsOf = (value: Expr, scope: Scope): number =>
     return Math.max(0, ...children(e).map(of)) + (e.kind === 'load' ? ACCESS_LEVELS : 1)
   })(value)
 
-const tooManyLevels = (d: Declared, s: Ast.Let, levels: number): null =>
-  d.report.error('check/too-deep', s.span, {
+const tooManyLevels = (s: Ast.Let, levels: number): null =>
+  report('check/too-deep', s.span, {
     message: `${s.name.name} with nested \`let\`s is ${countText(levels)} operations deep (an access counts ${ACCESS_LEVELS})`,
     expected: `at most ${countText(MAX_LEVELS)}`,
     hint: 'store an intermediate value in a local buffer, and read the buffer in a separate iteration',
@@ -74,7 +75,7 @@ function free(d: Declared, scope: Scope, name: Ast.Ident, what: 'let' | 'iterato
   const declared = name.name === own ? undefined : d.places.get(name.name)
   const place = before ?? declared
   if (!place) return true
-  d.report.error('check/duplicate', name.span, {
+  report('check/duplicate', name.span, {
     message: `the ${what} ${name.name} has the name of something in sight`,
     labels: [{ span: place.span, text: `the ${place.what} ${name.name} is declared here` }],
     hint: what === 'iterator' ? 'name the iterator: `other in axis`' : 'choose another name',
@@ -87,8 +88,7 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
     case 'iterate':
       return elaborateIteration(d, s, scope)
     case 'if': {
-      const t = elaborateExpr(s.cond, bodyNames(d, scope), d.report)
-      const cond = t && truth(t, s.cond.span, d.report)
+      const cond = condition(s.cond, bodyNames(d, scope))
       const then = elaborateBody(d, s.then, scope)
       const otherwise = elaborateBody(d, s.else, scope)
       return cond && when1(cond, then, otherwise, s.span)
@@ -96,7 +96,7 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
     case 'assign': {
       const targets = s.targets.map((t) => target(d, scope, t))
       const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, false))
-      if (targets.some((t) => !t) || values.some((v) => !v) || repeats(d, s, targets as Load[])) return null
+      if (targets.some((t) => !t) || values.some((v) => !v) || repeats(s, targets as Load[])) return null
       return assign1(targets as Load[], values as Expr[], s.span)
     }
     case 'reduce':
@@ -119,7 +119,7 @@ const nestOf = (body: readonly Ast.Stmt[]): number =>
 export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): Iteration | null {
   const count = nestOf([s])
   if (count > MAX_NEST)
-    return d.report.error('check/too-deep', s.name.span, {
+    return report('check/too-deep', s.name.span, {
       message: `${s.name.name} has ${count} iterators within each other`,
       expected: `at most ${MAX_NEST}`,
       hint: 'fuse several axes, and compute the coordinates with `/` and `%`',
@@ -144,8 +144,7 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
 }
 
 function conditions(d: Declared, e: Ast.Expr, scope: Scope): readonly Expr[] | null {
-  const t = elaborateExpr(e, bodyNames(d, scope), d.report)
-  const cond = t && truth(t, e.span, d.report)
+  const cond = condition(e, bodyNames(d, scope))
   return cond && conjuncts(cond)
 }
 
@@ -173,7 +172,7 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
   const parent = isStored(axis) ? parentOf(axis) : isAttached(axis) ? axis.parent : null
   if (parent !== null && !standsOn(scope, parent)) {
     const gathered = scope.iterators.find((s) => isGathered(s.axis) && s.axis.base === parent)
-    return d.report.error('check/no-parent', it.span, {
+    return report('check/no-parent', it.span, {
       message: `${axis.name} is iterated without the parent ${parent}`,
       ...(axis.span ? { labels: [{ span: axis.span, text: `${axis.name} is declared here` }] } : {}),
       hint: gathered
@@ -188,7 +187,7 @@ function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   const l = accessOf(d, scope, e)
   const buffer = l && d.buffers.get(l.buffer)
   if (buffer?.role === 'in')
-    return d.report.error('check/input-written', e.span, {
+    return report('check/input-written', e.span, {
       message: `${buffer.name} is an input and cannot be written`,
       ...(buffer.span ? { labels: [{ span: buffer.span, text: 'declared here' }] } : {}),
       hint: `give ${buffer.name} the role \`inout\`, or write another buffer`,
@@ -198,10 +197,10 @@ function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
 
 /** A value in the type of a target: the storage type, or with `wide` the type in which it accumulates. */
 function valueFor(d: Declared, scope: Scope, e: Ast.Expr, to: Load | null, wide: boolean): Expr | null {
-  const t = elaborateExpr(e, bodyNames(d, scope), d.report)
+  const t = elaborateExpr(e, bodyNames(d, scope))
   if (!t || !to) return null
   const buffer = d.buffers.get(to.buffer)!
-  return coerce(t, wide ? buffer.accumulate : buffer.dtype, buffer.name, e.span, d.report)
+  return coerce(t, wide ? buffer.accumulate : buffer.dtype, buffer.name, e.span)
 }
 
 function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]): Monoid | null {
@@ -209,7 +208,7 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   if (!isBuiltinReducer(name)) {
     const monoid = d.monoid(s.reducer)
     if (monoid && monoid.fields.length !== targets.length)
-      return d.report.error('check/reducer-arity', s.span, {
+      return report('check/reducer-arity', s.span, {
         message: `monoid ${name} combines ${monoid.fields.length} components, and there ${targets.length === 1 ? 'is 1 target' : `are ${targets.length} targets`}`,
         ...(monoid.span ? { labels: [{ span: monoid.span, text: `${name} is declared here` }] } : {}),
         expected: `(${monoid.fields.map((f) => f.name).join(', ')})`,
@@ -218,14 +217,14 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   }
   const [first] = targets
   if (targets.length !== 1)
-    return d.report.error('check/reducer-arity', span, {
+    return report('check/reducer-arity', span, {
       message: `the reducer ${name} takes a single target, and there are ${targets.length}`,
       hint: 'write a reduction for each target, or declare a monoid over the tuple',
     })
   if (!first) return null
   const logical = name === 'and' || name === 'or'
   if (logical !== (first.dtype === 'bool'))
-    return d.report.error('check/reducer-type', span, {
+    return report('check/reducer-type', span, {
       message: `the reducer ${name} does not work on ${first.dtype}`,
       expected: orList(BUILTIN_REDUCERS.filter((r) => (r === 'and' || r === 'or') !== logical)),
     })
@@ -233,11 +232,11 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
 }
 
 /** True if two targets of a tuple are the same element, which would keep the last value only; reports an error. */
-function repeats(d: Declared, s: Ast.Assign | Ast.Reduce, targets: readonly Load[]): boolean {
+function repeats(s: Ast.Assign | Ast.Reduce, targets: readonly Load[]): boolean {
   const keys = targets.map(keyOf)
   const repeated = keys.findIndex((key, k) => keys.indexOf(key) < k)
   if (repeated < 0) return false
-  d.report.error('check/repeated-target', s.targets[repeated]!.span, {
+  report('check/repeated-target', s.targets[repeated]!.span, {
     message: `${targets[repeated]!.buffer} is written twice at the same element by a tuple`,
     labels: [{ span: s.targets[keys.indexOf(keys[repeated]!)]!.span, text: 'the same element' }],
     expected: 'a different element for each value',
@@ -253,13 +252,13 @@ function reduction(d: Declared, s: Ast.Reduce, scope: Scope): Stmt1 | null {
   if (reducer && !builtin)
     for (const [k, t] of targets.entries())
       if (t && t.dtype !== reducer.fields[k]!.dtype)
-        return d.report.error('check/reducer-type', s.targets[k]!.span, {
+        return report('check/reducer-type', s.targets[k]!.span, {
           message: `component ${reducer.fields[k]!.name} of monoid ${reducer.name} is ${reducer.fields[k]!.dtype}, and ${t.buffer} is ${t.dtype}`,
           expected: `an element of type ${reducer.fields[k]!.dtype}`,
         })
   const values = s.values.map((v, k) => valueFor(d, scope, v, targets[k] ?? null, builtin))
   if (!reducer || targets.some((t) => !t) || values.some((v) => !v)) return null
-  if (repeats(d, s, targets as Load[])) return null
+  if (repeats(s, targets as Load[])) return null
   return reduce1({
     reducer,
     targets: targets as Load[],

@@ -3,7 +3,7 @@ import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
-import type { Report } from '../diagnostics.ts'
+
 import type { FindFormat } from '../formats/format-uses.ts'
 import type { Family } from '../instructions/instances.ts'
 import type { Space } from '../spaces/space-types.ts'
@@ -13,7 +13,6 @@ import type { Choice, Schedule } from './schedule-types.ts'
 export type OfSteps = Ast.Schedule | Ast.ScheduleFunction | Ast.Space
 
 export interface Resolve {
-  readonly report: Report
   /** The schedules of the kernel in scope, by name; undefined for a function. */
   readonly schedules: ReadonlyMap<string, Ast.KernelSchedule> | undefined
   /** The schedule functions in scope, and the names that several imported files declare. */

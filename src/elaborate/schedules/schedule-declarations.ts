@@ -3,7 +3,7 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { writtenOut } from '../../ast/parse/step-groups.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../../ir/coordinates/stage1-tree.ts'
-import type { Report } from '../diagnostics.ts'
+import { errorCount, report } from '../diagnostics.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
 import { scheduleParams } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
@@ -14,14 +14,13 @@ export function elaborateSchedule(
   r: Resolve,
   path: readonly OfSteps[],
 ): Schedule | null {
-  const { report } = r
-  const before = report.count
-  const params = scheduleParams(s, report)
+  const before = errorCount()
+  const params = scheduleParams(s)
   const walk = new StepWalk(s, r, path, params)
   const steps = writtenOut(s.steps)
   walk.steps(steps, [])
-  if (s.kind === 'function') checkFunction(s, walk.made, report)
-  if (report.count > before) return null
+  if (s.kind === 'function') checkFunction(s, walk.made)
+  if (errorCount() > before) return null
   const { formats, uses, memories, instrs } = walk
   const isFunction = s.kind === 'function'
   return {
@@ -50,17 +49,17 @@ export function namesAround(
   return new Set([...made, ...iterators, ...used])
 }
 
-function checkFunction(s: Ast.ScheduleFunction, made: ReadonlySet<string>, report: Report): void {
+function checkFunction(s: Ast.ScheduleFunction, made: ReadonlySet<string>): void {
   for (const { name, span } of s.results)
     if (!made.has(name))
-      report.error('check/unknown-name', span, {
+      report('check/unknown-name', span, {
         message: `no step of function ${s.name.name} makes ${name}`,
         lookup: { name, candidates: [...made] },
         expected: 'a new name of a step, after `->`',
       })
   for (const { name } of s.params)
     if (made.has(name.name))
-      report.error('check/duplicate', name.span, {
+      report('check/duplicate', name.span, {
         message: `${name.name} is a parameter of function ${s.name.name} and a new name of a step`,
         hint: 'choose another new name',
       })

@@ -3,7 +3,7 @@ import type { Diagnostic, Span } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { type Expr, variable } from '../../ir/expressions/expr.ts'
 import { type Dtype, isWord, scalarType } from '../../ir/values/dtype.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 import { type Names, settled } from '../expressions/expressions.ts'
 import { asIndex, integersOver, plain } from '../expressions/type-conversion.ts'
 
@@ -14,21 +14,17 @@ export interface ScheduleParam {
   readonly default: Expr | null
 }
 
-export function scheduleParams(
-  s: Ast.KernelSchedule | Ast.ScheduleFunction,
-  report: Report,
-): readonly ScheduleParam[] {
+export function scheduleParams(s: Ast.KernelSchedule | Ast.ScheduleFunction): readonly ScheduleParam[] {
   const params: ScheduleParam[] = []
   for (const p of s.params) {
-    if (p.kind !== 'size') checkKind(s, p, report)
+    if (p.kind !== 'size') checkKind(s, p)
     const known = params.flatMap((q) => (q.kind === 'size' ? [q.name] : []))
     if (params.some((q) => q.name === p.name.name))
-      report.error('check/duplicate', p.name.span, {
+      report('check/duplicate', p.name.span, {
         message: `schedule ${s.name.name} has two parameters ${p.name.name}`,
         hint: `rename a parameter ${p.name.name}`,
       })
-    const fallback =
-      p.default && settled(p.default, parameters(new Set(known), 'parameters before it', [], report), report)
+    const fallback = p.default && settled(p.default, parameters(new Set(known), 'parameters before it', []))
     params.push({ name: p.name.name, kind: p.kind, default: fallback })
   }
   return params
@@ -38,16 +34,15 @@ export function scheduleParams(
 function checkKind(
   s: Ast.KernelSchedule | Ast.ScheduleFunction,
   { name, kind, default: value }: Ast.ScheduleParam,
-  report: Report,
 ): void {
   if (s.kind !== 'function')
-    report.error('check/parameter-kind', name.span, {
+    report('check/parameter-kind', name.span, {
       message: `${s.kernel.name}.${s.name.name} has a parameter of kind ${kind}`,
       expected: 'sizes; only schedule functions have parameters of other kinds',
       hint: `to declare a function, omit the kernel: schedule ${s.name.name}(…)`,
     })
   else if (value)
-    report.error('check/parameter-kind', value.span, {
+    report('check/parameter-kind', value.span, {
       message: `${name.name} of kind ${kind} has a default`,
       hint: `write ${name.name}: ${kind}`,
     })
@@ -60,27 +55,17 @@ export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnosti
   hint: dtype === 'bool' ? 'convert the argument: i32(…)' : 'round the argument down: i32(…)',
 })
 
-export function argumentOver(
-  names: Names,
-  e: Ast.Expr,
-  kind: 'integer' | 'real',
-  report: Report,
-): Expr | null {
-  const x = settled(e, names, report)
+export function argumentOver(names: Names, e: Ast.Expr, kind: 'integer' | 'real'): Expr | null {
+  const x = settled(e, names)
   if (!x || isWord(x.dtype) || (kind === 'real' && x.dtype !== 'bool'))
     return x && (isWord(x.dtype) ? asIndex(x) : x)
-  return report.add(wrongArgument(kind === 'real' ? 'a number' : 'an integer', scalarType(x.dtype), e.span))
+  return reportAll(wrongArgument(kind === 'real' ? 'a number' : 'an integer', scalarType(x.dtype), e.span))
 }
 
 /** A scope of names of type `index` and constants of parts only. */
-export function parameters(
-  known: ReadonlySet<string>,
-  what: string,
-  parts: readonly string[],
-  report: Report,
-): Names {
+export function parameters(known: ReadonlySet<string>, what: string, parts: readonly string[]): Names {
   const refuse = (e: Ast.Expr): null =>
-    report.error('check/unknown-name', e.span, {
+    report('check/unknown-name', e.span, {
       message: `only ${what} can be used here`,
       expected: integersOver([...known, ...parts.map((p) => `${p}.NAME`)]),
     })
@@ -88,7 +73,7 @@ export function parameters(
     name: (e) =>
       known.has(e.name)
         ? plain(variable(e.name, 'index', e.span))
-        : report.error('check/unknown-name', e.span, {
+        : report('check/unknown-name', e.span, {
             message: `there is no ${e.name} here`,
             expected: what,
             lookup: { name: e.name, candidates: [...known] },

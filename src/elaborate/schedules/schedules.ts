@@ -3,6 +3,7 @@ import { mayDeriveFrom, mayNameAxisArray } from '../../ir/coordinates/derived-na
 import type { AnyFormat, FormatParam } from '../../ir/formats/format.ts'
 import { tablesOf } from '../../ir/formats/format-tables.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
+import { report } from '../diagnostics.ts'
 import { composeInPlace, singleUse } from '../formats/format-expressions.ts'
 import { checkArguments, formatArguments } from '../formats/format-uses.ts'
 import { type Family, instanceArguments } from '../instructions/instances.ts'
@@ -71,7 +72,7 @@ export class StepWalk {
     if (!used) return
     this.uses.set(step.schedule.name, used)
     used.params.forEach((p, k) => {
-      const value = step.args[k] && argumentValue(step.args[k], p, used.name, this.#kinds, this.#r.report)
+      const value = step.args[k] && argumentValue(step.args[k], p, used.name, this.#kinds)
       if (value) this.#value(value, parts)
       if (value?.kind === 'integer') this.#number(value.value, 'integer', parts)
     })
@@ -93,7 +94,7 @@ export class StepWalk {
     if (v.kind !== 'instance') return
     const { name, args, span } = v.use
     if (this.#kinds.get(name.name) === v.of) {
-      checkArguments(`parameter ${name.name}`, args.length, [], span, this.#r.report)
+      checkArguments(`parameter ${name.name}`, args.length, [], span)
       return
     }
     if (v.of === 'instr') {
@@ -102,7 +103,7 @@ export class StepWalk {
       return
     }
     const plain = PLAIN.includes(name.name)
-    if (plain) checkArguments(name.name, args.length, [], span, this.#r.report)
+    if (plain) checkArguments(name.name, args.length, [], span)
     const memory = plain ? null : this.#r.memory(name, PLAIN)
     if (memory && this.#instance(v.use, memory, parts)) this.memories.set(name.name, memory)
   }
@@ -120,7 +121,7 @@ export class StepWalk {
     const fits = given === kind || (kind !== 'loop' && (given === 'nest' || given === 'buffer'))
     if (fits || this.made.has(name) || parts.includes(name)) return
     const own = [...this.#kinds].flatMap(([n, k]) => (k === kind ? [n] : []))
-    this.#r.report.error('check/unknown-name', span, {
+    report('check/unknown-name', span, {
       message: `function ${this.#s.name.name} has no ${kind} ${name}`,
       expected: `a parameter of kind ${kind}, or a new name of an earlier step`,
       lookup: { name, candidates: [...own, ...this.made] },
@@ -130,26 +131,24 @@ export class StepWalk {
 
   /** The value of a numeric argument; null if the value depends on parameters, and after a reported error. */
   #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
-    const { report } = this.#r
-    const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
-    const x = argumentOver(names, e, kind, report)
+    const names = parameters(this.#params, 'the parameters of the schedule', parts)
+    const x = argumentOver(names, e, kind)
     return x?.kind === 'const' ? x.value : null
   }
 
   #ofSizes(e: Ast.Expr, parts: readonly string[]): void {
-    const { kernel, report } = this.#r
+    const { kernel } = this.#r
     const sizes = kernel?.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])) ?? []
     const what = 'sizes of the kernel and parameters of the schedule'
-    argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts, report), e, 'integer', report)
+    argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts), e, 'integer')
   }
 
   /** True if the arguments are valid. Constant arguments are checked by creating the instance. */
   #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
-    const { report } = this.#r
     const isType = (name: string): boolean => this.#kinds.get(name) === 'type'
-    const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report, isType)
+    const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), isType)
     if (!args?.every((a) => a !== null)) return args !== null
-    return family.tryInstantiate(args, report, use.span) !== null
+    return family.tryInstantiate(args, use.span) !== null
   }
 
   /**
@@ -157,12 +156,12 @@ export class StepWalk {
    */
   #checkSize(name: Ast.Ident): void {
     if (this.#s.kind === 'function')
-      this.#r.report.error('check/unknown-name', name.span, {
+      report('check/unknown-name', name.span, {
         message: `function ${this.#s.name.name} cannot require ${name.name}, a size of a kernel`,
         hint: 'move `require` to the schedule that uses the function',
       })
     if (!this.#params.has(name.name)) return
-    this.#r.report.error('check/duplicate', name.span, {
+    report('check/duplicate', name.span, {
       message: `${name.name} is a parameter of schedule ${this.#s.name.name}, and must be a size of the kernel here`,
       expected: 'a size of the kernel, of another name than the parameters',
       hint: 'rename the parameter; the argument is checked as `require SIZE == PARAMETER`',
@@ -170,7 +169,7 @@ export class StepWalk {
   }
 
   #checkBuffer(name: Ast.Ident, parts: readonly string[]): void {
-    const { kernel, report } = this.#r
+    const { kernel } = this.#r
     if (this.#s.kind === 'function') this.#checkOwn(name, 'buffer', parts)
     if (!kernel || this.#buffers.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#buffers, ...this.#tables]
@@ -180,7 +179,7 @@ export class StepWalk {
       mayDeriveFrom(name.name, of),
     )
     if (candidates.includes(name.name) || isMade || mayNameAxisArray(name.name)) return
-    report.error('check/unknown-buffer', name.span, {
+    report('check/unknown-buffer', name.span, {
       message: `kernel ${kernel.name} has no buffer ${name.name}`,
       lookup: { name: name.name, candidates },
     })
@@ -197,7 +196,7 @@ export class StepWalk {
   #each(step: Ast.EachStep, parts: readonly string[]): void {
     const { name } = step.as
     if (this.#kinds.has(name) || parts.includes(name))
-      this.#r.report.error('check/duplicate', step.as.span, {
+      report('check/duplicate', step.as.span, {
         message: `${name} has another meaning in schedule ${this.#s.name.name}`,
         hint: 'choose another name for the part',
       })
@@ -210,9 +209,8 @@ export class StepWalk {
    * loop nests.
    */
   #eachNest(step: Ast.EachStep, parts: readonly string[]): void {
-    const { report } = this.#r
     if (parts.length > 0)
-      report.error('check/nest-in-part', step.span, {
+      report('check/nest-in-part', step.span, {
         message: `the loop nests that write ${step.buffer.name} belong to every part`,
         expected: 'each nest of … as … outside of each part of …',
         hint: 'move `each nest` out of the block',
@@ -220,7 +218,7 @@ export class StepWalk {
     for (const s of step.steps) {
       if (s.kind === 'step') this.#step(s, parts)
       else
-        report.error('check/step-in-nest', s.span, {
+        report('check/step-in-nest', s.span, {
           message: 'each nest contains only steps on loops',
           expected: 'split, reorder, bind, …',
           hint: 'move the step before or after the block',
@@ -229,12 +227,12 @@ export class StepWalk {
   }
 
   #apply(step: Ast.AsStep, parts: readonly string[]): void {
-    const { report, format: find } = this.#r
+    const { format: find } = this.#r
     const single = singleUse(step.parts)
     if (!single) {
       const constant = (name: string): boolean =>
         this.#params.has(name) || parts.some((p) => name.startsWith(`${p}.`))
-      const made = composeInPlace(step.parts, constant, find, report)
+      const made = composeInPlace(step.parts, constant, find)
       if (made) {
         this.formats.set(step, made)
         this.#readAhead(made.format)
@@ -247,7 +245,7 @@ export class StepWalk {
       this.#number(e, kind === 'real' ? 'real' : 'integer', parts)
       return e
     }
-    const args = formatArguments(single, format, number, report)
+    const args = formatArguments(single, format, number)
     if (args) this.formats.set(step, { format, args })
     this.#readAhead(format)
   }

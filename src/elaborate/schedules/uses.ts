@@ -2,7 +2,7 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { SCALAR_TYPES } from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import type { Report } from '../diagnostics.ts'
+import { report, reportAll } from '../diagnostics.ts'
 import { ambiguity, checkArguments } from '../formats/format-uses.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
 import type { ScheduleParam } from './schedule-params.ts'
@@ -24,13 +24,12 @@ export function argumentValue(
   { name, kind }: Pick<ScheduleParam, 'name' | 'kind'>,
   schedule: string,
   kinds: ReadonlyMap<string, Ast.ParamKind>,
-  report: Report,
 ): Ast.StepValue | null {
   const value = valueIn(e, kind)
   if (value) return value
   const isType = e.kind === 'name' && (SCALAR_TYPES.some((t) => t === e.name) || kinds.get(e.name) === 'type')
   if (kind === 'type' && isType) return null
-  return report.error('check/argument-type', e.span, {
+  return report('check/argument-type', e.span, {
     message: `parameter ${name} of schedule ${schedule} is of kind ${kind}`,
     expected: FORMS[kind],
   })
@@ -72,9 +71,9 @@ export function findSchedule(
   const known = r.schedules
   const decl = known?.get(name) ?? r.functions.get(name)
   const several = r.ambiguous.get(name)
-  if (!decl && several) return r.report.add(ambiguity(step.schedule, several))
+  if (!decl && several) return reportAll(ambiguity(step.schedule, several))
   if (!decl)
-    return r.report.error('check/unknown-schedule', span, {
+    return report('check/unknown-schedule', span, {
       message:
         s.kind === 'function'
           ? `there is no schedule function ${name}`
@@ -82,26 +81,26 @@ export function findSchedule(
       lookup: { name, candidates: [...(known?.keys() ?? []), ...r.functions.keys()] },
     })
   if (decl.kind === 'choice' && decl.by === 'rules')
-    return r.report.error('check/choice-used', span, {
+    return report('check/choice-used', span, {
       message: `${name} is chosen when data are bound, and has no steps before`,
       expected: 'a schedule with steps',
       hint: `use a schedule of the dispatch: ${[...new Set((decl.table ? r.tables(decl).flatMap((t) => t.items) : decl.branches).flatMap((b) => ('calls' in b ? b.calls.map((c) => c.schedule.name) : [])))].join(', ')}`,
     })
   if (decl.kind === 'choice')
-    return r.report.error('check/space-used', span, {
+    return report('check/space-used', span, {
       message: `${name} is a space, whose steps are not decided`,
       expected: 'a schedule with steps',
       hint: `move \`use ${name}\` into a space`,
     })
   if (path.includes(decl))
-    return r.report.error('check/schedule-cycle', span, {
+    return report('check/schedule-cycle', span, {
       message: `schedule ${s.name.name} uses itself${decl === s ? '' : ` through ${name}`}`,
       hint: 'remove this `use`, or another `use` of the cycle',
     })
-  if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span, r.report)) return null
+  if (!checkArguments(`schedule ${name}`, step.args.length, decl.params, step.span)) return null
   const results = decl.kind === 'function' ? decl.results : []
   if (step.results.length > 0 && step.results.length !== results.length)
-    return r.report.error('check/arguments', step.span, {
+    return report('check/arguments', step.span, {
       message: `schedule ${name} has ${quantity(results.length, 'result')}, and ${step.results.length} are named`,
       expected: results.length === 0 ? 'no `->`' : `-> (${results.map((n) => n.name).join(', ')})`,
     })

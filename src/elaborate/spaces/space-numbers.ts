@@ -5,13 +5,10 @@ import { namesIn } from '../../ast/nodes/walk.ts'
 import { printExpr } from '../../ast/print/print.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
-import { isWord, scalarType } from '../../ir/values/dtype.ts'
 import type { ChoiceNames } from '../choices/choice-names.ts'
-import type { Report } from '../diagnostics.ts'
-import { elaborateExpr, settled, truth } from '../expressions/expressions.ts'
-import { asIndex } from '../expressions/type-conversion.ts'
-import type { Resolve } from '../schedules/resolve.ts'
-import { wrongArgument } from '../schedules/schedule-params.ts'
+import { report, reportAll } from '../diagnostics.ts'
+import { condition } from '../expressions/expressions.ts'
+import { argumentOver } from '../schedules/schedule-params.ts'
 import type { NumberDecision, NumberList, Option, Space, SpaceCondition, SpaceStep } from './space-types.ts'
 import { numbersOf } from './space-values.ts'
 
@@ -20,17 +17,14 @@ export class SpaceNumbers {
   readonly conditions: SpaceCondition[] = []
   readonly #declared: readonly Ast.NumberDecision[]
   readonly #names: ChoiceNames
-  readonly #report: Report
 
-  constructor(declared: readonly Ast.NumberDecision[], names: ChoiceNames, report: Report) {
+  constructor(declared: readonly Ast.NumberDecision[], names: ChoiceNames) {
     this.#declared = declared
     this.#names = names
-    this.#report = report
   }
 
   /** The decision of a number. Its condition becomes a condition of the space. */
   elaborated(n: Ast.NumberDecision): NumberDecision | null {
-    const report = this.#report
     const name = n.name.name
     const values = this.#values(n.values)
     if (n.where) this.condition(n.where)
@@ -39,7 +33,7 @@ export class SpaceNumbers {
     const mentioned = all.filter((m) => expressionsIn(values).some((e) => freeVars(e).has(m)))
     const late = mentioned.find((m) => all.indexOf(m) >= all.indexOf(name))
     if (late !== undefined)
-      report.error('check/decision-order', n.span, {
+      report('check/decision-order', n.span, {
         message: `the values of ${name} depend on ${late === name ? 'itself' : `${late}, which is decided later`}`,
         hint: late === name ? 'write a condition: `only where (…)`' : `move ${late} before ${name}`,
       })
@@ -48,13 +42,13 @@ export class SpaceNumbers {
     try {
       const listed = numbersOf(made, () => undefined)
       if (listed?.length === 0)
-        report.error('check/empty-space', n.span, {
+        report('check/empty-space', n.span, {
           message: `${name} has no values`,
           hint: `add values, or remove ${name}`,
         })
     } catch (e) {
       if (!(e instanceof SptError)) throw e
-      report.add(...e.diagnostics)
+      reportAll(...e.diagnostics)
     }
     return made
   }
@@ -74,10 +68,7 @@ export class SpaceNumbers {
   }
 
   integer(e: Ast.Expr): Expr | null {
-    const x = settled(e, this.#names, this.#report)
-    if (x && !isWord(x.dtype))
-      return this.#report.add(wrongArgument('an integer', scalarType(x.dtype), e.span))
-    return x && asIndex(x)
+    return argumentOver(this.#names, e, 'integer')
   }
 
   /**
@@ -85,8 +76,7 @@ export class SpaceNumbers {
    */
   conditionsOf(e: Ast.Expr | null): readonly SpaceCondition[] {
     if (!e) return []
-    const t = elaborateExpr(e, this.#names, this.#report)
-    const expr = t && truth(t, e.span, this.#report)
+    const expr = condition(e, this.#names)
     if (!expr) return []
     const free = freeVars(expr)
     const numbers = this.#declared.map((n) => n.name.name).filter((n) => free.has(n))
@@ -110,7 +100,7 @@ const expressionsIn = (v: NumberList): readonly Expr[] =>
     ? v.entries.flatMap((e) => (e.power ? [e.value, e.power] : [e.value]))
     : [v.from, v.to, ...(v.by ? [v.by] : [])]
 
-export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): void {
+export function refuseUnused(made: Space, s: Ast.Space): void {
   const used = new Set<string>()
   const add = (o: Option): void => {
     for (const n of o.numbers) used.add(n)
@@ -137,7 +127,7 @@ export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): vo
   }
   for (const x of s.items)
     if ((x.kind === 'numbers' || x.kind === 'formats') && !used.has(x.name.name))
-      report.error('check/unused-decision', x.name.span, {
+      report('check/unused-decision', x.name.span, {
         message: `no step of space ${s.name.name} uses ${x.name.name}`,
         expected:
           x.kind === 'formats'

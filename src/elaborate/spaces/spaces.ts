@@ -5,6 +5,7 @@ import { print, printGroup, printParts, printStep } from '../../ast/print/print.
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { ChoiceNames, decidedParams, refuseMeaning } from '../choices/choice-names.ts'
 import { knownStatistics } from '../choices/live-coverage.ts'
+import { errorCount, report } from '../diagnostics.ts'
 import { checkArguments } from '../formats/format-uses.ts'
 import type { Resolve } from '../schedules/resolve.ts'
 import { namesAround } from '../schedules/schedule-declarations.ts'
@@ -15,20 +16,20 @@ import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './spa
 
 /** The elaborated space. @param path the spaces that are being elaborated */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
-  const { report, kernel } = r
+  const { kernel } = r
   if (!kernel) return null
-  const before = report.count
+  const before = errorCount()
   const made = new Elaboration(s, { ...r, kernel }, [...path, s]).space()
-  if (report.count > before) return null
-  refuseUnused(made, s, r)
+  if (errorCount() > before) return null
+  refuseUnused(made, s)
   const params = new Map(made.params.map((p) => [p.name, undefined]))
-  if (report.count === before && isEmpty({ space: made, params, known: () => undefined }))
-    report.error('check/empty-space', s.name.span, {
+  if (errorCount() === before && isEmpty({ space: made, params, known: () => undefined }))
+    report('check/empty-space', s.name.span, {
       message: `no point of ${s.kernel.name}.${s.name.name} meets the conditions`,
       labels: made.conditions.map(({ span }) => ({ span, text: 'must hold' })),
       hint: 'leave out a condition, or give more values',
     })
-  return report.count > before ? null : made
+  return errorCount() > before ? null : made
 }
 
 class Elaboration {
@@ -45,11 +46,11 @@ class Elaboration {
   readonly #taken: Set<string>
 
   constructor(s: Ast.Space, r: Resolve & { readonly kernel: Kernel1 }, path: readonly Ast.Space[]) {
-    const { kernel, report } = r
+    const { kernel } = r
     this.#s = s
     this.#r = r
     this.#path = path
-    this.#params = decidedParams(s, kernel, report)
+    this.#params = decidedParams(s, kernel)
     this.#decisions = s.items.filter((x) => x.kind === 'numbers')
     const formats = s.items.filter((x) => x.kind === 'formats')
     this.#declared = new Map(formats.map((f) => [f.name.name, f]))
@@ -58,7 +59,7 @@ class Elaboration {
     const names = [...this.#params.map((p) => p.name), ...this.#decisions.map((n) => n.name.name)]
     const constants = { names: [], what: 'constants, as numbers of a space are decided later' }
     this.#names = new ChoiceNames(kernel, names, r, constants)
-    this.#numbers = new SpaceNumbers(this.#decisions, this.#names, report)
+    this.#numbers = new SpaceNumbers(this.#decisions, this.#names)
     this.#walk = new StepWalk(
       s,
       r,
@@ -68,10 +69,10 @@ class Elaboration {
   }
 
   #take(name: Ast.Ident): void {
-    const { report, kernel } = this.#r
-    refuseMeaning(name, kernel, report)
+    const { kernel } = this.#r
+    refuseMeaning(name, kernel)
     if (this.#taken.has(name.name))
-      report.error('check/duplicate', name.span, {
+      report('check/duplicate', name.span, {
         message: `${name.name} has another meaning in space ${this.#s.name.name}`,
         hint: `rename this ${name.name}`,
       })
@@ -106,7 +107,7 @@ class Elaboration {
       conditions: this.#numbers.conditions,
       body,
       names: { formats: applied, uses, memories, instrs, made },
-      statistics: knownStatistics(this.#names.statistics, [], this.#r.kernel, this.#r.report),
+      statistics: knownStatistics(this.#names.statistics, [], this.#r.kernel),
       device: this.#names.device,
       text: print({ kind: 'file', imports: [], decls: [this.#s], span: name.span }),
       span: name.span,
@@ -129,7 +130,7 @@ class Elaboration {
     options.forEach(({ text }, k) => {
       const first = options.findIndex((o) => o.text === text)
       if (first < k)
-        this.#r.report.error('check/duplicate', nodes[k]!.span, {
+        report('check/duplicate', nodes[k]!.span, {
           message: `${text} is listed twice for ${what}`,
           labels: [{ span: nodes[first]!.span, text: 'first here' }],
           hint: `remove a duplicate ${text}`,
@@ -155,7 +156,7 @@ class Elaboration {
     const [part] = s.parts
     const given = part?.args[0] ?? part?.where
     if (given)
-      this.#r.report.error('check/arguments', given.span, {
+      report('check/arguments', given.span, {
         message: `${decided.name.name} is decided with its arguments`,
         expected: `${s.buffer.name} as ${decided.name.name}`,
       })
@@ -216,20 +217,20 @@ class Elaboration {
   }
 
   #used(step: Ast.UseStep): StepOption['body'] {
-    const { schedules, functions, report, space: find } = this.#r
+    const { schedules, functions, space: find } = this.#r
     const { name, span } = step.schedule
     const decl = schedules?.get(name) ?? functions.get(name)
     if (decl?.kind !== 'choice' || decl.by !== 'search')
       return singleUses(step).map((s) => this.#plainUse(s, decl?.params ?? []))
     if (this.#path.includes(decl)) {
-      report.error('check/space-cycle', span, {
+      report('check/space-cycle', span, {
         message: `space ${this.#s.name.name} uses itself${decl === this.#s ? '' : ` through ${name}`}`,
         hint: 'remove this `use`, or another `use` of the cycle',
       })
       return []
     }
     const args = step.args.map((e) => (e.kind === 'group' ? null : this.#numbers.integer(e)))
-    const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span, report)
+    const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span)
     const nested = find(decl, this.#path)
     if (!nested || !fits) return []
     for (const [asked, s] of nested.statistics) this.#names.statistics.set(asked, s)
