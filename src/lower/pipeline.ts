@@ -88,14 +88,13 @@ function latest({ name, run, dependsOnTarget }: Cached, before: State, next: (s:
 
 function outlined(loops: Kernel2, lanes: number): State {
   const names = namesOf(loops)
-  const { name, params, capacities, runtimeLists, lostWrites, facts } = loops
+  const { name, params, runtimeLists, lostWrites, facts } = loops
   const plan: Plan = {
     stage: 3,
     name,
     params,
     buffers: flatBuffers(loops.buffers),
     steps: outlineLaunches(loops, names, lanes),
-    ...(capacities ? { capacities } : {}),
     ...(runtimeLists ? { runtimeLists } : {}),
     ...(lostWrites ? { lostWrites } : {}),
     ...(facts ? { facts } : {}),

@@ -5,6 +5,7 @@
  */
 import { rolesIn } from '../analysis/loops/segmented-loops.ts'
 import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
+import { builderDefaults } from '../ir/coordinates/runtime-lists.ts'
 import { freeVars, someExpr } from '../ir/expressions/expr-tree.ts'
 import { loopsOf } from '../ir/statements/definitions.ts'
 import type { For, Kernel2 } from '../ir/statements/loops.ts'
@@ -46,7 +47,7 @@ export function alone(state: ScheduleState): ScheduleState {
   const made = new Set(first.kernel.body)
   const untouched = state.kernel.body.filter((s): s is For => s.kind === 'for' && made.has(s))
   return untouched.reduce((before, top) => {
-    const own = (before.kernel.defaults ?? []).filter((d) => d.singleThread && d.nest === top.nest)
+    const own = builderDefaults(before.kernel).filter((d) => d.singleThread && d.nest === top.nest)
     for (const { steps } of own) {
       const next = attempt(before, steps as readonly LoopStep[])
       if (next) return next
@@ -143,7 +144,7 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
   const column = spatial.findLast((l) => l !== top)
   const canBind = (l: For): boolean => l.mode.kind === 'serial' && overSizes(l, params)
   const scatter = column ? undefined : scatteredIn(top, chain)
-  const own = (kernel.defaults ?? []).filter((d) => d.nest === top.nest && !d.singleThread)
+  const own = builderDefaults(kernel).filter((d) => d.nest === top.nest && !d.singleThread)
   return [
     ...own.map((d) => d.steps as readonly LoopStep[]),
     ...(scatter && canBind(top) && canBind(scatter.loop)

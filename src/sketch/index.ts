@@ -3,8 +3,10 @@
  * sketches of Ansor, Zheng et al., OSDI 2020, over the loops of formats). Independent of operators and formats. Each sketch
  * is a list of decisions, each with a heuristic default, and the ordinary steps that follow from them.
  */
+
 import { resultOrError, SptError } from '../ast/diagnostics/diagnostic.ts'
 import { isStored, parentOf, segmentSize } from '../ir/coordinates/axis.ts'
+import { builderDefaults } from '../ir/coordinates/runtime-lists.ts'
 import type { Iteration, Kernel1 } from '../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../ir/coordinates/stage1-tree.ts'
 import { unusedName } from '../ir/expressions/bound-names.ts'
@@ -56,7 +58,7 @@ export function sketch<K extends Schedulable<K>>(
   const sizes = new Map(Object.entries(target.sizes ?? {}))
   // Nests with a default schedule of their own for the device are skipped.
   const shapes = ({ compilation }: K): readonly NestShape[] => {
-    const defaults = (compilation.loops.defaults ?? []).filter(
+    const defaults = builderDefaults(compilation.loops).filter(
       (n) => (n.singleThread === true) === (device === 'cpu'),
     )
     const scheduled = new Set(defaults.map((n) => n.nest))
@@ -151,7 +153,7 @@ export function chooseFusions(
 ): readonly Fusion[] {
   return kernel.body.flatMap((s): Fusion[] => {
     if (s.kind !== 'iterate' || s.body.some((b) => b.kind === 'iterate')) return []
-    if (kernel.defaults?.some((n) => n.nest === s.name)) return []
+    if (builderDefaults(kernel).some((n) => n.nest === s.name)) return []
     const maxCount = chainLength(s, kernel)
     if (maxCount < 2) return []
     const counts = Array.from({ length: maxCount }, (_, k) => k + 1)

@@ -123,7 +123,7 @@ test('the status is not in memory that kernels of a workspace share', async () =
   )
   const compiled = await kernel.schedule('live').compileSchedule(device)
   const [one, other] = [await shared.prepare(compiled), await shared.prepare(compiled)]
-  const { counts } = one.kernel.program.plan.capacities![0]!
+  const { counts } = one.kernel.program.plan.runtimeLists![0]!.parts[0]!.capacity!
   const isOne = (name: string) => one.executable.memory.get(name) === other.executable.memory.get(name)
   expect([isOne('C'), isOne(counts)]).toEqual([true, false])
 })

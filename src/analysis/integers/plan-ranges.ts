@@ -5,7 +5,9 @@
  * Arithmetic on data and on values (type i32) wraps, as in the reference. Expressions of type `index` that lead to an
  * iteration or to an element must be exact; otherwise they are reported.
  */
+
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import { capacitiesOf } from '../../ir/coordinates/runtime-lists.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expressions/expr.ts'
 import { children, substitute } from '../../ir/expressions/expr-tree.ts'
 import { targetsOf } from '../../ir/statements/accesses.ts'
@@ -42,11 +44,11 @@ export const WIDEST = 2 ** 53 - 1
 export function overflowOf(plan: Plan, box: Box, most: number = HIGHEST): Overflow | undefined {
   const counted = [
     // The host compares the capacity with counts of a run, so it must have the same value on devices.
-    ...(plan.capacities ?? []).map((c) => ({
+    ...capacitiesOf(plan).map((c) => ({
       kind: 'room' as const,
-      name: c.axis,
+      name: c.part.axis,
       expr: c.capacity,
-      span: c.span,
+      span: c.lists.span,
     })),
     // Loops visit all slots of a listed block, also beyond the end of the tensor, so the number of slots must fit.
     ...(plan.runtimeLists ?? []).flatMap(({ tensor: name, parts, span }) =>

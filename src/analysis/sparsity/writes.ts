@@ -1,5 +1,7 @@
 /** Writing statements with all of their reads, the initial values of tensors, and the tensors that can be masks. */
+
 import { isDenseRoot, isGathered } from '../../ir/coordinates/axis.ts'
+import { capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { readsIn, walkStmts1, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import { constant, type Expr, type Load } from '../../ir/expressions/expr.ts'
@@ -71,10 +73,7 @@ export function startOf({ role, name, fill }: Buffer1, writes: readonly Write[])
  */
 export const readByAxes = memoize(
   (kernel: Kernel1): ReadonlySet<string> =>
-    new Set([
-      ...kernel.axes.flatMap((a) => (isGathered(a) ? [a.buffer] : [])),
-      ...(kernel.capacities ?? []).map((c) => c.counts),
-    ]),
+    new Set([...kernel.axes.flatMap((a) => (isGathered(a) ? [a.buffer] : [])), ...capacityCounts(kernel)]),
 )
 
 const MOST_DIMENSIONS = 5

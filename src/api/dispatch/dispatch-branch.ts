@@ -1,7 +1,7 @@
 /** Branches between which a dispatch selects at run time. */
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Statistic } from '../../elaborate/index.ts'
-import type { RuntimeLists } from '../../ir/coordinates/stage1.ts'
+import { capacityCounts, type RuntimeLists } from '../../ir/coordinates/runtime-lists.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
@@ -106,8 +106,7 @@ function branchOf(
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })
   const counts = findings.flatMap((f) => f.found.parts.map((p) => p.counts))
-  const room = (plan.capacities ?? []).map((c) => c.counts)
-  const commands = commandsMeasuring(executable, [...counts, ...room])
+  const commands = commandsMeasuring(executable, [...counts, ...capacityCounts(plan)])
   return { text, compiled, executable, findings, commands, times: new FillRatioTimes() }
 }
 

@@ -4,10 +4,11 @@
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
-import type { AnyFormat, Instance, PartInstance } from '../formats/format.ts'
+import type { Instance } from '../formats/format.ts'
 import type { Dtype } from '../values/dtype.ts'
 import type { Monoid } from '../values/monoid.ts'
 import type { Axis } from './axis.ts'
+import type { RuntimeLists } from './runtime-lists.ts'
 
 /** A non-negative i32 that shapes depend on (`size`), or a scalar operand of the arithmetic. */
 export interface Param {
@@ -162,62 +163,6 @@ export interface SkippedProduct {
   readonly factors: readonly FillFactor[]
 }
 
-/**
- * Capacity of lists built at run time: if a list needs more than `capacity` groups of `width`, the excess groups are
- * neither written nor read.
- */
-export interface Capacity {
-  readonly axis: string
-  /** Name of the array with the number of coordinates found for each list. */
-  readonly counts: string
-  readonly width: number
-  /** The capacity in groups, over sizes. */
-  readonly capacity: Expr
-  /** The step that sets the capacity. */
-  readonly span?: Span | undefined
-}
-
-/** The lists of a format that each run builds for a dense tensor, whose values are not copied. */
-export interface RuntimeLists {
-  readonly tensor: string
-  readonly format: AnyFormat
-  readonly args: readonly (number | string)[]
-  /** Parts, each with its own lists. */
-  readonly parts: readonly RuntimePart[]
-  /** The step that requests the run-time construction. */
-  readonly span?: Span | undefined
-}
-
-export interface RuntimePart extends PartInstance {
-  /** The buffer of the part's values: its own, or the tensor. */
-  readonly buffer: string
-  /** The axis of the lists: a list has as many positions on it as coordinates. */
-  readonly axis: string
-  /** Name of the array with the number of coordinates found for each list, up to its capacity. */
-  readonly counts: string
-  /** The number of lists, over sizes. */
-  readonly lists: Expr
-  /** Lists are padded to multiples of this many positions. */
-  readonly width: number
-  /** Upper bound on the coordinates of a list, over sizes. */
-  readonly extent: Expr
-  /** Value slots per listed coordinate, over sizes. */
-  readonly slots: Expr
-}
-
-/** Default steps for the loops of a nest that a schedule does not mention: the first legal ones are applied. */
-export interface NestDefault {
-  readonly nest: string
-  /** For devices on which one thread runs a nest; otherwise for devices with threads. */
-  readonly singleThread?: true | undefined
-  readonly steps: readonly DefaultStep[]
-}
-
-/** A step as plain data, identified by its keyword. */
-export interface DefaultStep {
-  readonly kind: string
-}
-
 export interface Kernel1 {
   readonly stage: 1
   readonly name: string
@@ -227,8 +172,6 @@ export interface Kernel1 {
   readonly body: readonly Stmt1[]
   /** Reformats, in the order in which they were applied. */
   readonly reformats: readonly Reformat[]
-  readonly defaults?: readonly NestDefault[] | undefined
-  readonly capacities?: readonly Capacity[] | undefined
   readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Recorded by steps that keep the tensor dense. */
   readonly skippedProducts?: readonly SkippedProduct[] | undefined

@@ -10,7 +10,8 @@
  * loops, barriers, one top-level launch for each nest. This is what a backend prints.
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
-import type { Capacity, NestDefault, Param, Role, RuntimeLists } from '../coordinates/stage1.ts'
+import type { RuntimeLists } from '../coordinates/runtime-lists.ts'
+import type { Param, Role } from '../coordinates/stage1.ts'
 import type { Expr, Load, Search, ThreadAxis } from '../expressions/expr.ts'
 import type { Instr, Memory, Signals } from '../instructions/instr.ts'
 import type { InstrCall } from '../instructions/instr-call.ts'
@@ -225,8 +226,6 @@ export interface Kernel2 {
   /** Nests that never write the same element of a buffer, as implied by the formats of their parts. */
   readonly disjointWrites?: readonly DisjointWrites[] | undefined
   readonly lostWrites?: LostWrites | undefined
-  readonly defaults?: readonly NestDefault[] | undefined
-  readonly capacities?: readonly Capacity[] | undefined
   readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Constraints on sizes that the schedule requires. */
   readonly facts?: readonly Fact[] | undefined
@@ -289,7 +288,6 @@ export interface Plan {
   readonly buffers: readonly Buffer[]
   readonly steps: readonly PlanStep[]
   readonly lostWrites?: LostWrites | undefined
-  readonly capacities?: readonly Capacity[] | undefined
   readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Constraints on sizes under which this plan is correct; binding rejects other sizes. */
   readonly facts?: readonly Fact[] | undefined

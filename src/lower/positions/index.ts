@@ -80,9 +80,7 @@ class PositionLowering {
         hasIndices(a) && a.parent === null && a.ordered ? [indicesOf(a.name)] : [],
       ),
       permutations,
-      ...(kernel.capacities ? { capacities: kernel.capacities } : {}),
       ...(kernel.runtimeLists ? { runtimeLists: kernel.runtimeLists } : {}),
-      ...(kernel.defaults ? { defaults: kernel.defaults } : {}),
       distinct: [
         ...permutations,
         ...kernel.axes.flatMap((a) =>

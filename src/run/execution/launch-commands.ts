@@ -1,6 +1,8 @@
 /** Commands of a program for bound data: clears, launches with concrete grids, and graphs for replay. */
+
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
+import { capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Launch, Plan, PlanStep } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
@@ -44,8 +46,8 @@ export function commandsOf(
 }
 
 /** Buffers in which runs record lost writes and overflows until they are checked. */
-export const reportedBuffers = ({ lostWrites, capacities = [] }: Plan): ReadonlySet<string> =>
-  new Set([...capacities.map((c) => c.counts), ...(lostWrites ? [lostWrites.buffer] : [])])
+export const reportedBuffers = (plan: Plan): ReadonlySet<string> =>
+  new Set([...capacityCounts(plan), ...(plan.lostWrites ? [plan.lostWrites.buffer] : [])])
 
 /** Commands of a complete run. If the run can fail, the last launch refers to the outcome. */
 export function fullRun(

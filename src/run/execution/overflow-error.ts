@@ -2,7 +2,8 @@
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { isDense } from '../../ir/coordinates/axis.ts'
-import type { Capacity, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { capacitiesOf, capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
 import type { Plan } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
@@ -27,7 +28,7 @@ export function storedElsewhere(
 }
 
 type Counts = ArrayLike<number | bigint | boolean>
-type Rooms = Pick<Plan, 'name' | 'capacities' | 'runtimeLists'>
+type Rooms = Pick<Plan, 'name' | 'runtimeLists'>
 
 /** Checks the counts of lists after a run. Returns the error, or undefined if no list exceeds its capacity. */
 export async function overflow(
@@ -36,31 +37,26 @@ export async function overflow(
   sizes: ReadonlyMap<string, number>,
 ): Promise<SptError | undefined> {
   const counts = new Map<string, ValueArray>()
-  for (const c of plan.capacities ?? []) counts.set(c.counts, await values(c.counts))
+  for (const name of capacityCounts(plan)) counts.set(name, await values(name))
   return overflowIn(plan, counts, sizes)
 }
 
 /** Checks counts that are already on the host. */
 export function overflowIn(
-  { name, capacities = [], runtimeLists: found = [] }: Rooms,
+  plan: Rooms,
   values: { get(counts: string): Counts | undefined },
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {
-  for (const c of capacities) {
-    const [part] = found.flatMap(({ tensor, parts }) =>
-      parts.flatMap((p) =>
-        parts.length > 1 && p.axis === c.axis ? [`${p.instance.text} of ${tensor}`] : [],
-      ),
-    )
-    const error = overflowOf({ name, part }, c, values.get(c.counts)!, sizes)
+  for (const c of capacitiesOf(plan)) {
+    const error = overflowOf(plan.name, c, values.get(c.counts)!, sizes)
     if (error) return error
   }
   return undefined
 }
 
 function overflowOf(
-  { name, part }: { readonly name: string; readonly part: string | undefined },
-  { axis, width, capacity, span }: Capacity,
+  name: string,
+  { width, capacity, part: { axis, instance }, lists }: ReturnType<typeof capacitiesOf>[number],
   counts: Counts,
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {
@@ -69,10 +65,11 @@ function overflowOf(
   const positions = Math.ceil(most / width)
   const room = Number(evaluate(capacity, sizes))
   if (positions <= room) return undefined
+  const part = lists.parts.length > 1 ? `${instance.text} of ${lists.tensor}` : ''
   return new SptError({
     code: CODE,
     message: `${name} has ${quantity(positions, 'position')} of ${axis}${part ? ` (part ${part})` : ''}, and the capacity is ${room} (${printExpr1(capacity)})`,
-    ...(span && { span }),
+    ...(lists.span && { span: lists.span }),
     expected: `a capacity of at least ${positions}`,
     hint: `increase the number after \`capacity\`${part ? ', which may have one for each part: capacity (E, E)' : ''}, or leave it out: the capacity is then the maximum`,
   })

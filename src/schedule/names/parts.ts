@@ -3,7 +3,8 @@
 import { failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
 import { isFused } from '../../ir/coordinates/axis.ts'
-import type { Iteration, Kernel1, Reformat, RuntimePart } from '../../ir/coordinates/stage1.ts'
+import type { RuntimePart } from '../../ir/coordinates/runtime-lists.ts'
+import type { Iteration, Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../../ir/coordinates/stage1-tree.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 

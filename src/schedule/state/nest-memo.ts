@@ -28,8 +28,6 @@ const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[
   distinct: k.distinct,
   disjointWrites: k.disjointWrites,
   lostWrites: k.lostWrites,
-  defaults: k.defaults,
-  capacities: k.capacities,
   runtimeLists: k.runtimeLists,
 })
 

@@ -6,7 +6,8 @@
  */
 import { denseAxis, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { builderArrayName, listName } from '../../../ir/coordinates/derived-names.ts'
-import type { Buffer1, Capacity, NestDefault, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import type { Capacity, NestDefault } from '../../../ir/coordinates/runtime-lists.ts'
+import type { Buffer1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import {
   add,
@@ -217,13 +218,7 @@ export function buildNests(
       }),
     ],
     count,
-    capacity: capacity && {
-      axis: format.group?.name ?? format.position,
-      counts: counts.name,
-      width: format.width,
-      capacity: room,
-      ...span,
-    },
+    capacity: capacity && { counts: counts.name, width: format.width, capacity: room },
     listed: element(list, ...slotNames.map(v)),
     ranks: { marks: marks.name, bases: bases.name, starts: starts.name },
     group,

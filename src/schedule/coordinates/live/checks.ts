@@ -2,7 +2,8 @@
 import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../../ast/parse/checks.ts'
 import { isDense, isDenseRoot, type StoredAxis } from '../../../ir/coordinates/axis.ts'
-import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import type { RuntimeLists } from '../../../ir/coordinates/runtime-lists.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import {
   type Body1,
   iterationsOf,

@@ -18,7 +18,7 @@ import {
   walkStmts1,
   writersIn,
 } from '../../../ir/coordinates/stage1-tree.ts'
-import { bool, constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
+import { all, bool, conjuncts, constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
 import { initialValue } from '../../../ir/values/monoid.ts'
 import type { SplitBuffer } from '../as/tensor-split.ts'
@@ -161,8 +161,8 @@ export function atIterators(s: Stmt1, over: readonly StoredAxis[]): (index: Expr
 }
 
 /**
- * Returns the statement with the condition of `if (P[e, t] != 0)` replaced by true if the indices are iterators: each
- * listed element holds a value.
+ * Returns the statement without conditions `P[e, t] != 0` at the iterators, of `if` and of `where`: each listed element
+ * holds a value.
  */
 export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]): Stmt1 {
   const isAt = atIterators(s, over)
@@ -178,8 +178,13 @@ export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]
   return opened(answered)[0]!
 }
 
+const isOpen = (e: Expr): boolean => e.kind !== 'const' || e.value !== 1
+
 const opened = (body: Body1): Body1 =>
   body.flatMap((s) => {
     const inner = mapBodies1(s, opened)
-    return inner.kind === 'if' && inner.cond.kind === 'const' && inner.cond.value === 1 ? inner.then : [inner]
+    if (inner.kind === 'iterate') return { ...inner, where: inner.where.flatMap(conjuncts).filter(isOpen) }
+    if (inner.kind !== 'if') return inner
+    const left = conjuncts(inner.cond).filter(isOpen)
+    return left.length > 0 ? { ...inner, cond: all(left) } : inner.then
   })

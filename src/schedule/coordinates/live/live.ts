@@ -13,7 +13,8 @@
 import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../../formats/instance/instantiate.ts'
 import { listAxis, type StoredAxis } from '../../../ir/coordinates/axis.ts'
-import type { Buffer1, Kernel1, RuntimePart, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import type { RuntimePart } from '../../../ir/coordinates/runtime-lists.ts'
+import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import type { Body1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../../ir/expressions/expr.ts'
 import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
@@ -148,7 +149,6 @@ export function applyLive(
       ...parts.flatMap(({ built, values }) => [...built.nests, ...(values ? [values.nest] : [])]),
       ...parts.reduce<Body1>((now, p, k) => visited(now, p, k, split), body),
     ],
-    capacities: [...(kernel.capacities ?? []), ...parts.flatMap((p) => p.built.capacity ?? [])],
     runtimeLists: [
       ...(kernel.runtimeLists ?? []),
       {
@@ -156,6 +156,7 @@ export function applyLive(
         format: step.format,
         args: step.args,
         parts: parts.map((p) => foundOf(p, tensor.name)),
+        defaults: parts.flatMap((p) => [...p.built.defaults, ...(p.values?.defaults ?? [])]),
         ...at,
       },
     ],
@@ -166,10 +167,6 @@ export function applyLive(
         tensor: tensor.name,
         factors: padding.factors.map((f) => fillFactor(readers, over, f)),
       },
-    ],
-    defaults: [
-      ...(kernel.defaults ?? []),
-      ...parts.flatMap((p) => [...p.built.defaults, ...(p.values?.defaults ?? [])]),
     ],
   }
   const fresh = parts.flatMap((p) => p.instance.axes)
@@ -284,7 +281,8 @@ function foundOf({ format, built, values, label, instance }: BuiltPart, tensor: 
   const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
   const axis = (built.group ?? built.position).name
   const own = { label, instance, buffer: values?.buffer.name ?? tensor }
-  return { ...own, axis, counts, lists: all(outer), width, extent, slots: all(inner) }
+  const { capacity } = built
+  return { ...own, axis, counts, lists: all(outer), width, extent, slots: all(inner), capacity }
 }
 
 function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {

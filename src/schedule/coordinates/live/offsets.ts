@@ -52,7 +52,6 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
   const counted = (isDense(axis) && axis.count) || int(0)
   const sums = prefixSum(stored, counted, unused, span)
   const read = buffersRead(counted)
-  const asked = kernel.runtimeLists?.find((f) => f.parts.some((p) => read.has(p.counts)))
   const last = kernel.body.findLastIndex((s) => [...writtenBuffers1([s])].some((b) => read.has(b)))
   const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
   // Buffers that the builder writes exist before the offsets, so they get a separate axis.
@@ -75,10 +74,17 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
       ...sums.buffers,
     ],
     body: [...before, sums.nest, ...after],
-    ...(sums.capacity
-      ? { capacities: [...(kernel.capacities ?? []), { ...sums.capacity, span: asked?.span }] }
-      : {}),
-    defaults: [...(kernel.defaults ?? []), ...offsetSteps(sums.names)],
+    runtimeLists: kernel.runtimeLists?.map((lists) =>
+      lists.parts.some((p) => read.has(p.counts))
+        ? {
+            ...lists,
+            parts: lists.parts.map((p) =>
+              read.has(p.counts) && sums.capacity ? { ...p, capacity: sums.capacity } : p,
+            ),
+            defaults: [...lists.defaults, ...offsetSteps(sums.names)],
+          }
+        : lists,
+    ),
   }
 }
 
@@ -138,7 +144,7 @@ function prefixSum(
       { ...denseAxis(earlier, chunks), count: v(chunk) },
     ],
     buffers: [sizes, totals, bases, ...(room ? [wanted] : []), offsets],
-    capacity: room && { axis: axis.name, counts: wanted.name, width: 1, capacity: room },
+    capacity: room && { counts: wanted.name, width: 1, capacity: room },
     nest: sumNest(names, arrays, { position, length, places, room }, span),
   }
 }

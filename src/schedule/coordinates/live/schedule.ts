@@ -4,7 +4,7 @@
  * thread reads elements in memory order.
  */
 
-import type { DefaultStep, NestDefault } from '../../../ir/coordinates/stage1.ts'
+import type { DefaultStep, NestDefault } from '../../../ir/coordinates/runtime-lists.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { DTYPE_BYTES, type Dtype } from '../../../ir/values/dtype.ts'
 

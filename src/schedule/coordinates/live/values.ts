@@ -6,7 +6,8 @@
  */
 
 import { valuesName } from '../../../ir/coordinates/derived-names.ts'
-import type { Buffer1, Iteration, NestDefault } from '../../../ir/coordinates/stage1.ts'
+import type { NestDefault } from '../../../ir/coordinates/runtime-lists.ts'
+import type { Buffer1, Iteration } from '../../../ir/coordinates/stage1.ts'
 import { all, constant, type Expr, load, select, variable } from '../../../ir/expressions/expr.ts'
 import { substitute } from '../../../ir/expressions/expr-tree.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'

@@ -2,6 +2,7 @@
 
 import type { Condition } from '../../../analysis/dependence/loop-writes.ts'
 import { conditionsAround, hoistable, writtenIn } from '../../../analysis/dependence/loop-writes.ts'
+import { capacityCounts } from '../../../ir/coordinates/runtime-lists.ts'
 import { cast, type Expr, load } from '../../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'
@@ -171,7 +172,7 @@ const writesFirst = (uses: readonly Use[]): readonly Use[] =>
 function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   if (buffer.role !== 'local' || buffer.scope !== 'global') return false
   // The host reads counts after the run.
-  if (cx.kernel.capacities?.some((c) => c.counts === buffer.name)) return false
+  if (capacityCounts(cx.kernel).includes(buffer.name)) return false
   const inside = accessesOf(loop.body).filter((a) => a.buffer === buffer.name).length
   return accessesOf(cx.kernel.body).filter((a) => a.buffer === buffer.name).length === inside
 }

@@ -2,6 +2,7 @@
  * Legality of producer-consumer fusion (`compute_at`): other uses of the produced buffers, and initialisation of sums.
  */
 
+import { capacityCounts } from '../../../ir/coordinates/runtime-lists.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { mentions } from '../../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../../ir/expressions/structural-equality.ts'
@@ -105,8 +106,8 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: LoopL
 
 /** Skipped iterations would change counts that the host reads, and writes of elements that may not be stored. */
 export function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
-  const { capacities = [], runtimeLists: found = [] } = cx.kernel
-  const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]
+  const parts = cx.kernel.runtimeLists?.flatMap((f) => f.parts) ?? []
+  const counts = [...capacityCounts(cx.kernel), ...parts.map((p) => p.counts)]
   const counted = counts.find((b) => produced.has(b))
   if (counted !== undefined)
     cx.refuse('schedule/used-elsewhere', [producer, loop], {
