@@ -246,7 +246,7 @@ export class KernelRequest {
   }
 
   /** Inputs of automatic selection: sizes and statistics (`longest(j)=700`) of `--size`, and device properties. */
-  selectionInputs(): SelectionInputs & Pick<BoundValues, 'params'> {
+  selectionInputs(): SelectionInputs & { readonly params: Readonly<Record<string, number>> } {
     const { call, kind } = this
     const [capability] = deviceProperty(call, kind, 'capability').map(Number)
     const [processors] = deviceProperty(call, kind, 'processors').map(Number)

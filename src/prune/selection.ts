@@ -159,42 +159,60 @@ function mark(
   }
 }
 
-/** Vectors in the order of (layer, position). */
+/** Rows, columns or blocks of the layers, which are pruned as a whole. */
 interface Vectors {
-  readonly scores: Float64Array
-  /** Number of elements of each vector. */
-  readonly sizes: Uint32Array
-  readonly layers: Uint32Array
+  readonly pass: string
+  /** Number of vectors of a layer. */
+  count(shape: LayerShape, layer: number): number
+  /** Adds to each vector of a layer the squares of its elements' scores, and sets its number of elements. */
+  measure(scores: Float32Array, squares: Float64Array, sizes: Uint32Array, layer: number): void
 }
 
-export const vectorsFor = (n: number): Vectors => ({
-  scores: new Float64Array(n),
-  sizes: new Uint32Array(n),
-  layers: new Uint32Array(n),
-})
+/** Scores of the vectors of a layer, and 1 for those that are pruned. */
+interface RankedVectors {
+  readonly scores: Float64Array
+  readonly marks: Uint8Array
+}
 
 /**
- * Marks (1) vectors in rank order while they fit into `target` elements, and stops at the first that does not. Vectors that
- * exceed their layer's limit are skipped.
+ * Marks vectors in the order of (score, layer, position) while they fit into `target` elements, and stops at the first that does
+ * not. Vectors that exceed their layer's limit are skipped.
  */
-export function lowestVectors(
-  { scores, sizes, layers }: Vectors,
+export async function lowestVectors(
+  layers: LayerScores,
+  vectors: Vectors,
   target: number,
   capacities: readonly number[],
-): Uint8Array {
-  const marks = new Uint8Array(scores.length)
+): Promise<RankedVectors[]> {
+  const { shapes } = layers
+  const counts = shapes.map((shape, k) => vectors.count(shape, k))
+  const starts = counts.map((_, k) => counts.slice(0, k).reduce((a, b) => a + b, 0))
+  const all = counts.reduce((a, b) => a + b, 0)
+  const scores = new Float64Array(all)
+  const sizes = new Uint32Array(all)
+  const layerOf = new Uint32Array(all)
+  const marks = new Uint8Array(all)
+  const ranked: RankedVectors[] = []
+  for (const [k, start] of starts.entries()) {
+    const end = start + counts[k]!
+    layerOf.fill(k, start, end)
+    const own = { scores: scores.subarray(start, end), marks: marks.subarray(start, end) }
+    vectors.measure(await layers.scores(k, vectors.pass), own.scores, sizes.subarray(start, end), k)
+    for (let v = start; v < end; v++) scores[v] = layers.vectorScore(scores[v]!, sizes[v]!)
+    ranked.push(own)
+  }
   const remaining = Float64Array.from(capacities)
   let pruned = 0
   for (const v of vectorOrder(scores)) {
+    const layer = layerOf[v]!
     const size = sizes[v]!
-    const layer = layers[v]!
     if (size > remaining[layer]!) continue
     if (pruned + size > target) break
     pruned += size
     remaining[layer] = remaining[layer]! - size
     marks[v] = 1
   }
-  return marks
+  return ranked
 }
 
 /** Marks (1) the n best of the first `count` values. Of equal values, later ones are better, because earlier ones rank lower. */

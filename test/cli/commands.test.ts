@@ -124,12 +124,24 @@ schedule k.s { A as bad where (i < 2) + csr }
     expect(folder.plain(out)).toBe('FOLDER/mul.spt: ok, kernel mul (schedules gpu, blocks)\n')
   })
 
-  test('lists schedule functions of a file, and none that it imports', async () => {
-    const library = folder.file('library.spt', 'schedule tile(i: loop, n) { split i by n -> (io, ii) }\n')
+  test('lists functions, monoids and dispatch tables of a file, and none that it imports', async () => {
+    const library = folder.file(
+      'library.spt',
+      `schedule tile(i: loop, n) { split i by n -> (io, ii) }
+monoid larger(v: f32) {
+  identity (-inf)
+  combine (a, b) = (max(a.v, b.v))
+}
+`,
+    )
     const importing = folder.file('importing.spt', 'import "library.spt"\n')
-    const { out } = await spt(['check', library, importing])
+    const table = folder.file('table.spt', 'dispatch k {\n  otherwise gpu\n}\n')
+    const { out } = await spt(['check', library, importing, table])
     expect(folder.plain(out)).toBe(
-      'FOLDER/library.spt: ok, function tile(i, n)\nFOLDER/importing.spt: ok, nothing declared\n',
+      `FOLDER/library.spt: ok, monoid larger(v), function tile(i, n)
+FOLDER/importing.spt: ok, nothing declared
+FOLDER/table.spt: ok, dispatch k
+`,
     )
   })
 

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
-import { WorkSlots } from '../../src/search/ranking/work-stealing.ts'
+import { WorkSlots } from '../../src/search/ranking/work-slots.ts'
 import { Folder } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
 import { bundled, bundledFile } from './bundled.ts'
@@ -18,14 +18,14 @@ property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { n
     const views = Array.from({ length: threads }, () => new WorkSlots(shares.memory))
     const taken: number[] = []
     const take = (thread: number): boolean => {
-      const place = views[thread]!.take(thread)
+      const place = views[thread]!.take()
       if (place < 0) return false
       taken.push(place)
       views[thread]!.settle(place, place % 3 === 0 ? null : 2 * place)
       return true
     }
     for (const t of asked) take(t % threads)
-    while (take(threads - 1));
+    for (let t = 0; t < threads; t++) while (take(t));
     expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, k) => k))
     expect(shares.done).toBe(count)
     for (let k = 0; k < count; k++) expect(shares.value(k)).toBe(k % 3 === 0 ? null : 2 * k)
@@ -33,14 +33,15 @@ property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { n
 )
 
 property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 4 })], { numRuns: runs(30) })(
-  'a thread has siblings, and none remains after the end',
+  'a thread has neighbouring slots, and none remains after the end',
   (count, threads) => {
     const shares = WorkSlots.of(count, threads)
-    const first = shares.take(threads - 1)
-    const second = shares.take(threads - 1)
-    if (Math.floor(count / threads) >= 2) expect(second).toBe(first + 1)
+    const others = Array.from({ length: threads - 1 }, () => new WorkSlots(shares.memory))
+    const [first, other] = [shares.take(), others.at(-1)?.take()]
+    if (other !== undefined && other >= 0) expect(other).toBe(first + Math.ceil(count / (2 * threads)))
+    if (count > 2 * threads) expect(shares.take()).toBe(first + 1)
     shares.end()
-    for (let t = 0; t < threads; t++) expect(shares.take(t)).toBe(-1)
+    for (const view of [shares, ...others]) expect(view.take()).toBe(-1)
   },
 )
 

@@ -3,6 +3,7 @@ import type { SptProgram } from '../../api/programs/program.ts'
 import { type Diagnostic, resultOrError, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import type { Program } from '../../ast/imports/linked-program.ts'
+import { kernelText } from '../../ast/print/print-parts.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { BUILD } from '../../cache/build.ts'
@@ -105,6 +106,12 @@ async function checkFile(
 
 const MAX_ENTRIES = 1024
 
+interface Named {
+  readonly name: string
+}
+
+const identifiers = (items: readonly { readonly name: Named }[]): readonly Named[] => items.map((x) => x.name)
+
 /** Cache of the declarations of programs without errors, keyed by their sources and this build. */
 function checkCache(parsed: Program, io: Io) {
   const cache = openCache(BUILD === '' ? undefined : cacheFolder(undefined, io.env), 'checked', MAX_ENTRIES)
@@ -124,7 +131,7 @@ function checkCache(parsed: Program, io: Io) {
  */
 async function checkDeclarations(
   program: SptProgram,
-  { entry, functions }: Program,
+  { entry, files, monoids, functions }: Program,
   io: Io,
   stages: StageRuns | undefined,
 ): Promise<readonly string[] | null> {
@@ -174,13 +181,18 @@ async function checkDeclarations(
     const omitted = await withSourcesOf(program, () => tryFormat(program, name, format)).catch(report)
     if (isInFile(format)) lines.push(`format ${name}${omitted ? ` (omits elements: ${omitted})` : ''}`)
   }
+  const list = (noun: string, name: string, span: Span | undefined, params: readonly Named[] = []): void => {
+    const names = params.map((p) => p.name).join(', ')
+    if (isInFile({ span })) lines.push(`${noun} ${name}${names && `(${names})`}`)
+  }
   const { memories, instructions } = program.families
-  for (const [name, { params, span }] of memories)
-    if (isInFile({ span })) lines.push(`memory ${name}${parameterList(params)}`)
-  for (const [name, { params, span }] of instructions)
-    if (isInFile({ span })) lines.push(`instr ${name}${parameterList(params)}`)
+  for (const [name, { params, span }] of memories) list('memory', name, span, params)
+  for (const [name, { params, span }] of instructions) list('instr', name, span, params)
+  for (const { name, fields, span } of monoids.values()) list('monoid', name.name, span, identifiers(fields))
   for (const { name, params, span } of functions.values())
-    if (isInFile({ span })) lines.push(`function ${name.name}${parameterList(params.map((p) => p.name))}`)
+    list('function', name.name, span, identifiers(params))
+  for (const d of files.get(entry)!.decls)
+    if (d.kind === 'table') list('dispatch', kernelText(d.kernel, d.types), d.span)
   return codes.size === 0 ? lines : null
 }
 
@@ -265,6 +277,3 @@ async function testInstructions(
   }
   return { lines, failures: entries.length - lines.length }
 }
-
-const parameterList = (params: readonly { readonly name: string }[]): string =>
-  params.length > 0 ? `(${params.map((p) => p.name).join(', ')})` : ''

@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import type { BoundValues, RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { SptProgram } from '../../api/programs/program.ts'
 import { escapeLine } from '../../ast/diagnostics/render.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
@@ -28,7 +27,7 @@ import { checkSources } from '../arguments/paths.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
 import { EXIT } from '../output/failure.ts'
 import { standardStream } from '../output/outputs.ts'
-import { checkNames, declaredFiles, readInputs } from '../run/bind-options.ts'
+import { checkNames } from '../run/bind-options.ts'
 import type { KernelRequest } from '../scheduled-kernel.ts'
 import { isDispatched, reportRejectedDefault, withKernel } from '../scheduled-kernel.ts'
 
@@ -80,11 +79,14 @@ export const emit: CommandSpec = {
     ): Promise<{ texts: readonly NamedText[]; program: SptProgram }> => {
       const { source, fixed, program } = request
       const sizes = request.selectionInputs()
-      const inputs = { ...sizes, ...(await readBindings(request, sizes)) }
+      const paths = call.pairs('bind', 'PATH')
+      // Predicted times need the stored cost models.
+      if (paths.size > 0) (await import('../../search/calibrate/stored.ts')).installStoredModels()
+      const numbers = new Map(Object.entries(sizes.params))
+      const inputs = { ...sizes, ...(paths.size > 0 && { tensors: await request.readEarly(paths, numbers) }) }
       const scheduled = fixed ?? (await request.select(scheduleDevice, inputs))
       const { kernel } = scheduled
-      const bound = call.pairs('bind', 'PATH').keys()
-      checkNames(kernel.compilation.kernel, bound, [], fixed ? undefined : request.formatData)
+      checkNames(kernel.compilation.kernel, paths.keys(), [], fixed ? undefined : request.formatData)
       const availableForms = formsOn(kernel, scheduleDevice, inputs)
       if (!isDispatched(source, request.requested))
         checkSelectionInputs(call, source, availableForms.length > 0)
@@ -120,22 +122,6 @@ export const emit: CommandSpec = {
     }
     return EXIT.ok
   },
-}
-
-/** Tensors of `--bind`, if any. Lists and sets of formats do not affect the selection. */
-async function readBindings(
-  { call, source, fixed, bindable, formatData }: KernelRequest,
-  { params }: Pick<BoundValues, 'params'>,
-): Promise<Pick<RunInputs, 'tensors'>> {
-  const paths = call.pairs('bind', 'PATH')
-  if (paths.size === 0) return {}
-  const files = fixed ? paths : declaredFiles(source, paths, formatData)
-  checkNames(bindable, files.keys(), [])
-  // Predicted times need the stored cost models.
-  const { installStoredModels } = await import('../../search/calibrate/stored.ts')
-  installStoredModels()
-  const numbers = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
-  return { tensors: await readInputs(bindable, files, numbers) }
 }
 
 interface NamedText {

@@ -115,7 +115,7 @@ export const explain: CommandSpec = {
     return withKernel(call, kind, async (request) => {
       const { params, ...properties } = request.selectionInputs()
       if (request.fixed) checkSelectionInputs(call, request.source, true)
-      const sizes = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
+      const sizes = new Map(Object.entries(params))
       const earlyTensors = await request.readEarly(files, sizes)
       const earlyInputs = { tensors: earlyTensors, params, seed }
       const { device, reason } = await openDevice(kind)

@@ -151,7 +151,7 @@ async function spaceText(
   const { call, source: kernel, kind: device } = request
   const selection = request.selectionInputs()
   checkNames(kernel.source, files.keys(), [], kernel.formatInputs())
-  const sizes = new Map(Object.entries(selection.params).map(([name, x]) => [name, Number(x)]))
+  const sizes = new Map(Object.entries(selection.params))
   const tensors = await readInputs(kernel.source, files, sizes, kernel.formatInputs())
   const space = await spaceOf(call, kernel, device, { ...selection, tensors })
   const { spaceReport } = await import('../tune/space-report.ts')

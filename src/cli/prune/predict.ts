@@ -1,5 +1,4 @@
 /** `--predict`: predicted times of a kernel for each layer, before and after pruning. */
-import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -68,7 +67,7 @@ export async function createPredictor(
     const selection = request.selectionInputs()
     const { params } = selection
     const weights = weightsName(kernel)
-    checkSizesBeside(kernel.source, [weights], toNumbers(params))
+    checkSizesBeside(kernel.source, [weights], params)
     const setGranularity = granularitySetter(kernel, call.number('granularity'))
     const sets = [...formatData.keys()].filter((name) => formatData.get(name)?.kind === 'set')
     const schedules = new Set<string>()
@@ -191,9 +190,6 @@ function predictedTimes(before: number | NoTime, after: number | NoTime): Predic
     reason: reasons.length > 0 ? reasons.join('; ') : null,
   }
 }
-
-const toNumbers = (params: RunInputs['params'] = {}): Record<string, number> =>
-  Object.fromEntries(Object.entries(params).map(([name, x]) => [name, Number(x)]))
 
 /** The name of the tensor that has layers. @throws SptError `prune/no-weights` */
 function weightsName({ name, source }: Kernel): string {

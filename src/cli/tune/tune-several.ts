@@ -3,7 +3,7 @@
 import { declaredOf, type RunInputs, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { randomInputs } from '../../api/inputs/small-data.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
-import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
+import type { TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import { spaceName, spaceOf } from '../arguments/schedule-call.ts'
 import { EXIT } from '../output/failure.ts'
@@ -15,11 +15,10 @@ import {
   dataName,
   inputsOf,
   priorOf,
-  progressReporter,
   queueOf,
-  reportOnFailure,
   sharedFiles,
   type Tuning,
+  withProgress,
   writeOutFile,
   writeWrongResults,
 } from './tuning.ts'
@@ -27,36 +26,29 @@ import {
 export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
   const { call, kernel, device, options } = tuning
   const { tuneAll } = await import('../../search/tune/cases/tune-all.ts')
-  const report = progressReporter(call)
-  let latest:
-    | { readonly name: string; readonly search: TuneProgress; readonly space: KernelSpace<Kernel> }
-    | undefined
+  const queue = await queueOf(tuning)
   let space: KernelSpace<Kernel> | undefined
-  const search = tuneAll(kernel, {
-    ...options,
-    // Inputs are read when their case starts, because they may be large.
-    cases: cases.map((c) => ({
-      name: c.name,
-      group: c.group,
-      data: dataName(c),
-      inputs: () => inputsOf(tuning, c),
-      files: sharedFiles(c),
-    })),
-    device,
-    space: async (inputs) => {
-      space = await spaceOf(call, kernel, device, inputs)
-      return space
-    },
-    prior: (space, inputs) => priorOf(tuning, space, inputs),
-    queue: await queueOf(tuning),
-    onProgress({ case: name, at: index, of: count, search }) {
-      tuning.onSearchStart()
-      if (search && space) latest = { name, search, space }
-      report(search, `${name} (${index} of ${count}): `)
-    },
-  })
-  const result = await reportOnFailure(tuning, search, () => latest)
-  call.io.progress?.('')
+  const result = await withProgress(tuning, (report) =>
+    tuneAll(kernel, {
+      ...options,
+      // Inputs are read when their case starts, because they may be large.
+      cases: cases.map((c) => ({
+        name: c.name,
+        group: c.group,
+        data: dataName(c),
+        inputs: () => inputsOf(tuning, c),
+        files: sharedFiles(c),
+      })),
+      device,
+      space: async (inputs) => {
+        space = await spaceOf(call, kernel, device, inputs)
+        return space
+      },
+      prior: (space, inputs) => priorOf(tuning, space, inputs),
+      queue,
+      onProgress: ({ case: name, at, of, search }) => report(search, space, name, `${at} of ${of}`),
+    }),
+  )
   for (const { name, rejection } of result.cases)
     if (rejection) call.io.err(`warning: ${name} is left out: ${rejection.message} [${rejection.code}]\n`)
   // Printed before files are written, because writing may fail.
@@ -78,26 +70,20 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   const space = await spaceOf(call, kernel, device, inputs)
   const queue = await queueOf(tuning)
   const html = call.one('html')
-  const report = progressReporter(call)
-  let latest: TuneProgress | undefined
-  const search = tune(kernel, {
-    ...options,
-    space,
-    inputs,
-    device,
-    data: dataName(files),
-    explain: html !== undefined,
-    libraries: !call.flag('no-libraries'),
-    prior: priorOf(tuning, space, inputs),
-    queue: queue && { ...queue, tensors: sharedFiles(files) },
-    onProgress(p) {
-      tuning.onSearchStart()
-      latest = p
-      report(p)
-    },
-  })
-  const result = await reportOnFailure(tuning, search, () => latest && { search: latest, space })
-  call.io.progress?.('')
+  const result = await withProgress(tuning, (report) =>
+    tune(kernel, {
+      ...options,
+      space,
+      inputs,
+      device,
+      data: dataName(files),
+      explain: html !== undefined,
+      libraries: !call.flag('no-libraries'),
+      prior: priorOf(tuning, space, inputs),
+      queue: queue && { ...queue, tensors: sharedFiles(files) },
+      onProgress: (p) => report(p, space),
+    }),
+  )
   // Printed before files are written, because writing may fail.
   call.io.out(
     (call.flag('json') ? tuneJson : tuneText)(kernel, device.name, spaceName(kernel, space), result),

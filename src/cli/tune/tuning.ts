@@ -114,19 +114,50 @@ export async function inputsOf(
 export const dataName = ({ files }: TuneFiles): string | undefined =>
   [...files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined
 
+/** Reports the state of a search on the points of `space`; `null` while the candidates of all cases are tried. */
+export type ReportProgress = (
+  search: TuneProgress | null,
+  space: KernelSpace<Kernel> | undefined,
+  name?: string,
+  position?: string,
+) => void
+
 /**
- * The progress of one search: in place on a terminal, otherwise a line for each batch of trials and a line for the last
- * comparison.
+ * Runs a search with its progress: in place on a terminal, otherwise a line for each batch of trials and a line for the last
+ * comparison. Reports the best result of a search that fails before rethrowing its error.
  */
-export function progressReporter({ io }: Call): (search: TuneProgress | null, name?: string) => void {
+export async function withProgress<T>(
+  tuning: Tuning,
+  run: (report: ReportProgress) => Promise<T>,
+): Promise<T> {
+  const { io } = tuning.call
   let last = ''
-  return (search, name = '') => {
-    const line = `${name}${search ? progressLine(search) : 'the candidates of all are tried'}`
-    const stage = search ? `${name}${search.trialsDone} ${search.comparing !== undefined}` : line
+  let latest:
+    | { readonly search: TuneProgress; readonly space: KernelSpace<Kernel>; readonly name: string }
+    | undefined
+  const report: ReportProgress = (search, space, name = '', position = '') => {
+    tuning.onSearchStart()
+    if (search && space) latest = { name, search, space }
+    const head = name && `${name} (${position}): `
+    const line = `${head}${search ? progressLine(search) : 'the candidates of all are tried'}`
+    const stage = search ? `${head}${search.trialsDone} ${search.comparing !== undefined}` : line
     io.progress?.(line)
     if (io.progress || !io.progressLines || search?.ranking !== undefined || stage === last) return
     last = stage
     io.err(`${line}\n`)
+  }
+  try {
+    return await run(report)
+  } catch (e) {
+    // Before the texts of the failure.
+    io.progress?.('')
+    if (latest) {
+      io.err(partialResultText(latest.search, latest.space, latest.name))
+      await writeWrongResults(tuning, latest.search.wrong)
+    }
+    throw e
+  } finally {
+    io.progress?.('')
   }
 }
 
@@ -206,28 +237,6 @@ export async function writeWrongResults(
       const [{ message, code }] = e.diagnostics as [Diagnostic]
       call.io.err(`warning: a candidate differs from the reference, but ${message} [${code}]:\n${text}`)
     }
-  }
-}
-
-/** Reports the best results of a search that failed before rethrowing its error. */
-export async function reportOnFailure<T>(
-  tuning: Tuning,
-  search: Promise<T>,
-  latest: () =>
-    | { readonly search: TuneProgress; readonly space: KernelSpace<Kernel>; readonly name?: string }
-    | undefined,
-): Promise<T> {
-  const { io } = tuning.call
-  try {
-    return await search
-  } catch (e) {
-    io.progress?.('')
-    const partial = latest()
-    if (partial) {
-      io.err(partialResultText(partial.search, partial.space, partial.name))
-      await writeWrongResults(tuning, partial.search.wrong)
-    }
-    throw e
   }
 }
 

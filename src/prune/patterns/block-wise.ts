@@ -1,6 +1,6 @@
 /** Block-wise sparsity: blocks are kept or pruned as a whole; blocks at the edges may be smaller. */
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
-import { elementsOf, layerCapacities, lowestVectors, targetOf, vectorsFor } from '../selection.ts'
+import { elementsOf, layerCapacities, lowestVectors, targetOf } from '../selection.ts'
 import type { LayerShape, Pattern } from '../types.ts'
 import { checkParameter, INDEX_BYTES } from './parameters.ts'
 
@@ -23,40 +23,41 @@ export function blockWise(options: BlockWiseOptions): Pattern {
     text: `bw(${options.rows}, ${options.cols})`,
     async masks(layers, sparsity) {
       const { shapes } = layers
-      const counts = shapes.map(blockCounts)
-      const vectors = vectorsFor(counts.reduce((sum, { down, across }) => sum + down * across, 0))
-      let v = 0
-      for (const [k, { rows, cols }] of shapes.entries()) {
-        const scores = await layers.scores(k, 'blocks')
-        const { down, across } = counts[k]!
-        for (let r = 0; r < rows; r++) {
-          const line = v + Math.floor(r / options.rows) * across
-          for (let c = 0; c < cols; c++) {
-            const e = scores[r * cols + c]!
-            const block = line + Math.floor(c / options.cols)
-            vectors.scores[block] = vectors.scores[block]! + e * e
-          }
-        }
-        for (let b = 0; b < down * across; b++, v++) {
-          const height = Math.min(options.rows, rows - Math.floor(b / across) * options.rows)
-          const width = Math.min(options.cols, cols - (b % across) * options.cols)
-          vectors.layers[v] = k
-          vectors.sizes[v] = height * width
-          vectors.scores[v] = layers.vectorScore(vectors.scores[v]!, height * width)
-        }
-      }
-      const marks = lowestVectors(vectors, targetOf(sparsity, elementsOf(shapes)), layerCapacities(layers))
-      let first = 0
+      const blocks = await lowestVectors(
+        layers,
+        {
+          pass: 'blocks',
+          count(shape) {
+            const { down, across } = blockCounts(shape)
+            return down * across
+          },
+          measure(scores, squares, sizes, k) {
+            const { rows, cols } = shapes[k]!
+            const { across } = blockCounts(shapes[k]!)
+            for (let r = 0; r < rows; r++) {
+              const line = Math.floor(r / options.rows) * across
+              for (let c = 0; c < cols; c++) {
+                const e = scores[r * cols + c]!
+                const block = line + Math.floor(c / options.cols)
+                squares[block] = squares[block]! + e * e
+                sizes[block] = sizes[block]! + 1
+              }
+            }
+          },
+        },
+        targetOf(sparsity, elementsOf(shapes)),
+        layerCapacities(layers),
+      )
       return {
-        kept: shapes.map(({ rows, cols }, k) => {
-          const { down, across } = counts[k]!
+        kept: shapes.map((shape, k) => {
+          const { rows, cols } = shape
+          const { across } = blockCounts(shape)
           const mask = new Uint8Array(rows * cols)
           for (let r = 0; r < rows; r++) {
-            const line = first + Math.floor(r / options.rows) * across
+            const line = Math.floor(r / options.rows) * across
             for (let c = 0; c < cols; c++)
-              mask[r * cols + c] = 1 - marks[line + Math.floor(c / options.cols)]!
+              mask[r * cols + c] = 1 - blocks[k]!.marks[line + Math.floor(c / options.cols)]!
           }
-          first += down * across
           return mask
         }),
       }

@@ -3,9 +3,9 @@
  * passes prune about the same share of their candidates.
  */
 import { expectOptions } from '../../ast/diagnostics/expect-argument.ts'
-import { best, elementsOf, layerCapacities, lowestVectors, targetOf, vectorsFor } from '../selection.ts'
+import { best, elementsOf, layerCapacities, lowestVectors, targetOf } from '../selection.ts'
 import { chunk, maskOf, nonzeroIndices } from '../tiles.ts'
-import type { LayerMasks, LayerScores, Pattern, Tile } from '../types.ts'
+import type { LayerMasks, LayerScores, LayerShape, Pattern, Tile } from '../types.ts'
 import { checkGranularity, INDEX_BYTES } from './parameters.ts'
 
 export interface TileWiseOptions {
@@ -60,15 +60,27 @@ export async function prunedTiles(
   const prunedElements = shapes.map(({ rows, cols }, k) => (rows - outputs[k]!.length) * cols)
   const target = targetOf(sparsity, elements) - prunedElements.reduce((a, b) => a + b, 0)
   const capacities = layerCapacities(layers).map((capacity, k) => capacity - prunedElements[k]!)
-  const marks = await prunedInputs(layers, groups, target, capacities)
-  let offset = 0
-  return groups.map((tiles, k) =>
-    tiles.flatMap((tileOutputs) => {
+  const vectors = {
+    pass: 'inputs of tiles',
+    count: ({ cols }: LayerShape, k: number) => groups[k]!.length * cols,
+    measure(scores: Float32Array, squares: Float64Array, sizes: Uint32Array, k: number) {
       const { cols } = shapes[k]!
-      for (let i = offset; i < offset + cols; i++) marks[i] = 1 - marks[i]!
-      const inputs = nonzeroIndices(marks, offset, cols)
-      offset += cols
-      return inputs.length === 0 ? [] : [{ outputs: tileOutputs, inputs }]
+      for (const [t, tileOutputs] of groups[k]!.entries()) {
+        sizes.fill(tileOutputs.length, t * cols, (t + 1) * cols)
+        for (const r of tileOutputs) addSquares(scores, r * cols, squares.subarray(t * cols, (t + 1) * cols))
+      }
+    },
+  }
+  const inputs = await lowestVectors(layers, vectors, target, capacities)
+  return groups.map((tiles, k) =>
+    tiles.flatMap((tileOutputs, t) => {
+      const { cols } = shapes[k]!
+      const kept = nonzeroIndices(
+        inputs[k]!.marks.subarray(t * cols, (t + 1) * cols).map((m) => 1 - m),
+        0,
+        cols,
+      )
+      return kept.length === 0 ? [] : [{ outputs: tileOutputs, inputs: kept }]
     }),
   )
 }
@@ -80,60 +92,34 @@ async function keptOutputs(
   extraOutputs: (kept: number) => number,
 ): Promise<Int32Array[]> {
   const { shapes } = layers
-  const vectors = vectorsFor(shapes.reduce((sum, s) => sum + s.rows, 0))
-  let v = 0
-  for (const [k, { rows, cols }] of shapes.entries()) {
-    const scores = await layers.scores(k, 'outputs')
-    vectors.sizes.fill(cols, v, v + rows)
-    vectors.layers.fill(k, v, v + rows)
-    for (let r = 0; r < rows; r++) {
-      let sum = 0
-      for (let i = r * cols; i < (r + 1) * cols; i++) sum += scores[i]! * scores[i]!
-      vectors.scores[v++] = layers.vectorScore(sum, cols)
-    }
+  const vectors = {
+    pass: 'outputs',
+    count: ({ rows }: LayerShape) => rows,
+    measure(scores: Float32Array, squares: Float64Array, sizes: Uint32Array, k: number) {
+      const { rows, cols } = shapes[k]!
+      sizes.fill(cols)
+      for (let r = 0; r < rows; r++) {
+        let sum = 0
+        for (let i = r * cols; i < (r + 1) * cols; i++) sum += scores[i]! * scores[i]!
+        squares[r] = sum
+      }
+    },
   }
-  const marks = lowestVectors(vectors, target, layerCapacities(layers, passSparsity))
-  let offset = 0
-  return shapes.map(({ rows }) => {
-    const kept = marks.subarray(offset, offset + rows).map((m) => 1 - m)
-    const pruned = nonzeroIndices(marks, offset, rows)
-    const layerScores = vectors.scores.slice(offset, offset + rows)
-    offset += rows
+  const ranked = await lowestVectors(layers, vectors, target, layerCapacities(layers, passSparsity))
+  return ranked.map(({ scores, marks }) => {
+    const kept = marks.map((m) => 1 - m)
+    const pruned = nonzeroIndices(marks, 0, marks.length)
     const flags = new Uint8Array(pruned.length)
+    const extra = extraOutputs(marks.length - pruned.length)
     best(
-      Array.from(pruned, (r) => layerScores[r]!),
+      Array.from(pruned, (r) => scores[r]!),
       pruned.length,
-      extraOutputs(rows - pruned.length),
+      extra,
       flags,
     )
     for (let i = 0; i < pruned.length; i++) if (flags[i] === 1) kept[pruned[i]!] = 1
-    return nonzeroIndices(kept, 0, rows)
+    return nonzeroIndices(kept, 0, marks.length)
   })
-}
-
-/** Marks pruned inputs of all tiles, concatenated. */
-async function prunedInputs(
-  layers: LayerScores,
-  groups: readonly (readonly Int32Array[])[],
-  target: number,
-  capacities: readonly number[],
-): Promise<Uint8Array> {
-  const { shapes } = layers
-  const vectors = vectorsFor(groups.reduce((sum, tiles, k) => sum + tiles.length * shapes[k]!.cols, 0))
-  let v = 0
-  for (const [k, tiles] of groups.entries()) {
-    const { cols } = shapes[k]!
-    const scores = await layers.scores(k, 'inputs of tiles')
-    for (const outputs of tiles) {
-      const sums = vectors.scores.subarray(v, v + cols)
-      vectors.sizes.fill(outputs.length, v, v + cols)
-      vectors.layers.fill(k, v, v + cols)
-      for (const r of outputs) addSquares(scores, r * cols, sums)
-      for (let c = 0; c < cols; c++) sums[c] = layers.vectorScore(sums[c]!, outputs.length)
-      v += cols
-    }
-  }
-  return lowestVectors(vectors, target, capacities)
 }
 
 /** Adds the squares of consecutive scores to the sums, element by element. */

@@ -4,8 +4,8 @@ import type { Stepwise } from '../stepwise.ts'
 import { type Thread, Threads, threadScript } from '../threads.ts'
 import type { Point } from '../types.ts'
 import type { RankingOrigin } from './origin.ts'
-import type { RankingTask, Share } from './ranking-worker.ts'
-import { MAX_SLOTS, WorkSlots } from './work-stealing.ts'
+import type { RankingTask } from './ranking-worker.ts'
+import { WorkSlots } from './work-slots.ts'
 
 /** Minimum number of points for other threads: fewer are ranked before a thread has started. */
 export const MIN_SHARED = 128
@@ -51,7 +51,7 @@ export class Ranking {
 
   /** Starts the threads, which takes some tenths of a second. */
   begin(): void {
-    this.#sendTo((script, origin) => send(script, this.#threads, origin, null))
+    this.#sendTo((script, origin) => send(script, this.#threads, origin, undefined))
     threads?.rest()
   }
 
@@ -62,13 +62,6 @@ export class Ranking {
   }
 
   *costs(points: readonly Point[]): Stepwise<readonly number[]> {
-    const out: number[] = []
-    for (let from = 0; from < points.length; from += MAX_SLOTS)
-      out.push(...(yield* this.#some(points.slice(from, from + MAX_SLOTS))))
-    return out
-  }
-
-  *#some(points: readonly Point[]): Stepwise<readonly number[]> {
     const shared =
       points.length < MIN_SHARED
         ? null
@@ -88,7 +81,7 @@ export class Ranking {
     const shares = WorkSlots.of(points.length, this.#threads + 1)
     send(script, this.#threads, origin, { points: inOrder, memory: shares.memory })
     try {
-      for (let at = shares.take(0); at >= 0; at = shares.take(0)) {
+      for (let at = shares.take(); at >= 0; at = shares.take()) {
         shares.settle(at, this.#cost(inOrder[at]!))
         yield
       }
@@ -133,17 +126,12 @@ let threads: Threads<RankingTask> | undefined
 /** The origin last sent to each thread. */
 const origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
 
-/** Sends a task to `count` threads, numbered from 1; `null`: the threads only start. */
-function send(
-  script: string,
-  count: number,
-  origin: RankingOrigin,
-  task: Pick<Share, 'points' | 'memory'> | null,
-): void {
+/** Sends a task to `count` threads; without work, they only start. */
+function send(script: string, count: number, origin: RankingOrigin, work: RankingTask['work']): void {
   threads ??= new Threads(script, IDLE_MS)
-  for (const [k, thread] of threads.first(count).entries()) {
+  for (const thread of threads.first(count)) {
     const isSent = origins.get(thread) === origin
     origins.set(thread, origin)
-    thread.tell({ ...(isSent ? {} : { origin }), ...(task && { share: { ...task, thread: k + 1 } }) })
+    thread.tell({ origin: isSent ? undefined : origin, work })
   }
 }

@@ -2,29 +2,22 @@
 import { parentPort } from 'node:worker_threads'
 import type { Point } from '../types.ts'
 import { costsFrom, type RankingOrigin } from './origin.ts'
-import { WorkSlots } from './work-stealing.ts'
-
-export interface Share {
-  readonly points: readonly Point[]
-  /** Shared memory of `Shares`. */
-  readonly memory: SharedArrayBuffer
-  readonly thread: number
-}
+import { WorkSlots } from './work-slots.ts'
 
 export interface RankingTask {
   /** Absent if it is the origin of the previous task. */
-  readonly origin?: RankingOrigin
-  readonly share?: Share
+  readonly origin: RankingOrigin | undefined
+  /** Points, and the shared memory of their `WorkSlots`; absent if the thread is only prepared. */
+  readonly work: { readonly points: readonly Point[]; readonly memory: SharedArrayBuffer } | undefined
 }
 
 let costs: Promise<((point: Point) => number | null) | null> = Promise.resolve(null)
 
-parentPort?.on('message', async ({ origin, share }: RankingTask) => {
+parentPort?.on('message', async ({ origin, work }: RankingTask) => {
   // A thread that cannot rebuild the space does not take part.
   if (origin) costs = costsFrom(origin).catch(() => null)
   const cost = await costs
-  if (!cost || !share) return
-  const { points, memory, thread } = share
-  const shares = new WorkSlots(memory)
-  for (let at = shares.take(thread); at >= 0; at = shares.take(thread)) shares.settle(at, cost(points[at]!))
+  if (!cost || !work) return
+  const slots = new WorkSlots(work.memory)
+  for (let at = slots.take(); at >= 0; at = slots.take()) slots.settle(at, cost(work.points[at]!))
 })

@@ -100,15 +100,50 @@ export async function sharedStudy({ redis }: Engine, id: string): Promise<Shared
   return text === null ? undefined : (JSON.parse(text) as SharedStudy)
 }
 
-/** A study with all trials that were published of it. @throws SptError `studies/unknown` */
-export async function publishedStudy(
-  engine: Engine,
+/**
+ * Works on a published study: all trials that were published of it, and their queue.
+ * @throws SptError `studies/unknown`, and as `connectEngine`
+ */
+export async function withStudy<T>(
+  url: string,
   id: string,
-): Promise<{ readonly shared: SharedStudy; readonly trials: readonly TrialKey[] }> {
-  const shared = await sharedStudy(engine, id)
-  if (!shared) return unknownStudy(engine, id)
-  const members = await engine.redis.smembers(trialsKey(id))
-  return { shared, trials: members.map((text) => JSON.parse(text) as TrialKey) }
+  work: (study: {
+    readonly engine: Engine
+    readonly queue: Queue
+    readonly shared: SharedStudy
+    readonly trials: readonly TrialKey[]
+  }) => Promise<T>,
+): Promise<T> {
+  return withEngine(url, async (engine) => {
+    const shared = (await sharedStudy(engine, id)) ?? unknownStudy(engine, id)
+    const members = await engine.redis.smembers(trialsKey(id))
+    const trials = members.map((text) => JSON.parse(text) as TrialKey)
+    return withQueue(engine, shared, (queue) => work({ engine, queue, shared, trials }))
+  })
+}
+
+/** @throws SptError as `connectEngine` */
+export async function withEngine<T>(url: string, work: (engine: Engine) => Promise<T>): Promise<T> {
+  const engine = await connectEngine(url)
+  try {
+    return await work(engine)
+  } finally {
+    engine.close()
+  }
+}
+
+/** Works on the queue of a study's device. */
+export async function withQueue<T>(
+  engine: Engine,
+  { study }: SharedStudy,
+  work: (queue: Queue) => Promise<T>,
+): Promise<T> {
+  const queue = openQueue(engine, queueName(study.device, study.compiler))
+  try {
+    return await work(queue)
+  } finally {
+    await queue.close()
+  }
 }
 
 export const unknownStudy = ({ address }: Engine, id: string): never =>

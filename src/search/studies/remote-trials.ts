@@ -15,13 +15,15 @@ import {
   type Engine,
   jobId,
   openQueue,
-  publishedStudy,
   queueName,
   resultsOf,
   studyKey,
   type TrialKey,
   trialsKey,
   unknownStudy,
+  withEngine,
+  withQueue,
+  withStudy,
 } from './queue.ts'
 import type { SharedStudy, SharedTrial } from './rebuild.ts'
 import type { Served } from './worker.ts'
@@ -208,15 +210,12 @@ export async function publishStudy(
   shared: SharedStudy,
   trials: readonly SharedTrial[],
 ): Promise<{ readonly queue: string; readonly added: number }> {
-  const engine = await connectEngine(url)
-  const name = queueName(shared.study.device, shared.study.compiler)
-  const queue = openQueue(engine, name)
-  try {
-    return { queue: name, added: await addTrials(engine, queue, shared, trials) }
-  } finally {
-    await queue.close()
-    engine.close()
-  }
+  return withEngine(url, (engine) =>
+    withQueue(engine, shared, async (queue) => ({
+      queue: queue.name,
+      added: await addTrials(engine, queue, shared, trials),
+    })),
+  )
 }
 
 export interface CollectOptions {
@@ -241,29 +240,20 @@ export async function collectResults(
   records: Records,
   { signal, wait = true, pollMs = 1000, onTrial }: CollectOptions = {},
 ): Promise<{ readonly kept: number; readonly left: number }> {
-  const engine = await connectEngine(url)
-  try {
-    const { shared, trials } = await publishedStudy(engine, study)
-    const queue = openQueue(engine, queueName(shared.study.device, shared.study.compiler))
-    try {
-      records.addStudy(shared.study)
-      let left = missing(records, study, trials)
-      for (let kept = 0; ; ) {
-        for (const part of chunks(left)) {
-          const collected = (await resultsOf(queue, study, part)).flatMap((r) => (r ? [r.record] : []))
-          kept += collected.length > 0 ? records.add(...collected) : 0
-          for (const trial of collected) onTrial?.(trial)
-        }
-        left = missing(records, study, left)
-        if (left.length === 0 || !wait || signal?.aborted) return { kept, left: left.length }
-        await pause(pollMs, signal)
+  return withStudy(url, study, async ({ queue, shared, trials }) => {
+    records.addStudy(shared.study)
+    let left = missing(records, study, trials)
+    for (let kept = 0; ; ) {
+      for (const part of chunks(left)) {
+        const collected = (await resultsOf(queue, study, part)).flatMap((r) => (r ? [r.record] : []))
+        kept += collected.length > 0 ? records.add(...collected) : 0
+        for (const trial of collected) onTrial?.(trial)
       }
-    } finally {
-      await queue.close()
+      left = missing(records, study, left)
+      if (left.length === 0 || !wait || signal?.aborted) return { kept, left: left.length }
+      await pause(pollMs, signal)
     }
-  } finally {
-    engine.close()
-  }
+  })
 }
 
 /** Trials without a record, or measured with less effort. */
@@ -275,17 +265,11 @@ const missing = (records: Records, study: string, trials: readonly TrialKey[]): 
 
 /** Removes a study and its trials from the server; results of trials in progress are discarded. */
 export async function unpublishStudy(url: string, study: string): Promise<void> {
-  const engine = await connectEngine(url)
-  try {
-    const { shared, trials } = await publishedStudy(engine, study)
-    const queue = openQueue(engine, queueName(shared.study.device, shared.study.compiler))
+  await withStudy(url, study, async ({ engine, queue, trials }) => {
     for (const part of chunks(trials))
       await Promise.all(part.map((t) => queue.remove(jobId(study, t.point, t.share))))
     await engine.redis.del(studyKey(study), trialsKey(study))
-    await queue.close()
-  } finally {
-    engine.close()
-  }
+  })
 }
 
 /** Resolves after the time, or when the signal aborts. */
