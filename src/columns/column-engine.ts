@@ -266,10 +266,6 @@ export interface Engine<C extends Column> {
   ): { readonly values: C; readonly entries: PlacedEntries<C> | null }
 
   // Levels --------------------------------------------------------------------------------------------------------
-  /** The position of each entry in an existing level; `null` if the engine does not support existing levels. */
-  readonly locate:
-    | ((frame: Frame<C>, name: string, level: Level<C>, parent: Expr | null, coordinate: Expr) => Expr)
-    | null
   /** The parent position of each position. */
   parentsOf(indptr: C, parents: number, positions: number): C
   /** Parents and coordinates of the set bits of a mask. */

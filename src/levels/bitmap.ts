@@ -6,7 +6,7 @@ import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { type AxisOfKind, arrayName } from '../ir/coordinates/axis.ts'
 import type { Expr } from '../ir/expressions/expr.ts'
 import { add, call, div, int, load, lt, max, min, mul, sub, variable } from '../ir/expressions/expr.ts'
-import { bitCount, bitsBelow, MASK_BITS, wordsFor } from '../ir/values/packed-fields.ts'
+import { bitCount, MASK_BITS, wordsFor } from '../ir/values/packed-fields.ts'
 import { checkIndptr, required } from './bind.ts'
 import { bindTable, offsetSegment, offsetsArray } from './segments.ts'
 import { type LevelFormat, noArrays, rangeChecks, runStarts } from './types.ts'
@@ -74,11 +74,6 @@ export const BITMAP: LevelFormat<MaskedAxis> = {
     checkIndptr(axis, indptr, parents, null)
     checkMask(axis, required(axis, 'mask', arrays.mask), indptr, extent, parents)
     return make(indptr[parents]!, { indptr })
-  },
-  find({ mask, indptr, extent }, _, p, c) {
-    const firstWord = p * wordsFor(extent, MASK_BITS)
-    if (((mask![firstWord + (c >>> 5)]! >>> (c & 31)) & 1) === 0) return -1
-    return indptr![p]! + bitsBelow(mask!, firstWord, c)
   },
 }
 

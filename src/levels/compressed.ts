@@ -4,14 +4,7 @@ import type { Coroutine } from '../columns/coroutines.ts'
 import { type AxisOfKind, indicesOf, indptrOf } from '../ir/coordinates/axis.ts'
 import { add, type Expr, int, mul, variable } from '../ir/expressions/expr.ts'
 import { checkIndptr, checkWords, required } from './bind.ts'
-import {
-  checkIndices,
-  coordinateAt,
-  findIndex,
-  indexedEntry,
-  indicesArray,
-  searchIndices,
-} from './indices.ts'
+import { checkIndices, coordinateAt, indexedEntry, indicesArray, searchIndices } from './indices.ts'
 import { offsetParent, offsetSegment, offsetsArray, segmentStart, tabulate } from './segments.ts'
 import { type AssembledLevel, type LevelFormat, noArrays, type RankedInput, runStarts } from './types.ts'
 
@@ -70,6 +63,4 @@ export const COMPRESSED: LevelFormat<AxisOfKind<'sparse_variable'>> = {
     checkIndices(axis, level, parents, fixed.padding)
     return level
   },
-  find: (level, coordinates, p, c) =>
-    findIndex(level, coordinates!, level.indptr![p]!, level.indptr![p + 1]!, c),
 }

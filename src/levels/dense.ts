@@ -32,5 +32,4 @@ export const DENSE: LevelFormat<DenseAxis> = {
     return { parent, coordinate: sub(position, mul(parent, size)) }
   },
   bind: (_, { parents, extent, make }) => make(parents * extent),
-  find: ({ extent }, _, p, c) => (c < extent ? p * extent + c : -1),
 }

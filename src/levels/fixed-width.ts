@@ -15,14 +15,7 @@ import {
 } from '../ir/coordinates/axis.ts'
 import { add, binary, type Expr, eq, int, load, mul, select, variable } from '../ir/expressions/expr.ts'
 import { type BoundLevel, checkWords, required } from './bind.ts'
-import {
-  checkIndices,
-  coordinateAt,
-  findIndex,
-  indexedEntry,
-  indicesArray,
-  searchIndices,
-} from './indices.ts'
+import { checkIndices, coordinateAt, indexedEntry, indicesArray, searchIndices } from './indices.ts'
 import { uniformParent, uniformSegment } from './segments.ts'
 import type { AssembledLevel, AssemblyInput, Dimension, LevelFormat, ParentPosition } from './types.ts'
 import { checkPositions, noArrays, runStarts } from './types.ts'
@@ -53,10 +46,6 @@ export const FIXED_WIDTH: LevelFormat<PaddedAxis> = {
     const level = input.bits < 32 ? bindPacked(axis, input, indices) : bindUnpacked(axis, input, indices)
     checkIndices(axis, level, parents, fixed.padding)
     return level
-  },
-  find({ width, ...level }, coordinates, p, c) {
-    const w = width ?? 0
-    return findIndex({ ...level, width }, coordinates!, p * w, (p + 1) * w, c)
   },
 }
 

@@ -48,20 +48,6 @@ export function searchIndices(
   return { position: { at: found, end, apart: above?.end != null }, present }
 }
 
-/** The position of coordinate c among those from lo to hi, or −1. */
-export function findIndex({ axis }: Level, indices: Int32Array, lo: number, hi: number, c: number): number {
-  let q = lo
-  if ('ordered' in axis && axis.ordered && !isPadded(axis)) {
-    let end = hi
-    while (q < end) {
-      const middle = (q + end) >>> 1
-      if (indices[middle]! < c) q = middle + 1
-      else end = middle
-    }
-  } else while (q < hi && indices[q] !== c) q++
-  return q < hi && indices[q] === c ? q : -1
-}
-
 // Validation of one level's coordinates; each failure names the axis, the position and the value.
 
 /**

@@ -44,10 +44,6 @@ export const RAGGED: LevelFormat<AxisOfKind<'dense_variable'>> = {
     checkLengths(axis, indptr, extent)
     return make(indptr[parents]!, { indptr })
   },
-  find({ indptr }, _, p, c) {
-    const q = indptr![p]! + c
-    return q < indptr![p + 1]! ? q : -1
-  },
 }
 
 function checkLengths(

@@ -91,10 +91,6 @@ export const RUN: LevelFormat<RunAxis> = {
     checkRuns(axis, indptr, starts, extent, parents)
     return make(indptr[parents]!, { indptr })
   },
-  find({ indptr, starts }, _, p, c) {
-    const q = indptr![p]! + c - starts![p]!
-    return c >= starts![p]! && q < indptr![p + 1]! ? q : -1
-  },
 }
 
 /** Checks that each run is within the extent. @throws SptError `bind/starts-length`, `bind/runs` */

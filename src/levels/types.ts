@@ -132,8 +132,6 @@ export interface LevelFormat<A extends StoredAxis = StoredAxis> {
 
   // Arrays on the host --------------------------------------------------------------------------------------------
   bind(axis: A, input: BoundLevel): Level
-  /** The position of a coordinate under parent position p, or −1. `coordinates`: as `coordinatesOf`. */
-  find(level: Level, coordinates: Int32Array | null, p: number, coordinate: number): number
 
   // Pictures ------------------------------------------------------------------------------------------------------
   /** Positions of a segment are drawn as cells of one line, even if outer levels are drawn from top to bottom. */

@@ -13,10 +13,11 @@ import type { TypedArray } from '../ir/values/arrays.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
 import { checkFields } from '../ir/values/packed-fields.ts'
 import type { Dimension } from '../levels/types.ts'
-import { assembleTreesOfDimensions } from './assembly/tree-assembly.ts'
+import { assembleTreesOfDimensions, type TreePrefix } from './assembly/tree-assembly.ts'
 import type { SetTrees } from './convert.ts'
 import { HOST } from './engines/host/engine.ts'
 import { placedEntries } from './engines/host/scatter.ts'
+import { locateInLevels } from './entries/locate.ts'
 import { type FormatOperands, sizeIn } from './format-operands.ts'
 import { checkCoords, extentOf, makeStorage, type Storage, treesOf } from './storage.ts'
 
@@ -31,7 +32,7 @@ export interface BuildInput {
   readonly paddings?: ReadonlyMap<string, number> | undefined
   /** Capacities in positions of axes whose positions are contiguous at run time. */
   readonly capacities?: ReadonlyMap<string, number> | undefined
-  /** Levels by axis, in which entries are located; nonunique axes are not allowed. */
+  /** Levels by axis, which are kept; none is nonunique, and parents come with their children. */
   readonly existing?: ReadonlyMap<string, Level> | undefined
   /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
   readonly duplicates?: 'share' | undefined
@@ -60,12 +61,39 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
   const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
   const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
-  const options = { separateDuplicates: input.duplicates !== 'share', existing: input.existing ?? new Map() }
+  const prefixes = existingPrefixes(frame, axes, input.existing ?? new Map())
+  const options = { separateDuplicates: input.duplicates !== 'share', prefixes }
   const { levels, position } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
   const entries =
     axes.length === 0 ? null : { ...placedEntries(frame, position, input.distinct ?? false), coords }
   frame.release()
   return makeStorage(axes, levels as ReadonlyMap<string, Level>, entries)
+}
+
+/** The prefixes of trees whose levels exist, with the positions of the entries. @throws SptError `bind/absent-coordinate` */
+function existingPrefixes(
+  frame: Frame<TypedArray>,
+  axes: readonly StoredAxis[],
+  existing: ReadonlyMap<string, Level>,
+): ReadonlyMap<string, TreePrefix<TypedArray>> {
+  const prefixes = new Map<string, TreePrefix<TypedArray>>()
+  for (const tree of treesOf(axes)) {
+    const known = tree.flatMap((a) => existing.get(a.name) ?? [])
+    // Positions on dense levels are computed.
+    const levels = known.slice(0, known.findLastIndex((l) => !isDense(l.axis)) + 1)
+    const last = levels.at(-1)?.axis.name
+    if (last === undefined) continue
+    const name = `@above ${last}`
+    frame.set(
+      name,
+      locateInLevels(
+        levels,
+        levels.map((l) => frame.column(l.axis.name) as Int32Array),
+      ),
+    )
+    prefixes.set(last, { levels, position: variable(name) })
+  }
+  return prefixes
 }
 
 function dimensionOf(

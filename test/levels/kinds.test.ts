@@ -1,10 +1,11 @@
 /** Every kind of axis: assembly, enumeration, validation and search agree on the positions of one level. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { arraysOfLevel, coordinatesOf } from '../../src/columns/stored-level.ts'
+import { arraysOfLevel } from '../../src/columns/stored-level.ts'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
-import { bindLevel, formatOf } from '../../src/levels/index.ts'
+import { bindLevel } from '../../src/levels/index.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
+import { locateInLevels } from '../../src/storage/entries/locate.ts'
 import { toCoords } from '../../src/storage/entries/stored-coords.ts'
 import {
   bitmap,
@@ -49,17 +50,18 @@ test.each(KINDS)('$kind', (axis) => {
       expect(bindLevel(axis, COLUMNS, storage.levels.get('i')!, arrays, fixed, null)).toEqual(level)
       // Search finds each enumerated coordinate at its position, and all elements.
       const ones = toCoords(storage, new Float32Array(storage.size).fill(1), 'f32')
-      const positions = ones.coords[0]!.map((p, e) =>
-        formatOf(axis).find(level, coordinatesOf(level), p, ones.coords[1]![e]!),
-      )
+      const levels = [storage.levels.get('i')!, level]
+      const positions = locateInLevels(levels, ones.coords)
       expect(new Set(positions).size).toBe(positions.length)
       expect([...positions].every((q) => q >= 0 && q < level.positions)).toBe(true)
       const stored = new Set([...ones.coords[0]!].map((p, e) => p * COLUMNS + ones.coords[1]![e]!))
       expect(at.filter((x) => !stored.has(x))).toEqual([])
       for (let x = 0; x < ROWS * COLUMNS; x++)
         if (!stored.has(x))
-          expect(formatOf(axis).find(level, coordinatesOf(level), Math.floor(x / COLUMNS), x % COLUMNS)).toBe(
-            -1,
+          expect(() =>
+            locateInLevels(levels, [Int32Array.of(Math.floor(x / COLUMNS)), Int32Array.of(x % COLUMNS)]),
+          ).toThrow(
+            `axis j does not store the coordinate ${x % COLUMNS} at position ${Math.floor(x / COLUMNS)}`,
           )
     }),
     { numRuns: runs(60) },

@@ -39,9 +39,7 @@ export interface TreePrefix<C> {
 export interface BuildOptions<C> {
   /** Entries with equal coordinates have separate positions under nonunique axes. */
   readonly separateDuplicates?: boolean
-  /** Levels by axis, in which entries are located; nonunique axes are not allowed. */
-  readonly existing?: ReadonlyMap<string, Level<C>>
-  /** Assembled prefixes of trees, by their last axis. */
+  /** Prefixes of trees that exist already, by their last axis. */
   readonly prefixes?: ReadonlyMap<string, TreePrefix<C>>
   /** By axis: the rank of each entry's coordinate in its segment, if known. */
   readonly ranks?: ReadonlyMap<string, Expr>
@@ -137,7 +135,7 @@ function dimensionOf<C extends Column>(
 function* buildTree<C extends Column>(
   frame: Frame<C>,
   tree: readonly Dimension[],
-  { separateDuplicates = false, existing, prefixes, ranks: knownRanks = new Map() }: BuildOptions<C>,
+  { separateDuplicates = false, prefixes, ranks: knownRanks = new Map() }: BuildOptions<C>,
 ): Coroutine<{ readonly levels: readonly Level<C>[]; readonly position: Expr; readonly positions: number }> {
   const { engine } = frame
   const repeating = tree.some(({ axis }) => isNonunique(axis))
@@ -168,7 +166,7 @@ function* buildTree<C extends Column>(
         ...parent,
         position: engine.materialize(ordered ?? frame, `@at ${tree[k - 1]!.axis.name}`, parent.position),
       }
-    if (!ordered && k <= last && (!engine.rankInSegments || (isOrdered(d) && !existing?.has(axis.name)))) {
+    if (!ordered && k <= last && (!engine.rankInSegments || isOrdered(d))) {
       const parentKeys = parent.position ? [{ expr: parent.position, extent: parent.positions }] : []
       const keys = [
         ...parentKeys,
@@ -189,18 +187,6 @@ function* buildTree<C extends Column>(
       }
       ordered = null
     }
-    const existingLevel = existing?.get(axis.name)
-    if (existingLevel && engine.locate)
-      assembled = {
-        level: existingLevel,
-        position: engine.locate(
-          ordered ?? frame,
-          `@at ${axis.name}`,
-          existingLevel,
-          parent.position,
-          d.coordinate,
-        ),
-      }
     const rank = ordered ? undefined : ranks.get(axis.name)
     const format = formatOf(axis)
     if (rank && format.assembleRanked)

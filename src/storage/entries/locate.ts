@@ -3,7 +3,7 @@
  * sorted lexicographically and merged, in O(entries + positions) for every combination of axis kinds, orders and
  * duplicates.
  */
-import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, gather } from '../../columns/allocate.ts'
 import { repetitions } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
@@ -59,6 +59,39 @@ export function locate(
     for (let e = 0; e < n; e++) out[e] = out[e]! * size + positions[e]!
   }
   return out
+}
+
+/**
+ * The positions of entries on the last of some levels from a root, none of which is nonunique. @throws SptError
+ * `bind/absent-coordinate`
+ */
+export function locateInLevels(levels: readonly Level[], keys: readonly Int32Array[]): Int32Array {
+  const find = (depth: number, sought: readonly Int32Array[], reject: (entry: number) => never) =>
+    matchTuples(
+      expandTree(levels.slice(0, depth)),
+      sought.slice(0, depth),
+      levels.slice(0, depth).map((l) => Math.max(0, l.extent - 1)),
+      null,
+      false,
+      reject,
+    )
+  return find(levels.length, keys, (e) => {
+    const point = keys.map((k) => k.slice(e, e + 1))
+    // The first level without the coordinate.
+    let parent = 0
+    for (const [d, { axis }] of levels.entries())
+      parent = find(d + 1, point, () =>
+        failWith(
+          'bind/absent-coordinate',
+          `axis ${axis.name} does not store the coordinate ${point[d]![0]} at position ${parent} of its parent, which another tensor has there`,
+          {
+            expected: 'a single structure for each axis',
+            hint: 'declare a separate axis for the second tensor, or build the structure from the union of both',
+          },
+        ),
+      )[0]!
+    invariant(false, 'a level lacks the coordinate')
+  })
 }
 
 /** The storage that was built from the entries of this tree alone, with the same levels; or the given one. */

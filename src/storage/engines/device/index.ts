@@ -126,7 +126,6 @@ const deviceEngine = (queue: Queue): DeviceEngine => ({
   },
   offsets: (lengths, most, label) => scans.offsetsOf(queue, lengths, most, label),
   rankInSegments: null,
-  locate: null,
   parentsOf: (indptr, parents, positions) => reading.parentsOf(queue, indptr, parents, positions),
   bitsOf: (level, parents) => reading.bitsOf(queue, level, parents),
 })

@@ -1,16 +1,13 @@
-/** Level iteration: parents of positions, set bits of masks, stream compaction; location in levels. */
+/** Level iteration: parents of positions, set bits of masks, stream compaction. */
 
-import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, borrowExact } from '../../../columns/allocate.ts'
 import { ENTRY, Frame } from '../../../columns/column-engine.ts'
 import { ready } from '../../../columns/coroutines.ts'
-import { coordinatesOf, type Level } from '../../../columns/stored-level.ts'
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import { MASK_BITS, wordsFor } from '../../../ir/values/packed-fields.ts'
-import { formatOf } from '../../../levels/index.ts'
-import { type F, forEachChunk, type Host, newValues, valuesOf } from './map-reduce.ts'
+import { type F, forEachChunk, type Host, newValues } from './map-reduce.ts'
 
 export const parentsOf: Host['parentsOf'] = (indptr, parents, positions) => {
   const out = borrowExact(positions, 'positions')
@@ -63,33 +60,4 @@ function selectPositions(positions: F, condition: Expr): Int32Array {
     }
   })
   return out.slice(0, count)
-}
-
-// The level function `locate`: positions of coordinates in an existing level.
-
-/** By binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate` */
-export const locate: NonNullable<Host['locate']> = (frame, name, stored, parent, coordinate) => {
-  const level = stored as Level
-  const [parents, column] = [parent && valuesOf(frame, parent), valuesOf(frame, coordinate)]
-  const n = column.length
-  const out = allocate(n, 'entries')
-  const coordinates = coordinatesOf(level)
-  const format = formatOf(level.axis)
-  for (let s = 0; s < n; s++) {
-    const p = parents ? parents[s]! : 0
-    const c = column[s]!
-    const q = format.find(level, coordinates, p, c)
-    if (q < 0)
-      failWith(
-        'bind/absent-coordinate',
-        `axis ${level.axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
-        {
-          expected: 'a single structure for each axis',
-          hint: 'declare a separate axis for the second tensor, or build the structure from the union of both',
-        },
-      )
-    out[s] = q
-  }
-  frame.set(name, out)
-  return variable(name)
 }
