@@ -37,11 +37,12 @@ import {
   storageOrder,
 } from './sources/caller-tensors.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
+import { EntryList } from './sources/entry-list.ts'
 import { remapSources } from './sources/remap-entries.ts'
 import { buildStructure, masksOf, placedValues, type Structure } from './sources/structure-assembly.ts'
-import type { Bound, Elsewhere, Inputs, Piece, Route, Source } from './types.ts'
+import type { Bound, Elsewhere, Inputs, Route } from './types.ts'
 
-export type { Bound, Elsewhere, Inputs, PartFormat, Source, TensorFormat } from './types.ts'
+export type { Bound, Elsewhere, Inputs, PartFormat, TensorFormat } from './types.ts'
 
 const NOWHERE: Elsewhere = { tensors: new Set(), levels: new Map() }
 
@@ -86,20 +87,20 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   }
   const measure = measuring(kernel, known)
   const split = remapSources(kernel, sources, known, measure, [
-    ...parts.pieces,
-    { columns: elsewhere.levels },
+    ...parts.lists,
+    { axes: [...elsewhere.levels.keys()] },
   ])
-  const pieces = [...split.pieces, ...parts.pieces]
-  measure(new Set(kernel.axes.map((a) => a.name)), pieces)
+  const lists = [...split.lists, ...parts.lists]
+  measure(new Set(kernel.axes.map((a) => a.name)), lists)
   checkWidths(kernel, params)
-  const build = (): Structure => buildStructure(kernel, pieces, ready, elsewhere.levels, known)
+  const build = (): Structure => buildStructure(kernel, lists, ready, elsewhere.levels, known)
   const structure = withArguments(kernel, () => {
     const measured = build()
     // Open widths become the longest segment of all axes that share them.
     return measureWidths(measured.levels.values(), params) ? build() : measured
   })
   built = structure
-  const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, pieces, structure, elsewhere)])
+  const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, lists, structure, elsewhere)])
   checkClaims(kernel, structure, elsewhere)
   const arrays = indexArrays(kernel, structure, params)
   for (const b of kernel.buffers) {
@@ -110,15 +111,15 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     if (!isInput(t)) continue
     if (dense.get(t.name) instanceof DenseOnDevice || elsewhere.tensors.has(t.name)) continue
     for (const b of t.buffers)
-      arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, pieces, structure))
+      arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, lists, structure))
   }
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   checkPaddedFactors(kernel, dense, params)
   const all = [...sources, ...parts.sources, ...wholes]
-  const boundSources = (): readonly Source[] => all
+  const boundSources = (): readonly EntryList[] => all
   const routes = new Map<string, Route>()
   const { storages, positions, times: levelTimes } = structure
-  const shared = { kernel, storages, positions, pieces }
+  const shared = { kernel, storages, positions, lists }
   const routeInput = { ...shared, sources: boundSources, known, ready: parts.sources }
   const reportInput = { ...shared, tables, splitTimes: split.times, levelTimes }
   return {
@@ -144,21 +145,10 @@ function wholeSource(
   tensor: StoredTensor,
   params: ReadonlyMap<string, number>,
   known: () => Storage | undefined,
-): Source[] {
+): EntryList[] {
   if (bindingOf(kernel, name, tensor).kind !== 'tensor') return []
   const source = lazy(() => sourceOf(kernel, name, tensor, params, known()))
-  return [
-    {
-      name,
-      axes: axesOfBinding(kernel, name),
-      get columns() {
-        return source().columns
-      },
-      get tensor() {
-        return source().tensor
-      },
-    },
-  ]
+  return [new EntryList(name, axesOfBinding(kernel, name), source)]
 }
 
 /** Partitions the bound tensors: dense ones and ready-made arrays are used directly, all others by coordinates (`sources`). */
@@ -166,11 +156,11 @@ function sort(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,
-): { dense: Map<string, Tensor>; ready: Map<string, StoredTensor>; sources: Source[] } {
+): { dense: Map<string, Tensor>; ready: Map<string, StoredTensor>; sources: EntryList[] } {
   const axes = allAxesOf(kernel)
   const dense = new Map<string, Tensor>()
   const ready = new Map<string, StoredTensor>()
-  const sources: Source[] = []
+  const sources: EntryList[] = []
   for (const [name, tensor] of tensors) {
     const b = bindingOf(kernel, name, tensor)
     if (b.kind === 'part') {
@@ -211,7 +201,7 @@ function valuesOf(
   dense: ReadonlyMap<string, Tensor>,
   ready: ReadonlyMap<string, StoredTensor>,
   tables: ReadonlyMap<string, Int32Array>,
-  pieces: readonly Piece[],
+  lists: readonly EntryList[],
   { storages, positions }: Structure,
 ): ValueArray {
   const storage = storages.get(b.name)!
@@ -222,11 +212,11 @@ function valuesOf(
     const values = storedValues(storage, made, b.fill)
     return readyValues({ kernel, b, storage, masks: tables }, values, made.dtype)
   }
-  const piece = pieces.find((p) => p.source.name === t.name && b.axes.every((a) => p.columns.has(a)))
-  const tensor = piece?.source.tensor
-  if (!piece || !tensor) return filledArray(b.dtype, storage.size, b.fill)
+  const list = lists.find((p) => p.name === t.name && p.isOver(b.axes))
+  const tensor = list?.tensor
+  if (!list || !tensor) return filledArray(b.dtype, storage.size, b.fill)
   invariant(tensor.kind === 'coords', `${t.name} is bound by coordinates`)
-  return placedValues(storage, b, piece, positions(piece, b.name), tensor)
+  return placedValues(storage, b, list, positions(list, b.name), tensor)
 }
 
 function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {

@@ -5,6 +5,7 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StorageReport } from '../../storage/storage-report.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import type { EntryList } from './sources/entry-list.ts'
 
 /**
  * Values by name: buffers (the tensor of an output gives its structure), axes (structure only), lists and sets of formats, sizes and
@@ -25,27 +26,6 @@ export interface Elsewhere {
   readonly tensors: ReadonlySet<string>
   /** Levels of the axes that store these tensors, by name, without arrays. */
   readonly levels: ReadonlyMap<string, Level>
-}
-
-/** A tensor in the caller's coordinates, with one column per declared axis. */
-export interface Source {
-  /** Name of the buffer, or of the last axis of the columns. */
-  readonly name: string
-  readonly axes: readonly string[]
-  readonly columns: readonly Int32Array[]
-  /** Shape and values; `null` for structure without values. */
-  readonly tensor: Tensor | null
-}
-
-/** The entries of a source that are stored on one set of axes. */
-export interface Piece {
-  readonly source: Source
-  /** Ascending entries of the source; `null`: all entries. */
-  readonly entries: Int32Array | null
-  /** Coordinate columns by axis. */
-  readonly columns: ReadonlyMap<string, Int32Array>
-  /** `ascending`: entries are in lexicographic order of the columns, and distinct. `distinct`: no two entries are equal. */
-  readonly order: 'ascending' | 'distinct' | 'unknown'
 }
 
 /** Storage locations of the elements of a tensor with a format. */
@@ -106,11 +86,11 @@ export interface Bound {
   /** Values of `in` and `inout` buffers, index arrays and tables, by buffer name. */
   readonly arrays: ReadonlyMap<string, ValueArray>
   /** Bound tensors as coordinates. Ready-made arrays are converted on first access. */
-  readonly sources: () => readonly Source[]
+  readonly sources: () => readonly EntryList[]
   /** Entries of the sources, per set of stored axes. */
-  readonly pieces: readonly Piece[]
-  /** Positions of a piece's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
-  readonly positions: (piece: Piece, buffer: string) => Int32Array | null
+  readonly lists: readonly EntryList[]
+  /** Positions of a list's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
+  readonly positions: (list: EntryList, buffer: string) => Int32Array | null
   /** Storage locations of the elements of a tensor. Computed once. */
   readonly route: (tensor: string) => Route
   /** Ready-made arrays that are used directly, by buffer name. */

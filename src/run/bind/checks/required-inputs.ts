@@ -15,8 +15,9 @@ import {
   isRowMajor,
   isStructured,
 } from '../sources/caller-tensors.ts'
+import type { EntryList } from '../sources/entry-list.ts'
 import type { Structure } from '../sources/structure-assembly.ts'
-import type { Elsewhere, Source } from '../types.ts'
+import type { Elsewhere } from '../types.ts'
 
 /** Throws SptError `bind/missing-buffer` for inputs without a value, unless there is a seed. */
 export function requireInputs(
@@ -44,7 +45,7 @@ export function requireInputs(
 export function requireStructure(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
-  sources: readonly Source[],
+  sources: readonly EntryList[],
   seed: number | undefined,
 ): void {
   const axes = allAxesOf(kernel)

@@ -1,6 +1,6 @@
 /** Tensors that are bound as ready-made parts: validated, not rebuilt. Their coordinates follow from the inverse maps of the formats. */
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
-import { allocate, concat } from '../../../columns/allocate.ts'
+import { ascending, concat } from '../../../columns/allocate.ts'
 import { runSync } from '../../../columns/coroutines.ts'
 import { isDense, isPadded, isSparse, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../../ir/coordinates/derived-names.ts'
@@ -33,12 +33,12 @@ import { convertValues, gatherValues, newValues } from '../../../storage/tensor.
 import { bindingOf } from '../binding-names.ts'
 import type { CallerTensor } from '../sources/caller-tensors.ts'
 import { allAxesOf, callerTensors, isStructured, maskOver, storedAxis } from '../sources/caller-tensors.ts'
-import type { Piece, Source } from '../types.ts'
+import { EntryList } from '../sources/entry-list.ts'
 import { tablesOf } from './ready-made-tables.ts'
 
 export interface ReadyParts {
-  readonly sources: readonly Source[]
-  readonly pieces: readonly Piece[]
+  readonly sources: readonly EntryList[]
+  readonly lists: readonly EntryList[]
   readonly tables: ReadonlyMap<string, Int32Array>
 }
 
@@ -50,11 +50,11 @@ export interface ReadyParts {
 export function bindReady(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
-  sources: readonly Source[],
+  sources: readonly EntryList[],
   known: FormatOperands,
 ): ReadyParts {
   const tables = new Map<string, Int32Array>()
-  const made: { source: Source; pieces: Piece[] }[] = []
+  const made: { source: EntryList; lists: EntryList[] }[] = []
   for (const t of callerTensors(kernel)) {
     const brought = t.buffers.filter((b) => isPart(kernel, b.name, tensors.get(b.name)))
     if (brought.length === 0) continue
@@ -69,7 +69,7 @@ export function bindReady(
         expected: 'tables only with ready-made parts',
         hint: `leave ${name} out, or bind every part of the tensor`,
       })
-  return { sources: made.map((m) => m.source), pieces: made.flatMap((m) => m.pieces), tables }
+  return { sources: made.map((m) => m.source), lists: made.flatMap((m) => m.lists), tables }
 }
 
 export const isPart = (kernel: Kernel1, name: string, tensor: Tensor | undefined): boolean =>
@@ -109,7 +109,7 @@ function checkParts(
 function checkShared(
   kernel: Kernel1,
   t: CallerTensor,
-  sources: readonly Source[],
+  sources: readonly EntryList[],
   tensors: ReadonlyMap<string, Tensor>,
 ): void {
   const axes = allAxesOf(kernel)
@@ -137,7 +137,7 @@ function fromParts(
   tensors: ReadonlyMap<string, Tensor>,
   tables: ReadonlyMap<string, Int32Array>,
   known: FormatOperands,
-): { source: Source; pieces: Piece[] } {
+): { source: EntryList; lists: EntryList[] } {
   const axes = allAxesOf(kernel)
   const parts = t.buffers.map((b) => {
     const tensor = tensors.get(b.name) as StoredTensor
@@ -153,19 +153,14 @@ function fromParts(
   const total = parts.reduce((n, p) => n + p.values.length, 0)
   const values = newValues(t.first.dtype, total)
   const shape = t.axes.map((a) => known.extents.get(a)!)
-  const source: Source = {
-    name: t.name,
-    axes: t.axes,
-    columns,
-    tensor: { kind: 'coords', shape, coords: columns, values, dtype: t.first.dtype },
-  }
+  const tensor = { kind: 'coords', shape, coords: columns, values, dtype: t.first.dtype } as const
+  const source = new EntryList(t.name, t.axes, () => ({ columns, tensor }))
   let at = 0
-  const pieces = parts.map((p): Piece => {
+  const lists = parts.map((p) => {
     values.set(p.values, at)
-    const entries = allocate(p.values.length, 'entries')
-    for (let e = 0; e < entries.length; e++) entries[e] = at + e
+    const entries = ascending(p.values.length, 'entries', at)
     at += entries.length
-    return { source, entries, columns: p.stored, order: 'unknown' }
+    return source.part(p.stored, entries)
   })
   const declared = t.axes.map((a) => storedAxis(axes, a))
   checkDisjoint({
@@ -175,7 +170,7 @@ function fromParts(
     parts: t.buffers.map(({ name }, k) => ({ name, columns: parts[k]!.columns, unique: parts[k]!.unique })),
     hint: `remove the coordinate from one part, or bind ${t.name} by coordinates`,
   })
-  return { source, pieces }
+  return { source, lists }
 }
 
 /** The elements of one part, with coordinates on the declared axes (`columns`) and the stored axes (`stored`). */

@@ -10,14 +10,14 @@ import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { describe } from '../../../storage/storage-report.ts'
 import { callerTensors } from '../sources/caller-tensors.ts'
-import { distinctPieces, lengthOf, piecesOver } from '../sources/remap-entries.ts'
-import type { Bound, PartFormat, Piece, TensorFormat } from '../types.ts'
+import { distinctLists, type EntryList } from '../sources/entry-list.ts'
+import type { Bound, PartFormat, TensorFormat } from '../types.ts'
 
 export interface ReportInput {
   readonly kernel: Kernel1
   readonly storages: ReadonlyMap<string, Storage>
   readonly tables: ReadonlyMap<string, Int32Array>
-  readonly pieces: readonly Piece[]
+  readonly lists: readonly EntryList[]
   readonly positions: Bound['positions']
   /** Milliseconds per format (`splitTimes`), and per chain of levels by its last axis (`levelTimes`). */
   readonly splitTimes: ReadonlyMap<Reformat, number>
@@ -112,17 +112,17 @@ interface Counts {
   readonly stored: number
 }
 
-function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
-  const mine = piecesOver(pieces, b.axes)
-  const { members } = distinctPieces(mine, b.axes)
+function countsOf(b: Buffer1, { storages, lists, positions }: ReportInput): Counts {
+  const own = lists.filter((p) => p.isOver(b.axes))
+  const { members } = distinctLists(own, b.axes)
   const occupied = new Occurrences(storages.get(b.name)!.size)
-  const stored = members.reduce((n, p) => n + occupied.add(positions(p, b.name), lengthOf(p)), 0)
+  const stored = members.reduce((n, p) => n + occupied.add(positions(p, b.name), p.count), 0)
   return { stored, rows: rowsOf(members) }
 }
 
 /** The number of distinct coordinates on the first dimension. */
-function rowsOf(pieces: readonly Piece[]): number {
-  const columns = pieces.map(({ source, entries }) => {
+function rowsOf(lists: readonly EntryList[]): number {
+  const columns = lists.map(({ source, entries }) => {
     const rows = source.columns[0]!
     return entries ? gather(rows, entries) : rows
   })

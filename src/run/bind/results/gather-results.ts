@@ -21,9 +21,9 @@ import {
   storedAxis,
 } from '../sources/caller-tensors.ts'
 import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
-import { united, wholeOf } from '../sources/coordinate-union.ts'
-import { lengthOf, remapSources } from '../sources/remap-entries.ts'
-import type { Bound, Piece, Route, Source } from '../types.ts'
+import { EntryList, united } from '../sources/entry-list.ts'
+import { remapSources } from '../sources/remap-entries.ts'
+import type { Bound, Route } from '../types.ts'
 
 /** Names of the buffers that store a tensor. Throws SptError `bind/unknown-name`. */
 export function buffersOf(kernel: Kernel1, name: string): readonly string[] {
@@ -84,50 +84,49 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
   return { kind: 'dense', shape, values: out, dtype }
 }
 
-export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
+export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'lists' | 'positions'> & {
   readonly known: FormatOperands
-  readonly ready: readonly Source[]
+  readonly ready: readonly EntryList[]
 }
 
 /** Returns the coordinates of a tensor and their positions, by splitting the caller's structure as the sources were split. */
 export function routeOf(input: RouteInput, name: string): Route {
   const { kernel, storages, known } = input
   const t = tensorOf(kernel, name)
-  const direct = routeOfPieces(t, input)
+  const direct = routeOfLists(t, input)
   if (direct) return direct
   const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
-  const all: Source = { name, axes: t.axes, columns, tensor: null }
-  const pieces = remapSources(kernel, [...input.sources(), all], known).pieces.filter((p) => p.source === all)
+  const all = new EntryList(name, t.axes, () => ({ columns, tensor: null }))
+  const { lists } = remapSources(kernel, [...input.sources(), all], known)
   return {
     columns,
-    parts: pieces.map((p) => {
+    parts: lists.flatMap((p) => {
+      if (p.source !== all) return []
       const buffer = bufferOf(t, p).name
       const storage = storages.get(buffer)!
-      const own = storage.axes.map((a) => p.columns.get(a.name)!)
+      const own = p.over(storage.axes.map((a) => a.name))
       return { buffer, elements: p.entries, positions: positionsOf(storage, own, true, storages.values()) }
     }),
   }
 }
 
-export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
-  const b = t.buffers.find((x) => x.axes.every((a) => p.columns.has(a)))
-  invariant(b, `no buffer of ${t.name} is over the axes of one of its pieces`)
+export function bufferOf(t: CallerTensor, p: EntryList): Buffer1 {
+  const b = t.buffers.find((x) => p.isOver(x.axes))
+  invariant(b, `no buffer of ${t.name} is over the axes of one of its lists`)
   return b
 }
 
-/** From existing pieces, each element being an entry of a source; `null` if the structure lacks dimensions. */
-function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
-  const { pieces, positions } = input
+/** From the bound lists, each element being an entry of a source; `null` if the structure lacks dimensions. */
+function routeOfLists(t: CallerTensor, input: RouteInput): Route | null {
+  const { lists, positions } = input
   const ready = input.ready.find((s) => s.axes.join() === t.axes.join())
   const from = ready ? [ready] : sourcesOfStructure(t, input)
-  const mine = pieces.filter((p) => from.includes(p.source))
-  if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => b.axes.every((a) => p.columns.has(a)))))
-    return null
-  const wholes = new Map(from.map((s) => [s, wholeOf(s, t.axes)]))
+  const mine = lists.filter((p) => from.includes(p.source))
+  if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => p.isOver(b.axes)))) return null
   const axes = allAxesOf(input.kernel)
   const apart = separatesDuplicates(t.axes.map((a) => storedAxis(axes, a)))
-  const union = united([...wholes.values()], t.axes, () => apart)
-  const entries = new Map(from.map((s) => [s, union.positionsOf(wholes.get(s)!, null)]))
+  const union = united(from, t.axes, () => apart)
+  const entries = new Map(from.map((s) => [s, union.positionsOf(s, null)]))
   // Each position of ready-made arrays is an element, even if coordinates repeat.
   const { columns, rank } = ranked(union.columns, ready !== undefined || apart)
   return {
@@ -135,7 +134,7 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
     parts: mine.map((p) => {
       const buffer = bufferOf(t, p).name
       const of = entries.get(p.source)!
-      const elements = allocate(lengthOf(p), 'elements')
+      const elements = allocate(p.count, 'elements')
       for (let k = 0; k < elements.length; k++) {
         const e = p.entries ? p.entries[k]! : k
         elements[k] = rank[of ? of[e]! : e]!
@@ -146,9 +145,9 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
 }
 
 /** Sources with the structure of a tensor; empty if the tensor has axes outside of that structure, too. */
-function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
+function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly EntryList[] {
   const axes = allAxesOf(kernel)
   const structured = t.axes.filter((a) => isStructured(axes, a))
   if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return []
-  return sources().filter((s) => structured.every((a) => s.axes.includes(a)))
+  return sources().filter((s) => s.isOver(structured))
 }

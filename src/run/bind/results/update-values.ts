@@ -37,8 +37,9 @@ import {
   storageOrder,
 } from '../sources/caller-tensors.ts'
 import { sourceOf } from '../sources/coordinate-sources.ts'
+import type { EntryList } from '../sources/entry-list.ts'
 import { placedValues } from '../sources/structure-assembly.ts'
-import type { Bound, Source } from '../types.ts'
+import type { Bound } from '../types.ts'
 import { bufferOf } from './gather-results.ts'
 
 /** Values without coordinates, in the order of the bound tensor: by entry, row-major, or by position. */
@@ -86,8 +87,8 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
     const coords = source.columns
     arrays.set(name, scatterValues(bound.storages.get(name)!, { coords, ...next }, dtype, fill))
   }
-  for (const p of bound.pieces) {
-    if (p.source.name !== name) continue
+  for (const p of bound.lists) {
+    if (p.name !== name) continue
     const b = bufferOf(t, p)
     const at = bound.positions(p, b.name)
     arrays.set(b.name, placedValues(bound.storages.get(b.name)!, b, p, at, next))
@@ -99,7 +100,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
     values: next.values,
     dtype: next.dtype,
   }
-  return written(bound, arrays, { ...source, tensor }, null)
+  return written(bound, arrays, source.withTensor(tensor), null)
 }
 
 function notInput(bound: Bound, name: string): never {
@@ -114,7 +115,7 @@ function notInput(bound: Bound, name: string): never {
 const written = (
   bound: Bound,
   fresh: ReadonlyMap<string, ValueArray>,
-  source: Source | null,
+  source: EntryList | null,
   dense: readonly [string, DenseTensor] | null,
 ): Written => ({
   bound: {
@@ -167,10 +168,10 @@ function updatedArrays(
 }
 
 /** The source of a one-part tensor with new values, none of which may be in padding. @throws `bind/absent-coordinate` */
-function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueArray): Source {
+function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueArray): EntryList {
   const source = bound.sources().find((s) => s.name === name)!
-  const piece = bound.pieces.find((p) => p.source.name === name)!
-  const at = bound.positions(piece, first.name)
+  const list = bound.lists.find((p) => p.name === name)!
+  const at = bound.positions(list, first.name)
   const { dtype } = first
   const read = decoder(dtype)
   const isAbsent = (x: number): boolean => isFill(read ? read(x) : x, first.fill)
@@ -189,10 +190,10 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
     )
   const shape = source.tensor!.shape
   const own = at ? gatherValues({ values, dtype }, at) : values
-  return { ...source, tensor: { kind: 'coords', shape, coords: source.columns, values: own, dtype } }
+  return source.withTensor({ kind: 'coords', shape, coords: source.columns, values: own, dtype })
 }
 
-function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Tensor {
+function tensorOf(bound: Bound, source: EntryList, update: Tensor | BareValues): Tensor {
   if ('kind' in update) return update
   const was = bound.given.get(source.name) ?? source.tensor
   if (bound.given.get(source.name) === undefined && bound.kernel.buffers.every((b) => b.name !== source.name))
@@ -218,7 +219,7 @@ function wrongLength(name: string, got: number, wanted: number): never {
 }
 
 /** The values of `next` in the order of `source`; those at one entry are summed, or combined by `or` if `logical`. */
-function matched(source: Source, next: Source, fill: number, logical: boolean): BareValues {
+function matched(source: EntryList, next: EntryList, fill: number, logical: boolean): BareValues {
   const { values, dtype } = next.tensor as { values: ValueArray | null; dtype: Dtype }
   const n = source.columns[0]?.length ?? 1
   const m = next.columns[0]?.length ?? 1

@@ -249,13 +249,13 @@ export function measuring(kernel: Kernel1, known: FormatOperands): Measure {
   const extents = known.extents as Map<string, number>
   const axes = [...allAxesOf(kernel).values()]
   const open = new Set(kernel.params.filter((p) => p.measured && !params.has(p.name)).map((p) => p.name))
-  return (names, pieces) => {
+  return (names, lists) => {
     let found = false
     for (const a of axes) {
       if (!names.has(a.name) || !isStored(a) || a.extent.kind !== 'var' || !open.has(a.extent.name)) continue
       let n = params.get(a.extent.name) ?? 0
-      for (const p of pieces) {
-        const column = p.columns.get(a.name)
+      for (const p of lists) {
+        const column = p.columns[p.axes.indexOf(a.name)]
         if (column) for (let e = 0; e < column.length; e++) if (column[e]! >= n) n = column[e]! + 1
       }
       params.set(a.extent.name, n)

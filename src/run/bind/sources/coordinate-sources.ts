@@ -12,7 +12,6 @@ import { storedValues, validateStored } from '../../../storage/ready/validate.ts
 import { checkCoords, type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { Repair, Tensor } from '../../../storage/tensor.ts'
 import { axesOfBinding } from '../binding-names.ts'
-import type { Piece, Source } from '../types.ts'
 import {
   allAxesOf,
   asDeclared,
@@ -24,7 +23,7 @@ import {
   leafChains,
   storedAxis,
 } from './caller-tensors.ts'
-import { united, wholeOf } from './coordinate-union.ts'
+import { EntryList, united } from './entry-list.ts'
 import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
@@ -43,7 +42,7 @@ export function sourceOf(
   tensor: Tensor,
   params: ReadonlyMap<string, number>,
   known?: Storage,
-): Source {
+): EntryList {
   const axes = axesOfBinding(kernel, name)
   const all = allAxesOf(kernel)
   if (tensor.kind === 'coords') {
@@ -52,18 +51,18 @@ export function sourceOf(
       extentsOf(kernel, params),
       tensor.coords,
     )
-    return { name, axes, columns: tensor.coords, tensor }
+    return new EntryList(name, axes, () => ({ columns: tensor.coords, tensor }))
   }
   // Elements that equal the fill value are not stored; zeros are stored if the fill value is not 0.
   const fill = callerTensor(kernel, name)?.first.fill ?? 0
   if (tensor.kind === 'dense') {
     const t = coordsOfDense(tensor, fill)
-    return { name, axes, columns: t.coords, tensor: t }
+    return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
   }
   const stored = axes.map((a) => relaxed(storedAxis(all, a), tensor.repair))
   const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor, { name, fill })
   const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
-  return { name, axes, columns: t.coords, tensor: t }
+  return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
 }
 
 /** The axis with the requirements relaxed that `repair` will establish: order by sorting, uniqueness by summing. */
@@ -79,15 +78,15 @@ const relaxed = (axis: StoredAxis, repair: Repair = {}): StoredAxis =>
 /** Returns random structure and values for the inputs that are not bound. */
 export function randomSources(
   kernel: Kernel1,
-  bound: readonly Source[],
+  bound: readonly EntryList[],
   dense: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,
   seed: number,
-): { sources: Source[]; dense: Map<string, Tensor> } {
+): { sources: EntryList[]; dense: Map<string, Tensor> } {
   const axes = allAxesOf(kernel)
   const extents = extentsOf(kernel, params)
   const extent = (a: string): number => extents.get(a) ?? 0
-  const sources: Source[] = []
+  const sources: EntryList[] = []
   const newDense = new Map<string, Tensor>()
   const tensors = callerTensors(kernel)
   // Structure first: one source per chain without bound structure.
@@ -96,18 +95,14 @@ export function randomSources(
     const leaf = chain.findLast((a) => used.has(a))
     if (leaf === undefined || !isStructured(axes, leaf)) continue
     const needed = chainTo(axes, leaf)
-    if ([...bound, ...sources].some((s) => needed.every((a) => s.axes.includes(a)))) continue
+    if ([...bound, ...sources].some((s) => s.isOver(needed))) continue
     const random = new Random(seedFor(seed, leaf))
     const kinds = needed.map((a) => {
       const axis = storedAxis(axes, a)
       return (hasWidth(axis) ? knownValue(axis.width, params) : null) ?? randomKind(axis)
     })
-    sources.push({
-      name: leaf,
-      axes: needed,
-      columns: randomCoords(needed.map(extent), kinds, random),
-      tensor: null,
-    })
+    const columns = randomCoords(needed.map(extent), kinds, random)
+    sources.push(new EntryList(leaf, needed, () => ({ columns, tensor: null })))
   }
   for (const t of tensors) {
     const { name, first: b, axes: over } = t
@@ -121,12 +116,9 @@ export function randomSources(
     const columns = fullColumns(over, axes, extents, [...bound, ...sources])
     const n = columns[0]?.length ?? 0
     const values = randomValues(b.dtype, n, random)
-    sources.push({
-      name,
-      axes: over,
-      columns,
-      tensor: { kind: 'coords', shape: over.map(extent), coords: columns, values, dtype: b.dtype },
-    })
+    const shape = over.map(extent)
+    const tensor = { kind: 'coords', shape, coords: columns, values, dtype: b.dtype } as const
+    sources.push(new EntryList(name, over, () => ({ columns, tensor })))
   }
   return { sources, dense: newDense }
 }
@@ -139,7 +131,7 @@ export function fullColumns(
   over: readonly string[],
   axes: ReturnType<typeof allAxesOf>,
   extents: ReadonlyMap<string, number>,
-  sources: readonly Source[],
+  sources: readonly EntryList[],
 ): Int32Array[] {
   const groups: { names: readonly string[]; columns: readonly Int32Array[] }[] = []
   const done = new Set<string>()
@@ -155,12 +147,12 @@ export function fullColumns(
       }
       continue
     }
-    const from = sources.filter((s) => chain.every((x) => s.axes.includes(x)))
+    const from = sources.filter((s) => s.isOver(chain))
     invariant(from.length > 0, `nothing gives the structure of axis ${leaf}`)
-    const keeps = (p: Piece): boolean => separatesDuplicates(p.source.axes.map((x) => storedAxis(axes, x)))
-    const wholes = from.map((s) => wholeOf(s, chain))
-    const union = united(wholes, chain, keeps)
-    groups.push({ names: chain, columns: ranked(union.columns, wholes.some(keeps)).columns })
+    const keeps = (p: EntryList): boolean =>
+      separatesDuplicates(p.source.axes.map((x) => storedAxis(axes, x)))
+    const union = united(from, chain, keeps)
+    groups.push({ names: chain, columns: ranked(union.columns, from.some(keeps)).columns })
   }
   if (groups.length === 1) return over.map((a) => groups[0]!.columns[groups[0]!.names.indexOf(a)]!)
   const total = groups.reduce((n, g) => n * (g.columns[0]?.length ?? 0), 1)

@@ -5,7 +5,6 @@
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate, concat, gather, withScratchPool } from '../../../columns/allocate.ts'
 import { runSync } from '../../../columns/coroutines.ts'
-import { isSorted } from '../../../columns/lexicographic-sort.ts'
 import { provedOf } from '../../../formats/proof/prove.ts'
 import { isDense } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
@@ -18,18 +17,19 @@ import { valuesOf } from '../../../storage/engines/host/map-reduce.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { remapCoordinates } from '../../../storage/remapping/part-assembly.ts'
 import { type EntryValues, filledArray, newValues } from '../../../storage/tensor.ts'
-import type { Piece, Source } from '../types.ts'
 import { tensorNameOf } from './caller-tensors.ts'
+import { distinctLists, type EntryList } from './entry-list.ts'
 
-interface Pieces {
-  readonly pieces: readonly Piece[]
+interface Remapped {
+  /** The entries of all sources, on stored axes. */
+  readonly lists: readonly EntryList[]
   readonly tables: ReadonlyMap<string, Int32Array>
   /** Milliseconds per format, for reports. */
   readonly times: ReadonlyMap<Reformat, number>
 }
 
 /** Measures the open extents of some axes. */
-export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
+export type Measure = (axes: ReadonlySet<string>, lists: readonly EntryList[]) => void
 
 /**
  * Remaps all sources. `ready`: axes of ready-made parts, and axes whose arrays are elsewhere. Throws SptError `format/…` if a format is
@@ -37,57 +37,54 @@ export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => v
  */
 export function remapSources(
   kernel: Kernel1,
-  sources: readonly Source[],
+  sources: readonly EntryList[],
   known: FormatOperands,
   measure: Measure = () => {},
   ready: readonly Part[] = [],
-): Pieces {
-  let pieces: Piece[] = sources.map((source) => ({
-    source,
-    entries: null,
-    columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
-    order: isSorted(source.columns, 0, true) ? 'ascending' : 'unknown',
-  }))
+): Remapped {
+  let lists = sources
   const tables = new Map<string, Int32Array>()
   const times = new Map<Reformat, number>()
   for (const r of kernel.reformats) {
     const start = performance.now()
     const from = r.from.map((a) => a.name)
     // Extents that an earlier format left open.
-    measure(new Set(from), pieces)
-    const mine = piecesOver(pieces, from)
+    measure(new Set(from), lists)
+    const mine = lists.filter((p) => p.isOver(from))
     // All parts of this format are ready-made. Continuing would build an empty tensor, which not every format permits.
     if (mine.length === 0 && ready.some((p) => isPartOf(p, r))) continue
-    checkPrefixes(r, pieces, mine)
+    checkPrefixes(r, lists, mine)
     const fresh = reformat(kernel, r, mine, known, tables)
-    pieces = [...pieces.filter((p) => !mine.includes(p)), ...fresh]
+    lists = [...lists.filter((p) => !mine.includes(p)), ...fresh]
     times.set(r, performance.now() - start)
   }
-  return { pieces, tables, times }
+  return { lists, tables, times }
 }
 
-interface Part {
-  readonly columns: Pick<ReadonlyMap<string, unknown>, 'has'>
-}
+type Part = Pick<EntryList, 'axes'>
 
-const isPartOf = ({ columns }: Part, { instance }: Reformat): boolean =>
-  instance.parts.some((p) => p.instance.order.every((a) => columns.has(a)))
+const isPartOf = ({ axes }: Part, { instance }: Reformat): boolean =>
+  instance.parts.some((p) => p.instance.order.every((a) => axes.includes(a)))
 
 /** Structure on only the first replaced axes must be that of elements. Throws SptError `bind/structure-format`. */
-function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Piece[]): void {
+function checkPrefixes(r: Reformat, lists: readonly EntryList[], mine: readonly EntryList[]): void {
   const from = r.from.map((a) => a.name)
   const leaving = r.from.filter((a) => !isDense(a)).map((a) => a.name)
-  for (const p of pieces) {
-    if (mine.includes(p) || !leaving.some((a) => p.columns.has(a))) continue
-    const own = from.filter((a) => p.columns.has(a))
-    const at = (q: Piece, e: number): string => own.map((a) => q.columns.get(a)![e]).join(', ')
+  for (const p of lists) {
+    if (mine.includes(p) || !leaving.some((a) => p.axes.includes(a))) continue
+    const own = from.filter((a) => p.axes.includes(a))
+    const at = (q: EntryList, e: number): string =>
+      q
+        .over(own)
+        .map((c) => c[e])
+        .join(', ')
     const held = new Set<string>()
-    for (const q of mine) for (let e = 0; e < lengthOf(q); e++) held.add(at(q, e))
-    for (let e = 0; e < lengthOf(p); e++) {
+    for (const q of mine) for (let e = 0; e < q.count; e++) held.add(at(q, e))
+    for (let e = 0; e < p.count; e++) {
       if (held.has(at(p, e))) continue
       failWith(
         'bind/structure-format',
-        `${p.source.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
+        `${p.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
         {
           expected: `structure on the whole chain, or coordinates that a tensor over ${from.join(', ')} has`,
           hint: `bind structure to ${from[from.length - 1]}, or leave the axes as declared`,
@@ -100,26 +97,26 @@ function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Pie
 function reformat(
   kernel: Kernel1,
   r: Reformat,
-  mine: readonly Piece[],
+  mine: readonly EntryList[],
   known: FormatOperands,
   tables: Map<string, Int32Array>,
-): Piece[] {
+): EntryList[] {
   const from = r.from.map((a) => a.name)
-  const { members, first } = distinctPieces(mine, from)
-  const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
+  const { members, first } = distinctLists(mine, from)
+  const union = from.map((_, d) => concat(members.map((p) => p.over(from)[d]!)))
   const values = dependsOnValues(r.instance) ? entryValuesOf(kernel, r, mine, members, first) : null
-  const out: Piece[] = []
+  const out: EntryList[] = []
   const [alone] = members.length === 1 ? members : []
-  const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
+  const asBound = alone?.order === 'ascending' && alone.axes.join() === from.join()
   remapParts(r.instance, union, values, known, asBound).forEach((placed, k) => {
     const { entries } = placed
     for (const [name, table] of placed.tables) tables.set(name, table)
     const { order } = r.instance.parts[k]!.instance
-    const own = new Map<Piece, { entries: Int32Array | null; columns: readonly Int32Array[] }>()
+    const own = new Map<EntryList, { entries: Int32Array | null; columns: readonly Int32Array[] }>()
     let lo = 0
     let before = 0
     for (const p of members) {
-      const n = lengthOf(p)
+      const n = p.count
       const hi = entries ? lowerBound(entries, before + n, lo) : lo + n
       const whole = lo === 0 && hi === placed.columns[0]!.length
       own.set(p, {
@@ -132,41 +129,18 @@ function reformat(
     for (const p of mine) {
       const held = own.get(first.get(p)!)!
       const columns = new Map<string, Int32Array>()
-      for (const [a, c] of p.columns)
-        if (!from.includes(a)) columns.set(a, held.entries ? gather(c, held.entries) : c)
+      for (const [d, c] of p.columns.entries())
+        if (!from.includes(p.axes[d]!)) columns.set(p.axes[d]!, held.entries ? gather(c, held.entries) : c)
       order.forEach((a, d) => {
         columns.set(a, held.columns[d]!)
       })
       const all = held.entries && p.entries ? gather(p.entries, held.entries) : (held.entries ?? p.entries)
       // Invertible maps keep distinct coordinates distinct.
-      const told = p.order === 'unknown' ? 'unknown' : 'distinct'
-      out.push({ source: p.source, entries: all, columns, order: told })
+      out.push(p.part(columns, all, p.order === 'unknown' ? 'unknown' : 'distinct'))
     }
   })
   return out
 }
-
-/** Groups pieces whose columns on these axes are the same arrays; `first`: the first piece of its group, by piece. */
-export function distinctPieces(
-  pieces: readonly Piece[],
-  axes: readonly string[],
-): { readonly members: readonly Piece[]; readonly first: ReadonlyMap<Piece, Piece> } {
-  const members: Piece[] = []
-  const first = new Map<Piece, Piece>()
-  for (const p of pieces) {
-    const same = members.find((q) => axes.every((a) => q.columns.get(a) === p.columns.get(a)))
-    if (!same) members.push(p)
-    first.set(p, same ?? p)
-  }
-  return { members, first }
-}
-
-/** The pieces that have coordinates on all these axes. */
-export const piecesOver = (pieces: readonly Piece[], axes: readonly string[]): readonly Piece[] =>
-  pieces.filter((p) => axes.every((a) => p.columns.has(a)))
-
-export const lengthOf = (p: Piece): number =>
-  p.entries?.length ?? p.source.columns[0]?.length ?? p.source.tensor?.values?.length ?? 1
 
 function lowerBound(ascending: Int32Array, bound: number, from: number): number {
   let lo = from
@@ -187,23 +161,23 @@ function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32
   return out
 }
 
-/** Values of the tensor that the format is for, or 1; entries of other tensors have 0. `null` without pieces. */
+/** Values of the tensor that the format is for, or 1; entries of other tensors have 0. `null` without lists. */
 function entryValuesOf(
   kernel: Kernel1,
   r: Reformat,
-  mine: readonly Piece[],
-  members: readonly Piece[],
-  first: ReadonlyMap<Piece, Piece>,
+  mine: readonly EntryList[],
+  members: readonly EntryList[],
+  first: ReadonlyMap<EntryList, EntryList>,
 ): EntryValues | null {
   const name = tensorNameOf(kernel, r.source ?? r.buffers[0]!.name)
-  const named = mine.find((p) => p.source.name === name && p.source.tensor)
+  const named = mine.find((p) => p.name === name && p.tensor)
   const own = named ?? mine[0]
-  const tensor = named?.source.tensor
+  const tensor = named?.tensor
   const values = tensor?.values ?? null
   if (!own) return null
   const dtype = tensor && values ? tensor.dtype : 'u8'
   const parts = members.map((p) => {
-    const n = lengthOf(p)
+    const n = p.count
     if (p !== first.get(own)) return { column: newValues(dtype, n), entry: null, n }
     return { column: values ?? filledArray('u8', n, 1), entry: values && own.entries, n }
   })

@@ -18,7 +18,7 @@ import { validateStored } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { extentOf, makeLazyStorage, makeStorage, separatesDuplicates } from '../../../storage/storage.ts'
 import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
-import type { Elsewhere, Piece } from '../types.ts'
+import type { Elsewhere } from '../types.ts'
 import {
   allAxesOf,
   asDeclared,
@@ -28,14 +28,13 @@ import {
   leafChains,
   storedAxis,
 } from './caller-tensors.ts'
-import { checkApart, united } from './coordinate-union.ts'
-import { distinctPieces, lengthOf, piecesOver } from './remap-entries.ts'
+import { checkApart, distinctLists, type EntryList, united } from './entry-list.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
   readonly levels: ReadonlyMap<string, Level>
-  /** Positions of a piece's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
-  readonly positions: (piece: Piece, buffer: string) => Int32Array | null
+  /** Positions of a list's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
+  readonly positions: (list: EntryList, buffer: string) => Int32Array | null
   /** Milliseconds per chain of levels, by its last axis. */
   readonly times: ReadonlyMap<string, number>
 }
@@ -46,12 +45,12 @@ const sameLevel = (x: Level, y: Level): boolean =>
 /** Builds the levels of all axes and the storage of all buffers; `ready` arrays and `levels` are reused. */
 export function buildStructure(
   kernel: Kernel1,
-  pieces: readonly Piece[],
+  lists: readonly EntryList[],
   ready: ReadonlyMap<string, StoredTensor>,
   levels: Elsewhere['levels'],
   operands: FormatOperands,
 ): Structure {
-  const structure = new StructureBuilder(kernel, pieces, operands)
+  const structure = new StructureBuilder(kernel, lists, operands)
   for (const [name, level] of levels) structure.levels.set(name, level)
   for (const [name, tensor] of ready) structure.adoptReady(name, tensor)
   const chains = leafChains(kernel.axes.filter(isStored))
@@ -66,14 +65,14 @@ class StructureBuilder implements Structure {
   readonly storages = new Map<string, Storage>()
   readonly times = new Map<string, number>()
   readonly #kernel: Kernel1
-  readonly #pieces: readonly Piece[]
+  readonly #lists: readonly EntryList[]
   readonly #axes: ReturnType<typeof allAxesOf>
   readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'capacities'>
-  readonly #found = new Map<Piece, Map<string, Int32Array | null>>()
+  readonly #found = new Map<EntryList, Map<string, Int32Array | null>>()
 
-  constructor(kernel: Kernel1, pieces: readonly Piece[], { sizes, extents }: FormatOperands) {
+  constructor(kernel: Kernel1, lists: readonly EntryList[], { sizes, extents }: FormatOperands) {
     this.#kernel = kernel
-    this.#pieces = pieces
+    this.#lists = lists
     this.#axes = allAxesOf(kernel)
     const stored = kernel.axes.filter(isStored)
     this.#sizes = {
@@ -118,13 +117,13 @@ class StructureBuilder implements Structure {
   }
 
   /** Returns true if duplicates stay separate, because an axis is declared nonunique; otherwise they are summed. */
-  readonly #keeps = (p: Piece): boolean => separatesDuplicates(p.source.axes.map(this.#axis))
+  readonly #keeps = (p: EntryList): boolean => separatesDuplicates(p.source.axes.map(this.#axis))
 
   /** Builds storage. Coordinates are not range-checked again, because bound ones were checked and format maps stay in range. */
   #build(
     over: readonly string[],
     coords: readonly Int32Array[],
-    from: readonly Piece[],
+    from: readonly EntryList[],
     distinct = false,
   ): Storage {
     return buildStorage({
@@ -143,10 +142,10 @@ class StructureBuilder implements Structure {
     chain.slice(0, -1).forEach((a, depth) => {
       const prefix = chain.slice(0, depth + 1)
       if (this.levels.has(a) || !isStructured(this.#axes, a)) return
-      const from = piecesOver(this.#pieces, prefix)
-      if (from.every((p) => chain.every((x) => p.columns.has(x)))) return
+      const from = this.#lists.filter((p) => p.isOver(prefix))
+      if (from.every((p) => p.isOver(chain))) return
       if (prefix.some((x) => isNonunique(this.#axis(x)))) return
-      const union = prefix.map((x) => concat(from.map((p) => p.columns.get(x)!)))
+      const union = prefix.map((_, d) => concat(from.map((p) => p.over(prefix)[d]!)))
       this.#adopt(this.#build(prefix, union, from), prefix)
     })
   }
@@ -154,16 +153,16 @@ class StructureBuilder implements Structure {
   buildChain(chain: readonly string[]): void {
     if (chain.every((a) => this.levels.has(a))) return
     const start = performance.now()
-    const from = piecesOver(this.#pieces, chain)
+    const from = this.#lists.filter((p) => p.isOver(chain))
     if (from.length === 0 && this.#buildDense(chain)) return
     const buffer = this.#bufferOver(chain, from)
     const over = buffer?.axes ?? chain
     // Dense levels need no entries.
     const needed = buffer || !chain.every((a) => isDense(this.#axis(a))) ? from : []
-    const { members, first } = distinctPieces(needed, over)
+    const { members, first } = distinctLists(needed, over)
     const union = united(members, over, this.#keeps)
     const [alone] = members.length === 1 ? members : []
-    const distinct = alone !== undefined && alone.order !== 'unknown' && alone.columns.size === over.length
+    const distinct = alone !== undefined && alone.order !== 'unknown' && alone.axes.length === over.length
     const storage = this.#build(over, union.columns, from, distinct)
     checkApart(this.#axes, members, union, storage)
     if (buffer && over.every((a) => !this.levels.has(a) || !isStructured(this.#axes, a))) {
@@ -189,21 +188,21 @@ class StructureBuilder implements Structure {
   }
 
   /**
-   * A buffer over the chain and all pieces in `from`, whose storage gives the positions of their entries. Its other trees
+   * A buffer over the chain and all lists in `from`, whose storage gives the positions of their entries. Its other trees
    * are final, and none of them exists with duplicates.
    */
-  #bufferOver(chain: readonly string[], from: readonly Piece[]): Buffer1 | undefined {
+  #bufferOver(chain: readonly string[], from: readonly EntryList[]): Buffer1 | undefined {
     const isSettled = (a: string): boolean =>
       chain.includes(a) ||
       isDense(this.#axis(a)) ||
       (this.levels.has(a)
         ? !isNonunique(this.#axis(a))
-        : this.#pieces.every((p) => from.includes(p) || !p.columns.has(a)))
+        : this.#lists.every((p) => from.includes(p) || !p.axes.includes(a)))
     if (from.length === 0) return undefined
     return this.#kernel.buffers.find(
       (b) =>
         chain.every((a) => b.axes.includes(a)) &&
-        from.every((p) => b.axes.every((a) => p.columns.has(a))) &&
+        from.every((p) => p.isOver(b.axes)) &&
         b.axes.every(isSettled),
     )
   }
@@ -220,21 +219,20 @@ class StructureBuilder implements Structure {
     }
   }
 
-  readonly positions = (piece: Piece, buffer: string): Int32Array | null => {
+  readonly positions = (list: EntryList, buffer: string): Int32Array | null => {
     const storage = this.storages.get(buffer)!
     const over = storage.axes.map((a) => a.name)
-    const coords = over.map((a) => piece.columns.get(a)!)
-    return getOrAdd(positionsBy(this.#found, piece), over.join(), () => positionsOf(storage, coords))
+    return getOrAdd(positionsBy(this.#found, list), over.join(), () => positionsOf(storage, list.over(over)))
   }
 }
 
-const positionsBy = (found: Map<Piece, Map<string, Int32Array | null>>, piece: Piece) =>
-  getOrAdd(found, piece, () => new Map<string, Int32Array | null>())
+const positionsBy = (found: Map<EntryList, Map<string, Int32Array | null>>, list: EntryList) =>
+  getOrAdd(found, list, () => new Map<string, Int32Array | null>())
 
 /** Masks of formats by name: bits for the entries of all tensors over their axes, which are the coordinates that iterations visit. */
 export function masksOf(
   kernel: Kernel1,
-  pieces: readonly Piece[],
+  lists: readonly EntryList[],
   { storages, positions }: Structure,
   elsewhere: Elsewhere,
 ): ReadonlyMap<string, Int32Array> {
@@ -244,30 +242,31 @@ export function masksOf(
   return new Map(
     masks.map((b) => {
       const held = new Uint8Array(storages.get(b.name)!.size)
-      for (const p of distinctPieces(piecesOver(pieces, b.axes), b.axes).members) {
+      const own = lists.filter((p) => p.isOver(b.axes))
+      for (const p of distinctLists(own, b.axes).members) {
         const at = positions(p, b.name)
         if (at) for (const position of at) held[position] = 1
-        else held.fill(1, 0, lengthOf(p))
+        else held.fill(1, 0, p.count)
       }
       return [b.name, packFields(held, MASK_BITS)] as const
     }),
   )
 }
 
-/** Returns the values of a buffer, in storage order, from the source of a piece and the positions of its entries. */
+/** Returns the values of a buffer, in storage order, from the source of a list and the positions of its entries. */
 export function placedValues(
   storage: Storage,
   b: Buffer1,
-  piece: Piece,
+  list: EntryList,
   positions: Int32Array | null,
   { values, dtype }: Pick<Entry, 'values' | 'dtype'>,
 ): ValueArray {
-  const coords = b.axes.map((a) => piece.columns.get(a)!)
+  const coords = list.over(b.axes)
   const distinct = storage.entries?.positions === positions && storage.entries.distinct
-  const own: Storage = { ...storage, entries: { count: lengthOf(piece), coords, positions, distinct } }
-  const held = values && piece.entries ? gatherValues({ values, dtype }, piece.entries) : values
-  const { name, columns } = piece.source
+  const own: Storage = { ...storage, entries: { count: list.count, coords, positions, distinct } }
+  const held = values && list.entries ? gatherValues({ values, dtype }, list.entries) : values
+  const { name, columns } = list.source
   const pointOf = (entry: number): number[] => columns.map((c) => c[entry]!)
-  const place = (e: number): string => elementOf(name, pointOf(piece.entries?.[e] ?? e))
+  const place = (e: number): string => elementOf(name, pointOf(list.entries?.[e] ?? e))
   return scatterValues(own, { coords, values: held, dtype }, b.dtype, b.fill, place)
 }
