@@ -2,7 +2,7 @@
 import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
-import { givenOf } from '../../run/bind/sources/caller-tensors.ts'
+import { bindPlan } from '../../run/bind/sources/caller-tensors.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ResidentParts } from '../../storage/engines/device/index.ts'
@@ -41,7 +41,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
 
   /** True if the kernel's formats take lists or sets, which the unscheduled kernel does not have. */
   get #takesData(): boolean {
-    return givenOf(this.compilation.kernel).size > 0
+    return bindPlan(this.compilation.kernel).operands.size > 0
   }
 
   override bind(inputs: RunInputs): Bound {

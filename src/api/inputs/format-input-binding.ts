@@ -4,7 +4,7 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Binding, bindingIn, bindingOf } from '../../run/bind/binding-names.ts'
 import type { Inputs } from '../../run/bind/index.ts'
-import { callerTensor, givenOf } from '../../run/bind/sources/caller-tensors.ts'
+import { bindPlan, callerTensor } from '../../run/bind/sources/caller-tensors.ts'
 import type { FormatInput } from '../../schedule/coordinates/as/format-inputs.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { coordinatesOf, isTyped } from './argument-checks.ts'
@@ -106,7 +106,7 @@ export class SplitInputs {
 
   /** Records the format arguments of a kernel. Returns true if a name that was treated as an axis is one of them. */
   learn(kernel: Kernel1): boolean {
-    const found = [...givenOf(kernel)].filter(([name]) => !this.used.has(name))
+    const found = [...bindPlan(kernel).operands].filter(([name]) => !this.used.has(name))
     const isOther = found.some(([name]) => Object.hasOwn(this.#tensors, name) && this.#isAxis(name))
     for (const [name, { kind }] of found) this.used.set(name, { kind, tensor: null })
     if (isOther) this.#own = undefined

@@ -6,7 +6,7 @@ import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Bound, Inputs } from '../../run/bind/index.ts'
 import { isAlone } from '../../run/bind/results/gather-results.ts'
 import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
-import { callerTensor, givenOf } from '../../run/bind/sources/caller-tensors.ts'
+import { bindPlan, callerTensor } from '../../run/bind/sources/caller-tensors.ts'
 import type { Residents } from '../../run/execution/external-memory.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ResidentParts, ResidentTensor } from '../../storage/engines/device/index.ts'
@@ -160,7 +160,7 @@ const isForHost = ({ diagnostics: [d] }: SptError): boolean =>
 
 /** Names of the tensors that a kernel stores in formats; `null` if a format takes lists or sets. */
 function namesOf(kernel: Kernel1): readonly string[] | null {
-  if (givenOf(kernel).size > 0) return null
+  if (bindPlan(kernel).operands.size > 0) return null
   return [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
 }
 

@@ -1,13 +1,7 @@
 /** Fill statistics of the sparse tensors of a run. */
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Bound } from '../../run/bind/index.ts'
-import {
-  allAxesOf,
-  asDeclared,
-  callerTensor,
-  callerTensors,
-  isStructured,
-} from '../../run/bind/sources/caller-tensors.ts'
+import { callerTensor, callerTensors } from '../../run/bind/sources/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
 export interface SparseSizes {
@@ -41,23 +35,22 @@ export const conversions = (kernel: Kernel1, tensors: Readonly<Record<string, Te
 
 export function sparseSizes(bound: Bound): SparseSizes {
   const { kernel } = bound
-  const axes = allAxesOf(kernel)
   const nnz: [string, number][] = []
   const stored: [string, number][] = []
   for (const t of callerTensors(kernel)) {
-    if (t.first.role === 'local' || !t.axes.some((a) => isStructured(axes, a))) continue
+    if (t.first.role === 'local' || t.structured.length === 0) continue
     const size = t.buffers.reduce((n, b) => n + bound.storages.get(b.name)!.size, 0)
     stored.push([t.name, size])
-    nnz.push([t.name, asDeclared(t) ? size : (countDistinct(bound, t.axes) ?? size)])
+    nnz.push([t.name, t.asDeclared ? size : (countDistinct(bound, t.axes) ?? size)])
   }
   return { nnz: Object.fromEntries(nnz), stored: Object.fromEntries(stored) }
 }
 
 /** Number of distinct coordinates over these axes; `undefined` if no source covers all axes. */
 function countDistinct(bound: Bound, axes: readonly string[]): number | undefined {
-  const sources = bound.sources().filter((s) => axes.every((a) => s.axes.includes(a)))
+  const sources = bound.sources().filter((s) => s.isOver(axes))
   if (sources.length === 0) return undefined
-  const columns = sources.map((s) => axes.map((a) => s.columns[s.axes.indexOf(a)]!))
+  const columns = sources.map((s) => s.over(axes))
   const keys = new Float64Array(columns.reduce((n, c) => n + c[0]!.length, 0))
   // Coordinates are linearised. If an index exceeds the exact integers, duplicates are counted, too.
   const extents = axes.map((_, d) =>

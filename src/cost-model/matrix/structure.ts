@@ -11,7 +11,7 @@ import { evaluate } from '../../ir/values/evaluate.ts'
 import { unpackFields } from '../../ir/values/packed-fields.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
-import { allAxesOf, callerTensor, givenOf, isStructured } from '../../run/bind/sources/caller-tensors.ts'
+import { allAxesOf, bindPlan, callerTensor, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 import { combineStrata, shareOf } from './extrapolation.ts'
 import type { CoordinateRecurrence, Distribution, IndexFacts, Ratio, Structure } from './index-facts.ts'
@@ -153,7 +153,7 @@ export function structureOf(
         { structureOnly: true },
       ),
     )
-  const inputNames = [...givenOf(kernel).keys()]
+  const inputNames = [...bindPlan(kernel).operands.keys()]
   const formatInputs = Object.entries(given.formatInputs ?? {}).filter(([name]) => inputNames.includes(name))
   // Lists and sets refer to all rows, so a kernel that takes them is not sampled.
   const [single] = sparse.length === 1 && inputNames.length === 0 ? sparse : []

@@ -5,13 +5,12 @@ import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { add, type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import type { FormatInstance } from '../../ir/formats/format.ts'
 import { givenTables, labelled, segmentsOf } from '../../ir/formats/format-tables.ts'
+import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import type { StoredTensor, Tensor } from '../../storage/tensor.ts'
 import {
-  allAxesOf,
-  asDeclared,
+  bindPlan,
   type CallerTensor,
   callerTensors,
-  givenOf,
   isStructured,
   storedAxis,
 } from './sources/caller-tensors.ts'
@@ -46,11 +45,11 @@ export function bindingOf(
   if (found) return found
   const names = [
     ...callerTensors(kernel).flatMap((t) => (t.first.role === 'local' ? [] : [t.name])),
-    ...givenOf(kernel).keys(),
+    ...bindPlan(kernel).operands.keys(),
   ]
   const tables = tablesMade(kernel).map((b) => nameInText(kernel, b))
   // Only axes with stored structure can be bound: dense axes have none, and the kernel computes its own tables.
-  const all = allAxesOf(kernel)
+  const { axes: all } = bindPlan(kernel)
   const axes = [...all].flatMap(([a, x]) =>
     isStored(x) && isStructured(all, a) && !isOfTable(kernel, a) ? [a] : [],
   )
@@ -64,22 +63,37 @@ export function bindingOf(
 
 /** Resolves a bound name like `bindingOf`, but returns `null` for an unknown name. Throws SptError `bind/part`. */
 export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Binding | null {
-  const axes = allAxesOf(kernel)
-  const over = (names: readonly string[]): Dimension[] =>
-    names.map((a) => ({ name: a, extent: storedAxis(axes, a).extent }))
+  const binding = getOrAdd(bindingsOf(kernel), name, () => resolved(kernel, name))
+  if (binding?.kind !== 'tensor' || tensor?.kind !== 'stored') return binding
+  const { asDeclared, buffers, first } = binding.tensor
+  return asDeclared || buffers.length > 1 || !isOfFormat(kernel, binding.tensor, tensor)
+    ? binding
+    : partBinding(kernel, binding.tensor, first)
+}
+
+const bindingsOf = memoize((_: Kernel1) => new Map<string, Binding | null>())
+
+const dimensionsOf = (kernel: Kernel1, names: readonly string[]): Dimension[] =>
+  names.map((name) => ({ name, extent: storedAxis(bindPlan(kernel).axes, name).extent }))
+
+const partBinding = (kernel: Kernel1, tensor: CallerTensor, buffer: Buffer1): Binding => ({
+  kind: 'part',
+  tensor,
+  buffer,
+  dimensions: dimensionsOf(kernel, buffer.axes),
+})
+
+function resolved(kernel: Kernel1, name: string): Binding | null {
+  const { axes } = bindPlan(kernel)
+  const over = (names: readonly string[]): Dimension[] => dimensionsOf(kernel, names)
   const tensors = callerTensors(kernel)
   const whole = tensors.find((t) => t.name === name)
-  if (whole) {
-    const isAlone = whole.buffers.length === 1
-    if (tensor?.kind !== 'stored' || asDeclared(whole) || !isAlone || !isOfFormat(kernel, whole, tensor))
-      return { kind: 'tensor', tensor: whole, dimensions: over(whole.axes) }
-    return { kind: 'part', tensor: whole, buffer: whole.first, dimensions: over(whole.first.axes) }
-  }
+  if (whole) return { kind: 'tensor', tensor: whole, dimensions: over(whole.axes) }
   for (const t of tensors) {
     const buffer = t.buffers.find((b) => b.name === name)
-    if (buffer) return { kind: 'part', tensor: t, buffer, dimensions: over(buffer.axes) }
+    if (buffer) return partBinding(kernel, t, buffer)
   }
-  const given = givenOf(kernel).get(name)
+  const given = bindPlan(kernel).operands.get(name)
   if (given) {
     const length = add(variable(segmentsOf(name)), int(1))
     const dimensions =
@@ -195,7 +209,7 @@ function underOwnNames(kernel: Kernel1, b: Buffer1, tensor: StoredTensor): Store
  */
 function isOfFormat(kernel: Kernel1, t: CallerTensor, tensor: StoredTensor): boolean {
   const { name, first, axes: declared } = t
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   const own = axesByName(kernel, first)
   const names = Object.keys(tensor.arrays)
   if (names.some((n) => own.has(n) && !declared.includes(n))) return true

@@ -13,7 +13,7 @@ import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
-import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
+import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { DenseOnDevice, filledArray } from '../../storage/tensor.ts'
 import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
 import { checkPaddedFactors } from './checks/padding-factors.ts'
@@ -24,18 +24,7 @@ import { readyValues } from './ready/ready-made-tables.ts'
 import { reportOf } from './results/format-report.ts'
 import { routeOf } from './results/gather-results.ts'
 import { bindParams, checkWidths, measuring } from './sizes/bound-sizes.ts'
-import {
-  allAxesOf,
-  asDeclared,
-  type CallerTensor,
-  callerTensors,
-  convertDense,
-  givenOf,
-  inOrder,
-  isInput,
-  isStructured,
-  storageOrder,
-} from './sources/caller-tensors.ts'
+import { bindPlan, type CallerTensor, convertDense, inOrder } from './sources/caller-tensors.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
 import { EntryList } from './sources/entry-list.ts'
 import { remapSources } from './sources/remap-entries.ts'
@@ -60,6 +49,7 @@ export interface BindOptions {
  */
 export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound {
   const start = performance.now()
+  const plan = bindPlan(kernel)
   const tensors = underKernelNames(kernel, inputs.tensors ?? {})
   const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
   const { elsewhere = NOWHERE } = options
@@ -74,7 +64,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     wholeSource(kernel, name, t, params, () => built?.storages.get(name)),
   )
   requireStructure(kernel, tensors, [...sources, ...parts.sources], inputs.seed)
-  const random = [...givenOf(kernel).keys()].filter((name) => !tensors.has(name))
+  const random = [...plan.operands.keys()].filter((name) => !tensors.has(name))
   let randomTime = 0
   if (inputs.seed !== undefined) {
     const bound = [...sources, ...parts.sources, ...wholes]
@@ -107,8 +97,8 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     const table = b.table ? tables.get(b.name) : undefined
     if (table) arrays.set(b.name, table)
   }
-  for (const t of options.structureOnly ? [] : callerTensors(kernel)) {
-    if (!isInput(t)) continue
+  for (const t of options.structureOnly ? [] : plan.tensors) {
+    if (!t.isInput) continue
     if (dense.get(t.name) instanceof DenseOnDevice || elsewhere.tensors.has(t.name)) continue
     for (const b of t.buffers)
       arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, lists, structure))
@@ -157,7 +147,6 @@ function sort(
   tensors: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,
 ): { dense: Map<string, Tensor>; ready: Map<string, StoredTensor>; sources: EntryList[] } {
-  const axes = allAxesOf(kernel)
   const dense = new Map<string, Tensor>()
   const ready = new Map<string, StoredTensor>()
   const sources: EntryList[] = []
@@ -170,9 +159,9 @@ function sort(
     if (b.kind !== 'tensor' && b.kind !== 'axis') continue
     const t = b.kind === 'tensor' ? b.tensor : undefined
     if (tensor instanceof DenseOnDevice) checkOnDevice(kernel, name, tensor, t)
-    const structured = !t || t.axes.some((a) => isStructured(axes, a))
-    if (t && isInput(t) && asDeclared(t) && !structured && tensor.kind === 'dense') dense.set(name, tensor)
-    else if (t && asDeclared(t) && tensor.kind === 'stored' && !tensor.repair) ready.set(name, tensor)
+    if (t?.isInput && t.asDeclared && t.structured.length === 0 && tensor.kind === 'dense')
+      dense.set(name, tensor)
+    else if (t?.asDeclared && tensor.kind === 'stored' && !tensor.repair) ready.set(name, tensor)
     else sources.push(sourceOf(kernel, name, tensor, params))
   }
   return { dense, ready, sources }
@@ -206,7 +195,7 @@ function valuesOf(
 ): ValueArray {
   const storage = storages.get(b.name)!
   const whole = dense.get(t.name)
-  if (whole?.kind === 'dense') return denseValues(kernel, b, whole)
+  if (whole?.kind === 'dense') return denseValues(t, whole)
   const made = ready.get(b.name)
   if (made) {
     const values = storedValues(storage, made, b.fill)
@@ -219,7 +208,7 @@ function valuesOf(
   return placedValues(storage, b, list, positions(list, b.name), tensor)
 }
 
-function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'dense' }>): ValueArray {
+function denseValues({ first: b, order }: CallerTensor, t: DenseTensor): ValueArray {
   const size = t.shape.reduce((a, x) => a * x, 1)
   if (t.values.length !== size)
     failWith(
@@ -228,6 +217,5 @@ function denseValues(kernel: Kernel1, b: Buffer1, t: Extract<Tensor, { kind: 'de
       { expected: `${size} values`, hint: 'give the values in row-major order' },
     )
   const values = convertDense(b.name, t, b.dtype)
-  const order = storageOrder(kernel, b.axes)
   return order ? inOrder(values, b.dtype, t.shape, order) : values
 }

@@ -197,7 +197,7 @@ export function residentOutput(
   const role = t?.first.role
   if (!t || (role !== 'out' && role !== 'inout'))
     refuse(`it is ${role === 'in' ? 'an input' : 'temporary'}`, 'bind an input to each kernel that reads it')
-  else if (!isRowMajor(kernel, t))
+  else if (!isRowMajor(t))
     refuse(
       'it is sparse, in a format, or in another order of its dimensions',
       `bring it over by the host: await prepared.read('${name}')`,

@@ -17,7 +17,7 @@ export function commonBuffers(
   const there = new Map(of.program.plan.buffers.map((b) => [b.name, b]))
   const asDeclared = (b: Bound, name: string): boolean => {
     const t = callerTensor(b.kernel, name)
-    return t !== undefined && isRowMajor(b.kernel, t)
+    return t !== undefined && isRowMajor(t)
   }
   const out = new Map<string, DeviceBuffer>()
   for (const b of program.plan.buffers) {

@@ -7,11 +7,9 @@ import { checkLevelProperty } from '../../../storage/assembly/level-property-che
 import { HOST } from '../../../storage/engines/host/engine.ts'
 import type { DenseOnDevice, Tensor } from '../../../storage/tensor.ts'
 import {
-  allAxesOf,
-  axesWithoutTensor,
+  bindPlan,
   type CallerTensor,
   callerTensors,
-  isInput,
   isRowMajor,
   isStructured,
 } from '../sources/caller-tensors.ts'
@@ -27,7 +25,7 @@ export function requireInputs(
 ): void {
   if (seed !== undefined) return
   const missing = callerTensors(kernel).filter(
-    (t) => isInput(t) && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
+    (t) => t.isInput && !tensors.has(t.name) && !t.buffers.some((b) => tensors.has(b.name)),
   )
   if (missing.length > 0)
     throw new SptError(
@@ -48,13 +46,13 @@ export function requireStructure(
   sources: readonly EntryList[],
   seed: number | undefined,
 ): void {
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   const all = callerTensors(kernel)
   const isBound = (t: CallerTensor): boolean =>
     tensors.has(t.name) || t.buffers.some((b) => tensors.has(b.name))
   const given = [
     ...sources.map((s) => s.axes),
-    ...all.filter((t) => isBound(t) || (isInput(t) && seed !== undefined)).map((t) => t.axes),
+    ...all.filter((t) => isBound(t) || (t.isInput && seed !== undefined)).map((t) => t.axes),
   ]
   // The positions of a dense axis follow from those of its parent.
   const isGiven = (a: string): boolean => {
@@ -63,8 +61,8 @@ export function requireStructure(
     return given.some((g) => chain.every((x) => g.includes(x))) || (above !== undefined && isGiven(above))
   }
   for (const t of all) {
-    if (isBound(t) || (isInput(t) && seed !== undefined)) continue
-    const open = t.axes.findLast((a) => isStructured(axes, a) && !isGiven(a))
+    if (isBound(t) || (t.isInput && seed !== undefined)) continue
+    const open = t.structured.findLast((a) => !isGiven(a))
     if (open === undefined) continue
     const { span } = t.first
     failWith(
@@ -82,8 +80,8 @@ export function requireStructure(
 
 /** Checks the axes of lists and patterns that no tensor has. */
 function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
-  const axes = allAxesOf(kernel)
-  const open = axesWithoutTensor(kernel).find((a) => isStructured(axes, a) && !given.has(a))
+  const { axes } = bindPlan(kernel)
+  const open = bindPlan(kernel).bare.find((a) => isStructured(axes, a) && !given.has(a))
   if (open !== undefined)
     failWith('bind/no-structure', `axis ${open} has no structure: no bound tensor gives its coordinates`, {
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
@@ -95,7 +93,7 @@ function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
 
 /** Checks all claims, except of axes whose arrays are elsewhere, which were checked there. Throws SptError `format/claim`. */
 export function checkClaims(kernel: Kernel1, { levels }: Structure, elsewhere: Elsewhere): void {
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   for (const r of kernel.reformats)
     for (const { instance } of r.instance.parts)
       for (const { axis, claim } of instance.claims) {
@@ -125,7 +123,7 @@ export function checkOnDevice(
         hint: `bind ${name} from the host (await resident.download())`,
       },
     )
-  else if (!isRowMajor(kernel, t))
+  else if (!isRowMajor(t))
     failWith(
       'run/resident',
       `${name} of kernel ${kernel.name} is sparse, in a format, or in another order of its dimensions, and is bound to ${origin}, which is resident row by row`,

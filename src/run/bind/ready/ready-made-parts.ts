@@ -31,8 +31,13 @@ import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
 import { convertValues, gatherValues, newValues } from '../../../storage/tensor.ts'
 import { bindingOf } from '../binding-names.ts'
-import type { CallerTensor } from '../sources/caller-tensors.ts'
-import { allAxesOf, callerTensors, isStructured, maskOver, storedAxis } from '../sources/caller-tensors.ts'
+import {
+  bindPlan,
+  type CallerTensor,
+  callerTensors,
+  maskOver,
+  storedAxis,
+} from '../sources/caller-tensors.ts'
 import { EntryList } from '../sources/entry-list.ts'
 import { tablesOf } from './ready-made-tables.ts'
 
@@ -112,8 +117,7 @@ function checkShared(
   sources: readonly EntryList[],
   tensors: ReadonlyMap<string, Tensor>,
 ): void {
-  const axes = allAxesOf(kernel)
-  const structured = t.axes.filter((a) => isStructured(axes, a))
+  const { structured } = t
   const shares = (over: readonly string[]): boolean =>
     structured.length > 0 && structured.every((a) => over.includes(a))
   const source = sources.find((s) => shares(s.axes))
@@ -138,7 +142,7 @@ function fromParts(
   tables: ReadonlyMap<string, Int32Array>,
   known: FormatOperands,
 ): { source: EntryList; lists: EntryList[] } {
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   const parts = t.buffers.map((b) => {
     const tensor = tensors.get(b.name) as StoredTensor
     const own = b.axes.map((a) => storedAxis(axes, a))

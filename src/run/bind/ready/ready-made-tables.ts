@@ -8,7 +8,7 @@ import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { checkPermutation } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { convertValues, filledArray, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
-import { type CallerTensor, givenOf, maskOver } from '../sources/caller-tensors.ts'
+import { bindPlan, type CallerTensor, maskOver } from '../sources/caller-tensors.ts'
 
 /** The tables of a tensor's formats, by name: bound with the parts, or list arguments. */
 export function tablesOf(
@@ -61,7 +61,7 @@ function brought(
   tensors: ReadonlyMap<string, Tensor>,
 ): Int32Array {
   // A list or set argument of a later format may have the same name.
-  const given = givenOf(kernel).get(name)
+  const given = bindPlan(kernel).operands.get(name)
   if (given)
     failWith(
       'bind/table',

@@ -9,15 +9,12 @@ import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
 import { newValues, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
 import {
-  allAxesOf,
-  asDeclared,
+  bindPlan,
   type CallerTensor,
   callerTensor,
   callerTensors,
   inOrder,
   inverseOrder,
-  isStructured,
-  storageOrder,
   storedAxis,
 } from '../sources/caller-tensors.ts'
 import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
@@ -44,8 +41,7 @@ export function tensorOf(kernel: Kernel1, name: string): CallerTensor {
 /** Returns true if a tensor is dense and without a format, so its coordinates do not depend on other bound data. */
 export function isAlone(kernel: Kernel1, name: string): boolean {
   const t = tensorOf(kernel, name)
-  const axes = allAxesOf(kernel)
-  return asDeclared(t) && !t.axes.some((a) => isStructured(axes, a))
+  return t.asDeclared && t.structured.length === 0
 }
 
 /**
@@ -55,16 +51,15 @@ export function isAlone(kernel: Kernel1, name: string): boolean {
 export function readTensor(bound: Bound, name: string, values: ReadonlyMap<string, ValueArray>): Tensor {
   const { kernel } = bound
   const t = tensorOf(kernel, name)
-  const axes = allAxesOf(kernel)
   const { dtype, fill } = t.first
   const absent = fill === 0 ? {} : { fill }
   const extents = extentsOf(kernel, bound.params)
   const shape = t.axes.map((a) => extents.get(a) ?? 0)
-  const structured = t.axes.some((a) => isStructured(axes, a))
-  if (asDeclared(t)) {
+  const isDense = t.structured.length === 0
+  if (t.asDeclared) {
     const own = values.get(t.first.name)!
-    if (!structured) {
-      const order = storageOrder(kernel, t.axes)
+    if (isDense) {
+      const { order } = t
       if (!order) return { kind: 'dense', shape, values: own, dtype }
       const stored = order.map((d) => shape[d]!)
       return { kind: 'dense', shape, values: inOrder(own, dtype, stored, inverseOrder(order)), dtype }
@@ -80,7 +75,7 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
     for (let s = 0; s < count; s++)
       out[p.elements ? p.elements[s]! : s] = own[p.positions ? p.positions[s]! : s]!
   }
-  if (structured) return { kind: 'coords', shape, coords: columns, values: out, dtype, ...absent }
+  if (!isDense) return { kind: 'coords', shape, coords: columns, values: out, dtype, ...absent }
   return { kind: 'dense', shape, values: out, dtype }
 }
 
@@ -95,7 +90,7 @@ export function routeOf(input: RouteInput, name: string): Route {
   const t = tensorOf(kernel, name)
   const direct = routeOfLists(t, input)
   if (direct) return direct
-  const columns = fullColumns(t.axes, allAxesOf(kernel), known.extents, input.sources())
+  const columns = fullColumns(t.axes, bindPlan(kernel).axes, known.extents, input.sources())
   const all = new EntryList(name, t.axes, () => ({ columns, tensor: null }))
   const { lists } = remapSources(kernel, [...input.sources(), all], known)
   return {
@@ -123,7 +118,7 @@ function routeOfLists(t: CallerTensor, input: RouteInput): Route | null {
   const from = ready ? [ready] : sourcesOfStructure(t, input)
   const mine = lists.filter((p) => from.includes(p.source))
   if (from.length === 0 || !mine.every((p) => t.buffers.some((b) => p.isOver(b.axes)))) return null
-  const axes = allAxesOf(input.kernel)
+  const axes = bindPlan(input.kernel).axes
   const apart = separatesDuplicates(t.axes.map((a) => storedAxis(axes, a)))
   const union = united(from, t.axes, () => apart)
   const entries = new Map(from.map((s) => [s, union.positionsOf(s, null)]))
@@ -146,8 +141,8 @@ function routeOfLists(t: CallerTensor, input: RouteInput): Route | null {
 
 /** Sources with the structure of a tensor; empty if the tensor has axes outside of that structure, too. */
 function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly EntryList[] {
-  const axes = allAxesOf(kernel)
-  const structured = t.axes.filter((a) => isStructured(axes, a))
+  const { axes } = bindPlan(kernel)
+  const { structured } = t
   if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return []
   return sources().filter((s) => s.isOver(structured))
 }

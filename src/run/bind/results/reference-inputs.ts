@@ -10,13 +10,13 @@ import { reference } from '../../../reference/index.ts'
 import { expandTree } from '../../../storage/entries/stored-coords.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
 import { decoder, type ValueArray } from '../../../storage/tensor.ts'
-import { allAxesOf, isStructured, storedAxis } from '../sources/caller-tensors.ts'
+import { bindPlan, isStructured, storedAxis } from '../sources/caller-tensors.ts'
 import type { Bound } from '../types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   const buffers = byName<RefTensor>()
   const structure = byName<RefStructure[]>()
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   for (const [name, t] of bound.dense) buffers[name] = numbers(t.values!, t.dtype)
   const add = (axis: string, s: RefStructure): void => {
     structure[axis] = [...(structure[axis] ?? []), s]
@@ -51,7 +51,7 @@ function storedPrefixes(
   const buffer = kernel.buffers.find((b) => b.name === name)
   // With a format, iterations visit the axes of its parts instead.
   if (!storage || !buffer || buffer.axes.join() !== storage.axes.map((a) => a.name).join()) return []
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   return storage.trees.flatMap((tree) =>
     tree.flatMap(({ axis: { name: axis } }, depth) => {
       const prefix = tree.slice(0, depth + 1)
@@ -69,7 +69,7 @@ function storedPrefixes(
 }
 
 const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined => {
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   return over.findLast((a) => isStructured(axes, a))
 }
 

@@ -7,7 +7,6 @@ import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
 import { ascending } from '../../../columns/allocate.ts'
 import { largest, repetitions, sameColumn, uniqueTuples } from '../../../columns/key-columns.ts'
-import type { Buffer1 } from '../../../ir/coordinates/stage1.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { matchTuples, scatterValues } from '../../../storage/entries/locate.ts'
 import { isFill } from '../../../storage/entries/stored-coords.ts'
@@ -33,8 +32,6 @@ import {
   callerTensors,
   convertDense,
   inOrder,
-  isInput,
-  storageOrder,
 } from '../sources/caller-tensors.ts'
 import { sourceOf } from '../sources/coordinate-sources.ts'
 import type { EntryList } from '../sources/entry-list.ts'
@@ -61,11 +58,11 @@ export interface Written {
  */
 export function withValues(bound: Bound, name: string, given: Tensor | BareValues): Written {
   const t = callerTensor(bound.kernel, name)
-  if (!t || !isInput(t)) return notInput(bound, name)
+  if (!t?.isInput) return notInput(bound, name)
   const update = 'kind' in given ? underKernelNames(bound.kernel, { [name]: given }).get(name)! : given
   if ('kind' in update) checkDimensions(bound.kernel, new Map([[name, update]]), bound.params)
   const dense = bound.dense.get(name)
-  if (dense) return denseValues(bound, t.first, dense, update)
+  if (dense) return denseValues(bound, t, dense, update)
   const ready = bound.ready.get(name)
   if (ready && (!('kind' in update) || (update.kind === 'stored' && sameArrays(update, ready))))
     return updatedArrays(bound, t, ready, update)
@@ -104,7 +101,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
 }
 
 function notInput(bound: Bound, name: string): never {
-  const candidates = callerTensors(bound.kernel).flatMap((t) => (isInput(t) ? [t.name] : []))
+  const candidates = callerTensors(bound.kernel).flatMap((t) => (t.isInput ? [t.name] : []))
   failWith('bind/not-input', `${name} is not an input of kernel ${bound.kernel.name}`, {
     lookup: { name, candidates },
     expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with inputs',
@@ -127,7 +124,12 @@ const written = (
   buffers: [...fresh.keys()],
 })
 
-function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | BareValues): Written {
+function denseValues(
+  bound: Bound,
+  { first: b, order }: CallerTensor,
+  was: Tensor,
+  update: Tensor | BareValues,
+): Written {
   const size = was.shape.reduce((n, x) => n * x, 1)
   if ('kind' in update && update.kind !== 'dense')
     return failWith('bind/shape', `${b.name} is dense, and is given a ${update.kind} tensor`, {
@@ -138,7 +140,6 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
   const tensor: DenseTensor = { kind: 'dense', shape: was.shape, values, dtype }
   const own = convertDense(b.name, tensor, b.dtype)
   checkPaddedFactors(bound.kernel, new Map([[b.name, tensor]]), bound.params)
-  const order = storageOrder(bound.kernel, b.axes)
   const stored = order ? inOrder(own, b.dtype, was.shape, order) : own
   return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])
 }

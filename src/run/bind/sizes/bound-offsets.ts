@@ -9,14 +9,14 @@ import { evaluate } from '../../../ir/values/evaluate.ts'
 import { sizeIn } from '../../../storage/format-operands.ts'
 import type { DenseTensor, StoredTensor, Tensor } from '../../../storage/tensor.ts'
 import { bindingOf } from '../binding-names.ts'
-import { allAxesOf, callerTensor, storedAxis } from '../sources/caller-tensors.ts'
+import { bindPlan, callerTensor, storedAxis } from '../sources/caller-tensors.ts'
 
 type Tensors = Readonly<Record<string, Tensor>>
 type Arrays = StoredTensor['arrays']
 
 /** Returns true if a single array bound to `name` is read as offsets: `name` is a ragged axis with a parent. */
 export const takesOffsets = (kernel: Kernel1, name: string): boolean =>
-  isRagged(allAxesOf(kernel).get(name)) && bindingOf(kernel, name).kind === 'axis'
+  isRagged(bindPlan(kernel).axes.get(name)) && bindingOf(kernel, name).kind === 'axis'
 
 /**
  * Returns the axes from the root to the axis at whose positions a tensor's values may be given. The arrays of this axis must be bound, and
@@ -27,7 +27,7 @@ export function positionsOf(
   name: string,
   isBound: (axis: string) => boolean,
 ): readonly string[] | null {
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   const over = callerTensor(kernel, name)?.axes
   const leaf = over?.findLast((a) => !isDenseRoot(axes.get(a)!))
   if (!over || leaf === undefined || !isBound(leaf)) return null
@@ -58,7 +58,7 @@ export function readyByPosition(
   tensors: Tensors,
   params: Readonly<Record<string, number>>,
 ): Record<string, Tensor> {
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   const hasArrays = (a: string): boolean =>
     isOffsets(kernel, a, tensors[a]) || isArrays(kernel, a, tensors[a])
   const offsets = new Map<string, Int32Array>()

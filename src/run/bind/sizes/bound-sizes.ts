@@ -13,7 +13,7 @@ import { isFill } from '../../../storage/entries/stored-coords.ts'
 import { type FormatOperands, missingValue, sizeIn } from '../../../storage/format-operands.ts'
 import { encoder, nameWithOrigin, rangeOf, type Tensor } from '../../../storage/tensor.ts'
 import { bindingOf, type Dimension } from '../binding-names.ts'
-import { allAxesOf, callerTensors } from '../sources/caller-tensors.ts'
+import { bindPlan, callerTensors } from '../sources/caller-tensors.ts'
 import { extentsOf } from '../sources/coordinate-sources.ts'
 import type { Measure } from '../sources/remap-entries.ts'
 
@@ -167,7 +167,7 @@ const missingParam = (kernel: Kernel1, p: Param): Diagnostic =>
 
 /** Names of the inputs whose shapes would determine the size. */
 function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
-  const axes = allAxesOf(kernel)
+  const { axes } = bindPlan(kernel)
   const isExtent = (axis: string): boolean => {
     const a = axes.get(axis)
     return !!a && 'extent' in a && a.extent.kind === 'var' && a.extent.name === name
@@ -186,7 +186,7 @@ function measured(
 ): readonly (Dimension & { readonly size: number })[] {
   const { dimensions } = bindingOf(kernel, name, tensor)
   if (tensor.shape.length !== dimensions.length) {
-    const ragged = dimensions.findLast((d) => isRagged(allAxesOf(kernel).get(d.name)))
+    const ragged = dimensions.findLast((d) => isRagged(bindPlan(kernel).axes.get(d.name)))
     failWith(
       'bind/rank',
       `${nameWithOrigin(name, tensor)} is bound to a tensor of ${quantity(tensor.shape.length, 'dimension')}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
@@ -247,7 +247,7 @@ function checkFill(kernel: Kernel1, name: string, tensor: Tensor): void {
 export function measuring(kernel: Kernel1, known: FormatOperands): Measure {
   const params = known.sizes as Map<string, number>
   const extents = known.extents as Map<string, number>
-  const axes = [...allAxesOf(kernel).values()]
+  const axes = [...bindPlan(kernel).axes.values()]
   const open = new Set(kernel.params.filter((p) => p.measured && !params.has(p.name)).map((p) => p.name))
   return (names, lists) => {
     let found = false

@@ -1,4 +1,6 @@
-/** The caller's view of a kernel: tensors over their declared axes, before formats replaced these axes. */
+/**
+ * The bind plan of a kernel: tensors over their declared axes, before formats replaced these axes, and the operations of binding in order.
+ */
 import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
@@ -7,12 +9,14 @@ import {
   isDenseChain,
   isFused,
   isGathered,
+  isNonunique,
   isStored,
   parentOf,
   type StoredAxis,
 } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
 import { allAxesOf, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
+import { groupBy, memoize } from '../../../ir/memoize.ts'
 import { arrayClass, coordinatesAt } from '../../../ir/values/arrays.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { convertValues, type DenseTensor, type ValueArray } from '../../../storage/tensor.ts'
@@ -27,52 +31,99 @@ export interface CallerTensor {
   readonly buffers: readonly Buffer1[]
   /** The first buffer. Role, type and fill value are the same in all parts. */
   readonly first: Buffer1
+  /** The kernel reads the tensor before it may write it. */
+  readonly isInput: boolean
+  /** The tensor is stored over its declared axes. */
+  readonly asDeclared: boolean
+  /** Declared axes that are sparse or ragged, or below such an axis. */
+  readonly structured: readonly string[]
+  /** Dimensions in the order of storage, tree by tree in the order of the roots; `null`: as declared. */
+  readonly order: readonly number[] | null
 }
 
-/** The declared tensor (`owner`) of each buffer of a format, and the declared axes of each tensor. */
+/** Levels to assemble: those of a chain of axes, or of a prefix that other chains or shorter tensors may share. */
+interface LevelStep {
+  readonly axes: readonly string[]
+  /** The whole chain; `null` for a chain itself. */
+  readonly prefixOf: readonly string[] | null
+}
+
+/** The facts of a kernel that binding needs, and its operations in order, derived once. */
+export interface BindPlan {
+  /** All axes by name, also those that formats replaced. */
+  readonly axes: ReadonlyMap<string, Axis>
+  /** Tensors in the order of their first buffers, without tables of formats and buffers filled at run time. */
+  readonly tensors: readonly CallerTensor[]
+  /** The tensor of each buffer, by name. */
+  readonly owners: ReadonlyMap<string, string>
+  /** List and set arguments of formats by name, with the format step that uses each. */
+  readonly operands: ReadonlyMap<string, { readonly kind: 'list' | 'set'; readonly of: Reformat }>
+  /** Axes that iterations visit but no tensor has (lists and bare patterns), the last one of each chain. */
+  readonly bare: readonly string[]
+  readonly levels: readonly LevelStep[]
+  readonly masks: readonly Buffer1[]
+}
+
+export const bindPlan = memoize((kernel: Kernel1): BindPlan => {
+  const axes = allAxesOf(kernel)
+  const chains = leafChains(kernel.axes)
+  const { owners, declared } = declaredTensors(kernel)
+  const buffers = groupBy(
+    kernel.buffers.filter((b) => !b.table && !b.filledAtRunTime),
+    (b) => owners.get(b.name) ?? b.name,
+  )
+  const tensors = [...buffers].map(([name, own]): CallerTensor => {
+    const first = own[0]!
+    const over = declared.get(name) ?? first.axes
+    return {
+      name,
+      axes: over,
+      buffers: own,
+      first,
+      isInput: first.role === 'in' || first.role === 'inout',
+      asDeclared: own.length === 1 && first.axes.join() === over.join(),
+      structured: over.filter((a) => isStructured(axes, a)),
+      order: storageOrder(axes, over),
+    }
+  })
+  const isPrefix = (prefix: readonly string[]): boolean =>
+    isStructured(axes, prefix.at(-1)!) && !prefix.some((a) => isNonunique(axes.get(a)!))
+  const prefixes = chains.flatMap((chain) =>
+    chain.slice(0, -1).map((_, d) => ({ axes: chain.slice(0, d + 1), prefixOf: chain })),
+  )
+  return {
+    axes,
+    tensors,
+    owners,
+    operands: new Map(
+      kernel.reformats.flatMap((of) => of.instance.given.map((g) => [g.name, { kind: g.kind, of }] as const)),
+    ),
+    bare: axesWithoutTensor(kernel, chains),
+    levels: [
+      ...prefixes.filter((p) => isPrefix(p.axes)),
+      ...chains.map((chain) => ({ axes: chain, prefixOf: null })),
+    ],
+    masks: kernel.buffers.filter((b) => b.mask !== undefined),
+  }
+})
+
+/** The declared tensor of each buffer of a format, and the declared axes of each tensor. */
 function declaredTensors(kernel: Kernel1) {
-  const owner = new Map<string, string>()
-  const axes = new Map<string, readonly string[]>()
+  const owners = new Map<string, string>()
+  const declared = new Map<string, readonly string[]>()
   for (const r of kernel.reformats)
     for (const b of r.buffers) {
-      const root = owner.get(b.name) ?? b.name
-      if (!axes.has(root)) axes.set(root, b.axes)
-      for (const part of b.parts) owner.set(part, root)
+      const root = owners.get(b.name) ?? b.name
+      if (!declared.has(root)) declared.set(root, b.axes)
+      for (const part of b.parts) owners.set(part, root)
     }
-  return { owner, axes }
+  return { owners, declared }
 }
 
-export const tensorNameOf = (kernel: Kernel1, buffer: string): string =>
-  declaredTensors(kernel).owner.get(buffer) ?? buffer
-
-/** In the order of their first buffers, without tables of formats and buffers filled at run time. */
-export function callerTensors(kernel: Kernel1): readonly CallerTensor[] {
-  const { owner, axes } = declaredTensors(kernel)
-  const parts = new Map<string, Buffer1[]>()
-  for (const b of kernel.buffers) {
-    if (b.table || b.filledAtRunTime) continue
-    const root = owner.get(b.name) ?? b.name
-    const known = parts.get(root)
-    if (known) known.push(b)
-    else parts.set(root, [b])
-  }
-  return [...parts].map(([name, buffers]) => ({
-    name,
-    axes: axes.get(name) ?? buffers[0]!.axes,
-    buffers,
-    first: buffers[0]!,
-  }))
-}
-
-/** True if a tensor is read by the kernel before it may be written. */
-export const isInput = ({ first: { role } }: CallerTensor): boolean => role === 'in' || role === 'inout'
+export const callerTensors = (kernel: Kernel1): readonly CallerTensor[] => bindPlan(kernel).tensors
 
 export const callerTensor = (kernel: Kernel1, name: string): CallerTensor | undefined =>
   callerTensors(kernel).find((t) => t.name === name)
-
-/** Returns true if a tensor is stored over its declared axes. */
-export const asDeclared = (t: CallerTensor): boolean =>
-  t.buffers.length === 1 && t.first.axes.join() === t.axes.join()
 
 /** Returns the stored axis of this name, from a map that also contains replaced axes. */
 export function storedAxis(axes: ReadonlyMap<string, Axis>, name: string): StoredAxis {
@@ -83,7 +134,7 @@ export function storedAxis(axes: ReadonlyMap<string, Axis>, name: string): Store
 
 /** The mask of the format in which a buffer is stored; undefined if it has none. */
 export const maskOver = (kernel: Kernel1, b: Buffer1): Buffer1 | undefined =>
-  kernel.buffers.find((x) => x.mask !== undefined && x.axes.every((a) => b.axes.includes(a)))
+  bindPlan(kernel).masks.find((x) => x.axes.every((a) => b.axes.includes(a)))
 
 /** Returns true if the axis or one of its ancestors is sparse or ragged. */
 export const isStructured = (axes: ReadonlyMap<string, Axis>, name: string): boolean =>
@@ -97,17 +148,7 @@ export function leafChains(axes: readonly Axis[]): readonly (readonly string[])[
   return stored.filter((a) => !parents.has(a.name)).map((a) => chainTo(byName, a.name))
 }
 
-/** List and set arguments of formats by name, with the format step that uses each. */
-export function givenOf(
-  kernel: Kernel1,
-): ReadonlyMap<string, { readonly kind: 'list' | 'set'; readonly of: Reformat }> {
-  return new Map(
-    kernel.reformats.flatMap((of) => of.instance.given.map((g) => [g.name, { kind: g.kind, of }] as const)),
-  )
-}
-
-/** Axes that iterations visit but no tensor has (lists and bare patterns), the last one of each chain. */
-export function axesWithoutTensor(kernel: Kernel1): readonly string[] {
+function axesWithoutTensor(kernel: Kernel1, chains: readonly (readonly string[])[]): readonly string[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const used = new Set<string>()
   const add = (name: string): void => {
@@ -120,7 +161,7 @@ export function axesWithoutTensor(kernel: Kernel1): readonly string[] {
     if (s.kind === 'iterate') for (const x of s.iters) add(x.axis)
   })
   const covered = new Set(kernel.buffers.flatMap((b) => b.axes))
-  return leafChains(kernel.axes).flatMap((chain) => {
+  return chains.flatMap((chain) => {
     const last = chain.findLast((a) => used.has(a))
     return last === undefined || covered.has(last) ? [] : [last]
   })
@@ -128,20 +169,16 @@ export function axesWithoutTensor(kernel: Kernel1): readonly string[] {
 
 // Storage order of dense tensors whose axes are declared in another order.
 
-/** The order in which a buffer stores its dimensions: tree by tree, in the order of the roots. `null` if this is the declared order. */
-export function storageOrder(kernel: Kernel1, names: readonly string[]): readonly number[] | null {
-  const axes = allAxesOf(kernel)
+function storageOrder(axes: ReadonlyMap<string, Axis>, names: readonly string[]): readonly number[] | null {
   const roots = names.map((n) => chainTo(axes, n)[0]!)
   const trees = [...new Set(roots)]
   const order = trees.flatMap((r) => roots.flatMap((x, k) => (x === r ? [k] : [])))
   return order.every((d, k) => d === k) ? null : order
 }
 
-/** Returns true if a tensor is dense, without a format, and stored in the order of its dimensions. */
-export const isRowMajor = (kernel: Kernel1, t: CallerTensor): boolean =>
-  asDeclared(t) &&
-  !t.axes.some((a) => isStructured(allAxesOf(kernel), a)) &&
-  storageOrder(kernel, t.axes) === null
+/** True if a tensor is dense, without a format, and stored in the order of its dimensions. */
+export const isRowMajor = (t: CallerTensor): boolean =>
+  t.asDeclared && t.structured.length === 0 && t.order === null
 
 /** Permutes the dimensions of row-major values. `order[k]`: the input dimension that becomes dimension k. */
 export function inOrder(

@@ -13,12 +13,10 @@ import { checkCoords, type Storage, separatesDuplicates } from '../../../storage
 import type { Repair, Tensor } from '../../../storage/tensor.ts'
 import { axesOfBinding } from '../binding-names.ts'
 import {
-  allAxesOf,
-  asDeclared,
-  axesWithoutTensor,
+  type BindPlan,
+  bindPlan,
   callerTensor,
   callerTensors,
-  isInput,
   isStructured,
   leafChains,
   storedAxis,
@@ -28,7 +26,7 @@ import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } 
 
 export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Map<string, number> => {
   const out = new Map<string, number>()
-  for (const a of allAxesOf(kernel).values()) {
+  for (const a of bindPlan(kernel).axes.values()) {
     const extent = isStored(a) ? knownValue(a.extent, params) : null
     if (extent !== null) out.set(a.name, Math.max(0, extent))
   }
@@ -44,7 +42,7 @@ export function sourceOf(
   known?: Storage,
 ): EntryList {
   const axes = axesOfBinding(kernel, name)
-  const all = allAxesOf(kernel)
+  const { axes: all } = bindPlan(kernel)
   if (tensor.kind === 'coords') {
     checkCoords(
       axes.map((a) => storedAxis(all, a)),
@@ -83,14 +81,14 @@ export function randomSources(
   params: ReadonlyMap<string, number>,
   seed: number,
 ): { sources: EntryList[]; dense: Map<string, Tensor> } {
-  const axes = allAxesOf(kernel)
+  const { axes, bare } = bindPlan(kernel)
   const extents = extentsOf(kernel, params)
   const extent = (a: string): number => extents.get(a) ?? 0
   const sources: EntryList[] = []
   const newDense = new Map<string, Tensor>()
   const tensors = callerTensors(kernel)
   // Structure first: one source per chain without bound structure.
-  const used = new Set([...tensors.flatMap((t) => t.axes), ...axesWithoutTensor(kernel)])
+  const used = new Set([...tensors.flatMap((t) => t.axes), ...bare])
   for (const chain of leafChains([...axes.values()])) {
     const leaf = chain.findLast((a) => used.has(a))
     if (leaf === undefined || !isStructured(axes, leaf)) continue
@@ -106,10 +104,10 @@ export function randomSources(
   }
   for (const t of tensors) {
     const { name, first: b, axes: over } = t
-    if (!isInput(t)) continue
+    if (!t.isInput) continue
     if (dense.has(name) || bound.some((s) => s.name === name)) continue
     const random = new Random(seedFor(seed, name))
-    if (asDeclared(t) && !over.some((a) => isStructured(axes, a))) {
+    if (t.asDeclared && t.structured.length === 0) {
       newDense.set(name, randomDense(over.map(extent), b.dtype, random))
       continue
     }
@@ -129,7 +127,7 @@ export function randomSources(
  */
 export function fullColumns(
   over: readonly string[],
-  axes: ReturnType<typeof allAxesOf>,
+  axes: BindPlan['axes'],
   extents: ReadonlyMap<string, number>,
   sources: readonly EntryList[],
 ): Int32Array[] {

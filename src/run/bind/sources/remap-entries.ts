@@ -17,7 +17,7 @@ import { valuesOf } from '../../../storage/engines/host/map-reduce.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { remapCoordinates } from '../../../storage/remapping/part-assembly.ts'
 import { type EntryValues, filledArray, newValues } from '../../../storage/tensor.ts'
-import { tensorNameOf } from './caller-tensors.ts'
+import { bindPlan } from './caller-tensors.ts'
 import { distinctLists, type EntryList } from './entry-list.ts'
 
 interface Remapped {
@@ -169,7 +169,8 @@ function entryValuesOf(
   members: readonly EntryList[],
   first: ReadonlyMap<EntryList, EntryList>,
 ): EntryValues | null {
-  const name = tensorNameOf(kernel, r.source ?? r.buffers[0]!.name)
+  const buffer = r.source ?? r.buffers[0]!.name
+  const name = bindPlan(kernel).owners.get(buffer) ?? buffer
   const named = mine.find((p) => p.name === name && p.tensor)
   const own = named ?? mine[0]
   const tensor = named?.tensor

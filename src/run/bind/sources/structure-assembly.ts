@@ -2,7 +2,6 @@
 
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
-import { concat } from '../../../columns/allocate.ts'
 import { sameColumn } from '../../../columns/key-columns.ts'
 import type { Level } from '../../../columns/stored-level.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
@@ -20,12 +19,11 @@ import { extentOf, makeLazyStorage, makeStorage, separatesDuplicates } from '../
 import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
 import type { Elsewhere } from '../types.ts'
 import {
-  allAxesOf,
-  asDeclared,
+  type BindPlan,
+  bindPlan,
   callerTensor,
   elementOf,
   isStructured,
-  leafChains,
   storedAxis,
 } from './caller-tensors.ts'
 import { checkApart, distinctLists, type EntryList, united } from './entry-list.ts'
@@ -53,9 +51,7 @@ export function buildStructure(
   const structure = new StructureBuilder(kernel, lists, operands)
   for (const [name, level] of levels) structure.levels.set(name, level)
   for (const [name, tensor] of ready) structure.adoptReady(name, tensor)
-  const chains = leafChains(kernel.axes.filter(isStored))
-  for (const chain of chains) structure.buildShared(chain)
-  for (const chain of chains) structure.buildChain(chain)
+  for (const { axes, prefixOf } of bindPlan(kernel).levels) structure.build(axes, prefixOf)
   structure.assembleBuffers()
   return structure
 }
@@ -66,14 +62,14 @@ class StructureBuilder implements Structure {
   readonly times = new Map<string, number>()
   readonly #kernel: Kernel1
   readonly #lists: readonly EntryList[]
-  readonly #axes: ReturnType<typeof allAxesOf>
+  readonly #axes: BindPlan['axes']
   readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'capacities'>
   readonly #found = new Map<EntryList, Map<string, Int32Array | null>>()
 
   constructor(kernel: Kernel1, lists: readonly EntryList[], { sizes, extents }: FormatOperands) {
     this.#kernel = kernel
     this.#lists = lists
-    this.#axes = allAxesOf(kernel)
+    this.#axes = bindPlan(kernel).axes
     const stored = kernel.axes.filter(isStored)
     this.#sizes = {
       extents,
@@ -92,7 +88,7 @@ class StructureBuilder implements Structure {
       ...this.#sizes,
       name,
       fill,
-      part: !own || !asDeclared(own),
+      part: !own?.asDeclared,
     })
     this.storages.set(name, storage)
     this.#adopt(storage, over)
@@ -137,28 +133,17 @@ class StructureBuilder implements Structure {
     })
   }
 
-  /** Builds axes that several chains or shorter tensors share, from the coordinates of all of them. */
-  buildShared(chain: readonly string[]): void {
-    chain.slice(0, -1).forEach((a, depth) => {
-      const prefix = chain.slice(0, depth + 1)
-      if (this.levels.has(a) || !isStructured(this.#axes, a)) return
-      const from = this.#lists.filter((p) => p.isOver(prefix))
-      if (from.every((p) => p.isOver(chain))) return
-      if (prefix.some((x) => isNonunique(this.#axis(x)))) return
-      const union = prefix.map((_, d) => concat(from.map((p) => p.over(prefix)[d]!)))
-      this.#adopt(this.#build(prefix, union, from), prefix)
-    })
-  }
-
-  buildChain(chain: readonly string[]): void {
-    if (chain.every((a) => this.levels.has(a))) return
+  /** Builds the levels of a chain of axes, or of a prefix of one that other chains or shorter tensors share. */
+  build(axes: readonly string[], prefixOf: readonly string[] | null): void {
+    if (axes.every((a) => this.levels.has(a))) return
     const start = performance.now()
-    const from = this.#lists.filter((p) => p.isOver(chain))
-    if (from.length === 0 && this.#buildDense(chain)) return
-    const buffer = this.#bufferOver(chain, from)
-    const over = buffer?.axes ?? chain
+    const from = this.#lists.filter((p) => p.isOver(axes))
+    if (prefixOf && from.every((p) => p.isOver(prefixOf))) return
+    if (from.length === 0 && this.#buildDense(axes)) return
+    const buffer = this.#bufferOver(axes, from)
+    const over = buffer?.axes ?? axes
     // Dense levels need no entries.
-    const needed = buffer || !chain.every((a) => isDense(this.#axis(a))) ? from : []
+    const needed = buffer || !axes.every((a) => isDense(this.#axis(a))) ? from : []
     const { members, first } = distinctLists(needed, over)
     const union = united(members, over, this.#keeps)
     const [alone] = members.length === 1 ? members : []
@@ -172,7 +157,7 @@ class StructureBuilder implements Structure {
       for (const p of from) positionsBy(this.#found, p).set(over.join(), slices.get(first.get(p)!)!)
     }
     this.#adopt(storage, over)
-    this.times.set(chain[chain.length - 1]!, performance.now() - start)
+    this.times.set(axes.at(-1)!, performance.now() - start)
   }
 
   /** Builds a dense axis below a structured one, whose positions follow from those of the parent; false for other chains. */
@@ -181,7 +166,7 @@ class StructureBuilder implements Structure {
     const axis = this.#axis(name)
     if (!isDense(axis) || !isStructured(this.#axes, name)) return false
     const above = chain.slice(0, -1)
-    this.buildChain(above)
+    this.build(above, null)
     const parent = this.levels.get(above.at(-1)!)!
     this.levels.set(name, bindLevel(axis, extentOf(this.#sizes.extents, name), parent, {}, {}, null))
     return true
@@ -236,9 +221,7 @@ export function masksOf(
   { storages, positions }: Structure,
   elsewhere: Elsewhere,
 ): ReadonlyMap<string, Int32Array> {
-  const masks = kernel.buffers.filter(
-    (b) => b.mask !== undefined && !b.axes.every((a) => elsewhere.levels.has(a)),
-  )
+  const masks = bindPlan(kernel).masks.filter((b) => !b.axes.every((a) => elsewhere.levels.has(a)))
   return new Map(
     masks.map((b) => {
       const held = new Uint8Array(storages.get(b.name)!.size)
