@@ -21,17 +21,22 @@ import { locateInLevels } from './entries/locate.ts'
 import { type FormatOperands, sizeIn } from './format-operands.ts'
 import { checkCoords, extentOf, makeStorage, type Storage, treesOf } from './storage.ts'
 
-export interface BuildInput {
-  /** Axes of one buffer in its order; children after their parents. */
-  readonly axes: readonly StoredAxis[]
+/** Sizes by axis. */
+export interface AxisSizes {
   readonly extents: ReadonlyMap<string, number>
-  /** One array per axis, in the order of `axes`: entry e is at `(coords[0][e], coords[1][e], …)`. */
-  readonly coords: readonly Int32Array[]
-  /** Given widths of sparse_fixed axes; others get the length of their longest segment. */
+  /** Given widths of levels of fixed width; others are measured. */
   readonly widths?: ReadonlyMap<string, number> | undefined
+  /** Padding coordinates of the axes that declare one. */
   readonly paddings?: ReadonlyMap<string, number> | undefined
   /** Capacities in positions of axes whose positions are contiguous at run time. */
   readonly capacities?: ReadonlyMap<string, number> | undefined
+}
+
+export interface BuildInput extends AxisSizes {
+  /** Axes of one buffer in its order; children after their parents. */
+  readonly axes: readonly StoredAxis[]
+  /** One array per axis, in the order of `axes`: entry e is at `(coords[0][e], coords[1][e], …)`. */
+  readonly coords: readonly Int32Array[]
   /** Levels by axis, which are kept; none is nonunique, and parents come with their children. */
   readonly existing?: ReadonlyMap<string, Level> | undefined
   /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
@@ -99,7 +104,7 @@ function existingPrefixes(
 function dimensionOf(
   axis: StoredAxis,
   extent: number,
-  { widths, paddings, capacities }: Pick<BuildInput, 'widths' | 'paddings' | 'capacities'>,
+  { widths, paddings, capacities }: Omit<AxisSizes, 'extents'>,
 ): Dimension {
   checkFields(axis, extent)
   const padding = paddingOf(axis) ? paddings?.get(axis.name) : extent
@@ -120,35 +125,27 @@ function dimensionOf(
   }
 }
 
-type Sizes = ReadonlyMap<string, number>
-
-/** A number by axis, for axes that have one. */
-const byAxis = (
+/** The sizes of axes, evaluated. @throws SptError `bind/missing-size` for paddings */
+export function sizesOfAxes(
   axes: readonly StoredAxis[],
-  numberOf: (a: StoredAxis) => number | null,
-): Map<string, number> =>
-  new Map(
-    axes.flatMap((a) => {
-      const value = numberOf(a)
-      return value === null ? [] : [[a.name, value] as const]
-    }),
-  )
-
-/** The padding coordinate of each axis that declares one. @throws SptError `bind/missing-size` */
-export const paddingsOf = (axes: readonly StoredAxis[], sizes: Sizes): Map<string, number> =>
-  byAxis(axes, (a) => {
+  { sizes, extents }: Pick<FormatOperands, 'sizes' | 'extents'>,
+): AxisSizes {
+  const [widths, paddings, capacities] = [new Map<string, number>(), new Map(), new Map()]
+  const add = (to: Map<string, number>, { name }: StoredAxis, e: Expr): void => {
+    const value = knownValue(e, sizes)
+    if (value !== null) to.set(name, value)
+  }
+  for (const a of axes) {
     const padding = paddingOf(a)
-    return padding ? sizeIn(padding, sizes, `the padding of axis ${a.name}`) : null
-  })
-
-export const capacitiesOf = (axes: readonly StoredAxis[], sizes: Sizes): Map<string, number> =>
-  byAxis(axes, (a) => (isDense(a) && a.capacity ? knownValue(a.capacity, sizes) : null))
-
-export const widthsOf = (axes: readonly StoredAxis[], sizes: Sizes): Map<string, number> =>
-  byAxis(axes, (a) => (hasWidth(a) ? knownValue(a.width, sizes) : null))
+    if (padding) paddings.set(a.name, sizeIn(padding, sizes, `the padding of axis ${a.name}`))
+    if (hasWidth(a)) add(widths, a, a.width)
+    if (isDense(a) && a.capacity) add(capacities, a, a.capacity)
+  }
+  return { extents, widths, paddings, capacities }
+}
 
 /** The value of an expression over sizes; `null` if one is not known. */
-export const knownValue = (e: Expr, sizes: Sizes): number | null =>
+export const knownValue = (e: Expr, sizes: ReadonlyMap<string, number>): number | null =>
   [...freeVars(e)].every((v) => sizes.has(v)) ? evaluate(e, sizes) : null
 
 /** Sets as trees: segments under each coordinate of the first dimension, then level by level, within the tensor. */

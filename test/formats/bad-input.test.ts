@@ -44,9 +44,8 @@ function bind(
   const sizes = [3, 5, 4, 4]
   return validateStored(
     axes,
-    new Map(axes.map((a, k) => [a.name, sizes[k]!])),
+    { extents: new Map(axes.map((a, k) => [a.name, sizes[k]!])), widths: more.widths },
     { kind: 'stored', shape: more.shape ?? sizes.slice(0, axes.length), arrays, values, dtype: 'f32' },
-    { widths: more.widths },
   )
 }
 
@@ -266,10 +265,12 @@ describe('ready-made arrays', () => {
       () =>
         validateStored(
           [denseFixed('i'), denseFixed('j')],
-          new Map([
-            ['i', 2 ** 31 - 1],
-            ['j', 2 ** 23],
-          ]),
+          {
+            extents: new Map([
+              ['i', 2 ** 31 - 1],
+              ['j', 2 ** 23],
+            ]),
+          },
           { kind: 'stored', shape: [2 ** 31 - 1, 2 ** 23], arrays: {}, values: null, dtype: 'f32' },
         ),
       ['more than 9007199254740991 elements', 'at most'],

@@ -174,7 +174,7 @@ describe('random axis forests', () => {
           ),
         )
         const tensor: StoredTensor = { kind: 'stored', shape: c.shape, arrays, values: stored, dtype: 'f64' }
-        const bound = validateStored(c.axes, c.extents, tensor, { widths })
+        const bound = validateStored(c.axes, { extents: c.extents, widths }, tensor)
         expect(bound.size).toBe(s.size)
         for (const [name, l] of bound.levels) {
           expect(l.indices).toBe(s.levels.get(name)!.indices)

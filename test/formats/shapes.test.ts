@@ -187,7 +187,7 @@ describe('padding under padding', () => {
       ['j', 3],
       ['k', 2],
     ])
-    const bound = validateStored(axes, extents, pattern)
+    const bound = validateStored(axes, { extents }, pattern)
     expect([...storedValues(bound, pattern, -1)]).toEqual([1, 1, -1, -1, 1, 1, 1, 1])
   })
 
@@ -195,16 +195,20 @@ describe('padding under padding', () => {
     const deep = [...axes, sparseVariable('l', 'k')]
     const extents = new Map(deep.map((a, k) => [a.name, [2, 3, 2, 4][k]!]))
     const bind = (indptr: number[]) => () =>
-      validateStored(deep, extents, {
-        kind: 'stored',
-        shape: [2, 3, 2, 4],
-        arrays: {
-          j: { indices: s.levels.get('j')!.indices! },
-          l: { indptr: Int32Array.from(indptr), indices: Int32Array.of(0) },
+      validateStored(
+        deep,
+        { extents },
+        {
+          kind: 'stored',
+          shape: [2, 3, 2, 4],
+          arrays: {
+            j: { indices: s.levels.get('j')!.indices! },
+            l: { indptr: Int32Array.from(indptr), indices: Int32Array.of(0) },
+          },
+          values: null,
+          dtype: 'f32',
         },
-        values: null,
-        dtype: 'f32',
-      })
+      )
     expect(bind([0, 1, 1, 1, 1, 1, 1, 1, 1])().size).toBe(1)
     expect(bind([0, 0, 0, 1, 1, 1, 1, 1, 1])).toThrow(
       'bind/padding: axis l stores position 0 under the padding at position 2 of k',
@@ -339,7 +343,7 @@ it('coordinates are located in the structure of another tensor, in any order', (
   ])
   const j = { indptr: Int32Array.of(0, 3), indices: Int32Array.of(4, 0, 2) }
   const given = { kind: 'stored', shape: [1, 5], arrays: { j }, values: null, dtype: 'f32' } as const
-  const known = new Map([['j', validateStored(axes, extents, given).levels.get('j')!]])
+  const known = new Map([['j', validateStored(axes, { extents }, given).levels.get('j')!]])
   const coords = [Int32Array.of(0, 0, 0), Int32Array.of(0, 2, 4)]
   expect([...buildStorage({ axes, extents, coords, existing: known }).entries!.positions!]).toEqual([1, 2, 0])
 })

@@ -167,7 +167,7 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
 function setColumns({ instance, extents }: Wanted, tensor: Tensor): readonly Int32Array[] {
   if (tensor.kind === 'coords') return tensor.coords
   if (tensor.kind === 'dense') return coordsOfDense(tensor).coords
-  const storage = validateStored(instance.over, extents, tensor)
+  const storage = validateStored(instance.over, { extents }, tensor)
   return toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype).coords
 }
 

@@ -11,7 +11,7 @@ import { type FormatInstance, fullAxes, type Instance, type PartInstance } from 
 import { type Condition, conditionsOf } from '../../ir/formats/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/formats/queries.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
-import { knownValue, paddingsOf, widthsOf } from '../build-storage.ts'
+import { knownValue, sizesOfAxes } from '../build-storage.ts'
 import { evaluateQueries } from '../columns/attribute-queries.ts'
 import { checkExpressions } from '../columns/table-reads.ts'
 import { bindLists } from '../convert.ts'
@@ -114,12 +114,7 @@ function partFromArrays(
   const extents = new Map(
     axes.map((a, d) => [a.name, Math.max(0, knownValue(a.extent, sizes) ?? tensor.shape[d] ?? 0)]),
   )
-  const widths = widthsOf(axes, sizes)
-  const storage = validateStored(axes, extents, tensor, {
-    widths,
-    paddings: paddingsOf(axes, sizes),
-    part: true,
-  })
+  const storage = validateStored(axes, sizesOfAxes(axes, { sizes, extents }), tensor, { part: true })
   // Lists are given with the data, and arrays of the part cannot replace them.
   const lists = part.instance.tables.flatMap((t) => {
     const list = t.kind === 'list' ? given.lists.get(t.source) : undefined

@@ -13,6 +13,7 @@ import { evaluate } from '../../ir/values/evaluate.ts'
 import { MASK_BITS, wordsFor } from '../../ir/values/packed-fields.ts'
 import { bindLevel } from '../../levels/index.ts'
 import { checkLevelProperty } from '../assembly/level-property-checks.ts'
+import type { AxisSizes } from '../build-storage.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { entriesOf, isExact, type StoredLevels } from '../entries/entry-enumeration.ts'
 import type { Inverse } from '../remapping/inverse-remapping.ts'
@@ -23,10 +24,6 @@ import { checkElements } from './elements.ts'
 export interface ValidateOptions {
   /** The name of the input, for messages about its values. */
   readonly name?: string | undefined
-  /** Given widths of sparse_fixed axes; others are derived from the length of `indices`. */
-  readonly widths?: ReadonlyMap<string, number> | undefined
-  /** Padding coordinates of the axes that declare one. */
-  readonly paddings?: ReadonlyMap<string, number> | undefined
   /** The value of coordinates that are not stored; default 0. */
   readonly fill?: number | undefined
   /** True for a part of a tensor in a format: duplicates are then checked on the tensor's axes (`checkDisjoint`). */
@@ -43,7 +40,7 @@ export interface ValidateOptions {
  */
 export function validateStored(
   axes: readonly StoredAxis[],
-  extents: ReadonlyMap<string, number>,
+  { extents, widths, paddings }: AxisSizes,
   tensor: StoredTensor,
   options: ValidateOptions = {},
 ): Storage {
@@ -61,7 +58,7 @@ export function validateStored(
       extentOf(extents, axis.name),
       parent === null ? null : levels.get(parent)!,
       tensor.arrays[axis.name] ?? {},
-      { width: options.widths?.get(axis.name), padding: options.paddings?.get(axis.name) },
+      { width: widths?.get(axis.name), padding: paddings?.get(axis.name) },
       parentPadding,
     )
     levels.set(axis.name, level)

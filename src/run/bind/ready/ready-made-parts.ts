@@ -12,7 +12,7 @@ import { conditionsOf } from '../../../ir/formats/part-tree.ts'
 import type { TypedArray } from '../../../ir/values/arrays.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
 import { checkFilled } from '../../../storage/assembly/filled-slots.ts'
-import { paddingsOf, widthsOf } from '../../../storage/build-storage.ts'
+import { sizesOfAxes } from '../../../storage/build-storage.ts'
 import { bindLists } from '../../../storage/convert.ts'
 import { HOST } from '../../../storage/engines/host/engine.ts'
 import { entriesOf, isExact } from '../../../storage/entries/entry-enumeration.ts'
@@ -146,11 +146,7 @@ function fromParts(
   const parts = t.buffers.map((b) => {
     const tensor = tensors.get(b.name) as StoredTensor
     const own = b.axes.map((a) => storedAxis(axes, a))
-    const storage = validateStored(own, known.extents, tensor, {
-      widths: widthsOf(own, known.sizes),
-      paddings: paddingsOf(own, known.sizes),
-      part: true,
-    })
+    const storage = validateStored(own, sizesOfAxes(own, known), tensor, { part: true })
     return partEntries(kernel, t, b, storage, tensor, tables, known)
   })
   const columns = t.axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))

@@ -58,7 +58,8 @@ export function sourceOf(
     return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
   }
   const stored = axes.map((a) => relaxed(storedAxis(all, a), tensor.repair))
-  const storage = known ?? validateStored(stored, extentsOf(kernel, params), tensor, { name, fill })
+  const storage =
+    known ?? validateStored(stored, { extents: extentsOf(kernel, params) }, tensor, { name, fill })
   const t = elementsOf(storage, storedValues(storage, tensor, fill), tensor.dtype, fill)
   return new EntryList(name, axes, () => ({ columns: t.coords, tensor: t }))
 }

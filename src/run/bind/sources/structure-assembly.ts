@@ -9,8 +9,7 @@ import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../../ir/memoize.ts'
 import { MASK_BITS, packFields } from '../../../ir/values/packed-fields.ts'
 import { bindLevel } from '../../../levels/index.ts'
-import type { BuildInput } from '../../../storage/build-storage.ts'
-import { buildStorage, capacitiesOf, paddingsOf, widthsOf } from '../../../storage/build-storage.ts'
+import { type AxisSizes, buildStorage, sizesOfAxes } from '../../../storage/build-storage.ts'
 import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/locate.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { validateStored } from '../../../storage/ready/validate.ts'
@@ -63,20 +62,14 @@ class StructureBuilder implements Structure {
   readonly #kernel: Kernel1
   readonly #lists: readonly EntryList[]
   readonly #axes: BindPlan['axes']
-  readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'capacities'>
+  readonly #sizes: AxisSizes
   readonly #found = new Map<EntryList, Map<string, Int32Array | null>>()
 
-  constructor(kernel: Kernel1, lists: readonly EntryList[], { sizes, extents }: FormatOperands) {
+  constructor(kernel: Kernel1, lists: readonly EntryList[], operands: FormatOperands) {
     this.#kernel = kernel
     this.#lists = lists
     this.#axes = bindPlan(kernel).axes
-    const stored = kernel.axes.filter(isStored)
-    this.#sizes = {
-      extents,
-      widths: widthsOf(stored, sizes),
-      paddings: paddingsOf(stored, sizes),
-      capacities: capacitiesOf(stored, sizes),
-    }
+    this.#sizes = sizesOfAxes(kernel.axes.filter(isStored), operands)
   }
 
   readonly #axis = (name: string): StoredAxis => storedAxis(this.#axes, name)
@@ -84,8 +77,7 @@ class StructureBuilder implements Structure {
   adoptReady(name: string, tensor: StoredTensor): void {
     const { axes: over, fill } = this.#kernel.buffers.find((b) => b.name === name)!
     const own = callerTensor(this.#kernel, name)
-    const storage = validateStored(over.map(this.#axis), this.#sizes.extents, tensor, {
-      ...this.#sizes,
+    const storage = validateStored(over.map(this.#axis), this.#sizes, tensor, {
       name,
       fill,
       part: !own?.asDeclared,

@@ -99,7 +99,8 @@ function* uploadStored(
       expected: 'the axes of the tensor',
       hint: 'pass the axes of the buffer that the arrays belong to: those of these names in kernel.compilation.source.axes',
     })
-  const storage = validateStored(axes, new Map(axes.map((a, k) => [a.name, tensor.shape[k] ?? 0])), tensor)
+  const extents = new Map(axes.map((a, k) => [a.name, tensor.shape[k] ?? 0]))
+  const storage = validateStored(axes, { extents }, tensor)
   const values = tensor.values ? storedValues(storage, tensor, 0) : null
   return yield* uploadStorage(queue, storage, { ...tensor, values })
 }
