@@ -98,7 +98,9 @@ for (const [tree, axes] of Object.entries(trees))
     if (wanted && !wanted.includes(tree)) continue
     let storage = buildStorage({ axes, extents, coords })
     const structure = typical(() => (storage = buildStorage({ axes, extents, coords })))
-    const scatter = typical(() => scatterValues(storage, { coords, values, dtype: 'f32' }, 'f32', 0))
+    const scatter = typical(() =>
+      scatterValues(storage, { coords, values, dtype: 'f32' }, 'f32', 0, storage.entries),
+    )
     figures.push({ tree, order, entries, structure, values: scatter })
   }
 console.log(`${entries} entries, ${rows} x ${rows}; milliseconds\n`)

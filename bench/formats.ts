@@ -24,7 +24,7 @@ import { instantiate } from '../src/formats/instance/instantiate.ts'
 import type { StoredAxis } from '../src/ir/coordinates/axis.ts'
 import { variable } from '../src/ir/expressions/expr.ts'
 import { load, readTensor, writeTensor } from '../src/node.ts'
-import { convertTensor, type StoredParts } from '../src/storage/entries/stored-parts.ts'
+import { convertTensor, occupiedPositions, type StoredParts } from '../src/storage/entries/stored-parts.ts'
 import { type CoordTensor, gatherValues } from '../src/storage/tensor.ts'
 import { powerLaw, REDDIT_LIKE } from './power-law.ts'
 import { count, median, option, packageFile, table, writeJson } from './support.ts'
@@ -170,7 +170,7 @@ function measure({ name, tensor }: Matrix, text: string, repeats: number): Forma
   }
   const nonzeros = tensor.coords[0]!.length
   const slots = made!.parts.reduce((sum, p) => sum + p.storage.size, 0)
-  const held = made!.parts.reduce((sum, p) => sum + (p.occupied ?? 0), 0)
+  const held = made!.parts.reduce((sum, p) => sum + occupiedPositions(p)!.length, 0)
   return {
     matrix: name,
     format: text,

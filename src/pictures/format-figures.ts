@@ -59,16 +59,16 @@ export interface TensorReport extends Totals {
 
 /** Counts, bytes and lengths of a tensor in a format. O(entries + positions). */
 export function reportTensor(tensor: StoredParts): TensorReport {
-  const occupied = tensor.parts.map((p) => occupiedEntries(p, tensor).coords)
+  const occupied = tensor.parts.map((p) => occupiedEntries(p, tensor))
   const parts = tensor.parts.map((p, k): PartReport => {
     const storage = describe(p.storage, tensor.dtype)
-    const stored = p.occupied ?? storage.size - storage.padding
+    const stored = occupied[k]!.positions?.length ?? storage.size - storage.padding
     const tableBytes = [...p.tables.values()].reduce((sum, t) => sum + t.byteLength, 0)
     return {
       label: p.part.label,
       format: p.part.instance.text,
       parameters: Object.fromEntries(p.measured),
-      rows: countDistinct(occupied[k]![0], tensor.shape[0] ?? 0),
+      rows: countDistinct(occupied[k]!.coords[0], tensor.shape[0] ?? 0),
       slots: storage.size,
       stored,
       padding: storage.size - stored,
@@ -91,7 +91,7 @@ export function reportTensor(tensor: StoredParts): TensorReport {
     dtype: tensor.dtype,
     lengths: tensor.shape.map((extent, d) =>
       lengthsOf(
-        occupied.map((coords) => coords[d]!),
+        occupied.map(({ coords }) => coords[d]!),
         extent,
       ),
     ),

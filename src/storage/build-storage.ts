@@ -3,7 +3,7 @@ import { failWith, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { withScratchPool } from '../columns/allocate.ts'
 import { Frame } from '../columns/column-engine.ts'
 import { runSync } from '../columns/coroutines.ts'
-import type { Level } from '../columns/stored-level.ts'
+import type { Level, PlacedEntries } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import { compressedAxis, denseAxis, hasWidth, isDense, paddingOf } from '../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../ir/expressions/expr.ts'
@@ -47,6 +47,10 @@ export interface BuildInput extends AxisSizes {
   readonly inRange?: boolean | undefined
 }
 
+export interface BuiltStorage extends Storage {
+  readonly entries: PlacedEntries
+}
+
 /**
  * Builds the structure that stores the given coordinates. Entries come in any order; equal coordinates share a
  * position, except under a `nonunique` axis of a buffer with one tree, where each entry has its own unless
@@ -55,11 +59,11 @@ export interface BuildInput extends AxisSizes {
  * @throws SptError `bind/coordinates`, `bind/coordinate-range`, `bind/extent`, `bind/width`,
  * `bind/axis-order`, `bind/branching`, `bind/absent-coordinate`, `bind/too-large`, `bind/out-of-memory`
  */
-export function buildStorage(input: BuildInput): Storage {
+export function buildStorage(input: BuildInput): BuiltStorage {
   return withScratchPool(() => build(input))
 }
 
-function build({ axes, extents, coords, ...input }: BuildInput): Storage {
+function build({ axes, extents, coords, ...input }: BuildInput): BuiltStorage {
   // Rejects axes out of order before coordinates are read.
   treesOf(axes)
   if (!input.inRange) checkCoords(axes, extents, coords)
@@ -69,10 +73,9 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
   const prefixes = existingPrefixes(frame, axes, input.existing ?? new Map())
   const options = { separateDuplicates: input.duplicates !== 'share', prefixes }
   const { levels, position } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
-  const entries =
-    axes.length === 0 ? null : { ...placedEntries(frame, position, input.distinct ?? false), coords }
+  const entries = placedEntries(frame, position, input.distinct ?? false)
   frame.release()
-  return makeStorage(axes, levels as ReadonlyMap<string, Level>, entries)
+  return { ...makeStorage(axes, levels as ReadonlyMap<string, Level>), entries }
 }
 
 /** The prefixes of trees whose levels exist, with the positions of the entries. @throws SptError `bind/absent-coordinate` */

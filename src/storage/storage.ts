@@ -14,7 +14,7 @@ import { LEVEL_ARRAYS } from '../ast/nodes/axis-kinds.ts'
 import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import type { Column, Frame } from '../columns/column-engine.ts'
 import type { Coroutine } from '../columns/coroutines.ts'
-import { coordinatesOf, type Level, type PlacedEntries, segment } from '../columns/stored-level.ts'
+import { coordinatesOf, type Level, segment } from '../columns/stored-level.ts'
 import type { StoredAxis } from '../ir/coordinates/axis.ts'
 import { hasWidth, isDense, isPadded, keepsDuplicates, parentOf, sourceName } from '../ir/coordinates/axis.ts'
 import { variable } from '../ir/expressions/expr.ts'
@@ -29,11 +29,6 @@ export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arra
     ]),
   )
 
-export interface Entries extends PlacedEntries {
-  /** One array per axis. */
-  readonly coords: readonly Int32Array[]
-}
-
 export interface Storage {
   /** In the buffer's order; a child after its parent. */
   readonly axes: readonly StoredAxis[]
@@ -42,8 +37,6 @@ export interface Storage {
   readonly trees: readonly (readonly Level[])[]
   /** Elements of a buffer over all axes: the product of the trees' positions. @throws SptError `bind/too-large` */
   readonly size: number
-  /** `null` if the arrays were bound ready-made. */
-  readonly entries: Entries | null
 }
 
 /** Chains of axes, in order of roots. @throws SptError `bind/axis-order` (child before parent), `bind/branching` */
@@ -90,13 +83,9 @@ export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<
   treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
 
 /** Assembles a storage from its levels. @throws SptError `bind/too-large` */
-export function makeStorage(
-  axes: readonly StoredAxis[],
-  levels: ReadonlyMap<string, Level>,
-  entries: Entries | null,
-): Storage {
-  return { ...makeLazyStorage(axes, levels), entries }
-}
+export const makeStorage = (axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level>): Storage => ({
+  ...makeLazyStorage(axes, levels),
+})
 
 /** A storage that may never be allocated as a whole, such as temporaries in registers: its size is computed on use. */
 export function makeLazyStorage(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level>): Storage {
@@ -108,7 +97,6 @@ export function makeLazyStorage(axes: readonly StoredAxis[], levels: ReadonlyMap
     get size() {
       return elementCount(trees.map((tree) => tree.at(-1)!))
     },
-    entries: null,
   }
 }
 
@@ -135,7 +123,7 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
       })
     return level.axis
   })
-  return makeStorage(selectedAxes, storage.levels, null)
+  return makeStorage(selectedAxes, storage.levels)
 }
 
 /** True if elements with equal coordinates over these declared axes stay apart, which only a single tree permits. */

@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { convertTensor, occupiedEntries, partsToCoords } from '../../src/storage/entries/stored-parts.ts'
+import {
+  convertTensor,
+  occupiedEntries,
+  occupiedPositions,
+  partsToCoords,
+} from '../../src/storage/entries/stored-parts.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
@@ -95,7 +100,7 @@ describe('conversion to formats and back', () => {
         expect(back.shape).toEqual(t.shape)
         expect(t.coords.map((c) => [...c])).toEqual(before)
         // Each coordinate is in one part.
-        expect(stored.parts.reduce((n, p) => n + p.occupied!, 0)).toBe(
+        expect(stored.parts.reduce((n, p) => n + occupiedPositions(p)!.length, 0)).toBe(
           lines(t.coords, t.values!, false).length,
         )
       }),
@@ -173,7 +178,7 @@ describe('conversion to formats and back', () => {
     )
     const stored = convertTensor(t, list, givenFor(t.shape))
     const [part] = stored.parts
-    expect(part!.occupied).toBe(2)
+    expect(occupiedPositions(part!)).toHaveLength(2)
     expect([...occupiedEntries(part!, stored).coords[0]!]).toEqual([4, 7])
   })
 

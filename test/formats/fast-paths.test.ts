@@ -30,8 +30,7 @@ const content = (t: StoredParts): unknown =>
     [...p.values],
     [...p.tables].map(([name, x]) => [name, [...x]]),
     [...p.storage.levels].map(([name, l]) => [name, l.indptr?.join(), l.indices?.join(), l.mask?.join()]),
-    p.storage.entries?.positions?.join(),
-    p.storage.entries?.coords.map((c) => c.join()),
+    p.entries?.positions?.join(),
   ])
 
 describe('arrays of a conversion', () => {

@@ -14,7 +14,12 @@ import { drawCoords, drawParts } from '../../src/pictures/picture/index.ts'
 import { layoutOf } from '../../src/pictures/picture/layout.ts'
 import { colorOf, fitText, NEUTRAL, partColors, shadeOf } from '../../src/pictures/picture/svg.ts'
 import { renderMasks } from '../../src/prune/picture.ts'
-import { convertTensor, occupiedEntries, type StoredParts } from '../../src/storage/entries/stored-parts.ts'
+import {
+  convertTensor,
+  occupiedEntries,
+  occupiedPositions,
+  type StoredParts,
+} from '../../src/storage/entries/stored-parts.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { wellFormed } from '../support/xml.ts'
@@ -183,7 +188,7 @@ describe('properties', () => {
           const line = said.find((x) => x.startsWith(`${start}, `) && x.includes(' nonzeros'))
           return Number(/, ([\d,]+) nonzeros/.exec(line ?? '')?.[1]?.replaceAll(',', ''))
         })
-        expect(counts).toEqual(s.parts.map((p) => p.occupied))
+        expect(counts).toEqual(s.parts.map((p) => occupiedPositions(p)!.length))
         expect(wellFormed(drawCoords(t, { name }))[0]).toBe('svg')
       }),
     )

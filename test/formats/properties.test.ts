@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Level } from '../../src/columns/stored-level.ts'
 import { hasIndices, parentOf } from '../../src/ir/coordinates/axis.ts'
-import { buildStorage } from '../../src/storage/build-storage.ts'
+import { type BuiltStorage, buildStorage } from '../../src/storage/build-storage.ts'
 import { locate, scatterValues } from '../../src/storage/entries/locate.ts'
 import { toCoords } from '../../src/storage/entries/stored-coords.ts'
 import { validateStored } from '../../src/storage/ready/validate.ts'
@@ -12,7 +12,7 @@ import { runs } from '../support/cases.ts'
 import { without } from '../support/omit.ts'
 import { type Case, cases, lines } from './arbitrary.ts'
 
-const build = (c: Case): Storage =>
+const build = (c: Case): BuiltStorage =>
   buildStorage({ axes: c.axes, extents: c.extents, coords: c.coords, widths: c.widths })
 
 const arraysOf = (s: Storage): StoredTensor['arrays'] =>
@@ -140,7 +140,7 @@ describe('random axis forests', () => {
         const s = build(c)
         const used = new Set<number>()
         for (let e = 0; e < c.values.length; e++) {
-          const position = s.entries!.positions ? s.entries!.positions[e]! : e
+          const position = s.entries.positions ? s.entries.positions[e]! : e
           expect(addresses(s, entryCoords(c, e))).toContain(position)
           used.add(position)
         }
@@ -183,7 +183,7 @@ describe('random axis forests', () => {
           if (c.coords[0]!.length > 0) expect(l.width).toBe(s.levels.get(name)!.width)
         }
         const found = [...locate(bound, c.coords)]
-        const known = s.entries!.positions ? [...s.entries!.positions] : found.map((_, e) => e)
+        const known = s.entries.positions ? [...s.entries.positions] : found.map((_, e) => e)
         if (!nonunique(c)) expect(found).toEqual(known)
         for (let e = 0; e < found.length; e++) expect(addresses(s, entryCoords(c, e))).toContain(found[e])
       }),
@@ -216,7 +216,7 @@ describe('random axis forests', () => {
             }
           }
         // Entries of equal coordinates have one position, or each its own.
-        const positions = shared.entries!.positions ?? c.coords[0]!.map((_, e) => e)
+        const positions = shared.entries.positions ?? c.coords[0]!.map((_, e) => e)
         expect(new Set(positions).size).toBe(new Set(lines(c.coords, c.values, false)).size)
         // Rows with room are not left for another: only the last piece of a run is short.
         const [outer, inner] = c.axes

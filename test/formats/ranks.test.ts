@@ -106,7 +106,7 @@ describe('a level of ranked segments', () => {
           const padding = new Array<number>(width === null ? 0 : width - h.length).fill(EXTENT)
           expect([...indices!.subarray(start(p), start(p + 1))]).toEqual([...h, ...padding])
         })
-        const positionsOf = made.entries!.positions ?? at.map((_, e) => e)
+        const positionsOf = made.entries.positions ?? at.map((_, e) => e)
         expect([...positionsOf]).toEqual(all.map(([p, c]) => start(p) + held[p]!.indexOf(c)))
       }),
       { numRuns: cases(150) },

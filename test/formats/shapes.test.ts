@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { hasIndices, type StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { div, int, mod, variable } from '../../src/ir/expressions/expr.ts'
-import { buildStorage } from '../../src/storage/build-storage.ts'
-import { positionsOf, scatterValues } from '../../src/storage/entries/locate.ts'
+import { type BuiltStorage, buildStorage } from '../../src/storage/build-storage.ts'
+import { locate, scatterValues } from '../../src/storage/entries/locate.ts'
 import { coordsOfDense, toCoords } from '../../src/storage/entries/stored-coords.ts'
 import { storedValues, validateStored } from '../../src/storage/ready/validate.ts'
 import type { Storage } from '../../src/storage/storage.ts'
@@ -26,7 +26,7 @@ const build = (
   sizes: readonly number[],
   coords: readonly Int32Array[],
   more: { widths?: ReadonlyMap<string, number> } = {},
-): Storage =>
+): BuiltStorage =>
   buildStorage({ axes, extents: new Map(axes.map((a, k) => [a.name, sizes[k]!])), coords, ...more })
 
 const arrays = (s: Storage, axis: string): (number[] | null)[] => {
@@ -81,9 +81,9 @@ describe('matrices', () => {
     const twice = [Int32Array.of(1, 0, 1), Int32Array.of(2, 0, 2)]
     const s = build(axes, [2, 3], twice, { widths: new Map([['j', 1]]) })
     expect(s.size).toBe(3)
-    expect([...s.entries!.positions!]).toEqual([1, 0, 2])
+    expect([...s.entries.positions!]).toEqual([1, 0, 2])
     expect([
-      ...positionsOf(
+      ...locate(
         s,
         twice.map((c) => c.slice()),
       )!,
@@ -345,5 +345,5 @@ it('coordinates are located in the structure of another tensor, in any order', (
   const given = { kind: 'stored', shape: [1, 5], arrays: { j }, values: null, dtype: 'f32' } as const
   const known = new Map([['j', validateStored(axes, { extents }, given).levels.get('j')!]])
   const coords = [Int32Array.of(0, 0, 0), Int32Array.of(0, 2, 4)]
-  expect([...buildStorage({ axes, extents, coords, existing: known }).entries!.positions!]).toEqual([1, 2, 0])
+  expect([...buildStorage({ axes, extents, coords, existing: known }).entries.positions!]).toEqual([1, 2, 0])
 })

@@ -35,7 +35,7 @@ export interface PictureOptions {
  */
 export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptions = {}): string {
   // Ready-made arrays do not record the occupied slots, so the tensor is converted again.
-  const converted = stored.parts.every((p) => p.storage.entries)
+  const converted = stored.parts.every((p) => p.entries)
     ? stored
     : convertTensor(partsToCoords(stored), stored.instance, stored.given, stored.fill)
   const parts = converted.parts.map(
@@ -43,7 +43,10 @@ export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptio
   )
   const dims = drawnDimensions(converted.shape)
   const matrix = parts.map(({ part, occupied }): MatrixPart => {
-    return { entries: projectCoords(occupied.coords, dims), storedCells: storedCells(part, converted, dims) }
+    return {
+      entries: projectCoords(occupied.coords, dims),
+      storedCells: storedCells({ part, occupied }, converted, dims),
+    }
   })
   const cuts = cutsOf(converted.instance, converted.shape, converted.given)
   const cutsAt = (d: number): number[] => cuts.filter((c) => c.dim === d).flatMap((c) => [...c.boundaries])
@@ -105,14 +108,14 @@ function summary(shape: readonly number[], n: number, [r]: Dims): string {
 
 /** Blocks; otherwise all slots, if dense axes store padding; otherwise `null`. */
 function storedCells(
-  part: StoragePart['part'],
+  { part, occupied }: StoragePart,
   stored: StoredParts,
   dims: Dims,
 ): Boxes | readonly [Int32Array, Int32Array] | null {
   if (part.storage.size === 0) return null
   const blocks = dims[0] < 0 ? null : blocksOf(part, stored, dims, ELEMENTS)
   if (blocks) return blocks
-  const n = part.occupied ?? 0
+  const n = occupied.coords[0]!.length
   if (part.storage.size === n) return null
   const elements = elementsOf(part, stored, ELEMENTS)
   return elements && elements[0]!.length > n ? projectCoords(elements, dims) : null

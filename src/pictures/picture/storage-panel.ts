@@ -133,7 +133,7 @@ function beginningItem(item: Item): Item {
 
 function captions({ part, occupied }: StoragePart, layout: Layout): string[] {
   const { size } = part.storage
-  const stored = part.occupied ?? occupied.coords[0]!.length
+  const stored = occupied.coords[0]!.length
   const isFull = layout.width * layout.height === size
   return [
     `${count(layout.height)} × ${isFull ? '' : 'up to '}${count(layout.width)}`,

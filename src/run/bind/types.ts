@@ -89,8 +89,8 @@ export interface Bound {
   readonly sources: () => readonly EntryList[]
   /** Entries of the sources, per set of stored axes. */
   readonly lists: readonly EntryList[]
-  /** Positions of a list's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
-  readonly positions: (list: EntryList, buffer: string) => Int32Array | null
+  /** Positions of a list's entries in a buffer over its axes; `null`: entry e has position e. Computed once. `separateDuplicates`: as in `locate`. */
+  readonly positions: (list: EntryList, buffer: string, separateDuplicates?: boolean) => Int32Array | null
   /** Storage locations of the elements of a tensor. Computed once. */
   readonly route: (tensor: string) => Route
   /** Ready-made arrays that are used directly, by buffer name. */

@@ -7,7 +7,7 @@ import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { allocate, gather } from '../../columns/allocate.ts'
 import { repetitions } from '../../columns/key-columns.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
-import type { Level } from '../../columns/stored-level.ts'
+import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import { isDense, isNonunique, isPadded } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { scatter } from '../engines/host/scatter.ts'
@@ -19,14 +19,14 @@ import { type Expanded, expandTree } from './stored-coords.ts'
  * Value position of each entry of `coords` (one array per axis of the storage). If a nonunique axis stores equal
  * coordinates repeatedly and `separateDuplicates` is true, the k-th of equal entries gets the k-th position, or the
  * last. Otherwise, all of them get the first position, because the others are padding that repeats a coordinate. By
- * default, duplicates are separate in a storage of one tree. `candidates`: storages that may identify padding in shared
- * trees. @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
+ * default, duplicates are separate in a storage of one tree. `placed`: by the last axis of a tree, the entries from which it
+ * was built, which distinguish its elements from padding. @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
  */
 export function locate(
   storage: Storage,
   coords: readonly Int32Array[],
   separateDuplicates = storage.trees.length === 1,
-  candidates: Iterable<Storage> = [],
+  placed: ReadonlyMap<string, PlacedEntries> = new Map(),
 ): Int32Array {
   const { axes, levels } = storage
   checkCoords(axes, new Map([...levels].map(([name, l]) => [name, l.extent])), coords)
@@ -39,14 +39,12 @@ export function locate(
   // fastest.
   const ordinals =
     separateDuplicates && repeating.length > 0 ? repetitions(keysOf(storage.trees.flat())) : null
-  const elements = (tree: readonly Level[]): Expanded =>
-    elementsOfTree(storageOfTree(storage, tree, candidates), tree)
   const positionsByTree = new Map<readonly Level[], Int32Array>()
   for (const tree of storage.trees.toReversed()) {
     const keys = keysOf(tree)
     const isPlain = tree.length === 1 && isDense(tree[0]!.axis)
     const treeOrdinals = repeating.includes(tree) ? ordinals : null
-    const treeEntries = (): Expanded => (treeOrdinals ? elements(tree) : expandTree(tree))
+    const treeEntries = (): Expanded => (treeOrdinals ? elementsOfTree(tree, placed) : expandTree(tree))
     const maxima = tree.map((l) => Math.max(0, l.extent - 1))
     const isLast = tree === repeating[0]
     const match = (): Int32Array =>
@@ -94,16 +92,6 @@ export function locateInLevels(levels: readonly Level[], keys: readonly Int32Arr
   })
 }
 
-/** The storage that was built from the entries of this tree alone, with the same levels; or the given one. */
-function storageOfTree(storage: Storage, tree: readonly Level[], candidates: Iterable<Storage>): Storage {
-  if (storage.trees.length === 1 && storage.entries) return storage
-  for (const s of candidates) {
-    const matches = s.entries && s.axes.length === tree.length && s.trees.length === 1
-    if (matches && tree.every((l, k) => s.axes[k]!.name === l.axis.name)) return s
-  }
-  return storage
-}
-
 /**
  * The position of the stored tuple that equals each tuple of `keys`. With `ordinals`, the one with this number among equal
  * tuples; the quotient remains for other trees, unless this is the `last`, whose last tuple serves greater ordinals.
@@ -146,9 +134,9 @@ export function matchTuples(
 }
 
 /** Without padding that repeats a coordinate, identified by the entries or, for ready-made arrays, by the order. */
-function elementsOfTree(storage: Storage, tree: readonly Level[]): Expanded {
+function elementsOfTree(tree: readonly Level[], placed: ReadonlyMap<string, PlacedEntries>): Expanded {
   const stored = expandTree(tree)
-  const isElement = elementTest(storage, tree)
+  const isElement = elementTest(tree, placed.get(tree.at(-1)!.axis.name))
   if (!isElement) return stored
   const indices = stored.positions.map((_, k) => k).filter((k) => isElement(stored.positions[k]!))
   return {
@@ -159,16 +147,17 @@ function elementsOfTree(storage: Storage, tree: readonly Level[]): Expanded {
 
 /** A test for elements; `undefined` if all positions are elements, or if they cannot be distinguished. */
 function elementTest(
-  { entries, size, trees }: Storage,
   chain: readonly Level[],
+  placed: PlacedEntries | undefined,
 ): ((position: number) => boolean) | undefined {
   const paddedAxes = chain.map((l) => l.axis).filter(isPadded)
   if (paddedAxes.length === 0) return undefined
-  if (entries && trees.length === 1) {
+  if (placed) {
+    const { positions, count } = placed
     // Without explicit positions entry e is at position e, and padding follows.
-    if (!entries.positions) return (p) => p < entries.count
-    const occupied = new Uint8Array(size)
-    for (const p of entries.positions) occupied[p] = 1
+    if (!positions) return (p) => p < count
+    const occupied = new Uint8Array(chain.at(-1)!.positions)
+    for (const p of positions) occupied[p] = 1
     return (p) => occupied[p] === 1
   }
   const padding =
@@ -195,7 +184,7 @@ export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
 /**
  * The values of a buffer in position order, with `fill` at positions without an entry. Entries at one position are summed
  * in float64, then rounded, or combined by `or`. If the storage was built from another tensor, this one may have fewer
- * coordinates, but no additional ones. `locationOf` describes an entry in messages.
+ * coordinates, but no additional ones. `placed`: the positions of the entries, if known. `locationOf` describes an entry in messages.
  *
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`, `bind/value-range`,
  * `bind/value-type`, `bind/values-length`, `bind/out-of-memory`
@@ -205,32 +194,16 @@ export function scatterValues(
   tensor: Entry,
   dtype: Dtype,
   fill: number,
+  placed?: Pick<PlacedEntries, 'positions' | 'distinct'>,
   locationOf?: (entry: number) => string,
 ): ValueArray {
   if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
-  const positions = positionsOf(storage, tensor.coords)
+  const positions = placed ? placed.positions : locate(storage, tensor.coords)
   const n = tensor.coords[0]?.length ?? tensor.values?.length ?? 0
   if (tensor.values && tensor.values.length !== n)
     failWith('bind/values-length', `${tensor.values.length} values for ${n} entries`, {
       expected: `${n} values`,
       hint: 'give a value for every entry, or none for a pattern',
     })
-  const distinct = isBuiltFrom(storage, tensor.coords) && storage.entries!.distinct
-  return scatter(storage.size, positions, n, tensor, dtype, fill, distinct, locationOf)
-}
-
-/** Position of each entry, as by `locate`; `null`: entry e has position e. */
-export function positionsOf(
-  storage: Storage,
-  coords: readonly Int32Array[],
-  separateDuplicates?: boolean,
-  candidates?: Iterable<Storage>,
-): Int32Array | null {
-  return isBuiltFrom(storage, coords)
-    ? storage.entries!.positions
-    : locate(storage, coords, separateDuplicates, candidates)
-}
-
-function isBuiltFrom({ entries }: Storage, coords: readonly Int32Array[]): boolean {
-  return entries?.coords.length === coords.length && coords.every((c, k) => c === entries.coords[k])
+  return scatter(storage.size, positions, n, tensor, dtype, fill, placed?.distinct ?? false, locationOf)
 }

@@ -1,16 +1,15 @@
 /** Stored values or dense arrays to coordinates, on the host. */
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { lazy } from '../../ast/lazy.ts'
 import { allocate, ascending, gather, withScratchPool } from '../../columns/allocate.ts'
-import { ENTRY, Frame } from '../../columns/column-engine.ts'
+import { Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
-import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
+import type { Level } from '../../columns/stored-level.ts'
 import { variable } from '../../ir/expressions/expr.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { HOST } from '../engines/host/engine.ts'
 import { newValues as computed } from '../engines/host/map-reduce.ts'
-import { type Entries, levelChains, type Storage, shapeOf } from '../storage.ts'
+import { type Storage, shapeOf } from '../storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from '../tensor.ts'
 import { coordinatesOnLevels, entriesOf } from './entry-enumeration.ts'
@@ -90,28 +89,17 @@ function expand(trees: Storage['trees'], axes: readonly string[]): Expanded {
   })
 }
 
-/** Entries with the coordinates of their positions, computed on first use. */
-export function withCoordinates(
-  placed: PlacedEntries,
-  { axes, levels }: Pick<Storage, 'axes' | 'levels'>,
-): Entries {
-  const computeCoordinates = (): readonly Int32Array[] => {
-    const frame = new Frame<TypedArray>(HOST, placed.count, new Map())
-    const trees = levelChains<TypedArray>(axes, levels)
-    const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
-    if (placed.positions) frame.set('@position', placed.positions, false)
-    const position = variable(placed.positions ? '@position' : ENTRY)
-    const { coordinates } = coordinatesOnLevels(frame, { trees, size }, position)
+/** The coordinates at some positions of a storage: an array for each axis. */
+export const coordinatesAt = (
+  { axes, trees, size }: Pick<Storage, 'axes' | 'trees' | 'size'>,
+  positions: Int32Array,
+): readonly Int32Array[] =>
+  withScratchPool(() => {
+    const frame = new Frame<TypedArray>(HOST, positions.length, new Map())
+    frame.set('@position', positions, false)
+    const { coordinates } = coordinatesOnLevels<TypedArray>(frame, { trees, size }, variable('@position'))
     return axes.map((a) => computed(frame, coordinates.get(a.name)!))
-  }
-  const coords = lazy(() => withScratchPool(computeCoordinates))
-  return {
-    ...placed,
-    get coords() {
-      return coords()
-    },
-  }
-}
+  })
 
 /** Takes ownership of a frame's columns; those shared with levels are copied. */
 export function takeColumns(

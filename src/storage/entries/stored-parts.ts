@@ -1,9 +1,8 @@
 /** Tensors in formats and compositions on the host, and their conversion back to coordinates. */
 
-import { allocate, ascending, concat, gather, withScratchPool } from '../../columns/allocate.ts'
+import { ascending, concat, withScratchPool } from '../../columns/allocate.ts'
 import { Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
-import { Occurrences } from '../../columns/key-columns.ts'
 import type { Level, PlacedEntries } from '../../columns/stored-level.ts'
 import { provedOf } from '../../formats/proof/prove.ts'
 import { variable } from '../../ir/expressions/expr.ts'
@@ -23,7 +22,7 @@ import { checkCoords, makeStorage, restrict, type Storage } from '../storage.ts'
 import { type CoordTensor, gatherValues, newValues, type ValueArray } from '../tensor.ts'
 import { entriesOfPart, levelsOfPart } from './entry-enumeration.ts'
 import { locate } from './locate.ts'
-import { takeColumns, withCoordinates } from './stored-coords.ts'
+import { coordinatesAt, takeColumns } from './stored-coords.ts'
 
 export interface StoredPart {
   readonly part: PartInstance
@@ -33,8 +32,8 @@ export interface StoredPart {
   /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
   readonly measured: ReadonlyMap<string, number>
-  /** Number of positions that hold a coordinate of the tensor; `null` if only the arrays are known. */
-  readonly occupied: number | null
+  /** The positions of the tensor's entries; `null` if only the arrays are known. */
+  readonly entries: PlacedEntries | null
 }
 
 export interface StoredParts {
@@ -112,27 +111,11 @@ const toPart = ({ part, storage, values, tables, measured }: StoredPart): Part<T
   measured,
 })
 
-function fromPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart {
-  const { axes } = part.instance
+function fromPart({ levels, size: _, ...part }: Part<TypedArray>): StoredPart {
+  const storage = makeStorage(part.part.instance.axes, levels as ReadonlyMap<string, Level>)
   // Columns of levels, positions and tables are i32.
-  const built = { axes, levels: levels as ReadonlyMap<string, Level> }
-  const placed = entries as PlacedEntries | null
-  const storage = makeStorage(axes, built.levels, placed && withCoordinates(placed, built))
-  const { values, measured } = p
-  return {
-    part,
-    storage,
-    values,
-    tables: p.tables as StoredPart['tables'],
-    measured,
-    occupied: countPositions(storage),
-  }
-}
-
-function countPositions(storage: Storage): number {
-  const { positions, count, distinct } = storage.entries!
-  if (!positions || distinct) return count
-  return new Occurrences(storage.size).add(positions)
+  const { tables, entries } = part as Pick<StoredPart, 'tables' | 'entries'>
+  return { ...part, storage, tables, entries }
 }
 
 /** All elements, part after part, in position order, without padding and fill values of dense levels. */
@@ -195,29 +178,32 @@ export function originalCoords(
 
 const positionColumn = (axis: string): string => `@position ${axis}`
 
-/** The positions of a part's elements and their coordinates in the tensor; each position once. O(entries). */
-export function occupiedEntries(p: StoredPart, stored: StoredParts): OccupiedEntries {
-  const { entries, size } = p.storage
-  if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
-  const { positions, distinct, count: n } = entries
-  if (!positions || distinct || p.occupied === n)
-    return {
-      positions: positions ?? ascending(n, 'positions'),
-      coords: originalCoords(p, stored, entries.coords),
-    }
-  const seen = newValues('u8', size)
-  const first = allocate(p.occupied!, 'entries')
-  let k = 0
-  for (let e = 0; e < n; e++) {
-    if (seen[positions[e]!] === 0) first[k++] = e
-    seen[positions[e]!] = 1
-  }
-  const coords = entries.coords.map((c) => gather(c, first))
-  return { positions: gather(positions, first), coords: originalCoords(p, stored, coords) }
-}
-
 export interface OccupiedEntries {
   /** `null` if only the arrays are known: the elements are then those that differ from the fill value. */
   readonly positions: Int32Array | null
   readonly coords: readonly Int32Array[]
+}
+
+/** The positions of a part's elements and their coordinates in the tensor; each position once. O(entries). */
+export function occupiedEntries(p: StoredPart, stored: StoredParts): OccupiedEntries {
+  const positions = occupiedPositions(p)
+  return {
+    positions,
+    coords: positions
+      ? originalCoords(p, stored, coordinatesAt(p.storage, positions))
+      : partToCoords(p, stored).coords,
+  }
+}
+
+/** Each position that holds a coordinate of the tensor, once; `null` if only the arrays are known. */
+export function occupiedPositions({ storage, entries }: StoredPart): Int32Array | null {
+  if (!entries) return null
+  const { positions, distinct, count } = entries
+  if (!positions || distinct) return positions ?? ascending(count, 'positions')
+  const seen = newValues('u8', storage.size)
+  return positions.filter((p) => {
+    const isFirst = seen[p] === 0
+    seen[p] = 1
+    return isFirst
+  })
 }

@@ -131,7 +131,7 @@ function partFromArrays(
     values: storedValues(storage, tensor, fill),
     tables,
     measured: new Map(),
-    occupied: null,
+    entries: null,
   }
 }
 

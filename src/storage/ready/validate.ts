@@ -64,7 +64,7 @@ export function validateStored(
     levels.set(axis.name, level)
     padding.set(axis.name, markPadding(level, parentPadding))
   }
-  const storage = makeStorage(axes, levels, null)
+  const storage = makeStorage(axes, levels)
   if (tensor.values) checkValues(storage, tensor.values, tensor.dtype, options.name)
   if (!options.part) checkElements(storage, tensor, options)
   return storage

@@ -3,7 +3,6 @@ import { failWith, invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { chainTo } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
-import { positionsOf } from '../../../storage/entries/locate.ts'
 import { toCoords } from '../../../storage/entries/stored-coords.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
@@ -79,14 +78,14 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
   return { kind: 'dense', shape, values: out, dtype }
 }
 
-export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'lists' | 'positions'> & {
+export type RouteInput = Pick<Bound, 'kernel' | 'sources' | 'lists' | 'positions'> & {
   readonly known: FormatOperands
   readonly ready: readonly EntryList[]
 }
 
 /** Returns the coordinates of a tensor and their positions, by splitting the caller's structure as the sources were split. */
 export function routeOf(input: RouteInput, name: string): Route {
-  const { kernel, storages, known } = input
+  const { kernel, known } = input
   const t = tensorOf(kernel, name)
   const direct = routeOfLists(t, input)
   if (direct) return direct
@@ -98,9 +97,7 @@ export function routeOf(input: RouteInput, name: string): Route {
     parts: lists.flatMap((p) => {
       if (p.source !== all) return []
       const buffer = bufferOf(t, p).name
-      const storage = storages.get(buffer)!
-      const own = p.over(storage.axes.map((a) => a.name))
-      return { buffer, elements: p.entries, positions: positionsOf(storage, own, true, storages.values()) }
+      return { buffer, elements: p.entries, positions: input.positions(p, buffer, true) }
     }),
   }
 }

@@ -8,10 +8,8 @@ import { lazy } from '../../../ast/lazy.ts'
 import { allocate, ascending, concat, gather } from '../../../columns/allocate.ts'
 import { repetitions, uniqueTuples } from '../../../columns/key-columns.ts'
 import { isSorted } from '../../../columns/lexicographic-sort.ts'
-import { type Axis, isNonunique } from '../../../ir/coordinates/axis.ts'
-import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
+import type { Storage } from '../../../storage/storage.ts'
 import type { Tensor } from '../../../storage/tensor.ts'
-import { storedAxis } from './caller-tensors.ts'
 
 interface Content {
   /** A column for each axis. */
@@ -171,24 +169,8 @@ function timesOf(
 // Duplicate coordinates: entries of a `nonunique` axis that must stay separate, in formats that cannot keep
 // them apart.
 
-/** Equal coordinates on nonunique axes have separate positions, as iterations visit each. Throws `bind/duplicates`. */
-export function checkApart(
-  axes: ReadonlyMap<string, Axis>,
-  lists: readonly EntryList[],
-  union: Union,
-  storage: Storage,
-): void {
-  const positions = storage.entries?.positions
-  // Without positions, and under a nonunique axis, each entry has its own position.
-  if (!positions || (storage.trees.length === 1 && storage.axes.some(isNonunique))) return
-  for (const list of lists) {
-    if (list.axes.length !== storage.axes.length) continue
-    const declared = list.source.axes.map((a) => storedAxis(axes, a))
-    if (separatesDuplicates(declared)) checkDistinct(list, union.positionsOf(list, positions)!, storage)
-  }
-}
-
-function checkDistinct(list: EntryList, positions: Int32Array, storage: Storage): void {
+/** @throws SptError `bind/duplicates` if two entries have one position */
+export function checkDistinct(list: EntryList, positions: Int32Array, storage: Storage): void {
   const first = allocate(storage.size, 'positions').fill(-1)
   for (let e = 0; e < positions.length; e++) {
     const at = positions[e]!

@@ -2,21 +2,22 @@
 
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import { LEVEL_ARRAYS } from '../../../ast/nodes/axis-kinds.ts'
+import { allocate } from '../../../columns/allocate.ts'
 import { sameColumn } from '../../../columns/key-columns.ts'
-import type { Level } from '../../../columns/stored-level.ts'
-import { isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import type { Level, PlacedEntries } from '../../../columns/stored-level.ts'
+import { chainTo, isDense, isNonunique, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../../ir/memoize.ts'
 import { MASK_BITS, packFields } from '../../../ir/values/packed-fields.ts'
 import { bindLevel } from '../../../levels/index.ts'
 import { type AxisSizes, buildStorage, sizesOfAxes } from '../../../storage/build-storage.ts'
-import { type Entry, positionsOf, scatterValues } from '../../../storage/entries/locate.ts'
+import { type Entry, locate, scatterValues } from '../../../storage/entries/locate.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { validateStored } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { extentOf, makeLazyStorage, makeStorage, separatesDuplicates } from '../../../storage/storage.ts'
 import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
-import type { Elsewhere } from '../types.ts'
+import type { Bound, Elsewhere } from '../types.ts'
 import {
   type BindPlan,
   bindPlan,
@@ -25,13 +26,12 @@ import {
   isStructured,
   storedAxis,
 } from './caller-tensors.ts'
-import { checkApart, distinctLists, type EntryList, united } from './entry-list.ts'
+import { checkDistinct, distinctLists, type EntryList, united } from './entry-list.ts'
 
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
   readonly levels: ReadonlyMap<string, Level>
-  /** Positions of a list's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
-  readonly positions: (list: EntryList, buffer: string) => Int32Array | null
+  readonly positions: Bound['positions']
   /** Milliseconds per chain of levels, by its last axis. */
   readonly times: ReadonlyMap<string, number>
 }
@@ -52,6 +52,7 @@ export function buildStructure(
   for (const [name, tensor] of ready) structure.adoptReady(name, tensor)
   for (const { axes, prefixOf } of bindPlan(kernel).levels) structure.build(axes, prefixOf)
   structure.assembleBuffers()
+  structure.checkApart()
   return structure
 }
 
@@ -63,7 +64,10 @@ class StructureBuilder implements Structure {
   readonly #lists: readonly EntryList[]
   readonly #axes: BindPlan['axes']
   readonly #sizes: AxisSizes
-  readonly #found = new Map<EntryList, Map<string, Int32Array | null>>()
+  /** By axis, the union of entries from which its level and those above were built. */
+  readonly #placed = new Map<string, PlacedEntries>()
+  /** Positions of entries on the level of an axis, and in buffers, by the names of their axes. */
+  readonly #positions = new Map<EntryList, Map<string, Int32Array | null>>()
 
   constructor(kernel: Kernel1, lists: readonly EntryList[], operands: FormatOperands) {
     this.#kernel = kernel
@@ -83,13 +87,11 @@ class StructureBuilder implements Structure {
       part: !own?.asDeclared,
     })
     this.storages.set(name, storage)
-    this.#adopt(storage, over)
+    this.#adopt(storage.levels)
   }
 
-  #adopt(storage: Storage, names: readonly string[]): void {
-    for (const name of names) {
-      const level = storage.levels.get(name)
-      if (!level) continue
+  #adopt(levels: Structure['levels']): void {
+    for (const [name, level] of levels) {
       const known = this.levels.get(name)
       if (known && !sameLevel(known, level))
         failWith(
@@ -107,23 +109,9 @@ class StructureBuilder implements Structure {
   /** Returns true if duplicates stay separate, because an axis is declared nonunique; otherwise they are summed. */
   readonly #keeps = (p: EntryList): boolean => separatesDuplicates(p.source.axes.map(this.#axis))
 
-  /** Builds storage. Coordinates are not range-checked again, because bound ones were checked and format maps stay in range. */
-  #build(
-    over: readonly string[],
-    coords: readonly Int32Array[],
-    from: readonly EntryList[],
-    distinct = false,
-  ): Storage {
-    return buildStorage({
-      ...(from.some(this.#keeps) ? {} : { duplicates: 'share' as const }),
-      ...this.#sizes,
-      axes: over.map(this.#axis),
-      coords,
-      inRange: true,
-      distinct,
-      existing: new Map([...this.levels].filter(([, l]) => !isNonunique(l.axis))),
-    })
-  }
+  /** Returns true if equal coordinates of a list have separate positions, which only a single tree permits. */
+  readonly #separates = (p: EntryList): boolean =>
+    this.#keeps(p) && new Set(p.axes.map((a) => chainTo(this.#axes, a)[0])).size === 1
 
   /** Builds the levels of a chain of axes, or of a prefix of one that other chains or shorter tensors share. */
   build(axes: readonly string[], prefixOf: readonly string[] | null): void {
@@ -132,24 +120,27 @@ class StructureBuilder implements Structure {
     const from = this.#lists.filter((p) => p.isOver(axes))
     if (prefixOf && from.every((p) => p.isOver(prefixOf))) return
     if (from.length === 0 && this.#buildDense(axes)) return
-    const buffer = this.#bufferOver(axes, from)
-    const over = buffer?.axes ?? axes
     // Dense levels need no entries.
-    const needed = buffer || !axes.every((a) => isDense(this.#axis(a))) ? from : []
-    const { members, first } = distinctLists(needed, over)
-    const union = united(members, over, this.#keeps)
+    const needed = axes.every((a) => isDense(this.#axis(a))) ? [] : from
+    const { members, first } = distinctLists(needed, axes)
+    const union = united(members, axes, this.#keeps)
     const [alone] = members.length === 1 ? members : []
-    const distinct = alone !== undefined && alone.order !== 'unknown' && alone.axes.length === over.length
-    const storage = this.#build(over, union.columns, from, distinct)
-    checkApart(this.#axes, members, union, storage)
-    if (buffer && over.every((a) => !this.levels.has(a) || !isStructured(this.#axes, a))) {
-      this.storages.set(buffer.name, storage)
-      const { positions } = storage.entries!
-      const slices = new Map(members.map((p) => [p, union.positionsOf(p, positions)]))
-      for (const p of from) positionsBy(this.#found, p).set(over.join(), slices.get(first.get(p)!)!)
-    }
-    this.#adopt(storage, over)
-    this.times.set(axes.at(-1)!, performance.now() - start)
+    // Coordinates are not range-checked again, because bound ones were checked and format maps stay in range.
+    const { levels, entries } = buildStorage({
+      ...this.#sizes,
+      ...(from.some(this.#separates) ? {} : { duplicates: 'share' as const }),
+      axes: axes.map(this.#axis),
+      coords: union.columns,
+      inRange: true,
+      distinct: alone !== undefined && alone.order !== 'unknown' && alone.axes.length === axes.length,
+      existing: new Map([...this.levels].filter(([, l]) => !isNonunique(l.axis))),
+    })
+    this.#adopt(levels)
+    const leaf = axes.at(-1)!
+    if (needed.length > 0) this.#placed.set(leaf, entries)
+    for (const p of needed)
+      this.#positionsOf(p).set(leaf, union.positionsOf(first.get(p)!, entries.positions))
+    this.times.set(leaf, performance.now() - start)
   }
 
   /** Builds a dense axis below a structured one, whose positions follow from those of the parent; false for other chains. */
@@ -164,26 +155,6 @@ class StructureBuilder implements Structure {
     return true
   }
 
-  /**
-   * A buffer over the chain and all lists in `from`, whose storage gives the positions of their entries. Its other trees
-   * are final, and none of them exists with duplicates.
-   */
-  #bufferOver(chain: readonly string[], from: readonly EntryList[]): Buffer1 | undefined {
-    const isSettled = (a: string): boolean =>
-      chain.includes(a) ||
-      isDense(this.#axis(a)) ||
-      (this.levels.has(a)
-        ? !isNonunique(this.#axis(a))
-        : this.#lists.every((p) => from.includes(p) || !p.axes.includes(a)))
-    if (from.length === 0) return undefined
-    return this.#kernel.buffers.find(
-      (b) =>
-        chain.every((a) => b.axes.includes(a)) &&
-        from.every((p) => p.isOver(b.axes)) &&
-        b.axes.every(isSettled),
-    )
-  }
-
   assembleBuffers(): void {
     for (const b of this.#kernel.buffers) {
       if (this.storages.has(b.name)) continue
@@ -191,20 +162,60 @@ class StructureBuilder implements Structure {
       const levels = new Map(b.axes.map((a) => [a, this.levels.get(a)!]))
       this.storages.set(
         b.name,
-        b.role === 'local' ? makeLazyStorage(over, levels) : makeStorage(over, levels, null),
+        b.role === 'local' ? makeLazyStorage(over, levels) : makeStorage(over, levels),
       )
     }
   }
 
-  readonly positions = (list: EntryList, buffer: string): Int32Array | null => {
+  readonly positions: Bound['positions'] = (list, buffer, separateDuplicates) => {
     const storage = this.storages.get(buffer)!
     const over = storage.axes.map((a) => a.name)
-    return getOrAdd(positionsBy(this.#found, list), over.join(), () => positionsOf(storage, list.over(over)))
+    return getOrAdd(this.#positionsOf(list), over.join(), () => {
+      const known = this.#composed(list, storage)
+      return known === undefined ? locate(storage, list.over(over), separateDuplicates, this.#placed) : known
+    })
+  }
+
+  readonly #positionsOf = (list: EntryList): Map<string, Int32Array | null> =>
+    getOrAdd(this.#positions, list, () => new Map<string, Int32Array | null>())
+
+  /** Positions in a storage from those on the last level of each tree; undefined if one of these is unknown. */
+  #composed(list: EntryList, { trees }: Storage): Int32Array | null | undefined {
+    const positions = trees.map((tree) => this.#onTree(list, tree))
+    if (positions.includes(undefined)) return undefined
+    if (trees.length === 1) return positions[0]
+    const out = allocate(list.count, 'positions')
+    for (const [k, tree] of trees.entries()) {
+      const [at, size] = [positions[k], tree.at(-1)!.positions]
+      for (let e = 0; e < out.length; e++) out[e] = out[e]! * size + (at ? at[e]! : e)
+    }
+    return out
+  }
+
+  /** Positions on the last level of a tree; undefined if they must be searched for. */
+  #onTree(list: EntryList, tree: readonly Level[]): Int32Array | null | undefined {
+    const known = this.#positionsOf(list).get(tree.at(-1)!.axis.name)
+    if (known !== undefined || !tree.every((l) => isDense(l.axis))) return known
+    const columns = list.over(tree.map((l) => l.axis.name))
+    if (columns.length === 1) return columns[0]
+    const out = allocate(list.count, 'positions')
+    for (const [d, { extent }] of tree.entries())
+      for (let e = 0; e < out.length; e++) out[e] = out[e]! * extent + columns[d]![e]!
+    return out
+  }
+
+  /** Equal coordinates on nonunique axes have separate positions, as iterations visit each. @throws `bind/duplicates` */
+  checkApart(): void {
+    for (const list of this.#lists) {
+      if (!this.#keeps(list) || (this.#separates(list) && list.axes.some((a) => isNonunique(this.#axis(a)))))
+        continue
+      const b = this.#kernel.buffers.find((x) => x.axes.length === list.axes.length && list.isOver(x.axes))
+      const positions = b && this.positions(list, b.name)
+      // Without positions, each entry has its own position.
+      if (positions) checkDistinct(list, positions, this.storages.get(b.name)!)
+    }
   }
 }
-
-const positionsBy = (found: Map<EntryList, Map<string, Int32Array | null>>, list: EntryList) =>
-  getOrAdd(found, list, () => new Map<string, Int32Array | null>())
 
 /** Masks of formats by name: bits for the entries of all tensors over their axes, which are the coordinates that iterations visit. */
 export function masksOf(
@@ -237,11 +248,17 @@ export function placedValues(
   { values, dtype }: Pick<Entry, 'values' | 'dtype'>,
 ): ValueArray {
   const coords = list.over(b.axes)
-  const distinct = storage.entries?.positions === positions && storage.entries.distinct
-  const own: Storage = { ...storage, entries: { count: list.count, coords, positions, distinct } }
   const held = values && list.entries ? gatherValues({ values, dtype }, list.entries) : values
   const { name, columns } = list.source
   const pointOf = (entry: number): number[] => columns.map((c) => c[entry]!)
   const place = (e: number): string => elementOf(name, pointOf(list.entries?.[e] ?? e))
-  return scatterValues(own, { coords, values: held, dtype }, b.dtype, b.fill, place)
+  const distinct = list.order !== 'unknown' && list.axes.length === b.axes.length
+  return scatterValues(
+    storage,
+    { coords, values: held, dtype },
+    b.dtype,
+    b.fill,
+    { positions, distinct },
+    place,
+  )
 }

@@ -194,11 +194,11 @@ export class ResidentParts implements Base {
       for (const [name, c] of p.tables) tables.set(name, await downloadIndex(c))
       parts.push({
         part: p.part,
-        storage: makeStorage(axes, levels, null),
+        storage: makeStorage(axes, levels),
         values: await q.download(p.values),
         tables,
         measured: p.measured,
-        occupied: null,
+        entries: null,
       })
     }
     const { instance, shape, fill, given } = this
