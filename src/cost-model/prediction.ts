@@ -1,8 +1,8 @@
 /** Predicted milliseconds of a scheduled kernel on some data: an analytic bound times a learned correction. */
 import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../ir/memoize.ts'
+import { allAxesOf, isStructured } from '../run/bind/bind-plan.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
-import { allAxesOf, isStructured } from '../run/bind/sources/caller-tensors.ts'
 import type { Compilation } from '../run/compile/compile.ts'
 import { formatKey } from '../run/compile/compiled-program.ts'
 import type { Tensor } from '../storage/tensor.ts'

@@ -1,8 +1,8 @@
 /** A compiled kernel without a schedule: bound data determines the partition of its loops. */
 import { byName } from '../../ast/by-name.ts'
 import { resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
+import { bindPlan } from '../../run/bind/bind-plan.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
-import { bindPlan } from '../../run/bind/sources/caller-tensors.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ResidentParts } from '../../storage/engines/device/index.ts'

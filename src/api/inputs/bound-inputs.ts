@@ -6,6 +6,7 @@ import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
 import { arrayClass } from '../../ir/values/arrays.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
+import { allAxesOf, callerTensor, convertDense, isStructured } from '../../run/bind/bind-plan.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
 import type { BareValues } from '../../run/bind/results/update-values.ts'
 import {
@@ -15,7 +16,6 @@ import {
   takesOffsets,
 } from '../../run/bind/sizes/bound-offsets.ts'
 import { agreedSizes } from '../../run/bind/sizes/bound-sizes.ts'
-import { allAxesOf, callerTensor, convertDense, isStructured } from '../../run/bind/sources/caller-tensors.ts'
 import type { ResidentTensor } from '../../storage/engines/device/index.ts'
 import { missingValue } from '../../storage/format-operands.ts'
 import { listTensor, type Tensor, type ValueArray } from '../../storage/tensor.ts'

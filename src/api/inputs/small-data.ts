@@ -8,11 +8,11 @@ import { variable } from '../../ir/expressions/expr.ts'
 import type { Fact } from '../../ir/statements/loops.ts'
 import { type Dtype, isFloat } from '../../ir/values/dtype.ts'
 import type { RefOutputs } from '../../reference/index.ts'
+import type { CallerTensor } from '../../run/bind/bind-plan.ts'
+import { allAxesOf, callerTensors, isStructured, storedAxis } from '../../run/bind/bind-plan.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
 import { expectedOf } from '../../run/bind/results/reference-inputs.ts'
 import { openParams } from '../../run/bind/sizes/bound-sizes.ts'
-import type { CallerTensor } from '../../run/bind/sources/caller-tensors.ts'
-import { allAxesOf, callerTensors, isStructured, storedAxis } from '../../run/bind/sources/caller-tensors.ts'
 import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
 import {
   Random,

@@ -1,7 +1,7 @@
 /** Fill statistics of the sparse tensors of a run. */
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { callerTensor, callerTensors } from '../../run/bind/bind-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
-import { callerTensor, callerTensors } from '../../run/bind/sources/caller-tensors.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
 export interface SparseSizes {

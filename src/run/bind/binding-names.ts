@@ -7,13 +7,7 @@ import type { FormatInstance } from '../../ir/formats/format.ts'
 import { givenTables, labelled, segmentsOf } from '../../ir/formats/format-tables.ts'
 import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import type { StoredTensor, Tensor } from '../../storage/tensor.ts'
-import {
-  bindPlan,
-  type CallerTensor,
-  callerTensors,
-  isStructured,
-  storedAxis,
-} from './sources/caller-tensors.ts'
+import { bindPlan, type CallerTensor, callerTensors, isStructured, storedAxis } from './bind-plan.ts'
 
 export interface Dimension {
   /** Name of the axis; for a list, the name of the list. */

@@ -7,7 +7,7 @@ import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { lazy } from '../../ast/lazy.ts'
 import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName, countOf, hasIndptr, isStored } from '../../ir/coordinates/axis.ts'
-import type { Buffer1, Kernel1 } from '../../ir/coordinates/stage1.ts'
+import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { measureWidths } from '../../storage/assembly/tree-assembly.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
@@ -15,7 +15,8 @@ import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { DenseOnDevice, filledArray } from '../../storage/tensor.ts'
-import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
+import { bindPlan, type CallerTensor, convertDense, inOrder } from './bind-plan.ts'
+import { bindingOf, underKernelNames } from './binding-names.ts'
 import { checkPaddedFactors } from './checks/padding-factors.ts'
 import { checkClaims, checkOnDevice, requireInputs, requireStructure } from './checks/required-inputs.ts'
 import { bindGiven, withArguments } from './format-inputs.ts'
@@ -24,7 +25,6 @@ import { readyValues } from './ready/ready-made-tables.ts'
 import { reportOf } from './results/format-report.ts'
 import { routeOf } from './results/gather-results.ts'
 import { bindParams, checkWidths, measuring } from './sizes/bound-sizes.ts'
-import { bindPlan, type CallerTensor, convertDense, inOrder } from './sources/caller-tensors.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
 import { EntryList } from './sources/entry-list.ts'
 import { remapSources } from './sources/remap-entries.ts'
@@ -49,67 +49,57 @@ export interface BindOptions {
  */
 export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound {
   const start = performance.now()
-  const plan = bindPlan(kernel)
+  const { elsewhere = NOWHERE } = options
+  const { seed } = inputs
   const tensors = underKernelNames(kernel, inputs.tensors ?? {})
   const params = bindParams(kernel, tensors, new Map(Object.entries(inputs.params ?? {})))
-  const { elsewhere = NOWHERE } = options
   const here = new Map([...tensors].filter(([name]) => !elsewhere.tensors.has(name)))
-  const { dense, ready, sources } = sort(kernel, here, params)
-  requireInputs(kernel, tensors, inputs.seed)
-  const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), inputs.seed)
+  let structure: Structure | undefined
+  const { dense, ready, sources, wholes } = sort(kernel, here, params, (name) =>
+    structure?.storages.get(name),
+  )
+  requireInputs(kernel, tensors, seed)
+  const given = bindGiven(kernel, tensors, params, extentsOf(kernel, params), seed)
   const known: FormatOperands = { sizes: params, extents: extentsOf(kernel, params), ...given }
   const parts = bindReady(kernel, tensors, sources, known)
-  let built: Structure | undefined
-  const wholes = [...ready].flatMap(([name, t]) =>
-    wholeSource(kernel, name, t, params, () => built?.storages.get(name)),
-  )
-  requireStructure(kernel, tensors, [...sources, ...parts.sources], inputs.seed)
-  const random = [...plan.operands.keys()].filter((name) => !tensors.has(name))
-  let randomTime = 0
-  if (inputs.seed !== undefined) {
-    const bound = [...sources, ...parts.sources, ...wholes]
-    const began = performance.now()
-    const made = randomSources(kernel, bound, dense, params, inputs.seed)
-    randomTime = performance.now() - began
+  requireStructure(kernel, tensors, [...sources, ...parts.sources], seed)
+  const random = [...bindPlan(kernel).operands.keys()].filter((name) => !tensors.has(name))
+  const began = performance.now()
+  if (seed !== undefined) {
+    const made = randomSources(kernel, [...sources, ...parts.sources, ...wholes], dense, params, seed)
     sources.push(...made.sources)
     for (const [name, t] of made.dense) dense.set(name, t)
     random.push(...made.dense.keys(), ...made.sources.map((s) => s.name))
   }
+  const randomTime = performance.now() - began
   const measure = measuring(kernel, known)
-  const split = remapSources(kernel, sources, known, measure, [
-    ...parts.lists,
-    { axes: [...elsewhere.levels.keys()] },
-  ])
+  const resident = { axes: [...elsewhere.levels.keys()] }
+  const split = remapSources(kernel, sources, known, measure, [...parts.lists, resident])
   const lists = [...split.lists, ...parts.lists]
   measure(new Set(kernel.axes.map((a) => a.name)), lists)
   checkWidths(kernel, params)
   const build = (): Structure => buildStructure(kernel, lists, ready, elsewhere.levels, known)
-  const structure = withArguments(kernel, () => {
+  structure = withArguments(kernel, () => {
     const measured = build()
     // Open widths become the longest segment of all axes that share them.
     return measureWidths(measured.levels.values(), params) ? build() : measured
   })
-  built = structure
+  const { storages, positions, times: levelTimes } = structure
   const tables = new Map([...split.tables, ...parts.tables, ...masksOf(kernel, lists, structure, elsewhere)])
   checkClaims(kernel, structure, elsewhere)
+  const shared = { kernel, storages, positions, lists, dense, ready }
   const arrays = indexArrays(kernel, structure, params)
   for (const b of kernel.buffers) {
     const table = b.table ? tables.get(b.name) : undefined
     if (table) arrays.set(b.name, table)
   }
-  for (const t of options.structureOnly ? [] : plan.tensors) {
-    if (!t.isInput) continue
-    if (dense.get(t.name) instanceof DenseOnDevice || elsewhere.tensors.has(t.name)) continue
-    for (const b of t.buffers)
-      arrays.set(b.name, valuesOf(kernel, t, b, dense, ready, tables, lists, structure))
-  }
+  if (!options.structureOnly)
+    for (const [name, values] of valuesOf(shared, tables, elsewhere)) arrays.set(name, values)
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   checkPaddedFactors(kernel, dense, params)
   const all = [...sources, ...parts.sources, ...wholes]
   const boundSources = (): readonly EntryList[] => all
   const routes = new Map<string, Route>()
-  const { storages, positions, times: levelTimes } = structure
-  const shared = { kernel, storages, positions, lists }
   const routeInput = { ...shared, sources: boundSources, known, ready: parts.sources }
   const reportInput = { ...shared, tables, splitTimes: split.times, levelTimes }
   return {
@@ -118,27 +108,20 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     arrays,
     sources: boundSources,
     route: (name) => getOrAdd(routes, name, () => routeOf(routeInput, name)),
-    ready,
     random,
     given: tensors,
-    dense,
     buildTime: performance.now() - start,
     randomTime,
     report: lazy(() => (elsewhere.tensors.size > 0 ? [] : reportOf(reportInput))),
   }
 }
 
-/** Returns a ready-made tensor as a source, whose coordinates are computed on first access. Empty for other bindings. */
-function wholeSource(
-  kernel: Kernel1,
-  name: string,
-  tensor: StoredTensor,
-  params: ReadonlyMap<string, number>,
-  known: () => Storage | undefined,
-): EntryList[] {
-  if (bindingOf(kernel, name, tensor).kind !== 'tensor') return []
-  const source = lazy(() => sourceOf(kernel, name, tensor, params, known()))
-  return [new EntryList(name, axesOfBinding(kernel, name), source)]
+interface SortedInputs {
+  readonly dense: Map<string, Tensor>
+  readonly ready: Map<string, StoredTensor>
+  readonly sources: EntryList[]
+  /** Ready-made tensors over their declared axes, whose coordinates are computed on first access. */
+  readonly wholes: readonly EntryList[]
 }
 
 /** Partitions the bound tensors: dense ones and ready-made arrays are used directly, all others by coordinates (`sources`). */
@@ -146,25 +129,27 @@ function sort(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
   params: ReadonlyMap<string, number>,
-): { dense: Map<string, Tensor>; ready: Map<string, StoredTensor>; sources: EntryList[] } {
+  validated: (name: string) => Storage | undefined,
+): SortedInputs {
   const dense = new Map<string, Tensor>()
   const ready = new Map<string, StoredTensor>()
   const sources: EntryList[] = []
+  const wholes: EntryList[] = []
   for (const [name, tensor] of tensors) {
     const b = bindingOf(kernel, name, tensor)
-    if (b.kind === 'part') {
-      if (tensor.kind === 'stored') ready.set(b.buffer.name, tensor)
-      continue
-    }
+    if (b.kind === 'part' && tensor.kind === 'stored') ready.set(b.buffer.name, tensor)
     if (b.kind !== 'tensor' && b.kind !== 'axis') continue
     const t = b.kind === 'tensor' ? b.tensor : undefined
     if (tensor instanceof DenseOnDevice) checkOnDevice(kernel, name, tensor, t)
     if (t?.isInput && t.asDeclared && t.structured.length === 0 && tensor.kind === 'dense')
       dense.set(name, tensor)
-    else if (t?.asDeclared && tensor.kind === 'stored' && !tensor.repair) ready.set(name, tensor)
-    else sources.push(sourceOf(kernel, name, tensor, params))
+    else if (t?.asDeclared && tensor.kind === 'stored' && !tensor.repair) {
+      ready.set(name, tensor)
+      const content = lazy(() => sourceOf(kernel, name, tensor, params, validated(name)))
+      wholes.push(new EntryList(name, t.axes, content))
+    } else sources.push(sourceOf(kernel, name, tensor, params))
   }
-  return { dense, ready, sources }
+  return { dense, ready, sources, wholes }
 }
 
 /** Returns the arrays of the levels by buffer name; adds their lengths to `params`. */
@@ -183,29 +168,36 @@ function indexArrays(
   return arrays
 }
 
-function valuesOf(
-  kernel: Kernel1,
-  t: CallerTensor,
-  b: Buffer1,
-  dense: ReadonlyMap<string, Tensor>,
-  ready: ReadonlyMap<string, StoredTensor>,
+/** The values of all inputs by buffer, in storage order, except those in the memory of a device. */
+function* valuesOf(
+  {
+    kernel,
+    storages,
+    positions,
+    lists,
+    dense,
+    ready,
+  }: Pick<Bound, 'kernel' | 'storages' | 'positions' | 'lists' | 'dense' | 'ready'>,
   tables: ReadonlyMap<string, Int32Array>,
-  lists: readonly EntryList[],
-  { storages, positions }: Structure,
-): ValueArray {
-  const storage = storages.get(b.name)!
-  const whole = dense.get(t.name)
-  if (whole?.kind === 'dense') return denseValues(t, whole)
-  const made = ready.get(b.name)
-  if (made) {
-    const values = storedValues(storage, made, b.fill)
-    return readyValues({ kernel, b, storage, masks: tables }, values, made.dtype)
+  elsewhere: Elsewhere,
+): Generator<readonly [string, ValueArray]> {
+  for (const t of bindPlan(kernel).tensors) {
+    const whole = dense.get(t.name)
+    if (!t.isInput || whole instanceof DenseOnDevice || elsewhere.tensors.has(t.name)) continue
+    for (const b of t.buffers) {
+      const storage = storages.get(b.name)!
+      const made = ready.get(b.name)
+      const list = lists.find((p) => p.name === t.name && p.isOver(b.axes))
+      if (whole?.kind === 'dense') yield [b.name, denseValues(t, whole)]
+      else if (made) {
+        const values = storedValues(storage, made, b.fill)
+        yield [b.name, readyValues({ kernel, b, storage, masks: tables }, values, made.dtype)]
+      } else if (list?.tensor) {
+        invariant(list.tensor.kind === 'coords', `${t.name} is bound by coordinates`)
+        yield [b.name, placedValues(storage, b, list, positions(list, b.name), list.tensor)]
+      } else yield [b.name, filledArray(b.dtype, storage.size, b.fill)]
+    }
   }
-  const list = lists.find((p) => p.name === t.name && p.isOver(b.axes))
-  const tensor = list?.tensor
-  if (!list || !tensor) return filledArray(b.dtype, storage.size, b.fill)
-  invariant(tensor.kind === 'coords', `${t.name} is bound by coordinates`)
-  return placedValues(storage, b, list, positions(list, b.name), tensor)
 }
 
 function denseValues({ first: b, order }: CallerTensor, t: DenseTensor): ValueArray {

@@ -6,13 +6,7 @@ import type { Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { checkLevelProperty } from '../../../storage/assembly/level-property-checks.ts'
 import { HOST } from '../../../storage/engines/host/engine.ts'
 import type { DenseOnDevice, Tensor } from '../../../storage/tensor.ts'
-import {
-  bindPlan,
-  type CallerTensor,
-  callerTensors,
-  isRowMajor,
-  isStructured,
-} from '../sources/caller-tensors.ts'
+import { bindPlan, type CallerTensor, callerTensors, isRowMajor, isStructured } from '../bind-plan.ts'
 import type { EntryList } from '../sources/entry-list.ts'
 import type { Structure } from '../sources/structure-assembly.ts'
 import type { Elsewhere } from '../types.ts'

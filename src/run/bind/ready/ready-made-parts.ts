@@ -30,14 +30,8 @@ import { bindTables, type FilledTable, guardLoads } from '../../../storage/remap
 import { type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../../storage/tensor.ts'
 import { convertValues, gatherValues, newValues } from '../../../storage/tensor.ts'
+import { bindPlan, type CallerTensor, callerTensors, maskOver, storedAxis } from '../bind-plan.ts'
 import { bindingOf } from '../binding-names.ts'
-import {
-  bindPlan,
-  type CallerTensor,
-  callerTensors,
-  maskOver,
-  storedAxis,
-} from '../sources/caller-tensors.ts'
 import { EntryList } from '../sources/entry-list.ts'
 import { tablesOf } from './ready-made-tables.ts'
 

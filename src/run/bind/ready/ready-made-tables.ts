@@ -8,7 +8,7 @@ import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { checkPermutation } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { convertValues, filledArray, type Tensor, type ValueArray } from '../../../storage/tensor.ts'
-import { bindPlan, type CallerTensor, maskOver } from '../sources/caller-tensors.ts'
+import { bindPlan, type CallerTensor, maskOver } from '../bind-plan.ts'
 
 /** The tables of a tensor's formats, by name: bound with the parts, or list arguments. */
 export function tablesOf(

@@ -9,7 +9,7 @@ import { getOrAdd } from '../../../ir/memoize.ts'
 import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { describe } from '../../../storage/storage-report.ts'
-import { callerTensors } from '../sources/caller-tensors.ts'
+import { callerTensors } from '../bind-plan.ts'
 import { distinctLists, type EntryList } from '../sources/entry-list.ts'
 import type { Bound, PartFormat, TensorFormat } from '../types.ts'
 

@@ -15,7 +15,7 @@ import {
   inOrder,
   inverseOrder,
   storedAxis,
-} from '../sources/caller-tensors.ts'
+} from '../bind-plan.ts'
 import { extentsOf, fullColumns, ranked } from '../sources/coordinate-sources.ts'
 import { EntryList, united } from '../sources/entry-list.ts'
 import { remapSources } from '../sources/remap-entries.ts'

@@ -10,7 +10,7 @@ import { reference } from '../../../reference/index.ts'
 import { expandTree } from '../../../storage/entries/stored-coords.ts'
 import { separatesDuplicates } from '../../../storage/storage.ts'
 import { decoder, type ValueArray } from '../../../storage/tensor.ts'
-import { bindPlan, isStructured, storedAxis } from '../sources/caller-tensors.ts'
+import { bindPlan, isStructured, storedAxis } from '../bind-plan.ts'
 import type { Bound } from '../types.ts'
 
 export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {

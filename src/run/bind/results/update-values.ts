@@ -21,18 +21,12 @@ import {
   type Tensor,
   type ValueArray,
 } from '../../../storage/tensor.ts'
+import { type CallerTensor, callerTensor, callerTensors, convertDense, inOrder } from '../bind-plan.ts'
 import { underKernelNames } from '../binding-names.ts'
 import { checkPaddedFactors } from '../checks/padding-factors.ts'
 import { isPart } from '../ready/ready-made-parts.ts'
 import { readyValues } from '../ready/ready-made-tables.ts'
 import { checkDimensions } from '../sizes/bound-sizes.ts'
-import {
-  type CallerTensor,
-  callerTensor,
-  callerTensors,
-  convertDense,
-  inOrder,
-} from '../sources/caller-tensors.ts'
 import { sourceOf } from '../sources/coordinate-sources.ts'
 import type { EntryList } from '../sources/entry-list.ts'
 import { placedValues } from '../sources/structure-assembly.ts'

@@ -8,8 +8,8 @@ import { type Dtype, isFloat } from '../../../ir/values/dtype.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
 import { sizeIn } from '../../../storage/format-operands.ts'
 import type { DenseTensor, StoredTensor, Tensor } from '../../../storage/tensor.ts'
+import { bindPlan, callerTensor, storedAxis } from '../bind-plan.ts'
 import { bindingOf } from '../binding-names.ts'
-import { bindPlan, callerTensor, storedAxis } from '../sources/caller-tensors.ts'
 
 type Tensors = Readonly<Record<string, Tensor>>
 type Arrays = StoredTensor['arrays']

@@ -11,7 +11,6 @@ import { elementsOf } from '../../../storage/ready/elements.ts'
 import { storedValues, validateStored } from '../../../storage/ready/validate.ts'
 import { checkCoords, type Storage, separatesDuplicates } from '../../../storage/storage.ts'
 import type { Repair, Tensor } from '../../../storage/tensor.ts'
-import { axesOfBinding } from '../binding-names.ts'
 import {
   type BindPlan,
   bindPlan,
@@ -20,7 +19,8 @@ import {
   isStructured,
   leafChains,
   storedAxis,
-} from './caller-tensors.ts'
+} from '../bind-plan.ts'
+import { axesOfBinding } from '../binding-names.ts'
 import { EntryList, united } from './entry-list.ts'
 import { Random, randomCoords, randomDense, randomKind, randomValues, seedFor } from './random-tensors.ts'
 

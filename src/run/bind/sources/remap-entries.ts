@@ -17,7 +17,7 @@ import { valuesOf } from '../../../storage/engines/host/map-reduce.ts'
 import type { FormatOperands } from '../../../storage/format-operands.ts'
 import { remapCoordinates } from '../../../storage/remapping/part-assembly.ts'
 import { type EntryValues, filledArray, newValues } from '../../../storage/tensor.ts'
-import { bindPlan } from './caller-tensors.ts'
+import { bindPlan } from '../bind-plan.ts'
 import { distinctLists, type EntryList } from './entry-list.ts'
 
 interface Remapped {

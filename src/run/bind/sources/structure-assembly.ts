@@ -17,15 +17,8 @@ import { validateStored } from '../../../storage/ready/validate.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { extentOf, makeLazyStorage, makeStorage, separatesDuplicates } from '../../../storage/storage.ts'
 import { gatherValues, type StoredTensor, type ValueArray } from '../../../storage/tensor.ts'
+import { type BindPlan, bindPlan, callerTensor, elementOf, isStructured, storedAxis } from '../bind-plan.ts'
 import type { Bound, Elsewhere } from '../types.ts'
-import {
-  type BindPlan,
-  bindPlan,
-  callerTensor,
-  elementOf,
-  isStructured,
-  storedAxis,
-} from './caller-tensors.ts'
 import { checkDistinct, distinctLists, type EntryList, united } from './entry-list.ts'
 
 export interface Structure {

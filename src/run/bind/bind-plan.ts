@@ -1,7 +1,7 @@
 /**
  * The bind plan of a kernel: tensors over their declared axes, before formats replaced these axes, and the operations of binding in order.
  */
-import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
+import { invariant } from '../../ast/diagnostics/diagnostic.ts'
 import {
   type Axis,
   chainTo,
@@ -13,15 +13,15 @@ import {
   isStored,
   parentOf,
   type StoredAxis,
-} from '../../../ir/coordinates/axis.ts'
-import type { Buffer1, Kernel1, Reformat } from '../../../ir/coordinates/stage1.ts'
-import { allAxesOf, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
-import { groupBy, memoize } from '../../../ir/memoize.ts'
-import { arrayClass, coordinatesAt } from '../../../ir/values/arrays.ts'
-import type { Dtype } from '../../../ir/values/dtype.ts'
-import { convertValues, type DenseTensor, type ValueArray } from '../../../storage/tensor.ts'
+} from '../../ir/coordinates/axis.ts'
+import type { Buffer1, Kernel1, Reformat } from '../../ir/coordinates/stage1.ts'
+import { allAxesOf, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
+import { groupBy, memoize } from '../../ir/memoize.ts'
+import { arrayClass, coordinatesAt } from '../../ir/values/arrays.ts'
+import type { Dtype } from '../../ir/values/dtype.ts'
+import { convertValues, type DenseTensor, type ValueArray } from '../../storage/tensor.ts'
 
-export { allAxesOf } from '../../../ir/coordinates/stage1-tree.ts'
+export { allAxesOf } from '../../ir/coordinates/stage1-tree.ts'
 
 /** A tensor as declared in the kernel's source, and the buffers that store it. */
 export interface CallerTensor {
