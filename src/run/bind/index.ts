@@ -28,7 +28,7 @@ import { bindParams, checkWidths, measuring } from './sizes/bound-sizes.ts'
 import { extentsOf, randomSources, sourceOf } from './sources/coordinate-sources.ts'
 import { EntryList } from './sources/entry-list.ts'
 import { remapSources } from './sources/remap-entries.ts'
-import { buildStructure, masksOf, placedValues, type Structure } from './sources/structure-assembly.ts'
+import { masksOf, placedValues, Structure } from './sources/structure-assembly.ts'
 import type { Bound, Elsewhere, Inputs, Route } from './types.ts'
 
 export type { Bound, Elsewhere, Inputs, PartFormat, TensorFormat } from './types.ts'
@@ -78,7 +78,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   const lists = [...split.lists, ...parts.lists]
   measure(new Set(kernel.axes.map((a) => a.name)), lists)
   checkWidths(kernel, params)
-  const build = (): Structure => buildStructure(kernel, lists, ready, elsewhere.levels, known)
+  const build = (): Structure => new Structure(kernel, lists, ready, elsewhere.levels, known)
   structure = withArguments(kernel, () => {
     const measured = build()
     // Open widths become the longest segment of all axes that share them.

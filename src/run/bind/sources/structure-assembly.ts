@@ -21,37 +21,14 @@ import { type BindPlan, bindPlan, callerTensor, elementOf, isStructured, storedA
 import type { Bound, Elsewhere } from '../types.ts'
 import { checkDistinct, distinctLists, type EntryList, united } from './entry-list.ts'
 
-export interface Structure {
-  readonly storages: ReadonlyMap<string, Storage>
-  readonly levels: ReadonlyMap<string, Level>
-  readonly positions: Bound['positions']
-  /** Milliseconds per chain of levels, by its last axis. */
-  readonly times: ReadonlyMap<string, number>
-}
-
 const sameLevel = (x: Level, y: Level): boolean =>
   x.positions === y.positions && LEVEL_ARRAYS.every((array) => sameColumn(x[array], y[array]))
 
-/** Builds the levels of all axes and the storage of all buffers; `ready` arrays and `levels` are reused. */
-export function buildStructure(
-  kernel: Kernel1,
-  lists: readonly EntryList[],
-  ready: ReadonlyMap<string, StoredTensor>,
-  levels: Elsewhere['levels'],
-  operands: FormatOperands,
-): Structure {
-  const structure = new StructureBuilder(kernel, lists, operands)
-  for (const [name, level] of levels) structure.levels.set(name, level)
-  for (const [name, tensor] of ready) structure.adoptReady(name, tensor)
-  for (const { axes, prefixOf } of bindPlan(kernel).levels) structure.build(axes, prefixOf)
-  structure.assembleBuffers()
-  structure.checkApart()
-  return structure
-}
-
-class StructureBuilder implements Structure {
-  readonly levels = new Map<string, Level>()
+/** The levels of all axes, the storage of all buffers, and the positions of entries in them. */
+export class Structure {
+  readonly levels: Map<string, Level>
   readonly storages = new Map<string, Storage>()
+  /** Milliseconds per chain of levels, by its last axis. */
   readonly times = new Map<string, number>()
   readonly #kernel: Kernel1
   readonly #lists: readonly EntryList[]
@@ -62,16 +39,29 @@ class StructureBuilder implements Structure {
   /** Positions of entries on the level of an axis, and in buffers, by the names of their axes. */
   readonly #positions = new Map<EntryList, Map<string, Int32Array | null>>()
 
-  constructor(kernel: Kernel1, lists: readonly EntryList[], operands: FormatOperands) {
+  /** Builds all levels from the entries of the lists, except those of `ready` arrays, and `given` ones. */
+  constructor(
+    kernel: Kernel1,
+    lists: readonly EntryList[],
+    ready: ReadonlyMap<string, StoredTensor>,
+    given: ReadonlyMap<string, Level>,
+    operands: FormatOperands,
+  ) {
+    const plan = bindPlan(kernel)
     this.#kernel = kernel
     this.#lists = lists
-    this.#axes = bindPlan(kernel).axes
+    this.#axes = plan.axes
     this.#sizes = sizesOfAxes(kernel.axes.filter(isStored), operands)
+    this.levels = new Map(given)
+    for (const [name, tensor] of ready) this.#adoptReady(name, tensor)
+    for (const { axes, prefixOf } of plan.levels) this.#build(axes, prefixOf)
+    this.#assembleBuffers()
+    this.#checkApart()
   }
 
   readonly #axis = (name: string): StoredAxis => storedAxis(this.#axes, name)
 
-  adoptReady(name: string, tensor: StoredTensor): void {
+  #adoptReady(name: string, tensor: StoredTensor): void {
     const { axes: over, fill } = this.#kernel.buffers.find((b) => b.name === name)!
     const own = callerTensor(this.#kernel, name)
     const storage = validateStored(over.map(this.#axis), this.#sizes, tensor, {
@@ -83,7 +73,7 @@ class StructureBuilder implements Structure {
     this.#adopt(storage.levels)
   }
 
-  #adopt(levels: Structure['levels']): void {
+  #adopt(levels: ReadonlyMap<string, Level>): void {
     for (const [name, level] of levels) {
       const known = this.levels.get(name)
       if (known && !sameLevel(known, level))
@@ -107,7 +97,7 @@ class StructureBuilder implements Structure {
     this.#keeps(p) && new Set(p.axes.map((a) => chainTo(this.#axes, a)[0])).size === 1
 
   /** Builds the levels of a chain of axes, or of a prefix of one that other chains or shorter tensors share. */
-  build(axes: readonly string[], prefixOf: readonly string[] | null): void {
+  #build(axes: readonly string[], prefixOf: readonly string[] | null): void {
     if (axes.every((a) => this.levels.has(a))) return
     const start = performance.now()
     const from = this.#lists.filter((p) => p.isOver(axes))
@@ -142,13 +132,13 @@ class StructureBuilder implements Structure {
     const axis = this.#axis(name)
     if (!isDense(axis) || !isStructured(this.#axes, name)) return false
     const above = chain.slice(0, -1)
-    this.build(above, null)
+    this.#build(above, null)
     const parent = this.levels.get(above.at(-1)!)!
     this.levels.set(name, bindLevel(axis, extentOf(this.#sizes.extents, name), parent, {}, {}, null))
     return true
   }
 
-  assembleBuffers(): void {
+  #assembleBuffers(): void {
     for (const b of this.#kernel.buffers) {
       if (this.storages.has(b.name)) continue
       const over = b.axes.map(this.#axis)
@@ -198,7 +188,7 @@ class StructureBuilder implements Structure {
   }
 
   /** Equal coordinates on nonunique axes have separate positions, as iterations visit each. @throws `bind/duplicates` */
-  checkApart(): void {
+  #checkApart(): void {
     for (const list of this.#lists) {
       if (!this.#keeps(list) || (this.#separates(list) && list.axes.some((a) => isNonunique(this.#axis(a)))))
         continue
