@@ -280,3 +280,32 @@ test('separate equal coordinates, in results with additional dense dimensions', 
     { numRuns: runs(120) },
   )
 })
+
+test('equal coordinates on one of several trees share a position, although the tensor keeps duplicates', async () => {
+  const program = await load(`
+    format blocks() over (i, j) {
+      axis io = sparse_variable((i + 1) / 2) nonunique
+      axis jo = sparse_variable(io, j)
+      axis ii = dense_fixed(2)
+      map (i, j) -> (i / 2, j, i % 2)
+      inverse (io, jo, ii) -> (io * 2 + ii, jo)
+    }
+    kernel k(m: size, n: size) {
+      axis i = dense_fixed(m)
+      axis j = sparse_variable(i, n) nonunique
+      buffer A: f32[i, j] in
+      buffer S: f32[] out
+      iterate sum [i, j] as RR { S[] += A[i, j] }
+    }`)
+  const compiled = await program.kernel().as('A', 'blocks').compile(createCpuDevice())
+  await fc.assert(
+    fc.asyncProperty(entries, async (all) => {
+      const distinct = all.filter((e, k) => all.findIndex((x) => x[0] === e[0] && x[1] === e[1]) === k)
+      const prepared = await compiled.prepare({ tensors: { A: tensor(distinct) }, params: { m: M, n: N } })
+      const blocks = new Set(distinct.map(([i, j]) => `${i >> 1},${j}`)).size
+      expect(prepared.formats[0]!.slots).toBe(2 * blocks)
+      prepared.free()
+    }),
+    { numRuns: runs(20) },
+  )
+})
