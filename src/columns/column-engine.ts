@@ -9,10 +9,8 @@ import type { Dtype } from '../ir/values/dtype.ts'
 import type { Coroutine } from './coroutines.ts'
 import {
   type BitmapOptions,
-  type CountQuery,
   type CutOptions,
-  type GroupQuery,
-  type MinimumQuery,
+  type GroupReduction,
   type OpenSortKey,
   type Order,
   type PaddedSegments,
@@ -236,14 +234,19 @@ export interface Engine<C extends Column> {
     | null
 
   // Queries and values --------------------------------------------------------------------------------------------
-  /** Adds a column with the number of distinct tuples. `distinct`: no two entries agree in `by` and `of`. */
-  count(frame: Frame<C>, q: CountQuery, distinct: boolean): Coroutine<void>
-  /** Adds a column with the number of smaller distinct tuples. */
-  rank(frame: Frame<C>, q: CountQuery, distinct: boolean): Coroutine<void>
-  /** Adds a column with the minimum of each group. */
-  minimum(frame: Frame<C>, q: MinimumQuery): Coroutine<void>
-  /** Adds a column with the rank by decreasing magnitude; ties by coordinate, and equal coordinates share a rank. */
-  rankByMagnitude(frame: Frame<C>, q: GroupQuery, scope: Scope<C>): Coroutine<void>
+  /**
+   * For entries in order of `by`: adds a column with the number of `entries` or of distinct `tuples` (by, of) in each group,
+   * or with the `minimum` of one expression.
+   */
+  reduceGroups(
+    frame: Frame<C>,
+    name: string,
+    by: readonly Expr[],
+    of: readonly Expr[],
+    reduction: GroupReduction,
+  ): void
+  /** Adds columns `@magnitude 0`, … that ascend lexicographically as magnitudes descend; returns their number. */
+  magnitudes(frame: Frame<C>, values: C): number
   /** Adds a column with the source's values. */
   takeValues(frame: Frame<C>, name: string, values: C): void
   /** For each entry of the source, the sum of values at equal coordinates; the value if coordinates are distinct. */

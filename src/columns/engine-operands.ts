@@ -83,6 +83,8 @@ export interface MinimumQuery extends GroupQuery {
   readonly of: Expr
 }
 
+export type GroupReduction = 'entries' | 'tuples' | 'minimum'
+
 /** A count or rank of distinct tuples `of` in each group. */
 export interface CountQuery extends GroupQuery {
   readonly of: readonly Expr[]

@@ -14,6 +14,7 @@ import type { Query, Tables } from '../../ir/formats/queries.ts'
 import { asFields, boundsOfQuery, declarationOf, operandsOf, sourceOf } from '../../ir/formats/queries.ts'
 import { printWithQueries } from '../../ir/print/print-expr.ts'
 import { boundsIn } from './expression-bounds.ts'
+import { count, minimum, rank, rankByMagnitude } from './group-queries.ts'
 import { checkExpressions } from './table-reads.ts'
 
 /**
@@ -75,12 +76,13 @@ function* evaluateOverEntries<C extends Column>(frame: Frame<C>, q: Query, scope
     return engine.takeValues(frame, q.name, scope.values)
   }
   invariant('by' in q, `${q.kind} is asked by`)
-  if (column === 'rankByMagnitude') return yield* engine.rankByMagnitude(frame, q, scope)
-  if (q.kind === 'least') return yield* engine.minimum(frame, q)
-  invariant(q.kind === 'count' || q.kind === 'rank', `${q.kind} counts`)
+  if (column === 'rankByMagnitude') return yield* rankByMagnitude(frame, q, scope)
+  if (q.kind === 'least') return yield* minimum(frame, q)
+  if (q.kind === 'rank') return yield* rank(frame, q)
+  invariant(q.kind === 'count', `${q.kind} counts`)
   const queriedNames = new Set([...q.by, ...q.of].flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
   const distinct = scope.distinct && scope.dims.every((d) => queriedNames.has(d.name))
-  yield* engine[q.kind](frame, q, distinct)
+  yield* count(frame, q, distinct)
 }
 
 /** The operand of a minimum, checked to be non-negative. @throws SptError `format/least-range` */

@@ -1,15 +1,15 @@
 /** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
 import { decidedBy, neededBy } from '../../analysis/dependence/query-dependence.ts'
-import { HIGHEST } from '../../analysis/integers/interval.ts'
 import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { type Column, ENTRY, Frame } from '../../columns/column-engine.ts'
 import type { Coroutine } from '../../columns/coroutines.ts'
-import type { OpenSortKey, Scope, SortKey } from '../../columns/engine-operands.ts'
-import { add, call, div, type Expr, int, load, lt, mul, select, variable } from '../../ir/expressions/expr.ts'
+import type { Scope } from '../../columns/engine-operands.ts'
+import { add, div, type Expr, int, load, mul, variable } from '../../ir/expressions/expr.ts'
 import type { Sort } from '../../ir/formats/format.ts'
 import { declarationOf, determiningExprs, type Query } from '../../ir/formats/queries.ts'
 import { evaluateQueries } from './attribute-queries.ts'
-import { boundsIn } from './expression-bounds.ts'
+import { keysOf } from './expression-bounds.ts'
+import { rank } from './group-queries.ts'
 import { checkExpressions, measure } from './table-reads.ts'
 
 interface SortResult<C> {
@@ -97,7 +97,7 @@ function* propagateAnswers<C extends Column>(
   )
   let classes: C | null = null
   if (size > MAX_CLASSES_PER_ENTRY * (frame.n + domain.n) + 2 ** 20) {
-    yield* engine.rank(domain, { name: '@number', of: by, by: [] }, false)
+    yield* rank(domain, { name: '@number', of: by, by: [] })
     classes = engine.empty(domain.n, 'classes')
     engine.scatter(domain, classes, variable(dim), variable('@number'))
     for (const f of [frame, domain]) f.tables.set('@classes', classes)
@@ -137,37 +137,4 @@ function rejectQuery(sort: Sort, q: Query): never {
       hint: 'sort by counts, or by arithmetic of the coordinate',
     },
   )
-}
-
-// Sort keys from expressions, with their ranges.
-
-/** Expressions as non-negative keys, one or two for each; unknown ranges are measured. */
-export const keysOf = <C extends Column>(frame: Frame<C>, exprs: readonly Expr[]): Coroutine<SortKey[]> =>
-  measureKeys(
-    frame,
-    exprs.map((expr) => ({ expr })),
-  )
-
-export function* measureKeys<C extends Column>(
-  frame: Frame<C>,
-  partialKeys: readonly OpenSortKey[],
-): Coroutine<SortKey[]> {
-  const keys: SortKey[] = []
-  for (const [k, { expr, extent }] of partialKeys.entries()) {
-    if (extent !== undefined) {
-      keys.push({ expr, extent })
-      continue
-    }
-    const bounds = boundsIn(frame, expr)
-    const [lo, hi] = bounds?.fits ? [bounds.lo, bounds.hi] : yield* frame.engine.bounds(frame, expr)
-    if (lo >= 0) keys.push({ expr, extent: hi + 1 })
-    // If the range exceeds 31 bits: one key for the sign, and one for the other 31 bits.
-    else if (Math.max(0, hi) - lo >= HIGHEST)
-      keys.push(
-        { expr: select(lt(expr, int(0)), int(0), int(1)), extent: 2 },
-        { expr: call('bit_and', [expr, int(HIGHEST)]), extent: HIGHEST + 1 },
-      )
-    else keys.push({ expr: add(expr, frame.bindSize(-lo, `@least ${k}`)), extent: hi - lo + 1 })
-  }
-  return keys
 }

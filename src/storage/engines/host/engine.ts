@@ -81,7 +81,8 @@ export const HOST: Host = {
     const columns = keys.map((k) => valuesOf(frame, k.expr))
     if (isOrdered(frame, keys, columns)) return null
     const parentColumn = parent && valuesOf(frame, parent)
-    const ranks = rankSegments(parentColumn, valuesOf(frame, coordinate), extent, parents)
+    const grouped = parent === null || frame.sortedPrefix([parent]) === 1
+    const ranks = rankSegments(parentColumn, valuesOf(frame, coordinate), extent, parents, grouped)
     if (!ranks) return null
     frame.set(name, ranks.rank)
     return ranks.counts
@@ -111,7 +112,8 @@ function sortFrame(frame: F, keys: readonly OpenSortKey[]): F {
   for (const name of frame.names()) out.deferred.set(name, () => gatherColumn(frame.column(name)!, order))
   for (const [k, { expr }] of keys.entries()) {
     const index = expr.kind === 'var' ? keyColumns.flat().indexOf(columns[k]!) : -1
-    if (expr.kind !== 'var' || index < 0) continue
+    // A name may occur in several keys; setting a column again would release it.
+    if (expr.kind !== 'var' || index < 0 || out.columns.has(expr.name)) continue
     out.deferred.delete(expr.name)
     out.set(expr.name, sorted[index]!)
   }

@@ -22,9 +22,8 @@ export const runs: Host['runs'] = (frame, name, starts) => {
   const { n } = frame
   const out = borrowExact(n, 'entries')
   frame.set(name, out)
-  const { keys, cut } = starts
-  if (keys.length === 2 && !cut && !keys.some((k) => k.kind === 'var' && k.name === ENTRY))
-    return ready(runsOfPairs(valuesOf(frame, keys[0]!), valuesOf(frame, keys[1]!), out))
+  const pair = pairOf(frame, starts)
+  if (pair) return ready(numberPairs(...pair, out, false))
   const isStart = runStarts(frame, starts)
   let q = -1
   if (!isStart) for (let s = 0; s < n; s++) out[s] = ++q
@@ -36,14 +35,24 @@ export const runs: Host['runs'] = (frame, name, starts) => {
   return ready(q + 1)
 }
 
-function runsOfPairs(a: Int32Array, b: Int32Array, out: Int32Array): number {
+/** The columns of two keys that alone start runs. */
+function pairOf(frame: F, { keys, cut }: Starts): [Int32Array, Int32Array] | null {
+  if (keys.length !== 2 || cut || keys.some((k) => k.kind === 'var' && k.name === ENTRY)) return null
+  return [valuesOf(frame, keys[0]!), valuesOf(frame, keys[1]!)]
+}
+
+/** Numbers runs of equal pairs, with `restarts` from 0 wherever the first key changes. Returns the number of runs. */
+function numberPairs(a: Int32Array, b: Int32Array, out: Int32Array, restarts: boolean): number {
   let q = -1
   let p = -1
   let c = -1
   for (let s = 0; s < out.length; s++) {
-    if (a[s] !== p || b[s] !== c) {
-      q++
+    if (a[s] !== p) {
+      q = restarts ? 0 : q + 1
       p = a[s]!
+      c = b[s]!
+    } else if (b[s] !== c) {
+      q++
       c = b[s]!
     }
     out[s] = q
@@ -52,9 +61,14 @@ function runsOfPairs(a: Int32Array, b: Int32Array, out: Int32Array): number {
 }
 
 export const ranks: Host['ranks'] = (frame, name, starts, within) => {
+  const out = borrowExact(frame.n, 'entries')
+  const pair = within === 1 ? pairOf(frame, starts) : null
+  if (pair) {
+    numberPairs(...pair, out, true)
+    return frame.set(name, out)
+  }
   const group = changes(starts.keys.slice(0, within).map((k) => valuesOf(frame, k)))
   const isStart = runStarts(frame, starts, within > 0 ? group : undefined, within)
-  const out = borrowExact(frame.n, 'entries')
   let rank = 0
   for (let s = 0; s < out.length; s++) {
     rank = group[s] === 1 || (within === 0 && s === 0) ? 0 : rank + (isStart ? isStart[s]! : 1)

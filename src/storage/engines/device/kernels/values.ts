@@ -1,7 +1,6 @@
 /** Values of entries: as columns, ordered by magnitude, and stored at their positions. */
 import { invariant } from '../../../../ast/diagnostics/diagnostic.ts'
 import { ENTRY } from '../../../../columns/column-engine.ts'
-import type { SortKey } from '../../../../columns/engine-operands.ts'
 import {
   add,
   binary,
@@ -18,12 +17,11 @@ import {
   sub,
   variable,
 } from '../../../../ir/expressions/expr.ts'
-import { keysOf } from '../../../columns/sort-permutations.ts'
 import { type DeviceEngine, type F, type Queue, queueIn } from '../queue/command-queue.ts'
 import { orderBy } from '../sorting/lexicographic-order.ts'
 import type { Column, LaunchSpec } from './kernel-builder.ts'
 import { atomic, get, natural, next, read, store, update, write, zero } from './kernel-builder.ts'
-import { ranks, runNumbers } from './level-scans.ts'
+import { runNumbers } from './level-scans.ts'
 import { compute, launchOver, numbers } from './map-reduce.ts'
 
 const BITS = '@bits'
@@ -100,23 +98,14 @@ export const sumsOfEqual: DeviceEngine['sumsOfEqual'] = function* (frame, values
 }
 
 /** The bit patterns of positive floats are ordered like their values. */
-export const rankByMagnitude: DeviceEngine['rankByMagnitude'] = function* (frame, { name, by }, scope) {
+export const magnitudes: DeviceEngine['magnitudes'] = (frame, stored) => {
   const q = queueIn(frame)
-  const values = scope.values && widenForOrder(q, scope.values)
-  const keys = yield* keysOf(frame, by)
-  const magnitudes = values ? magnitudeKeys(frame, values) : []
-  const valueKeys = magnitudes.map((e, k): SortKey => {
-    compute(frame, `@magnitude ${k}`, e)
-    return { expr: variable(`@magnitude ${k}`), extent: k === 2 ? 2 : 2 ** 31 }
-  })
-  const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
-  yield* orderBy(frame, [...keys, ...valueKeys, ...dims])
-  for (const k of valueKeys.keys()) frame.drop(`@magnitude ${k}`)
+  const values = widenForOrder(q, stored)
+  const keys = magnitudeKeys(frame, values)
+  for (const [k, e] of keys.entries()) compute(frame, `@magnitude ${k}`, e)
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
-  if (values !== scope.values) q.release(values)
-  frame.sortedBy = frame.sortedBy.slice(0, keys.length)
-  // Equal coordinates have equal values and share a rank.
-  ranks(frame, name, { keys: [...by, ...dims.map((d) => d.expr)], cut: null }, by.length)
+  if (values !== stored) q.release(values)
+  return keys.length
 }
 
 const LARGEST_INT = 2 ** 31 - 1

@@ -1,85 +1,59 @@
-/**
- * Counts and ranks of tuples: entries are sorted such that groups are runs, then a segmented scan is applied. The
- * entries stay sorted, because the next step often needs the same order.
- */
+/** Reductions of groups that are runs of entries, by a segmented scan. */
 
 import { binary, type Expr, int, sub } from '../../../../ir/expressions/expr.ts'
 import { INT_RANGE } from '../../../../ir/values/dtype.ts'
-import { keysOf } from '../../../columns/sort-permutations.ts'
-import { combine } from '../kernels/block-scan.ts'
+import { combine, type Op } from '../kernels/block-scan.ts'
 import { flag, get, natural, next, store, whereLast, write } from '../kernels/kernel-builder.ts'
-import { ranks, runNumbers } from '../kernels/level-scans.ts'
-import { termsOf } from '../kernels/map-reduce.ts'
+import { runNumbers } from '../kernels/level-scans.ts'
+import { type Terms, termsOf } from '../kernels/map-reduce.ts'
 import { scan } from '../kernels/scan.ts'
-import { type DeviceEngine, type F, queueIn } from '../queue/command-queue.ts'
-import { differs, orderBy } from './lexicographic-order.ts'
+import { type DeviceEngine, queueIn } from '../queue/command-queue.ts'
+import { differs } from './lexicographic-order.ts'
 
-export const rank: DeviceEngine['rank'] = function* (frame, { name, by, of }) {
-  yield* orderBy(frame, yield* keysOf(frame, [...by, ...of]))
-  ranks(frame, name, { keys: [...by, ...of], cut: null }, by.length)
-  frame.monotone.set(name, { column: by, of })
-}
-
-export const count: DeviceEngine['count'] = function* (frame, { name, by, of }, distinct) {
-  const keys = distinct ? by : [...by, ...of]
-  yield* orderBy(frame, yield* keysOf(frame, keys))
-  reduceGroups(frame, name, by, {
-    key: `counts ${distinct}`,
-    keys,
-    op: '+',
-    value: (at, e) => (distinct ? int(1) : flag(differs(at, e))),
-    result: (total) => total,
-  })
-}
-
-/** The minimum per group is computed as a maximum of complements, because scans support only + and max. */
-export const minimum: DeviceEngine['minimum'] = function* (frame, { name, by, of }) {
-  const [, largestInt] = INT_RANGE.i32
-  yield* orderBy(frame, yield* keysOf(frame, by))
-  reduceGroups(frame, name, by, {
-    key: 'least',
-    keys: [...by, of],
-    op: 'max',
-    value: (at, e) => sub(int(largestInt), at(e)[by.length]!),
-    result: (total) => sub(int(largestInt), total),
-  })
-}
-
-interface GroupReduction {
-  readonly key: string
-  readonly keys: readonly Expr[]
-  readonly op: '+' | 'max'
-  readonly value: (at: (e: Expr) => readonly Expr[], e: Expr) => Expr
+interface Reduction {
+  readonly op: Op
+  /** The value of entry `e`; `of`: the index of the first key after those of the group. */
+  readonly value: (at: Terms['at'], e: Expr, of: number) => Expr
   readonly result: (total: Expr) => Expr
 }
 
-/** Reduces groups that are runs, and distributes the result from the last entry of a group to all of its entries. */
-function reduceGroups(frame: F, name: string, by: readonly Expr[], r: GroupReduction): void {
+const complement = (x: Expr): Expr => sub(int(INT_RANGE.i32[1]), x)
+
+/** A minimum is computed as a maximum of complements, because scans support only + and max. */
+const REDUCTIONS: Readonly<Record<Parameters<DeviceEngine['reduceGroups']>[4], Reduction>> = {
+  entries: { op: '+', value: () => int(1), result: (total) => total },
+  tuples: { op: '+', value: (at, e) => flag(differs(at, e)), result: (total) => total },
+  minimum: { op: 'max', value: (at, e, of) => complement(at(e)[of]!), result: complement },
+}
+
+/** Distributes the result from the last entry of a group to all of its entries. */
+export const reduceGroups: DeviceEngine['reduceGroups'] = (frame, name, by, of, reduction) => {
   const q = queueIn(frame)
   const { n } = frame
-  const t = termsOf(frame, r.keys)
+  const { op, value, result } = REDUCTIONS[reduction]
+  const t = termsOf(frame, [...by, ...of])
   const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
   const groups = runNumbers(frame, 'groups', { keys: by, cut: null })
   const totals = q.column(n, 'i32', 'totals')
   scan(q, {
     ...t,
-    key: `${r.key} ${by.length} ${t.key}`,
+    key: `${reduction} ${by.length} ${t.key}`,
     n,
-    op: r.op,
+    op,
     columns: { ...t.columns, x_groups: natural(groups), x_totals: write(totals) },
-    value: (e) => r.value(t.at, e),
+    value: (e) => value(t.at, e, by.length),
     reset: (e) => differs(group, e),
     body: (e, before, own) => {
       const isLast = binary('ne', get('x_groups', e), get('x_groups', next(e)))
-      return [whereLast(e, isLast, store('x_totals', get('x_groups', e), combine(r.op, before, own)))]
+      return [whereLast(e, isLast, store('x_totals', get('x_groups', e), combine(op, before, own)))]
     },
   })
   const out = q.column(n, 'i32', name)
   q.launch({
-    key: `${r.key} of group`,
+    key: `${reduction} of group`,
     threads: n,
     columns: { x_groups: natural(groups), x_totals: natural(totals), x_out: write(out) },
-    body: (e) => [store('x_out', e, r.result(get('x_totals', get('x_groups', e))))],
+    body: (e) => [store('x_out', e, result(get('x_totals', get('x_groups', e))))],
   })
   frame.set(name, out)
   q.release(groups, totals)
