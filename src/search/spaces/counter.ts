@@ -1,4 +1,5 @@
 /** Counts the points of a space by memoising subtrees with equal rests. */
+import { getOrAdd } from '../../ir/memoize.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
@@ -14,7 +15,7 @@ export interface Counted {
 }
 
 /** Subtree of a space shared by all partial points with the same rest. */
-interface Rest {
+export interface Rest {
   /** Next decision, once it was evaluated. */
   open?: OpenDecision | null
   /** Once all points are found. */
@@ -28,19 +29,24 @@ export class Counter {
   /** Effort with conditions: finding equal remainders evaluates them, even if points are counted quickly. */
   readonly #withEqual: Effort
   readonly #nodes = new Map<string, Rest>()
+  #left: number
 
+  /** @param nodes - Maximum number of subtrees, which take up to `VALUES` times the effort */
   constructor(
     private readonly space: PointSpace,
     limit: number,
+    nodes?: number,
   ) {
-    this.#effort = new Effort(limit)
+    this.#effort = nodes === undefined ? new Effort(limit) : Effort.ofPlaces(limit)
     this.#withEqual = Effort.ofPlaces(limit)
+    this.#left = nodes ?? Number.POSITIVE_INFINITY
   }
 
   node(partial: Point): Rest {
     const key = this.space.remainderKey?.(partial)
     const node: Rest = (key === undefined ? undefined : this.#nodes.get(key)) ?? { children: new Map() }
     if (node.open !== undefined) this.#withEqual.spend(node.open)
+    else this.#left--
     if (key !== undefined) this.#nodes.set(key, node)
     return node
   }
@@ -52,15 +58,11 @@ export class Counter {
 
   /** `partial`: with the value. */
   child(node: Rest, value: DecisionValue, partial: Point): Rest {
-    const existing = node.children.get(value)
-    if (existing) return existing
-    const child = this.node(partial)
-    if (this.space.remainderKey) node.children.set(value, child)
-    return child
+    return getOrAdd(node.children, value, () => this.node(partial))
   }
 
   get #isSpent(): boolean {
-    return this.#effort.isSpent || this.#withEqual.isSpent
+    return this.#left < 0 || this.#effort.isSpent || this.#withEqual.isSpent
   }
 
   *below(node: Rest, partial: Point): Stepwise<Counted> {

@@ -1,53 +1,23 @@
 /** Outline of spaces that can be enumerated: partial points with isomorphic continuations are merged. */
 import { getOrAdd, groupBy } from '../../../ir/memoize.ts'
-import type { DecisionValue, OpenDecision, Point, PointSpace } from '../../types.ts'
-import { Effort } from '../counter.ts'
-import { pointKey, withValue } from '../points.ts'
-
-/** Partial points with identical subtrees, and their next decision. */
-interface Node {
-  readonly open: OpenDecision | null
-  readonly next: Map<DecisionValue, Node>
-}
+import { atOnce } from '../../stepwise.ts'
+import type { DecisionValue, PointSpace } from '../../types.ts'
+import { Counter, type Rest } from '../counter.ts'
 
 /** `null` for more than `limit` different partial points, or too many values to evaluate. */
 export function wholeOutline(space: PointSpace, limit: number): Outline | null {
-  const root = exploreSpace(space, limit)
-  return root && outlineOf(root, topologicalOrder(root))
+  const counter = new Counter(space, limit, limit)
+  const root = counter.node({})
+  return atOnce(counter.below(root, {})).isExact ? outlineOf(root, topologicalOrder(root)) : null
 }
 
-function exploreSpace(space: PointSpace, limit: number): Node | null {
-  const nodes = new Map<string, Node>()
-  const effort = Effort.ofPlaces(limit)
-  const nodeAt = (partial: Point): Node => {
-    const key = space.remainderKey?.(partial) ?? pointKey(partial)
-    const node = getOrAdd(nodes, key, () => ({ open: space.next(partial), next: new Map() }))
-    effort.spend(node.open)
-    return node
-  }
-  const root = nodeAt({})
-  const waiting: [Node, Point][] = [[root, {}]]
-  for (let item = waiting.pop(); item; item = waiting.pop()) {
-    const [node, partial] = item
-    if (!node.open || node.next.size > 0) continue
-    for (const value of node.open.values) {
-      if (nodes.size > limit || effort.isSpent) return null
-      const after = withValue(partial, node.open.name, value)
-      const next = nodeAt(after)
-      node.next.set(value, next)
-      waiting.push([next, after])
-    }
-  }
-  return root
-}
-
-function topologicalOrder(root: Node): readonly Node[] {
-  const order: Node[] = []
-  const seen = new Set<Node>()
-  const visit = (node: Node): void => {
+function topologicalOrder(root: Rest): readonly Rest[] {
+  const order: Rest[] = []
+  const seen = new Set<Rest>()
+  const visit = (node: Rest): void => {
     if (seen.has(node)) return
     seen.add(node)
-    for (const next of [...node.next.values()].reverse()) visit(next)
+    for (const next of [...node.children.values()].reverse()) visit(next)
     order.push(node)
   }
   visit(root)
@@ -71,30 +41,26 @@ interface DecisionWays extends Ways {
 const noWays = (): Ways => ({ values: new Map(), always: null, count: 0 })
 
 /** @param nodes - In topological order */
-function outlineOf(root: Node, nodes: readonly Node[]): Outline {
-  const pointCounts = new Map<Node, number>()
-  for (const node of nodes.toReversed()) {
-    const sum = [...node.next.values()].reduce((n, next) => n + pointCounts.get(next)!, 0)
-    pointCounts.set(node, node.open ? sum : 1)
-  }
+function outlineOf(root: Rest, nodes: readonly Rest[]): Outline {
+  const pointsBelow = (node: Rest): number => node.count!.points
   const ways = new Map(nodes.map((node) => [node, noWays()]))
   Object.assign(ways.get(root)!, { always: new Set(), count: 1 })
   const asked = new Map<string, DecisionWays>()
   for (const node of nodes) {
     const here = ways.get(node)!
     // Values that lead to no point are omitted.
-    if (!node.open || pointCounts.get(node) === 0) continue
+    if (!node.open || pointsBelow(node) === 0) continue
     const { name, ordered, values } = node.open
     const one = getOrAdd(asked, name, () => ({ ...noWays(), ordered, points: new Map() }))
     addWays(one, here, here.always!)
     const decided = new Set([...here.always!, name])
     const after = groupBy(
-      values.filter((v) => pointCounts.get(node.next.get(v)!) !== 0),
-      (v) => node.next.get(v)!,
+      values.filter((v) => pointsBelow(node.children.get(v)!) !== 0),
+      (v) => node.children.get(v)!,
     )
     for (const [next, same] of after)
       for (const value of same)
-        one.points.set(value, (one.points.get(value) ?? 0) + here.count * pointCounts.get(next)!)
+        one.points.set(value, (one.points.get(value) ?? 0) + here.count * pointsBelow(next))
     // Processed once per successor node, because thousands of values may lead to one node.
     for (const [next, same] of after) {
       const to = ways.get(next)!
@@ -105,7 +71,7 @@ function outlineOf(root: Node, nodes: readonly Node[]): Outline {
   }
   return {
     decisions: [...asked].map(([name, one]) => decision(name, one, asked)),
-    points: pointCounts.get(root)!,
+    points: pointsBelow(root),
     isExact: true,
   }
 }
