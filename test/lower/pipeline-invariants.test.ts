@@ -6,7 +6,7 @@ import { add, builtin, div, type Expr, int, lt, mod, mul, variable } from '../..
 import { printExpr } from '../../src/ir/print/print-stage2.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
-import { pipelineInvariants } from '../../src/lower/pipelining/pipeline-invariants.ts'
+import { pipelineInvariants } from '../../src/lower/pipelining/address-prefetch.ts'
 import { at, loop, store } from '../support/stage2-builders.ts'
 
 const [tile, go, m, thread] = [variable('tile'), variable('go'), variable('m'), builtin('thread.x')]

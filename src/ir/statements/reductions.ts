@@ -1,11 +1,12 @@
 /** Reductions in a body, and the loops between them and their targets. */
 
-import { cast, type Expr, int } from '../expressions/expr.ts'
+import { cast, type Expr, int, type Load } from '../expressions/expr.ts'
 import { freeVars, mentions, mentionsSome, readsSome, substitute } from '../expressions/expr-tree.ts'
 import { boundIndex } from '../instructions/hardware-axes.ts'
-import { widen } from '../values/monoid.ts'
+import { initialValue, widen } from '../values/monoid.ts'
 import { writesOf } from './accesses.ts'
-import type { For, Reduce } from './loops.ts'
+import type { For, Reduce, Stmt } from './loops.ts'
+import { store } from './statement-builders.ts'
 import { type Body, bodiesOf, stmt } from './tree.ts'
 
 /** A reduction, and the loops around it that are inside the innermost allocation of its targets. */
@@ -96,6 +97,18 @@ export const isSingleIteration = ({ extent }: Pick<For, 'extent'>): boolean =>
  */
 export const dropSingleIterations = (e: Expr, loops: readonly For[]): Expr =>
   substitute(e, new Map(loops.filter(isSingleIteration).map((l) => [l.var, int(0)])))
+
+/** Combines values into elements that hold partial results, or the identity: one step of a reduction in several levels. */
+export const combineInto = (
+  reduce: Reduce,
+  targets: readonly Load[],
+  values: readonly Expr[],
+  lanes?: Reduce['lanes'],
+): Reduce => stmt({ ...reduce, init: false, atomic: false, targets, values, ...(lanes ? { lanes } : {}) })
+
+/** Stores the identity of a reduction to elements that take its values. */
+export const storeIdentity = ({ reducer, span }: Reduce, targets: readonly Load[]): Stmt[] =>
+  targets.map((t, k) => store(t.buffer, t.index, initialValue(reducer.identity[k]!, t.dtype), { span }))
 
 /** The reduction into other targets, combining in their types. */
 export function retarget(reduce: Reduce, targets: Reduce['targets']): Reduce {

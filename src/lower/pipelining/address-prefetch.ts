@@ -1,20 +1,34 @@
 /**
- * Software pipelining of indirect loads (prefetching of gathered addresses). Copies of a pipelined loop may load their addresses from
- * memory, for example the numbers of gathered rows. These addresses are loaded into registers one iteration before the copies start.
- * Loop-invariant addresses are loaded once, before the loop.
+ * Addresses of pipelined copies in registers. Copies may load their addresses from memory, for example the numbers of gathered rows.
+ * These are loaded one iteration before the copies start (software pipelining of indirect loads). Loop-invariant addresses are loaded
+ * once, before the loop. In pipelines across outer iterations, quotients and loads that depend only on the outer iteration are computed
+ * once per outer iteration (loop-invariant code motion).
  */
 
+import type { Facts } from '../../analysis/integers/facts.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { conjuncts, type Expr, int, type Load, load, not, variable } from '../../ir/expressions/expr.ts'
-import { children, evaluationGuard, freeVars, mentions, someExpr } from '../../ir/expressions/expr-tree.ts'
+import {
+  children,
+  evaluationGuard,
+  freeVars,
+  mentions,
+  mentionsSome,
+  readsMemory,
+  rewriteExpr,
+  someExpr,
+} from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
-import { renameBound, substituteStmts } from '../../ir/statements/bindings.ts'
-import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
+import { AXES_OF_BLOCK } from '../../ir/instructions/hardware-axes.ts'
+import { allocatedNames, boundVarsOf, renameBound, substituteStmts } from '../../ir/statements/bindings.ts'
+import type { Buffer, For } from '../../ir/statements/loops.ts'
 import { local, store, when, whenAll } from '../../ir/statements/statement-builders.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
+import { isWord } from '../../ir/values/dtype.ts'
 
-/** Upper bound on the addresses of one load expression that a thread keeps in registers. */
+/** Upper bound on the addresses of one load expression, and on the values of an outer iteration, that a thread keeps in registers. */
 const MOST = 32
+const MOST_INVARIANTS = 16
 
 /** Copies that read values from `registers`. */
 export interface Hoisted {
@@ -32,11 +46,14 @@ interface Address {
   readonly cases: readonly (readonly Expr[])[]
 }
 
-/** A load that a copy evaluates, with its enclosing loops and the conditions that hold at this point. */
-interface Use {
-  readonly load: Load
+/** The place of an expression that a copy evaluates: its enclosing loops, and the conditions that hold at this point. */
+interface Place {
   readonly path: readonly For[]
   readonly conditions: readonly Expr[]
+}
+
+interface Use extends Place {
+  readonly load: Load
 }
 
 /**
@@ -85,10 +102,12 @@ function inRegisters(
   names: Names,
 ): Hoisted {
   const uses = new Map<string, Use[]>()
-  visitUses(copies, known, (u, ofAddress) => {
-    if (ofAddress && isSelected(u)) uses.set(keyOf(u.load), [])
+  visitExprs(copies, known, (load, place, depth) => {
+    if (load.kind === 'load' && depth === 1 && isSelected({ ...place, load })) uses.set(keyOf(load), [])
   })
-  visitUses(copies, known, (u) => uses.get(keyOf(u.load))?.push({ ...u, path: [...around, ...u.path] }))
+  visitExprs(copies, known, (load, { path, conditions }) => {
+    if (load.kind === 'load') uses.get(keyOf(load))?.push({ load, conditions, path: [...around, ...path] })
+  })
   const kept = [...uses].flatMap(([key, list]): Kept[] => {
     const a = addressOf(list, stable)
     return a ? [{ key, ...a, registers: registersFor(a, names) }] : []
@@ -136,54 +155,39 @@ const registersFor = (a: Address, names: Names): Buffer =>
     a.loops.map((l) => l.extent),
   )
 
-type Visit = (u: Use, ofAddress: boolean) => void
+/**
+ * Called for every expression of the copies in evaluation order; `false` skips its operands. `depth`: 2 in a stored value, 1 in the
+ * address of an outermost load of a stored value, otherwise 0.
+ */
+type Visit = (e: Expr, place: Place, depth: number) => unknown
 
-/** Visits every load of the copies in evaluation order. `ofAddress` is true for loads in the address of a stored value. */
-function visitUses(copies: Body, known: readonly Expr[], visit: Visit): void {
-  for (const s of copies) visitStmt(s, [], known, visit)
+function visitExprs(copies: Body, known: readonly Expr[], visit: Visit, path: readonly For[] = []): void {
+  /** Visits each condition under the conditions before it, and returns all conditions. */
+  const visitTerms = (terms: readonly Expr[], inner: readonly For[]): readonly Expr[] => {
+    for (const [k, c] of terms.entries())
+      visitExpr(c, { path: inner, conditions: [...known, ...terms.slice(0, k)] }, 0, visit)
+    return [...known, ...terms]
+  }
+  for (const s of copies)
+    if (s.kind === 'for') {
+      visitExpr(s.extent, { path, conditions: known }, 0, visit)
+      const inner = [...path, s]
+      visitExprs(s.body, visitTerms(s.guards, inner), visit, inner)
+    } else if (s.kind === 'if') {
+      visitExprs(s.then, visitTerms(conjuncts(s.cond), path), visit, path)
+      visitExprs(s.else, [...known, not(s.cond)], visit, path)
+    } else {
+      const depth = s.kind === 'store' ? 2 : 0
+      for (const e of exprsOf(s)) visitExpr(e, { path, conditions: known }, depth, visit)
+    }
 }
 
-function visitStmt(s: Stmt, path: readonly For[], known: readonly Expr[], visit: Visit): void {
-  const bodies = (list: Body, around: readonly For[], conditions: readonly Expr[]): void => {
-    for (const x of list) visitStmt(x, around, conditions, visit)
-  }
-  if (s.kind === 'for') {
-    visitExpr(s.extent, path, known, 0, visit)
-    const inner = [...path, s]
-    const all = visitTerms(s.guards, inner, known, visit)
-    bodies(s.body, inner, all)
-  } else if (s.kind === 'if') {
-    bodies(s.then, path, visitTerms(conjuncts(s.cond), path, known, visit))
-    bodies(s.else, path, [...known, not(s.cond)])
-  } else for (const e of exprsOf(s)) visitExpr(e, path, known, s.kind === 'store' ? 2 : 0, visit)
-}
-
-/** Visits each condition under the conditions before it, and returns `known` with all conditions appended. */
-function visitTerms(
-  terms: readonly Expr[],
-  path: readonly For[],
-  known: readonly Expr[],
-  visit: Visit,
-): readonly Expr[] {
-  let all = known
-  for (const c of terms) {
-    visitExpr(c, path, all, 0, visit)
-    all = [...all, c]
-  }
-  return all
-}
-
-/** `depth`: 2 in a stored value, 1 in the address of an outermost load of a stored value, otherwise 0. */
-function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth: number, visit: Visit): void {
-  const go = (x: Expr, conditions = known): void => visitExpr(x, path, conditions, depth, visit)
-  if (e.kind === 'load') {
-    visit({ load: e, path, conditions: known }, depth === 1)
-    for (const x of e.index) visitExpr(x, path, known, Math.max(0, depth - 1), visit)
-    return
-  }
+function visitExpr(e: Expr, place: Place, depth: number, visit: Visit): void {
+  if (visit(e, place, depth) === false) return
+  const inner = e.kind === 'load' ? Math.max(0, depth - 1) : depth
   for (const [k, x] of children(e).entries()) {
     const where = evaluationGuard(e, k)
-    go(x, where ? [...known, where] : known)
+    visitExpr(x, where ? { ...place, conditions: [...place.conditions, where] } : place, inner, visit)
   }
 }
 
@@ -235,3 +239,59 @@ function address(
     someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && !stable(x.buffer))
   return [a, ...kept].some(moves) ? undefined : { load: a, loops, conditions: kept }
 }
+
+/**
+ * Hoists values from `copies` in `loop` that depend on the iteration of `over` only. Loads are hoisted only if all iterations evaluate
+ * them.
+ */
+export function pipelineInvariants(copies: Body, loop: For, over: For, known: Facts, names: Names): Hoisted {
+  const copyVars = new Set([loop.var, ...boundVarsOf(copies)])
+  const memory = allocatedNames(copies)
+  const isInvariant = (e: Expr): boolean =>
+    isWord(e.dtype) &&
+    mentions(e, over.var) &&
+    !mentionsSome(e, copyVars) &&
+    !someExpr(e, (x) => x.kind === 'builtin' || (x.kind === 'load' && memory.has(x.buffer))) &&
+    isCostly(e) &&
+    // Values with a known divisor stay in place, because divisibility of registers is unknown.
+    known.divisor(e) === 1
+  // A condition on threads or on loops of the copy selects the copying thread, but some thread copies always.
+  const byThreads = (e: Expr): boolean =>
+    !(e.kind === 'unary' && e.op === 'not') &&
+    !readsMemory(e) &&
+    [...freeVars(e)].every((v) => copyVars.has(v) || THREADS.has(v))
+  const isConstant = ({ extent }: For): boolean => extent.kind === 'const' && extent.value > 0
+  const hoisted = new Map<string, Expr>()
+  visitExprs(copies, [], (e, { path, conditions }) => {
+    const isAlways = path.every(isConstant) && conditions.every(byThreads)
+    if (!isInvariant(e) || (!isAlways && readsMemory(e))) return true
+    hoisted.set(keyOf(e), e)
+    return false
+  })
+  // Values may contain each other, so smaller ones come first.
+  const registers = new Map<string, Buffer>()
+  const fromRegisters = (e: Expr): Expr | undefined => {
+    const register = isCostly(e) ? registers.get(keyOf(e)) : undefined
+    return register && load(register.name, [int(0)])
+  }
+  const depth = (e: Expr): number => 1 + Math.max(0, ...children(e).map(depth))
+  const values = [...hoisted.values()].slice(0, MOST_INVARIANTS).toSorted((a, b) => depth(a) - depth(b))
+  const fill = values.map((e) => {
+    const register = local(names.fresh(`${over.var}_value`), 'i32')
+    const value = rewriteExpr(e, fromRegisters)
+    registers.set(keyOf(value), register)
+    return store(register.name, [int(0)], value)
+  })
+  return {
+    copies: rewriteStmts(copies, { expr: fromRegisters }),
+    registers: [...registers.values()],
+    fill: () => fill,
+  }
+}
+
+const THREADS: ReadonlySet<string> = new Set(AXES_OF_BLOCK)
+
+const isCostly = (e: Expr): boolean =>
+  e.kind === 'load' ||
+  e.kind === 'search' ||
+  (e.kind === 'binary' && (e.op === 'div' || e.op === 'mod') && e.b.kind !== 'const')

@@ -22,22 +22,21 @@ import { Facts } from '../../analysis/integers/facts.ts'
 import { copiesIn, type PipelineSequence, pipelineSequence } from '../../analysis/loops/pipeline-sequence.ts'
 import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
-import { add, bool, type Expr, int, lt, mod, variable } from '../../ir/expressions/expr.ts'
-import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
+import { add, bool, type Expr, int, mod, variable } from '../../ir/expressions/expr.ts'
+import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { commitGroup, type Instr, sharesCompletion, waitGroup } from '../../ir/instructions/instr.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames, redirectAccesses, substituteStmts } from '../../ir/statements/bindings.ts'
 import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { loopsOf, replaceLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
-import { alloc, forLoop, when, whenAll } from '../../ir/statements/statement-builders.ts'
+import { alloc, when, whenAll } from '../../ir/statements/statement-builders.ts'
 import { type Body, type Rewriter, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
-import { addressesAhead, addressesOnce } from './address-prefetch.ts'
+import { addressesAhead, addressesOnce, pipelineInvariants } from './address-prefetch.ts'
 import { asynchronousInstrs } from './async-wait-insertion.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
 import { splitCopy } from './copy-in-flight.ts'
-import { inEveryThread, PipelineCursor } from './pipeline-cursor.ts'
-import { pipelineInvariants } from './pipeline-invariants.ts'
+import { loopCursor, sequenceCursor } from './pipeline-cursor.ts'
 import {
   canRunUnconditionally,
   guardsInside,
@@ -118,15 +117,19 @@ function expandLoop(
   const { statements, buffers } = copiesIn(loop)
   const serial = { kind: 'serial' } as const
   if (statements.length === 0) return { body: [stmt({ ...loop, mode: serial })], preheaders: [] }
-  const cursor = sequence && new PipelineCursor(sequence, loop, stages, top, stored, names)
+  const cursor = sequence ? sequenceCursor(sequence, loop, stages, top, stored, names) : loopCursor(loop)
   const staged = new Set(buffers.map((b) => b.name))
   const written = writesOf(loop.body)
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
   const tile = sequence && pipelineInvariants(statements, loop, sequence.over, facts, names)
   const once = addressesOnce(tile?.copies ?? statements, loop, stable, names, sequence?.over)
   const enter = (): Body => [...(tile?.fill() ?? []), ...once.fill()]
-  const copiesAt = (values: ReadonlyMap<string, Expr>, number: Expr): Body =>
-    inStage(copyStatements(substituteStmts(once.copies, values), names), staged, mod(number, int(stages)))
+  const copiesOf = (k: Expr): Body =>
+    inStage(
+      copyStatements(substituteStmts(once.copies, cursor.at(k)), names),
+      staged,
+      mod(cursor.number(k), int(stages)),
+    )
 
   const rest = loop.body.filter(
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
@@ -138,8 +141,8 @@ function expandLoop(
       const copies = statements.filter((s) => asynchronousIn([s]).some((x) => sharesCompletion(x, i)))
       if (loop.guards.length > 0 && !canRunUnconditionally(copies, statements, i)) rejectConditions(loop, i)
       const together = blockInvariantCopies(copies, loop, top, memory)
-      if (together && cursor) rejectCluster(loop)
-      return new TransactionBarrier(i, copies, stages, loop, top, names, together, cursor !== undefined)
+      if (together && sequence) rejectCluster(loop)
+      return new TransactionBarrier(i, copies, stages, loop, top, names, together, sequence !== undefined)
     })
   const groups = kinds.filter((i) => !i.asynchronous?.mbarrier)
   const ordered = statements.every((s) => asynchronousInstrs(s).length > 0) ? orderedInstr(rest) : undefined
@@ -147,65 +150,36 @@ function expandLoop(
   const commit = groups.map(commitGroup)
   const wait = groups.map((i) => waitGroup(i, distance - 1))
   // With mbarriers, the copies of all iterations run.
-  const guardsAt = (values: ReadonlyMap<string, Expr>): readonly Expr[] =>
-    (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, values))
-  const inLoop = (iteration: Expr): ReadonlyMap<string, Expr> => new Map([[loop.var, iteration]])
-  const inRound = (values: ReadonlyMap<string, Expr>, body: Body): Body =>
-    body.length === 0
-      ? []
-      : whenAll([cursor?.exists ?? lt(values.get(loop.var)!, loop.extent), ...guardsAt(values)], body)
-  const started = (number: Expr, body: Body): Body => [
-    ...barriers.flatMap((c) => [c.expect(number), ...c.release(number)]),
-    ...barriers.reduce((b, c) => c.start(b, number), body),
-  ]
+  const guardsOf = (k: Expr): readonly Expr[] =>
+    (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, cursor.at(k)))
+  const inRound = (k: Expr, body: Body): Body =>
+    body.length === 0 ? [] : whenAll([cursor.exists(k), ...guardsOf(k)], body)
+  const started = (k: Expr, body: Body): Body => {
+    const number = cursor.number(k)
+    const copies = barriers.reduce((b, c) => c.start(b, number), body)
+    return inRound(k, [...barriers.flatMap((c) => [c.expect(number), ...c.release(number)]), ...copies])
+  }
 
   const iteration = variable(loop.var)
   const after = add(iteration, int(distance))
-  const [now, ahead] = cursor ? [cursor.number(iteration), cursor.number(after)] : [iteration, after]
-  const next = cursor?.at ?? inLoop(after)
-  const first = cursor?.begin(enter()) ?? enter()
-  const copied = (values: ReadonlyMap<string, Expr>, number: Expr): Body => [
-    ...inRound(values, started(number, copiesAt(values, number))),
-    ...commit,
-  ]
-  const prologue = cursor
-    ? [
-        eachOf(names.fresh('round'), distance, (k) => [
-          ...copied(next, cursor.number(k)),
-          ...cursor.advance(enter()),
-        ]),
-      ]
-    : Array.from({ length: distance }, (_, k) => copied(inLoop(int(k)), int(k))).flat()
-  const later = copiesAt(next, ahead)
-  const moving = cursor?.moves ?? ((a: Expr): boolean => mentions(a, loop.var))
-  const addresses = addressesAhead(later, guardsAt(next), moving, stable, names)
-  const fill = (at: Expr): Body =>
-    cursor
-      ? inEveryThread(addresses.fill(cursor.exists))
-      : addresses.fill(lt(substitute(after, inLoop(at)), loop.extent), inLoop(at))
+  const now = cursor.number(iteration)
+  const first = cursor.begin(enter)
+  const prologue = cursor.prologue(distance, (k) => [...started(k, copiesOf(k)), ...commit], enter)
+  const later = copiesOf(after)
+  const addresses = addressesAhead(later, guardsOf(after), cursor.moves, stable, names)
   const moved = addresses.copies.map((s, k) => splitCopy(s, later[k]!, names))
-  const start = [
-    ...inRound(
-      next,
-      started(
-        ahead,
-        moved.map((m) => m.start),
-      ),
-    ),
-    ...commit,
-  ]
-  const end = inRound(
-    next,
-    moved.flatMap((m) => (m.end ? [m.end] : [])),
-  )
-  const advance = [...(cursor?.advance(enter()) ?? []), ...fill(add(iteration, int(1)))]
+  const copies = moved.map((m) => m.start)
+  const start = [...started(after, copies), ...commit]
+  const ends = moved.flatMap((m) => (m.end ? [m.end] : []))
+  const end = inRound(after, ends)
+  const advance = [...cursor.advance(enter), ...cursor.fill(addresses, add(iteration, int(1)), distance)]
   const compute = [
     ...barriers.map((c) => c.wait(now)),
     ...whenAll(loop.guards, inStage(rest, staged, mod(now, int(stages)))),
     ...(ordered ? [commitGroup(ordered), waitGroup(ordered, 1), BLOCK_BARRIER] : []),
   ]
   // The end of a copy uses the cursor, so the cursor advances after it.
-  const late = cursor !== undefined && end.length > 0
+  const late = sequence !== undefined && end.length > 0
   const begun = late ? start : [...start, ...advance]
   const setup = [
     ...buffers.map((b) => alloc(Object.freeze({ ...b, shape: [int(stages), ...b.shape] }))),
@@ -214,11 +188,12 @@ function expandLoop(
     ...first,
     ...prologue,
     ...addresses.registers.map((b) => alloc(b)),
-    ...fill(int(0)),
+    ...cursor.fill(addresses, int(0), distance),
     ...wait,
   ]
+  const { before, preheaders } = cursor.placed(setup)
   const body = [
-    ...(cursor ? [] : setup),
+    ...before,
     stmt<For>({
       ...loop,
       mode: serial,
@@ -234,16 +209,11 @@ function expandLoop(
       ],
     }),
     ...(ordered ? [waitGroup(ordered, 0)] : []),
-    ...(cursor?.end() ?? barriers.flatMap((c) => c.end(loop.extent))),
+    ...cursor.end,
+    ...barriers.flatMap((c) => c.end(loop.extent)),
   ]
-  return {
-    body,
-    preheaders: [...barriers.flatMap((c) => c.preheaders), ...(cursor?.preheaders(setup) ?? [])],
-  }
+  return { body, preheaders: [...barriers.flatMap((c) => c.preheaders), ...preheaders] }
 }
-
-const eachOf = (name: string, count: number, body: (k: Expr) => Body): Stmt =>
-  forLoop(name, int(count), body(variable(name)))
 
 /** Adds the stage as the first index to accesses of `buffers`. */
 const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>

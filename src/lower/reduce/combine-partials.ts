@@ -24,6 +24,7 @@ import {
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { copyNest } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { combineInto } from '../../ir/statements/reductions.ts'
 import { alloc, local, store, unflatten, when, whenAll } from '../../ir/statements/statement-builders.ts'
 import { type Body, stmt } from '../../ir/statements/tree.ts'
 import { isPowerOfTwo } from '../../ir/values/numeric.ts'
@@ -71,13 +72,27 @@ interface PartialResults {
 
 type Vars = ReadonlyMap<string, Expr>
 
-/** Index of the current element in a thread's partial results. */
-export const elementOf = ({ serial }: Roles, map: Vars = new Map()): Expr[] =>
-  serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
+/** The current element of a thread's partial results, one per target. */
+export function registersAt(registers: readonly Buffer[], { serial }: Roles, map: Vars = new Map()): Load[] {
+  const index = serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
+  return registers.map((b) => load(b.name, index, b.dtype))
+}
+
+/** Combines values of lanes by a butterfly exchange over groups of `width` lanes, beginning with steps of `first`. */
+function exchange(
+  { reduce, lane: { among, together } }: PartialResults,
+  targets: readonly Load[],
+  values: readonly Load[],
+  width: number,
+  first?: number,
+): Reduce {
+  const lanes = { ...(first ? { first } : {}), width, among, ...(together ? { together } : {}) }
+  return combineInto(reduce, targets, values, lanes)
+}
 
 /** Returns the statements after the reduction loops, which combine the partial results of the threads into the target. */
 export function combinePartials(partials: PartialResults, names: Names): Stmt[] {
-  const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, rankFirst, lane } = partials
+  const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, rankFirst } = partials
   const { serial, threads, others, folded } = roles
   // In the last phase, `over` is empty: the first thread of each group updates its elements.
   const nestOfPhase = (
@@ -93,15 +108,9 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
       const place = others.map(at)
       return make(rank, (r) => (rankFirst ? [r, ...place, ...row] : [...row, ...place, r]), all)
     })
-  const registersAt = (map: Vars): Load[] =>
-    registers.map((b) => load(b.name, elementOf(roles, map), b.dtype))
+  const own = (map: Vars): Load[] => registersAt(registers, roles, map)
   const cells = (index: Expr[]): Load[] => scratch.map((b) => load(b.name, index, b.dtype))
-  const exchange = (map: Vars, count: number): Stmt => {
-    const own = registersAt(map)
-    const { among, together } = lane
-    const lanes = { width: count, among, ...(together ? { together } : {}) }
-    return stmt({ ...reduce, init: false, atomic: false, targets: own, values: own, lanes })
-  }
+  const exchanged = (map: Vars, count: number): Stmt => exchange(partials, own(map), own(map), count)
   const updateAt = (values: readonly Load[], at: Vars): Body =>
     whenAll(
       roles.conditions.map((g) => substitute(g, at)),
@@ -114,11 +123,11 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
         updateAt(values, new Map([...all, ...serial.map((l, k): [string, Expr] => [l.var, at[k]!])])),
     })
   type Phase = (map: Vars) => Body
-  const phases: Phase[] = width > 1 ? [(map) => [exchange(map, width)]] : []
+  const phases: Phase[] = width > 1 ? [(map) => [exchanged(map, width)]] : []
   if (groups > 1)
     phases.push((map) =>
       nestOfPhase(map, folded, (rank, cell, all) => {
-        const stores = scratch.map((b, k) => store(b.name, cell(div(rank, int(width))), registersAt(all)[k]!))
+        const stores = scratch.map((b, k) => store(b.name, cell(div(rank, int(width))), own(all)[k]!))
         return width > 1 ? [when(eq(mod(rank, int(width)), int(0)), stores)] : stores
       }),
     )
@@ -126,22 +135,21 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
     phases.push((map) => [
       ...nestOfPhase(map, folded, (rank, cell, all) => {
         const values = cells(cell(mod(rank, int(groups))))
-        return registersAt(all).map((register, k) => store(register.buffer, register.index, values[k]!))
+        return own(all).map((register, k) => store(register.buffer, register.index, values[k]!))
       }),
-      exchange(map, groups),
+      exchanged(map, groups),
     ])
   for (let stride = lanesAgain ? 0 : 2 ** Math.ceil(Math.log2(groups)) / 2; stride >= 1; stride /= 2)
     phases.push((map) =>
       nestOfPhase(map, folded, (rank, cell) => {
         const other = add(rank, int(stride))
-        const [targets, values] = [cells(cell(rank)), cells(cell(other))]
-        const fold = stmt<Stmt>({ ...reduce, init: false, atomic: false, targets, values })
+        const fold = combineInto(reduce, cells(cell(rank)), cells(cell(other)))
         return [when(and(lt(rank, int(stride)), lt(other, int(groups))), [fold])]
       }),
     )
   phases.push((map) =>
     nestOfPhase(map, [], (_, cell, all) => {
-      const values = groups > 1 && !lanesAgain ? cells(cell(int(0))) : registersAt(all)
+      const values = groups > 1 && !lanesAgain ? cells(cell(int(0))) : own(all)
       return updateAt(values, all)
     }),
   )
@@ -210,19 +218,14 @@ function exchangeHalves(
   names: Names,
   { overThreads, update }: HalvesPhases,
 ): Stmt[] {
-  const { reduce, registers, width, lane } = partials
+  const { registers, width } = partials
   const extents = constantExtents(partials)
   const n = product(extents)
   const apart = Math.min(n, width)
   const digits = (e: Expr): Expr[] => unflatten(e, extents.map(int))
-  const registersAt = (k: number): Load[] => registers.map((b) => load(b.name, digits(int(k)), b.dtype))
+  const own = (k: number): Load[] => registers.map((b) => load(b.name, digits(int(k)), b.dtype))
   const sent = registers.map((b) => local(names.fresh(`${b.name}_sent`), b.dtype, [int(n / 2)]))
   const sentAt = (k: number): Load[] => sent.map((b) => load(b.name, [int(k / 2)], b.dtype))
-  const exchange = (targets: readonly Load[], values: readonly Load[], first: number, to: number): Reduce => {
-    const { among, together } = lane
-    const lanes = { first, width: to, among, ...(together ? { together } : {}) }
-    return stmt({ ...reduce, init: false, atomic: false, targets, values, lanes })
-  }
   // Lanes whose number has the bit `xor` keep the elements whose number has it. The lane number goes through a register, so that no
   // pass hoists its bits out of the loops, where they would occupy registers.
   const step = (xor: number): Stmt[] => {
@@ -232,21 +235,21 @@ function exchangeHalves(
     const chosen = overThreads((rank) => [
       store(number.name, [int(0)], rank),
       ...kept.flatMap((a) => {
-        const [low, high, out] = [registersAt(a), registersAt(a + xor), sentAt(a)]
+        const [low, high, out] = [own(a), own(a + xor), sentAt(a)]
         return low.flatMap((x, k) => [
           store(out[k]!.buffer, out[k]!.index, select(hasBit, x, high[k]!)),
           store(x.buffer, x.index, select(hasBit, high[k]!, x)),
         ])
       }),
     ])
-    return [alloc(number), ...chosen, ...kept.map((a) => exchange(registersAt(a), sentAt(a), xor, 2 * xor))]
+    return [alloc(number), ...chosen, ...kept.map((a) => exchange(partials, own(a), sentAt(a), 2 * xor, xor))]
   }
   const steps = Array.from({ length: Math.log2(apart) }, (_, k) => step(2 ** k)).flat()
-  const rest = n < width ? [exchange(registersAt(0), registersAt(0), n, width)] : []
+  const rest = n < width ? [exchange(partials, own(0), own(0), width, n)] : []
   const end = overThreads((rank, map) => {
     const updates = Array.from({ length: n / apart }, (_, k) => {
       const first = k * apart
-      return update(digits(add(rank, int(first))), registersAt(first), map)
+      return update(digits(add(rank, int(first))), own(first), map)
     }).flat()
     return n < width ? [when(lt(rank, int(n)), updates)] : updates
   })

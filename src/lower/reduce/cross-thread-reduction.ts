@@ -18,11 +18,16 @@ import { accessesOf, writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
 import { replaceLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
-import { elementChanges, reductionsOf, scattersElements } from '../../ir/statements/reductions.ts'
+import {
+  combineInto,
+  elementChanges,
+  reductionsOf,
+  scattersElements,
+  storeIdentity,
+} from '../../ir/statements/reductions.ts'
 import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, mapBodies, replaceStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
-import { initialValue } from '../../ir/values/monoid.ts'
-import { combinePartials, elementOf, nest, type Roles } from './combine-partials.ts'
+import { combinePartials, nest, type Roles, registersAt } from './combine-partials.ts'
 import { laneWidth, onX, outsideLifetime } from './reduction-expansion.ts'
 import { startsOf } from './reduction-initialization.ts'
 
@@ -122,17 +127,8 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const shape = rankFirst ? [int(groups), ...places, ...rows] : [...rows, ...places, int(groups)]
   const scratch = groups > 1 ? reduce.targets.map((_, k) => room('shared', shape, k)) : []
   // The partial results start at the identity and replace the target.
-  const start = nest(serial, names, (map) =>
-    registers.map((b, k) =>
-      store(b.name, elementOf(roles, map), initialValue(reduce.reducer.identity[k]!, b.dtype)),
-    ),
-  )
-  const registerReduce: Reduce = stmt({
-    ...reduce,
-    init: false,
-    atomic: false,
-    targets: registers.map((b) => load(b.name, elementOf(roles), b.dtype)),
-  })
+  const start = nest(serial, names, (map) => storeIdentity(reduce, registersAt(registers, roles, map)))
+  const registerReduce = combineInto(reduce, registersAt(registers, roles), reduce.values)
   const { early, targets } = loadedEarly(body, reduce, root, path, names)
   const finish = combinePartials(
     {

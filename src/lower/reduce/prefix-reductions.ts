@@ -14,6 +14,7 @@ import { writesOf } from '../../ir/statements/accesses.ts'
 import { boundVarsOf } from '../../ir/statements/bindings.ts'
 import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { storeIdentity } from '../../ir/statements/reductions.ts'
 import { alloc, forLoop, local, reduction, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, mapBodies, stmt, withBody } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES, scalarType } from '../../ir/values/dtype.ts'
@@ -119,10 +120,7 @@ function inRegister(loop: For, { inner, reduce, first, more }: Prefix, names: Na
   const at = variable(loop.var)
   const isFirst = first.kind === 'const' && first.value === 0
   return {
-    before: [
-      alloc(register),
-      store(register.name, [int(0)], initialValue(reduce.reducer.identity[0]!, dtype)),
-    ],
+    before: [alloc(register), ...storeIdentity(reduce, [all])],
     inside: [
       ...(isFirst ? [] : [when(binary('eq', at, int(0)), [over(first, int(0))])]),
       ...(more > 0

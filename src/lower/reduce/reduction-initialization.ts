@@ -12,8 +12,8 @@ import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceLoop } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
-import { initsOf, type ReductionPath } from '../../ir/statements/reductions.ts'
-import { fill, store, when } from '../../ir/statements/statement-builders.ts'
+import { initsOf, type ReductionPath, storeIdentity } from '../../ir/statements/reductions.ts'
+import { fill, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
 import { initialValue } from '../../ir/values/monoid.ts'
 
@@ -84,14 +84,8 @@ export const startsOf = (
     reduce.targets.flatMap((t) => t.index),
     (base) => names.fresh(base),
     (renamed) => {
-      const stores = identities(reduce, renamed)
+      const elements = reduce.targets.map((t) => substitute(t, renamed) as Load)
+      const stores = storeIdentity(reduce, elements)
       return cond ? [when(substitute(cond, renamed), stores)] : stores
     },
   )?.nest
-
-const identities = (reduce: Reduce, rename: ReadonlyMap<string, Expr> = new Map()): Stmt[] =>
-  reduce.targets.map((t: Load, k) => {
-    const value = initialValue(reduce.reducer.identity[k]!, t.dtype)
-    const index = t.index.map((e) => substitute(e, rename))
-    return store(t.buffer, index, value, { span: reduce.span })
-  })

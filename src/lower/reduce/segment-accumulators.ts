@@ -7,9 +7,9 @@ import { add, and, binary, int, load, lt, select, sub, variable } from '../../ir
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { copyNest } from '../../ir/statements/clone-loops.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/statements/loops.ts'
+import { storeIdentity } from '../../ir/statements/reductions.ts'
 import { local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
-import { initialValue } from '../../ir/values/monoid.ts'
 
 export type LoopValues = ReadonlyMap<string, Expr>
 export const NOTHING: LoopValues = new Map()
@@ -97,44 +97,31 @@ export class SegmentAccumulators {
   }
 
   combine(map: LoopValues, values: readonly Expr[]): Stmt {
-    const targets = this.#accumulators.map((_, k) => this.#accumulator(k, map))
-    return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets, values })
+    return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets: this.#sums(map), values })
   }
 
   clear(): Body {
-    const { reducer } = this.segments.reduce
-    return this.#nest(false, (map) =>
-      this.#accumulators.map((b, k) =>
-        store(b.name, this.#accumulator(k, map).index, initialValue(reducer.identity[k]!, b.dtype)),
-      ),
-    )
+    return this.#nest(false, (map) => storeIdentity(this.segments.reduce, this.#sums(map)))
   }
 
   /** Combines the sums into their elements. */
   update(atomic: boolean): Body {
     const { reduce } = this.segments
     return this.#nest(true, (map) => [
-      stmt<Reduce>({
-        ...reduce,
-        atomic,
-        targets: this.#elements(map),
-        values: reduce.targets.map((_, k) => this.#accumulator(k, map)),
-      }),
+      stmt<Reduce>({ ...reduce, atomic, targets: this.#elements(map), values: this.#sums(map) }),
     ])
   }
 
   /** Stores the sums to their elements, which held the identity. */
   store(): Body {
     return this.#nest(true, (map) =>
-      this.#elements(map).map(({ buffer, index }, k) => store(buffer, index, this.#accumulator(k, map))),
+      this.#elements(map).map(({ buffer, index }, k) => store(buffer, index, this.#sums(map)[k]!)),
     )
   }
 
   /** Stores the first sum of each inner iteration into cells. */
   spill(to: Cells): Body {
-    return this.#nest(false, (map) => [
-      store(to.buffer.name, this.#cell(to.lead, map), this.#accumulator(0, map)),
-    ])
+    return this.#nest(false, (map) => [store(to.buffer.name, this.#cell(to.lead, map), this.#sums(map)[0]!)])
   }
 
   /** Combines cells into the sums. */
@@ -149,7 +136,7 @@ export class SegmentAccumulators {
     const { rest } = this.segments
     return this.#nest(true, (map) => {
       const dims = rest[0]!.flatMap(({ part, more }) => (part === undefined ? [substitute(more, map)] : []))
-      return [store(to, [at, ...dims], this.#accumulator(0, map))]
+      return [store(to, [at, ...dims], this.#sums(map)[0]!)]
     })
   }
 
@@ -161,10 +148,9 @@ export class SegmentAccumulators {
     return nest(this.segments.inner, this.#names, guarded, NOTHING, make)
   }
 
-  #accumulator(k: number, map: LoopValues): Load {
-    const b = this.#accumulators[k]!
-    const at = this.segments.inner.map((l) => substitute(variable(l.var), map))
-    return load(b.name, at.length > 0 ? at : [int(0)], b.dtype)
+  #sums(map: LoopValues): readonly Load[] {
+    const at = this.#cell([], map)
+    return this.#accumulators.map((b) => load(b.name, at.length > 0 ? at : [int(0)], b.dtype))
   }
 
   #set(values: readonly Expr[]): Stmt[] {

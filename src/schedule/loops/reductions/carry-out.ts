@@ -14,14 +14,15 @@ import { add, ceildiv, div, eq, int, load, max, sub, variable } from '../../../i
 import { freeVars, mentionsSome, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../../ir/expressions/structural-equality.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
-import { copiedMode } from '../../../ir/statements/clone-loops.ts'
+import { copyNest } from '../../../ir/statements/clone-loops.ts'
 import { findLoop, type LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt, WorkPartition } from '../../../ir/statements/loops.ts'
+import { combineInto } from '../../../ir/statements/reductions.ts'
 import { forLoop, store, whenAll } from '../../../ir/statements/statement-builders.ts'
-import { type Body, stmt } from '../../../ir/statements/tree.ts'
+import type { Body } from '../../../ir/statements/tree.ts'
 import { isBuiltinReducer } from '../../../ir/values/monoid.ts'
 import { overParams } from '../../legality/checks.ts'
-import { cloneLoop, nestOf } from '../../legality/footprint.ts'
+import { nestOf } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 
 export interface CarryOut {
@@ -75,13 +76,11 @@ export function carryOut(
     shape: [ceildiv(shares.count, int(size)), ...others],
     fill: 0,
   })
-  const map = new Map<string, Expr>(inner.map((l) => [l.var, variable(cx.fresh(l.var))]))
-  const column = dims!.flatMap((d) => (d.part === undefined ? [substitute(d.more, map)] : []))
-  const clear = store(buffer.name, [shareNumber(shares, size), ...column], {
-    ...identity,
-    dtype: buffer.dtype,
+  const loops = inner.map((l) => ({ ...l, nest: buffer.name }))
+  const copies = copyNest(loops, cx, new Map(), (map) => {
+    const column = dims!.flatMap((d) => (d.part === undefined ? [substitute(d.more, map)] : []))
+    return [store(buffer.name, [shareNumber(shares, size), ...column], { ...identity, dtype: buffer.dtype })]
   })
-  const copies = inner.reduceRight<Body>((body, l) => [copyOf(l, map, buffer.name, body)], [clear])
   const once = groups ? [eq(variable(groups.loop.var), int(0))] : []
   return {
     buffer,
@@ -91,12 +90,6 @@ export function carryOut(
 }
 
 const positionOf = ({ search }: WorkPartition, over: For): Expr => add(search.value, variable(over.var))
-
-const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body): For => {
-  const own = map.get(l.var)
-  invariant(own?.kind === 'var', 'a loop has a copy')
-  return stmt({ ...cloneLoop(l, own.name, nest, map), mode: copiedMode(l), body })
-}
 
 /** Adds the rows of all chunks after the first of a segment to its element. A chunk has `length` positions. */
 function fixupNest(
@@ -121,14 +114,8 @@ function fixupNest(
   const at = columns.map((l) => variable(l.var))
   const index = [...at.slice(0, row), own, ...at.slice(row)]
   const value = load(carry.name, [add(first, variable(shares.var)), ...at], carry.dtype)
-  const core: Stmt = stmt({
-    ...reduce,
-    init: false,
-    atomic: false,
-    targets: [load(target!.buffer, index, target!.dtype)],
-    values: [value],
-  })
-  return nestOf([rows, ...columns, shares], core)
+  const element = load(target!.buffer, index, target!.dtype)
+  return nestOf([rows, ...columns, shares], combineInto(reduce, [element], [value]))
 }
 
 /** Returns the name `column`, `column_2`, … of dimension `d`, counted without the row dimension. */

@@ -91,13 +91,13 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
     reduce.targets.some((t) => t.index.some((e) => replaced(e) && mentions(e, l.var))),
   )
   for (const l of through) checkExtent(cx, l)
-  const index = (t: Reduce['targets'][number]): Expr[] => [
-    ...through.map((l) => variable(l.var)),
-    ...t.index.filter((e) => !replaced(e)),
-  ]
   const { partials, own } = partialResults(cx, reduce, (t, { shape, fill }) => {
-    const kept = t.index.flatMap((e, d) => (replaced(e) ? [] : [shape[d]!]))
-    return { shape: [...through.map((l) => l.extent), ...kept], fill, index: index(t) }
+    const kept = [...t.index.keys()].filter((d) => !replaced(t.index[d]!))
+    return {
+      shape: [...through.map((l) => l.extent), ...kept.map((d) => shape[d]!)],
+      fill,
+      index: [...through.map((l) => variable(l.var)), ...kept.map((d) => t.index[d]!)],
+    }
   })
   const spatial = new Set(meeting.map((l) => l.var))
   const rewritten = rewriteStmts([top], {
@@ -108,7 +108,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
   })
   checkOthersApart(cx, meeting, rewritten, SEPARATE)
   checkInit(cx, own, rewritten)
-  const second = partialResultsNest(cx, update, through, partials, index)
+  const second = partialResultsNest(cx, update, through, own)
   return {
     body: cx.kernel.body.flatMap((s) => (s === top ? [...rewritten, second] : [s])),
     buffers: partials,

@@ -42,13 +42,15 @@ export function partialResults(cx: Context, reduce: Reduce, of: (t: Load, buffer
   return { partials: made.map((m) => m.partial), own }
 }
 
-/** Builds the loop nest that adds partial results to their elements. Throws `schedule/condition-inside`. */
+/**
+ * Builds the loop nest that adds the partial results of `own`, an element for each iteration of `through`, to the
+ * targets of a reduction. Throws `schedule/condition-inside`.
+ */
 export function partialResultsNest(
   cx: Context,
   { top, reduce, path }: Update,
   through: readonly For[],
-  partials: readonly Buffer[],
-  index: (t: Reduce['targets'][number]) => Expr[],
+  own: Reduce,
 ): Stmt {
   const remaining = loopsUsedBy(path, [
     ...reduce.targets.flatMap((t) => t.index),
@@ -56,45 +58,43 @@ export function partialResultsNest(
   ])
   const conditions = conditionsAround([top], reduce, remaining).map((c) => c.cond)
   checkRestated(cx, path, remaining, conditions)
-  const nest = partials[0]!.name
   const list = ascendingList(cx.kernel, reduce, remaining)
-  const order = spatialFirst(remaining, reduce)
-  const map = new Map<string, Expr>(order.map((l) => [l.var, variable(cx.fresh(l.var))]))
+  return combineNest(cx, reduce, own, spatialFirst(remaining, reduce), conditions, list)
+}
+
+/**
+ * Builds copies of `loops` that add the partial results of `own` to the targets of `reduce`, for elements that satisfy
+ * the conditions.
+ */
+export function combineNest(
+  cx: Context,
+  reduce: Reduce,
+  own: Reduce,
+  loops: readonly For[],
+  conditions: readonly Expr[],
+  list?: AscendingList,
+): Stmt {
+  const nest = own.targets[0]!.buffer
+  const names = loops.map((l) => cx.fresh(l.var))
+  const map = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(names[k]!)]))
   const row = list && variable(cx.fresh('row'))
-  const clones = order.map((l): For => {
-    const renamed = map.get(l.var)!
-    const own = list?.loop === l && row
-    return {
-      ...l,
-      var: (renamed as Expr & { kind: 'var' }).name,
-      nest,
-      mode: { kind: 'serial' },
-      guards: [],
-      extent: own ? sub(list.first(add(row, int(1))), list.first(row)) : substitute(l.extent, map),
-    }
+  const clones = loops.map((l, k): For => {
+    const isList = list?.loop === l && row
+    const extent = isList ? sub(list.first(add(row, int(1))), list.first(row)) : substitute(l.extent, map)
+    return { ...l, var: names[k]!, nest, mode: { kind: 'serial' }, guards: [], extent }
   })
   if (list && row) {
     map.set(list.loop.var, add(list.first(row), map.get(list.loop.var)!))
     clones.unshift(forLoop(row.name, list.extent, [], { name: 'row', nest }))
   }
-  const element = (t: Reduce['targets'][number]): Expr[] =>
-    t.index.map((e) => (row && list && mentions(e, list.loop.var) ? row : substitute(e, map)))
-  const core: Reduce = stmt({
-    ...reduce,
-    targets: reduce.targets.map((t) => load(t.buffer, element(t), t.dtype)),
-    values: reduce.targets.map((t, k) =>
-      load(
-        partials[k]!.name,
-        index(t).map((e) => substitute(e, map)),
-        partials[k]!.dtype,
-      ),
-    ),
-  })
-  return guardedNest(
-    clones,
-    conditions.map((c) => substitute(c, map)),
-    core,
-  )
+  const at = ({ buffer, index, dtype }: Load, f: (e: Expr) => Expr): Load => load(buffer, index.map(f), dtype)
+  const element = (e: Expr): Expr => (row && list && mentions(e, list.loop.var) ? row : substitute(e, map))
+  const targets = reduce.targets.map((t) => at(t, element))
+  const values = own.targets.map((t) => at(t, (e) => substitute(e, map)))
+  const restated = conditions.map((c) => substitute(c, map))
+  const home = (c: Expr): For | undefined => clones.findLast((l) => mentions(c, l.var)) ?? clones[0]
+  const guarded = clones.map((l) => ({ ...l, guards: restated.filter((c) => home(c) === l) }))
+  return nestOf(guarded, stmt<Reduce>({ ...reduce, targets, values }))
 }
 
 /** The loops over different elements come first, if they still run over such there and extents permit it. */
@@ -108,12 +108,6 @@ function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[]
   const first = spatial.filter((l) => !reduced.includes(l))
   const later = remaining.filter((l) => !first.includes(l))
   return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? remaining : [...first, ...later]
-}
-
-function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
-  const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
-  const guarded = loops.map((l) => ({ ...l, guards: conditions.filter((c) => home(c) === l) }))
-  return nestOf(guarded, core)
 }
 
 /** Throws `schedule/condition-inside` unless the remaining loops can evaluate the conditions of an update. */
@@ -142,12 +136,19 @@ function checkRestated(
     )
 }
 
+/** A loop through ascending elements below `extent`; `first`: the first iteration at an element. */
+interface AscendingList {
+  readonly loop: For
+  readonly first: (row: Expr) => Expr
+  readonly extent: Expr
+}
+
 /** The only loop in which elements conflict, if the elements that it runs through ascend. */
 function ascendingList(
   kernel: Kernel2,
   reduce: Reduce,
   remaining: readonly For[],
-): { loop: For; first: (row: Expr) => Expr; extent: Expr } | undefined {
+): AscendingList | undefined {
   const [loop, other] = remaining.filter((l) => l.reduce)
   if (!loop || other || remaining.some((l) => l !== loop && mentions(l.extent, loop.var))) return undefined
   const places = reduce.targets.flatMap((t) =>

@@ -1,10 +1,10 @@
 /** Reduction factoring: a reduction goes through partial results (`rfactor`). */
 
-import { type Expr, load, variable } from '../../../ir/expressions/expr.ts'
-import { freeVars, mentionsSome, substitute } from '../../../ir/expressions/expr-tree.ts'
+import { variable } from '../../../ir/expressions/expr.ts'
+import { freeVars, mentionsSome } from '../../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
 import { findLoop, type LoopLocation } from '../../../ir/statements/definitions.ts'
-import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
+import type { For, Reduce } from '../../../ir/statements/loops.ts'
 import type { ReductionPath } from '../../../ir/statements/reductions.ts'
 import { elementChanges, loopsUsedBy, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../../ir/statements/tree.ts'
@@ -17,12 +17,11 @@ import {
   overParams,
   SEPARATE,
 } from '../../legality/checks.ts'
-import { nestOf } from '../../legality/footprint.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
-import { partialResults } from './partial-results-nest.ts'
+import { combineNest, partialResults } from './partial-results-nest.ts'
 
 /**
  * `rfactor ji -> yp`: partial results. The reduction into `y` becomes a reduction into `yp`, which has `ji` as a
@@ -68,7 +67,12 @@ export const rfactor = primitive({
     const spatial = replaceStmt(replaced, findLoop(replaced, loop.var)!.loop, (l) =>
       stmt<For>({ ...(l as For), reduce: false }),
     )
-    const second = combineNest(cx, loop, again, reduce, partials, inside)
+    const loops = [...again, loop]
+    const hidden = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
+    // In the order of the guards, not of the loops: some guards protect reads of later guards.
+    const conditions = inside.flatMap((l) => (loops.includes(l) ? l.guards : []))
+    const restated = conditions.filter((g) => !mentionsSome(g, hidden))
+    const second = combineNest(cx, reduce, own, loops, restated)
     const body = replaceStmt(spatial, findLoop(spatial, root.var)!.loop, (l) => [l, second])
     return { body, buffers: partials }
   },
@@ -126,49 +130,4 @@ function checkRepeatable(cx: Context, inside: readonly For[], again: readonly Fo
         hint: 'use atomic instead',
       })
   }
-}
-
-function combineNest(
-  cx: Context,
-  loop: For,
-  again: readonly For[],
-  reduce: Reduce,
-  partials: readonly Buffer[],
-  inside: readonly For[],
-): Stmt {
-  const loops = [...again, loop]
-  const hidden = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
-  const map = new Map(loops.map((l) => [l.var, variable(cx.fresh(l.var))]))
-  // In the order of the guards, not of the loops: some guards protect reads of later guards.
-  const guards = inside
-    .flatMap((l) => (loops.includes(l) ? l.guards : []))
-    .filter((g) => !mentionsSome(g, hidden))
-  const innermost = (g: Expr): For => loops.findLast((l) => freeVars(g).has(l.var)) ?? loop
-  const clones = loops.map(
-    (l): For => ({
-      ...l,
-      var: map.get(l.var)!.name,
-      nest: partials[0]!.name,
-      extent: substitute(l.extent, map),
-      guards: guards.filter((g) => innermost(g) === l).map((g) => substitute(g, map)),
-    }),
-  )
-  const core: Reduce = stmt({
-    ...reduce,
-    targets: reduce.targets.map((t) =>
-      load(
-        t.buffer,
-        t.index.map((e) => substitute(e, map)),
-        t.dtype,
-      ),
-    ),
-    values: reduce.targets.map((t, k) =>
-      load(
-        partials[k]!.name,
-        [...t.index.map((e) => substitute(e, map)), map.get(loop.var)!],
-        partials[k]!.dtype,
-      ),
-    ),
-  })
-  return nestOf(clones, core)
 }
