@@ -8,7 +8,7 @@ import type { Expr } from '../ir/expressions/expr.ts'
 import { isOne } from '../ir/expressions/expr.ts'
 
 export interface BlockIndex {
-  readonly axis: 'block_x' | 'block_y' | 'block_z'
+  readonly axis: (typeof BLOCK_INDICES)[number]
   readonly value: (linear: string) => string
 }
 
@@ -26,28 +26,17 @@ export function blockDecode(
   body: readonly string[],
 ): BlockIndex[] {
   const uses = (axis: string): boolean => body.some((l) => new RegExp(`\\b${axis}\\b`).test(l))
-  const [x, y] = grid
-  const out: BlockIndex[] = []
-  const paren = (e: Expr): string => operand(e, print)
-  if (uses('block_x'))
-    out.push({
-      axis: 'block_x',
-      value: (l) => (isOne(x) ? '0' : isMultiDimensional(grid) ? `${l} % ${paren(x)}` : l),
-    })
-  if (uses('block_y'))
-    out.push({
-      axis: 'block_y',
-      value: (l) =>
-        isOne(y) ? '0' : `${isOne(x) ? l : `${l} / ${paren(x)}`}${isOne(grid[2]) ? '' : ` % ${paren(y)}`}`,
-    })
-  if (uses('block_z'))
-    out.push({
-      axis: 'block_z',
-      value: (l) =>
-        isOne(grid[2]) ? '0' : `${isOne(x) ? l : `${l} / ${paren(x)}`}${isOne(y) ? '' : ` / ${paren(y)}`}`,
-    })
-  return out
+  return BLOCK_INDICES.flatMap((axis, d): BlockIndex[] => {
+    if (!uses(axis)) return []
+    const by = (op: string, e: Expr): string => (isOne(e) ? '' : ` ${op} ${operand(e, print)}`)
+    const quotient = grid.slice(0, d).map((e) => by('/', e))
+    const remainder = grid.slice(d + 1).every(isOne) ? '' : by('%', grid[d]!)
+    return [{ axis, value: (l) => (isOne(grid[d]!) ? '0' : `${l}${quotient.join('')}${remainder}`) }]
+  })
 }
+
+/** Names of block indices in generated code. */
+export const BLOCK_INDICES = ['block_x', 'block_y', 'block_z'] as const
 
 /** Maximum number of blocks with a 32-bit index, including the padding of the fold. */
 const MAX_BLOCKS = 2 ** 31 - 1

@@ -1,11 +1,12 @@
 /** Collects the buffers and parameters of each launch of a plan: the arguments of its entry. */
-import type { Expr } from '../ir/expressions/expr.ts'
 import { freeVars } from '../ir/expressions/expr-tree.ts'
 import { keyOf } from '../ir/expressions/structural-equality.ts'
 import type { CallPiece } from '../ir/instructions/instr-call.ts'
+import { mapSame } from '../ir/lists.ts'
 import { accessesOf, type BufferAccess } from '../ir/statements/accesses.ts'
+import { freeVarsOf } from '../ir/statements/bindings.ts'
 import type { Buffer, Launch, Plan } from '../ir/statements/loops.ts'
-import { exprsOf, piecesOf, walkStmts } from '../ir/statements/tree.ts'
+import { piecesOf, stmtsOf } from '../ir/statements/tree.ts'
 import type { ArgSpec } from './module.ts'
 
 /** Buffers and scalars that one launch accesses. */
@@ -20,17 +21,19 @@ export function launchUses(plan: Plan): LaunchUse[] {
   return plan.steps.flatMap((step) => (step.kind === 'launch' ? [launchUse(plan, step)] : []))
 }
 
+/** The plan with `f` applied to its launches; the same plan if none changes. */
+export function mapLaunches(plan: Plan, f: (launch: Launch) => Launch): Plan {
+  const steps = mapSame(plan.steps, (s) => (s.kind === 'launch' ? f(s) : s))
+  return steps === plan.steps ? plan : { ...plan, steps }
+}
+
 function launchUse(plan: Plan, launch: Launch): LaunchUse {
   const read = new Set<string>()
   const written = new Set<string>()
   for (const a of accessesOf(launch.body))
     if (!isMovedByMap(a)) (a.mode === 'write' ? written : read).add(a.buffer)
-  const vars = new Set<string>()
-  walkStmts(launch.body, (s) => {
-    for (const e of exprsOf(s)) for (const v of freeVars(e)) vars.add(v)
-  })
   // The kernel decodes its block index from the grid's extents.
-  for (const g of launch.grid) for (const v of freeVars(g as Expr)) vars.add(v)
+  const vars = new Set([...freeVarsOf(launch.body), ...launch.grid.flatMap((e) => [...freeVars(e)])])
   return {
     launch,
     buffers: plan.buffers.flatMap((buffer): LaunchUse['buffers'] =>
@@ -65,11 +68,8 @@ export type MatrixUse = Extract<CallPiece, { kind: 'map' }>
 
 /** Distinct tensor maps of a launch, in source order. */
 export function matricesOf(launch: Launch): readonly MatrixUse[] {
-  const uses = new Map<string, MatrixUse>()
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'instr') for (const p of piecesOf(s)) if (p.kind === 'map') uses.set(matrixName(p), p)
-  })
-  return [...uses.values()]
+  const maps = stmtsOf(launch.body, 'instr').flatMap((s) => piecesOf(s).filter((p) => p.kind === 'map'))
+  return [...new Map(maps.map((p) => [matrixName(p), p])).values()]
 }
 
 /** Name of a matrix descriptor: equal for equal descriptors, and distinct from the kernel's names. */

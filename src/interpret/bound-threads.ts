@@ -6,8 +6,9 @@
  */
 import type { ThreadAxis } from '../ir/expressions/expr.ts'
 import { boundIndex } from '../ir/instructions/hardware-axes.ts'
-import type { For, Lanes, Stmt } from '../ir/statements/loops.ts'
-import { type Body, walkStmts } from '../ir/statements/tree.ts'
+import { loopsOf } from '../ir/statements/definitions.ts'
+import type { For, Lanes } from '../ir/statements/loops.ts'
+import type { Body } from '../ir/statements/tree.ts'
 
 interface Axis {
   readonly extent: number
@@ -22,12 +23,14 @@ export class Threads {
   /** @param enabled `false`: a single thread runs everything */
   constructor(body: Body, enabled: boolean) {
     if (!enabled) return
-    walkStmts(body, (s: Stmt) => {
-      const axis = boundIndex(s, 'thread')
-      if (s.kind !== 'for' || axis === undefined || s.extent.kind !== 'const') return
-      const extent = Math.max(1, s.extent.value, this.#axes.get(axis)?.extent ?? 1)
-      this.#axes.set(axis, { extent, value: 0 })
-    })
+    for (const l of loopsOf(body)) {
+      const axis = boundIndex(l, 'thread')
+      if (axis === undefined || l.extent.kind !== 'const') continue
+      this.#axes.set(axis, {
+        extent: Math.max(1, l.extent.value, this.#axes.get(axis)?.extent ?? 1),
+        value: 0,
+      })
+    }
   }
 
   get count(): number {

@@ -4,11 +4,11 @@
  */
 import { InternalError } from '../ast/diagnostics/diagnostic.ts'
 import type { Stmt } from '../ir/statements/loops.ts'
-import { bodiesOf } from '../ir/statements/tree.ts'
+import { someStmt } from '../ir/statements/tree.ts'
 import { compile, compileAs, compileCombine, compileExpr, type Frame } from './thread-code.ts'
 
 /** The work of a thread as an iterator that yields at each point where it waits for other threads. */
-type ThreadProgram = (f: Frame) => Iterator<Stop, void>
+type ThreadProgram = (f: Frame) => Generator<Stop, void>
 
 /** A point where a thread waits: a barrier, an exchange between lanes, or an instruction, which the thread polls itself. */
 export interface Stop {
@@ -20,21 +20,18 @@ const canStop = (s: Stmt): boolean =>
   s.kind === 'barrier' ||
   s.kind === 'instr' ||
   (s.kind === 'reduce' && s.lanes !== undefined) ||
-  (s.kind === 'let' && s.lane !== undefined) ||
-  bodiesOf(s).some((b) => b.some(canStop))
+  (s.kind === 'let' && s.lane !== undefined)
 
 /** Compiles a body: statements without wait points to plain closures, others to generators that yield at each wait point. */
 export function compileBody(body: readonly Stmt[]): ThreadProgram {
-  const steps = body.map((s) => (canStop(s) ? { waiting: compileStops(s) } : { plain: compile(s) }))
+  const steps = body.map((s) =>
+    someStmt([s], canStop) ? { waiting: compileStops(s) } : { plain: compile(s) },
+  )
   return function* (f) {
     for (const s of steps)
       if (s.plain) s.plain(f)
-      else yield* drain(s.waiting(f))
+      else yield* s.waiting(f)
   }
-}
-
-function* drain(iterator: Iterator<Stop, void>): Generator<Stop, void> {
-  for (let r = iterator.next(); !r.done; r = iterator.next()) yield r.value
 }
 
 function compileStops(s: Stmt): ThreadProgram {
@@ -85,7 +82,7 @@ function compileStops(s: Stmt): ThreadProgram {
         const n = extent(f)
         for (let k = 0; k < n; k++) {
           f.vars.set(s.var, k)
-          yield* drain(body(f))
+          yield* body(f)
         }
       }
     }
@@ -94,7 +91,7 @@ function compileStops(s: Stmt): ThreadProgram {
       const then = compileBody(s.then)
       const otherwise = compileBody(s.else)
       return function* (f) {
-        yield* drain(cond(f) !== 0 ? then(f) : otherwise(f))
+        yield* cond(f) !== 0 ? then(f) : otherwise(f)
       }
     }
     default:

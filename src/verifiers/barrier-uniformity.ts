@@ -6,8 +6,9 @@ import type { Expr, ThreadAxis } from '../ir/expressions/expr.ts'
 import { someExpr } from '../ir/expressions/expr-tree.ts'
 import { levelOf } from '../ir/instructions/hardware-axes.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
+import { allocatedNames } from '../ir/statements/bindings.ts'
 import type { Stmt } from '../ir/statements/loops.ts'
-import { type Body, hasBarrier, someStmt, walkStmts } from '../ir/statements/tree.ts'
+import { type Body, hasBarrier, someStmt } from '../ir/statements/tree.ts'
 
 /**
  * Describes a divergent barrier or lane exchange of a launch; `undefined` if all are uniform. `readOnly` reports buffers that
@@ -49,10 +50,7 @@ function findDivergence(
     (s.kind === 'barrier' || (s.kind === 'let' && s.uniform) || laneGroupSize(s) !== undefined) && selects(s)
   /** Variables and register arrays whose values may differ along the axes. */
   const varying = new Set<string>()
-  const registers = new Set<string>()
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
-  })
+  const registers = allocatedNames(body, 'register')
   const isVaryingNode = (e: Expr): boolean => {
     if (e.kind === 'var') return varying.has(e.name)
     if (e.kind === 'builtin') return isVaryingAxis(e.axis)

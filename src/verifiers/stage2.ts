@@ -7,19 +7,19 @@ import type { Expr } from '../ir/expressions/expr.ts'
 import { freeVars, orderReadsLast, readsMemory, readsSome } from '../ir/expressions/expr-tree.ts'
 import { boundIndex, levelOf } from '../ir/instructions/hardware-axes.ts'
 import { printExpr, printLoop } from '../ir/print/print-stage2.ts'
-import { isReadOnly, targetsOf, writesOf } from '../ir/statements/accesses.ts'
+import { writesOf } from '../ir/statements/accesses.ts'
 import { loopsOf } from '../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.ts'
 import { hasReduction, initsOf } from '../ir/statements/reductions.ts'
-import { exprsOf, hasBarrier, piecesOf } from '../ir/statements/tree.ts'
-import { type ExprType, isWord, scalarType } from '../ir/values/dtype.ts'
-import { type Check, verifyExpr } from './expression-invariants.ts'
-
-interface Scope {
-  readonly vars: ReadonlyMap<string, ExprType>
-  readonly buffers: ReadonlyMap<string, Buffer>
-  readonly path: readonly For[]
-}
+import { hasBarrier, piecesOf } from '../ir/statements/tree.ts'
+import { type ExprType, scalarType } from '../ir/values/dtype.ts'
+import {
+  type CheckStatement,
+  checkOverParams,
+  type Rules,
+  type Scope,
+  verifyStatements,
+} from './statements.ts'
 
 /** Throws `InternalError` naming the first violated invariant. */
 export function verify2(kernel: Kernel2): void {
@@ -35,126 +35,94 @@ export function verify2(kernel: Kernel2): void {
     for (const e of b.shape) checkOverParams(e, params, () => `the shape of ${b.name}`)
     buffers.set(b.name, b)
   }
-  const boundNames = new Set<string>([...params.keys(), ...buffers.keys()])
-  verifyBody(kernel.body, { vars: params, buffers, path: [] }, { params, boundNames })
+  const boundNames = new Set([...params.keys(), ...buffers.keys()])
+  const scope: Scope = { vars: new Map(params), buffers, boundNames }
+  verifyStatements(kernel.body, scope, rulesOf(params, buffers))
   for (const { reduce, path } of initsOf(kernel.body)) verifyInit(reduce, path)
 }
 
-interface Context {
-  readonly params: ReadonlyMap<string, ExprType>
-  /** Every name bound so far: variables and buffers share one namespace. */
-  readonly boundNames: Set<string>
-}
-
-function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
-  let current = scope
-  // Later statements of the body have the same names in scope and more, so a verified node stays valid.
-  const verified = new Set<Expr>()
-  for (const s of body) {
-    const where = () => describe(s)
-    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s))
-      verifyExpr(e, current, where, verified, nodeInvariants(current))
-    for (const t of targetsOf(s)) {
-      const b = current.buffers.get(t.buffer)
-      invariant(b, () => `${where()}: no buffer ${t.buffer} here`)
-      invariant(
-        t.index.length === b.shape.length,
-        () => `${where()}: ${t.buffer} has ${b.shape.length} dimensions`,
-      )
-      invariant(!isReadOnly(b), () => `${where()}: ${t.buffer} is read only`)
-    }
+/** The rules of Stage II. `buffers`: the buffers in scope, which change with the statement. */
+const rulesOf = (params: ReadonlyMap<string, ExprType>, buffers: ReadonlyMap<string, Buffer>): Rules => ({
+  where: describe,
+  target: (t, b, check) =>
+    check(t.index.length === b.shape.length, `${t.buffer} has ${b.shape.length} dimensions`),
+  node: (e, check, path) => {
+    // Cooperative loops distribute their iterations over the threads by thread index.
+    const isForbidden =
+      e.kind === 'builtin'
+        ? !path.some((l) => l.cooperative)
+        : e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem')
+    check(!isForbidden, () => 'does not occur in Stage II')
+    if (e.kind !== 'load' && e.kind !== 'search') return
+    const dims = buffers.get(e.buffer)?.shape.length
+    const indices = e.kind === 'load' ? e.index.length : 1
+    check(indices === dims, () => `${e.buffer} has ${dims} dimensions`)
+  },
+  statement: (s, check, path) => {
     switch (s.kind) {
       case 'for':
-        verifyFor(s, current, cx)
-        break
+        return verifyFor(s, check, path, params)
       case 'if':
-        invariant(s.cond.dtype === 'bool', `${describe(s)}: the condition is ${s.cond.dtype}`)
-        if (s.absent !== undefined)
-          invariant(current.buffers.has(s.absent), `${describe(s)}: no buffer ${s.absent} to lose writes to`)
-        verifyBody(s.then, current, cx)
-        verifyBody(s.else, current, cx)
-        break
-      case 'while':
-        // The cursor of a continued pipeline skips iterations without rounds.
-        invariant(s.cond.dtype === 'bool', `${describe(s)}: the condition is ${s.cond.dtype}`)
-        verifyBody(s.body, current, cx)
-        break
-      case 'store':
-        break
-      case 'reduce':
-        verifyReduce(s, current)
-        break
-      case 'alloc': {
-        const { name, shape, scope: memoryScope, fill } = s.buffer
-        invariant(!cx.boundNames.has(name), `${name} is bound twice`)
-        invariant(memoryScope !== 'global', `${name}: a global buffer is declared by the kernel`)
-        invariant(
-          shape.every((e) => e.kind === 'const' && e.value >= 1),
-          `${name}: its shape is not constant`,
+        return check(
+          s.absent === undefined || buffers.has(s.absent),
+          `no buffer ${s.absent} to lose writes to`,
         )
-        invariant(Number.isFinite(fill) || s.buffer.dtype.includes('f'), `${name}: fill ${fill}`)
-        cx.boundNames.add(name)
-        current = { ...current, buffers: new Map([...current.buffers, [name, s.buffer]]) }
-        break
+      case 'reduce':
+        return verifyReduce(s, check, buffers)
+      case 'alloc': {
+        const { name, fill, dtype } = s.buffer
+        return check(Number.isFinite(fill) || dtype.includes('f'), `${name}: fill ${fill}`)
       }
       case 'fill':
-        invariant(current.path.length === 0, `fill ${s.buffer} stands inside of a loop`)
-        invariant(current.buffers.has(s.buffer), `fill ${s.buffer}: no such buffer`)
-        break
+        check(path.length === 0, `fill ${s.buffer} stands inside of a loop`)
+        return check(buffers.has(s.buffer), `fill ${s.buffer}: no such buffer`)
       case 'instr':
         // Only commits of and waits for asynchronous instructions.
-        for (const p of piecesOf(s))
-          invariant(
-            p.kind === 'value' || (p.mode === 'meet' && current.buffers.has(p.buffer)),
-            `${describe(s)}: operands come with Stage III`,
-          )
-        break
-      case 'barrier':
-        break
+        return check(
+          piecesOf(s).every((p) => p.kind === 'value' || p.mode === 'meet'),
+          'operands come with Stage III',
+        )
+      case 'let':
+      case 'vector_load':
+      case 'vector_store':
+        return check(false, `${s.kind} does not occur in Stage II`)
+      // The cursor of a continued pipeline, a `while` loop, skips iterations without rounds.
       default:
-        invariant(false, `${s.kind} does not occur in Stage II`)
     }
-  }
-}
+  },
+})
 
-function verifyFor(s: For, scope: Scope, cx: Context): void {
-  const where = () => printLoop(s)
-  const check = (holds: boolean, problem: string): void => invariant(holds, () => `${where()}: ${problem}`)
-  check(!cx.boundNames.has(s.var), `${s.var} is bound twice`)
-  cx.boundNames.add(s.var)
-  check(isWord(s.extent.dtype), `the extent is ${s.extent.dtype}`)
-  const inner: Scope = {
-    ...scope,
-    vars: new Map([...scope.vars, [s.var, 'index']]),
-    path: [...scope.path, s],
-  }
-  const verified = new Set<Expr>()
+function verifyFor(
+  s: For,
+  check: CheckStatement,
+  path: readonly For[],
+  params: ReadonlyMap<string, ExprType>,
+): void {
   for (const g of s.guards) {
-    verifyExpr(g, inner, where, verified, nodeInvariants(inner))
-    invariant(g.dtype === 'bool', () => `${where()}: guard ${printExpr(g)} is ${g.dtype}`)
-    const belongsHere = freeVars(g).has(s.var) || scope.path.every((l) => !freeVars(g).has(l.var))
-    invariant(belongsHere, () => `${where()}: guard ${printExpr(g)} belongs to a loop further out`)
+    check(g.dtype === 'bool', () => `guard ${printExpr(g)} is ${g.dtype}`)
+    const belongsHere = freeVars(g).has(s.var) || path.every((l) => !freeVars(g).has(l.var))
+    check(belongsHere, () => `guard ${printExpr(g)} belongs to a loop further out`)
   }
   check(orderReadsLast(s.guards) === s.guards, 'a guard reads memory before bounds are tested')
   // Splitting the loop repeats a guard, so its value must not change during the loop.
   if (s.guards.some(readsMemory)) {
     const written = writesOf(s.body)
     const changed = s.guards.find((g) => readsSome(g, written))
-    invariant(!changed, () => `${where()}: guard ${printExpr(changed!)} reads what the loop writes`)
+    check(!changed, () => `guard ${printExpr(changed!)} reads what the loop writes`)
   }
   const { mode } = s
   if (mode.kind === 'bind') {
-    for (const l of scope.path)
-      check(l.mode.kind !== 'bind' || l.mode.to !== mode.to, `${mode.to} is bound twice on this path`)
+    const isTaken = path.some((l) => l.mode.kind === 'bind' && l.mode.to === mode.to)
+    check(!isTaken, `${mode.to} is bound twice on this path`)
     if (levelOf(mode.to) === 'thread')
       check(s.extent.kind === 'const', 'a thread axis needs a constant extent')
     else {
-      checkOverParams(s.extent, cx.params, where)
+      checkOverParams(s.extent, params, () => printLoop(s))
       check(
-        scope.path.every((l) => isBlockLoop(l)),
+        path.every((l) => boundIndex(l, 'block') !== undefined),
         'a block axis stands outermost',
       )
-      for (const l of scope.path) check(l.body.length === 1, 'statements beside a block-bound loop')
+      for (const l of path) check(l.body.length === 1, 'statements beside a block-bound loop')
     }
   }
   if (mode.kind === 'unroll' && mode.factor === null)
@@ -167,22 +135,17 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
       'a vector loop is innermost of those that one thread runs',
     )
   }
-  verifyBody(s.body, inner, cx)
 }
 
-const isBlockLoop = (l: For): boolean => boundIndex(l, 'block') !== undefined
-
-function verifyReduce(s: Reduce, scope: Scope): void {
-  const check = (holds: boolean, problem: string): void =>
-    invariant(holds, () => `${describe(s)}: ${problem}`)
+function verifyReduce(s: Reduce, check: CheckStatement, buffers: ReadonlyMap<string, Buffer>): void {
   const n = s.reducer.fields.length
   check(s.targets.length === n && s.values.length === n, `the reducer has ${n} components`)
   if (s.atomic) {
     check(n === 1, 'an atomic update has one element')
-    check(scope.buffers.get(s.targets[0]!.buffer)?.scope !== 'register', 'registers need no atomics')
+    check(buffers.get(s.targets[0]!.buffer)?.scope !== 'register', 'registers need no atomics')
   }
   for (const t of s.targets)
-    check(scope.buffers.get(t.buffer)?.dtype === scalarType(t.dtype), `${t.buffer} is not ${t.dtype}`)
+    check(buffers.get(t.buffer)?.dtype === scalarType(t.dtype), `${t.buffer} is not ${t.dtype}`)
 }
 
 /** Checks that the elements of an initialisation, which runs before the outermost reduction loop, do not depend on one. */
@@ -203,28 +166,6 @@ function verifyInit(s: Reduce, path: readonly For[]): void {
     const isUsed = !l.reduce && s.targets.some((t) => t.index.some((e) => freeVars(e).has(l.var)))
     if (isUsed) check(l.extent, () => `the extent of ${l.var}`)
   }
-}
-
-/** Additional invariants of expression nodes in Stage II. */
-const nodeInvariants =
-  ({ path, buffers }: Scope) =>
-  (e: Expr, check: Check): void => {
-    // Cooperative loops distribute their iterations over the threads by thread index.
-    const isForbidden =
-      e.kind === 'builtin'
-        ? !path.some((l) => l.cooperative)
-        : e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem')
-    check(!isForbidden, () => 'does not occur in Stage II')
-    if (e.kind !== 'load' && e.kind !== 'search') return
-    const dims = buffers.get(e.buffer)?.shape.length
-    const indices = e.kind === 'load' ? e.index.length : 1
-    check(indices === dims, () => `${e.buffer} has ${dims} dimensions`)
-  }
-
-function checkOverParams(e: Expr, params: ReadonlyMap<string, ExprType>, where: () => string): void {
-  for (const v of freeVars(e))
-    invariant(params.has(v), () => `${where()}: ${printExpr(e)} depends on ${v}, not only on parameters`)
-  invariant(!readsMemory(e), () => `${where()}: ${printExpr(e)} reads memory`)
 }
 
 function describe(s: Stmt): string {

@@ -1,11 +1,11 @@
 /** Full coverage: whether loops visit all elements of a buffer, or of some of its dimensions. */
-import { type Expr, int, isOne, variable } from '../../ir/expressions/expr.ts'
-import { mentions, mentionsSome, substitute } from '../../ir/expressions/expr-tree.ts'
+import { type Expr, int, isOne } from '../../ir/expressions/expr.ts'
+import { mentions, mentionsSome } from '../../ir/expressions/expr-tree.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import { copiedMode } from '../../ir/statements/clone-loops.ts'
+import { copyNest } from '../../ir/statements/clone-loops.ts'
 import type { Fact, For } from '../../ir/statements/loops.ts'
 import { loopsUsedBy } from '../../ir/statements/reductions.ts'
-import { type Body, stmt } from '../../ir/statements/tree.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 import { Facts } from '../integers/facts.ts'
 import { keepTerms, type Linear, linear, linearKey, loopMap } from '../integers/linear.ts'
 import { loopDigits } from '../integers/mixed-radix.ts'
@@ -80,22 +80,8 @@ export function spatialNest(
   const leftOut = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
   const holds = (e: Expr): boolean => !mentionsSome(e, leftOut)
   if (!loops.every((l) => holds(l.extent))) return undefined
-  const names = loops.map((l) => fresh(l.var))
-  const renamed = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(names[k]!)]))
   const guards = inside.flatMap((l) => l.guards).filter(holds)
   const on = (g: Expr): number => loops.findLastIndex((l) => mentions(g, l.var))
-  const nest = loops.reduceRight<Body>(
-    (body, l, k) => [
-      stmt<For>({
-        ...l,
-        var: names[k]!,
-        mode: copiedMode(l),
-        extent: substitute(l.extent, renamed),
-        guards: guards.filter((g) => on(g) === k).map((g) => substitute(g, renamed)),
-        body,
-      }),
-    ],
-    core(renamed),
-  )
-  return { nest, outside: guards.filter((g) => on(g) < 0) }
+  const guarded = loops.map((l, k) => ({ ...l, guards: guards.filter((g) => on(g) === k) }))
+  return { nest: copyNest(guarded, { fresh }, new Map(), core), outside: guards.filter((g) => on(g) < 0) }
 }

@@ -5,11 +5,12 @@
  */
 
 import type { ThreadAxis } from '../../ir/expressions/expr.ts'
-import { levelOf } from '../../ir/instructions/hardware-axes.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { Buffer, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, bodiesOf, someStmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, someStmt } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 
 export interface Lanes {
@@ -64,10 +65,10 @@ export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
   const most = (axis: ThreadAxis, n: number): void => {
     threads.set(axis, Math.max(threads.get(axis) ?? 1, n))
   }
-  walkStmts(body, (s) => {
-    if (s.kind !== 'for' || s.mode.kind !== 'bind' || s.extent.kind !== 'const') return
-    if (levelOf(s.mode.to) === 'thread') most(s.mode.to, s.extent.value)
-  })
+  for (const l of loopsOf(body)) {
+    const axis = boundIndex(l, 'thread')
+    if (axis && l.extent.kind === 'const') most(axis, l.extent.value)
+  }
   const { count } = lanesIn(body)
   if (count > 1) most('thread.x', count)
   return threads

@@ -9,8 +9,9 @@ import { walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, Reduce, Store } from '../../ir/statements/loops.ts'
-import { type Body, walkStmts } from '../../ir/statements/tree.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 import { scalarType } from '../../ir/values/dtype.ts'
 import { matches } from '../expression-pattern.ts'
 import { boundOfRun } from '../integers/mixed-radix.ts'
@@ -163,8 +164,6 @@ function bindAll(p: Load, a: Load, ways: readonly Bound[]): readonly Bound[] {
 /** Returns the instructions that the loops of a kernel are mapped to (`tensorize`), by name. */
 export function instructionsOf(kernel: Kernel2): ReadonlyMap<string, Instr> {
   const out = new Map<string, Instr>()
-  walkStmts(kernel.body, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'instr') out.set(s.mode.instr.name, s.mode.instr)
-  })
+  for (const { mode } of loopsOf(kernel.body)) if (mode.kind === 'instr') out.set(mode.instr.name, mode.instr)
   return out
 }

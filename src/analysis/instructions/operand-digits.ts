@@ -5,7 +5,7 @@
  * dimension.
  */
 import { add, type Expr, int, type Load, mul, variable } from '../../ir/expressions/expr.ts'
-import { mentions, rewriteExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { mentions, rewriteExpr, substitute, walkExpr } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { Instr, Operand } from '../../ir/instructions/instr.ts'
 import type { For } from '../../ir/statements/loops.ts'
@@ -61,15 +61,9 @@ function indexOf(o: Operand, { body }: Instr): readonly Expr[] {
   const target = body.kind === 'store' ? body : body.targets[0]!
   if (target.buffer === o.name) return target.index
   const found: Load[] = []
-  const go = (e: Expr): void => {
+  walkExpr(body.kind === 'store' ? body.value : body.values[0]!, (e) => {
     if (e.kind === 'load' && e.buffer === o.name) found.push(e)
-    else if (e.kind === 'load') e.index.forEach(go)
-    else if (e.kind === 'binary') [e.a, e.b].forEach(go)
-    else if (e.kind === 'cast' || e.kind === 'unary') go(e.x)
-    else if (e.kind === 'call') e.args.forEach(go)
-    else if (e.kind === 'select') [e.cond, e.then, e.else].forEach(go)
-  }
-  go(body.kind === 'store' ? body.value : body.values[0]!)
+  })
   return found[0]!.index
 }
 

@@ -7,14 +7,16 @@
  * An asynchronous copy is not ordered after earlier stores of threads to its target, whatever barrier is in between (PTX ISA,
  * "Async proxy"), so its target never reuses memory that threads stored to before.
  */
-import { failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { reuseIfSame } from '../../ir/lists.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
 import { isUniformCondition } from '../../ir/statements/clone-loops.ts'
+import { allocations } from '../../ir/statements/definitions.ts'
 import type { Buffer, Launch, Stmt } from '../../ir/statements/loops.ts'
 import { barrier } from '../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, piecesOf, walkStmts, withBodies } from '../../ir/statements/tree.ts'
+import { type Body, bodiesOf, piecesOf, withBodies } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
-import { sharedAlign } from '../print/printer.ts'
+import { lengthOf, sharedAlign } from '../print/printer.ts'
 
 export interface SharedMemory {
   /** The launch, with barriers before uses of reused memory. */
@@ -75,13 +77,8 @@ const isOverlapping = (p: Placement, q: Placement): boolean => p !== q && q.offs
 
 const totalBytes = (placed: readonly Placement[]): number => Math.max(0, ...placed.map((p) => p.end))
 
-function sharedBuffers(body: Body): readonly Buffer[] {
-  const out: Buffer[] = []
-  walkStmts(body, (s) => {
-    if (s.kind === 'alloc' && s.buffer.scope === 'shared') out.push(s.buffer)
-  })
-  return out
-}
+const sharedBuffers = (body: Body): readonly Buffer[] =>
+  [...allocations(body).values()].filter((b) => b.scope === 'shared')
 
 /**
  * Buffers accessed by a statement; for a conditional that is uniform across threads, only those of its condition.
@@ -132,8 +129,7 @@ function withBarriers(body: Body, placed: readonly Placement[]): Body {
         every: new Set([...then.after.every].filter((b) => otherwise.after.every.has(b))),
       }
     }
-    const isUnchanged = out.length === list.length && out.every((s, k) => s === list[k])
-    return { body: isUnchanged ? list : Object.freeze(out), after: paths }
+    return { body: reuseIfSame(list, out), after: paths }
   }
   return visit(body, { some: new Set(), every: new Set() }).body
 }
@@ -165,11 +161,7 @@ const isConcurrent = (a: Use, b: Use): boolean => a.first <= b.last && b.first <
 /** True if threads store to `a` before copies fill `b`, because the copies are not ordered after these stores. */
 const isUnordered = (a: Use, b: Use): boolean => a.last < b.first && a.writers.stored && b.writers.copied
 
-function bytesOf(b: Buffer): number {
-  const length = b.shape[0]
-  invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
-  return length.value * DTYPE_BYTES[b.dtype]
-}
+const bytesOf = (b: Buffer): number => lengthOf(b) * DTYPE_BYTES[b.dtype]
 
 /** Places the array at the lowest offset that is free during its live range (first fit). */
 function placeBuffer(b: Buffer, placed: readonly Placement[], use: Use): Placement {
@@ -189,18 +181,11 @@ function placeBuffer(b: Buffer, placed: readonly Placement[], use: Use): Placeme
 // Rejects launches that exceed shared memory, both for an open device and for a compilation target.
 
 /** Shared-memory arrays of a launch with their sizes in bytes. */
-export function sharedArrays(
+export const sharedArrays = (
   { body }: Pick<Launch, 'body'>,
   elementBytes: (b: Buffer) => number,
-): readonly { readonly name: string; readonly bytes: number }[] {
-  const out: { readonly name: string; readonly bytes: number }[] = []
-  walkStmts(body, (s) => {
-    const length = s.kind === 'alloc' && s.buffer.scope === 'shared' ? s.buffer.shape[0] : undefined
-    if (s.kind === 'alloc' && length?.kind === 'const')
-      out.push({ name: s.buffer.name, bytes: length.value * elementBytes(s.buffer) })
-  })
-  return out
-}
+): readonly { readonly name: string; readonly bytes: number }[] =>
+  sharedBuffers(body).map((b) => ({ name: b.name, bytes: lengthOf(b) * elementBytes(b) }))
 
 /** Checks a launch against a limit. `holder`: subject of the message, such as a device. @throws SptError `plan/shared-too-large` */
 export function rejectSharedOverflow(

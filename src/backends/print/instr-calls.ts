@@ -2,7 +2,7 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Memory } from '../../ir/instructions/instr.ts'
 import type { CallPiece, InstrCall } from '../../ir/instructions/instr-call.ts'
-import { walkStmts } from '../../ir/statements/tree.ts'
+import { stmtsOf, walkStmts } from '../../ir/statements/tree.ts'
 import type { LaunchUse } from '../launch-uses.ts'
 import type { Capability, PrintedModule } from '../module.ts'
 import type { Spellings } from './spellings.ts'
@@ -10,12 +10,10 @@ import type { Spellings } from './spellings.ts'
 /** The instruction in these launches that requires the newest device. */
 export function newestRequirement(uses: readonly LaunchUse[], target: string): Pick<PrintedModule, 'needs'> {
   let needs: PrintedModule['needs']
-  for (const { launch } of uses)
-    walkStmts(launch.body, (s) => {
-      const version = s.kind === 'instr' ? (s.texts.find((t) => t.target === target)?.from ?? 0) : 0
-      if (s.kind === 'instr' && version > (needs?.version ?? 0))
-        needs = { instr: s.instr, version, span: s.span }
-    })
+  for (const s of uses.flatMap(({ launch }) => stmtsOf(launch.body, 'instr'))) {
+    const version = s.texts.find((t) => t.target === target)?.from ?? 0
+    if (version > (needs?.version ?? 0)) needs = { instr: s.instr, version, span: s.span }
+  }
   return needs ? { needs } : {}
 }
 

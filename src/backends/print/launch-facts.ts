@@ -1,21 +1,19 @@
 /** Names and expressions of a launch that a printer spells differently; collected before printing. */
 import { type Expr, THREAD_AXES } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
+import { allocatedNames } from '../../ir/statements/bindings.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { Launch } from '../../ir/statements/loops.ts'
-import { exprsOf, walkStmts } from '../../ir/statements/tree.ts'
+import { exprsOf, stmtsOf, walkStmts } from '../../ir/statements/tree.ts'
 
 /**
  * Names that hold 64-bit indices, if the type `index` has 64 bits: loops, hardware axes that C prints as loops, `let`s of type
  * `index`, and registers that are loaded as `index`.
  */
 export function indexNames(launch: Launch): Set<string> {
-  const names = new Set<string>(THREAD_AXES)
-  const registers = new Set<string>()
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'for') names.add(s.var)
-    if (s.kind === 'let' && s.dtype === 'index') names.add(s.name)
-    if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
-  })
+  const names = new Set<string>([...THREAD_AXES, ...loopsOf(launch.body).map((l) => l.var)])
+  for (const s of stmtsOf(launch.body, 'let')) if (s.dtype === 'index') names.add(s.name)
+  const registers = allocatedNames(launch.body, 'register')
   const addRegisters = (e: Expr): void => {
     if (e.kind === 'load' && e.dtype === 'index' && registers.has(e.buffer)) names.add(e.buffer)
     children(e).forEach(addRegisters)
@@ -39,25 +37,15 @@ export function speculativeNodes(launch: Launch): ReadonlySet<Expr> {
     if (mayOverflow) out.add(e)
     return mayOverflow
   }
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'let') visit(s.value)
-  })
+  for (const s of stmtsOf(launch.body, 'let')) visit(s.value)
   return out
 }
 
-export function atomicBuffers(launch: Launch): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'reduce' && s.atomic) for (const t of s.targets) out.add(t.buffer)
-  })
-  return out
-}
+export const atomicBuffers = ({ body }: Launch): ReadonlySet<string> =>
+  new Set(stmtsOf(body, 'reduce').flatMap((s) => (s.atomic ? s.targets.map((t) => t.buffer) : [])))
 
-export function vectorBuffers(launch: Launch): ReadonlySet<string> {
-  const out = new Set<string>()
-  walkStmts(launch.body, (s) => {
-    if (s.kind === 'vector_load') out.add(s.load.buffer)
-    if (s.kind === 'vector_store') out.add(s.target.buffer)
-  })
-  return out
-}
+export const vectorBuffers = ({ body }: Launch): ReadonlySet<string> =>
+  new Set([
+    ...stmtsOf(body, 'vector_load').map((s) => s.load.buffer),
+    ...stmtsOf(body, 'vector_store').map((s) => s.target.buffer),
+  ])

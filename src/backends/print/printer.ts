@@ -176,26 +176,25 @@ export class Printer {
   }
 
   #alloc(buffer: Buffer, indent: string): string[] {
-    const length = buffer.shape[0]
-    invariant(length?.kind === 'const', `the length of ${buffer.name} is not constant`)
+    const length = lengthOf(buffer)
     const name = this.#c.mangler.name(buffer.name)
     const { instructions } = this.#target
     const { memory } = buffer
     if (memory?.opaque)
-      return [indent + this.#target.objects(name, typeText(memory, this.#target.name), length.value)]
-    if (instructions && isPacked(buffer)) return [indent + instructions.packed(name, length.value / 2)]
+      return [indent + this.#target.objects(name, typeText(memory, this.#target.name), length)]
+    if (instructions && isPacked(buffer)) return [indent + instructions.packed(name, length / 2)]
     if (buffer.scope === 'register') {
       const { wide } = this.#exprs
       const text =
         wide && this.#exprs.isIndexRegister(buffer.name)
-          ? wide.register(name, length.value)
-          : this.#target.register(name, computeType(buffer.dtype), length.value)
-      if (!this.#target.arraysAtHead || length.value === 1) return [indent + text]
+          ? wide.register(name, length)
+          : this.#target.register(name, computeType(buffer.dtype), length)
+      if (!this.#target.arraysAtHead || length === 1) return [indent + text]
       this.arrays.push(text)
       return []
     }
     this.shared.push(buffer)
-    const text = this.#target.shared(name, buffer.dtype, length.value, sharedAlign(buffer), buffer.name)
+    const text = this.#target.shared(name, buffer.dtype, length, sharedAlign(buffer), buffer.name)
     return text === null ? [] : [indent + text]
   }
 
@@ -232,6 +231,12 @@ export class Printer {
     }
     return this.#target.atomicLoop(ref, index, combine, this.#c.helpers)
   }
+}
+
+/** Length of an array whose size is constant, in elements. */
+export function lengthOf({ name, shape: [length] }: Buffer): number {
+  invariant(length?.kind === 'const', `the length of ${name} is not constant`)
+  return length.value
 }
 
 /** Minimum alignment of shared arrays in bytes. */

@@ -11,6 +11,35 @@ import type { BinaryOp, MathFn } from '../../ir/values/math.ts'
 /** Definitions of the helper functions that a module uses, by name. */
 export type Helpers = Map<string, string>
 
+/** Adds a helper function to a module, and prints its call. */
+export type HelperCall = (helpers: Helpers, name: string, ...args: readonly string[]) => string
+
+/** Functions for the helpers of a target: `addHelper` adds a helper after the helpers that it calls. */
+export function helpersOf(table: Readonly<Record<string, string>>): {
+  readonly addHelper: (helpers: Helpers, name: string) => void
+  readonly helperCall: HelperCall
+  /** A mathematical function that a helper computes. */
+  readonly helperFunction: (name: string) => (call: MathCall) => string
+} {
+  const addHelper = (helpers: Helpers, name: string): void => {
+    if (helpers.has(name)) return
+    // Absent for conversions of types that the target lacks.
+    const text = table[name] ?? ''
+    for (const [, callee] of text.matchAll(/\b(\w+)[([]/g))
+      if (callee !== name && callee! in table) addHelper(helpers, callee!)
+    helpers.set(name, text)
+  }
+  const helperCall: HelperCall = (helpers, name, ...args) => {
+    addHelper(helpers, name)
+    return `${name}(${args.join(', ')})`
+  }
+  const helperFunction =
+    (name: string) =>
+    ({ args, helpers }: MathCall): string =>
+      helperCall(helpers, name, ...args)
+  return { addHelper, helperCall, helperFunction }
+}
+
 /** A buffer in generated code. */
 export interface BufferRef {
   readonly name: string

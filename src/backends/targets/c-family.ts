@@ -1,8 +1,43 @@
 /** Spellings shared by C and CUDA C++. */
-import { type Dtype, isFloat, scalarType } from '../../ir/values/dtype.ts'
+import { type Dtype, isFloat, isHalf, scalarType } from '../../ir/values/dtype.ts'
 import { decimal } from '../../ir/values/half.ts'
-import type { MathCall, Spellings, WideIndices } from '../print/spellings.ts'
-import { REGISTER } from './cuda/elements.ts'
+import type { HelperCall, Helpers, MathCall, Spellings, WideIndices } from '../print/spellings.ts'
+
+/** Element types in memory and in parameter lists. */
+export const MEMORY: Readonly<Record<Dtype, string>> = {
+  f64: 'double',
+  f32: 'float',
+  f16: 'unsigned short',
+  bf16: 'unsigned short',
+  i32: 'int',
+  u32: 'unsigned',
+  i8: 'signed char',
+  u8: 'unsigned char',
+  bool: 'unsigned char',
+}
+
+/** Element types in registers. */
+export const REGISTER: Readonly<Record<Dtype, string>> = {
+  ...MEMORY,
+  f16: 'float',
+  bf16: 'float',
+  i8: 'int',
+  u8: 'int',
+  bool: 'bool',
+}
+
+/** Conversions of elements between memory and registers. `storeBool`: a bool in a register as an element. */
+export const memoryConversions = (helperCall: HelperCall, storeBool: (x: string) => string) => ({
+  fromMemory: (t: Dtype, text: string, helpers: Helpers): string => {
+    if (isHalf(t)) return helperCall(helpers, `${t}_to_f32`, text)
+    return t === 'bool' ? `(${text} != 0)` : t === 'i8' || t === 'u8' ? `(int)${text}` : text
+  },
+  toMemory: (t: Dtype, text: string, helpers: Helpers): string => {
+    if (isHalf(t)) return helperCall(helpers, `f32_to_${t}`, text)
+    if (t === 'bool') return storeBool(text)
+    return t === 'i8' || t === 'u8' ? `(${MEMORY[t]})(${text})` : text
+  },
+})
 
 const suffix = (dtype: Dtype): string => (dtype === 'f64' ? '' : 'f')
 
@@ -57,7 +92,8 @@ export const literalPrinter =
 const declaration = (type: string, name: string, length: number): string =>
   length === 1 ? `${type} ${name};` : `${type} ${name}[${length}];`
 
-const C_SYMBOL: Readonly<Record<string, string>> = { add: '+', sub: '-', mul: '*' }
+/** Operators that wrap as unsigned integers. */
+export const C_SYMBOL: Readonly<Record<string, string>> = { add: '+', sub: '-', mul: '*' }
 
 /** 64-bit indices of C and CUDA C++. `long long` has 64 bits on every platform. */
 export const wideIndices = (extremum: WideIndices['binary']): WideIndices => ({

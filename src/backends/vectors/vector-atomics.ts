@@ -55,21 +55,33 @@ export function packAtomics(list: Body, n: Neighbours): Body {
 function pack(run: readonly Member[], n: Neighbours, replacements: Map<number, Stmt | null>): void {
   const byConstant = new Map(run.map((m) => [m.constant, m]))
   if (run.length < 2 || byConstant.size < run.length) return
+  // The address of the first element has to be defined at the first update.
+  const isOrdered = ([first, ...others]: readonly Member[]): boolean =>
+    others.every((m) => m.index > first!.index)
+  for (const { members } of completeVectors(byConstant, n.widths(run[0]!.reduce), isOrdered)) {
+    const { reduce, index } = members[0]!
+    const target = reduce.targets[0]!
+    const values = members.map((m) => m.reduce.values[0]!)
+    for (const m of members) replacements.set(m.index, null)
+    const first = load(target.buffer, target.index, target.dtype)
+    replacements.set(index, vectorStore(first, values, reduce.reducer.name))
+  }
+}
+
+/** Complete aligned vectors of elements with consecutive offsets, in the order of `widths`; an element is in one vector only. */
+export function* completeVectors<T>(
+  byOffset: ReadonlyMap<number, T>,
+  widths: readonly number[],
+  accepts: (members: readonly T[]) => boolean = () => true,
+): Generator<{ readonly offset: number; readonly members: readonly T[] }> {
   const packed = new Set<number>()
-  for (const width of n.widths(run[0]!.reduce))
-    for (const constant of byConstant.keys()) {
-      if (constant % width !== 0) continue
-      const members = Array.from({ length: width }, (_, k) => byConstant.get(constant + k))
-      // The address of the first element has to be defined at the first update.
-      if (members.some((m, k) => !m || packed.has(constant + k) || m.index < members[0]!.index)) continue
-      const [first] = members
-      const target = first!.reduce.targets[0]!
-      const values = members.map((m) => m!.reduce.values[0]!)
-      for (const m of members) replacements.set(m!.index, null)
-      replacements.set(
-        first!.index,
-        vectorStore(load(target.buffer, target.index, target.dtype), values, first!.reduce.reducer.name),
-      )
-      for (let k = 0; k < width; k++) packed.add(constant + k)
+  for (const width of widths)
+    for (const offset of byOffset.keys()) {
+      const offsets = Array.from({ length: width }, (_, k) => offset + k)
+      if (offset % width !== 0 || offsets.some((k) => packed.has(k) || !byOffset.has(k))) continue
+      const members = offsets.map((k) => byOffset.get(k)!)
+      if (!accepts(members)) continue
+      for (const k of offsets) packed.add(k)
+      yield { offset, members }
     }
 }

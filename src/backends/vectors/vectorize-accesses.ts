@@ -11,14 +11,25 @@ import { isPacked } from '../../analysis/instructions/lane-groups.ts'
 import { type Linear, linearKey } from '../../analysis/integers/linear.ts'
 import { add, type Expr, int, type Load, load, mul, variable } from '../../ir/expressions/expr.ts'
 import { buffersRead, children, isLazy, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { reuseIfSame } from '../../ir/lists.ts'
+import { getOrAdd } from '../../ir/memoize.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
+import { buffersByName } from '../../ir/statements/definitions.ts'
 import type { Buffer, Launch, Plan, Stmt, Store } from '../../ir/statements/loops.ts'
 import { define, vectorLoad, vectorStore } from '../../ir/statements/statement-builders.ts'
 import type { Body } from '../../ir/statements/tree.ts'
-import { bodiesOf, exprsOf, hasBarrier, mapExprs, walkStmts, withBodies } from '../../ir/statements/tree.ts'
-import { type Element, MemoryVersions } from '../memory/memory-versions.ts'
-import { Addresses, elementwiseStored } from './vector-addresses.ts'
-import { type Neighbours, packAtomics } from './vector-atomics.ts'
+import {
+  bodiesOf,
+  exprsOf,
+  hasBarrier,
+  mapExprs,
+  piecesOf,
+  stmtsOf,
+  withBodies,
+} from '../../ir/statements/tree.ts'
+import { mapLaunches } from '../launch-uses.ts'
+import { Addresses, type Element, elementwiseStored, MemoryVersions } from './vector-addresses.ts'
+import { completeVectors, type Neighbours, packAtomics } from './vector-atomics.ts'
 
 /** Permitted widths of vector accesses to a buffer in elements, largest first; empty if it must be accessed by element. */
 export interface Widths {
@@ -37,8 +48,7 @@ export interface Widths {
 }
 
 export function vectorAccesses(plan: Plan, widths: Widths): Plan {
-  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorizeLaunch(s, plan, widths) : s))
-  return steps.every((s, k) => s === plan.steps[k]) ? plan : { ...plan, steps }
+  return mapLaunches(plan, (launch) => vectorizeLaunch(launch, plan, widths))
 }
 
 function vectorizeLaunch(launch: Launch, plan: Plan, widths: Widths): Launch {
@@ -75,19 +85,15 @@ class Vectorizer {
   readonly #instrArrays = new Set<string>()
 
   constructor(launch: Launch, plan: Plan, widths: Widths) {
-    this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
+    this.#buffers = buffersByName(plan.buffers, launch.body)
     this.#widths = widths
     this.#addresses = new Addresses(launch.body, plan.facts)
     this.#written = writesOf(launch.body)
-    walkStmts(launch.body, (s) => {
-      if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
-      if (s.kind === 'reduce' && s.atomic)
-        for (const t of s.targets)
-          this.#atomic.set(t.buffer, new Set([...(this.#atomic.get(t.buffer) ?? []), s.reducer.name]))
-      if (s.kind === 'instr')
-        for (const p of s.texts.flatMap((t) => t.pieces))
-          if (typeof p !== 'string' && p.kind === 'name') this.#instrArrays.add(p.buffer)
-    })
+    for (const { atomic, targets, reducer } of stmtsOf(launch.body, 'reduce'))
+      for (const t of atomic ? targets : [])
+        getOrAdd(this.#atomic, t.buffer, () => new Set()).add(reducer.name)
+    for (const p of stmtsOf(launch.body, 'instr').flatMap(piecesOf))
+      if (p.kind === 'name') this.#instrArrays.add(p.buffer)
   }
 
   body(list: Body): Body {
@@ -103,7 +109,7 @@ class Vectorizer {
     )
     const withLoads = this.#loads(inner)
     const withStores = packAtomics(this.#stores(withLoads), this.#neighbours)
-    return withStores.length === list.length && withStores.every((s, k) => s === list[k]) ? list : withStores
+    return reuseIfSame(list, withStores)
   }
 
   #vectorWidths(buffer: string): readonly number[] {
@@ -176,30 +182,23 @@ class Vectorizer {
   #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, namedElements: NamedElements): void {
     const { elements, base } = group
     const anyElement = elements.values().next().value!
-    const alignment = this.#addresses.alignment(base)
-    for (const width of this.#vectorWidths(anyElement.load.buffer)) {
-      if (alignment % width !== 0) continue
-      for (const constant of elements.keys()) {
-        if (constant % width !== 0) continue
-        const members = Array.from({ length: width }, (_, k) => elements.get(constant + k))
-        if (members.some((m, k) => !m || namedElements.has(`${key} ${constant + k}`))) continue
-        const first = Math.min(...members.map((m) => m!.first))
-        const firstMember = members.findIndex((m) => m!.first === first)
-        const memberLoad = members[firstMember]!.load
-        const start = load(
-          memberLoad.buffer,
-          [this.#vectorStart(add(memberLoad.index[0]!, int(-firstMember)), width)],
-          memberLoad.dtype,
-        )
-        // Names of the kernel contain no dot, so these names are unique.
-        const names = members.map(() => `${memberLoad.buffer}.${this.#count++}`)
-        const list = vectors.get(first) ?? []
-        vectors.set(first, list)
-        list.push(vectorLoad(names, start))
-        for (const [k, n] of names.entries())
-          namedElements.set(`${key} ${constant + k}`, { element: variable(n, memberLoad.dtype), from: first })
-      }
+    const widths = this.#alignedWidths(anyElement.load.buffer, base)
+    for (const { offset, members } of completeVectors(elements, widths)) {
+      const first = Math.min(...members.map((m) => m.first))
+      const firstMember = members.findIndex((m) => m.first === first)
+      const { buffer, index, dtype } = members[firstMember]!.load
+      const start = this.#vectorStart(add(index[0]!, int(-firstMember)), members.length)
+      // Names of the kernel contain no dot, so these names are unique.
+      const names = members.map(() => `${buffer}.${this.#count++}`)
+      getOrAdd(vectors, first, () => []).push(vectorLoad(names, load(buffer, [start], dtype)))
+      for (const [k, n] of names.entries())
+        namedElements.set(`${key} ${offset + k}`, { element: variable(n, dtype), from: first })
     }
+  }
+
+  #alignedWidths(buffer: string, base: Linear): readonly number[] {
+    const alignment = this.#addresses.alignment(base)
+    return this.#vectorWidths(buffer).filter((w) => alignment % w === 0)
   }
 
   /** Start of a vector as vector index times width, if arrays hold vectors: addresses then differ by constants only. */
@@ -245,9 +244,10 @@ class Vectorizer {
       out.push(s)
     }
     flush()
-    return out.length === list.length && out.every((s, k) => s === list[k])
-      ? list
-      : out.filter((s) => s !== REMOVED)
+    return reuseIfSame(
+      list,
+      out.filter((s) => s !== REMOVED),
+    )
   }
 
   /** Replaces the last store of each complete vector by a vector store, and removes the others. */
@@ -258,26 +258,15 @@ class Vectorizer {
     if (run.length < 2) return
     const byConstant = new Map(run.map((r) => [r.element.constant, r]))
     if (byConstant.size < run.length) return
-    const alignment = this.#addresses.alignment(run[0]!.element.base)
-    const packed = new Set<number>()
-    for (const width of this.#vectorWidths(run[0]!.store.buffer)) {
-      if (alignment % width !== 0) continue
-      for (const constant of byConstant.keys()) {
-        if (constant % width !== 0) continue
-        const members = Array.from({ length: width }, (_, k) => byConstant.get(constant + k))
-        if (members.some((m, k) => !m || packed.has(constant + k))) continue
-        const last = Math.max(...members.map((m) => m!.position))
-        const { store } = members[0]!
-        const start = this.#vectorStart(store.index[0]!, width)
-        const target = load(store.buffer, [start], this.#buffers.get(store.buffer)!.dtype)
-        const vector = vectorStore(
-          target,
-          members.map((m) => m!.store.value),
-        )
-        for (const m of members) out[m!.position] = REMOVED
-        out[last] = vector
-        for (let k = 0; k < width; k++) packed.add(constant + k)
-      }
+    const widths = this.#alignedWidths(run[0]!.store.buffer, run[0]!.element.base)
+    for (const { members } of completeVectors(byConstant, widths)) {
+      const { store } = members[0]!
+      const start = this.#vectorStart(store.index[0]!, members.length)
+      const target = load(store.buffer, [start], this.#buffers.get(store.buffer)!.dtype)
+      const values = members.map((m) => m.store.value)
+      const last = Math.max(...members.map((m) => m.position))
+      for (const m of members) out[m.position] = REMOVED
+      out[last] = vectorStore(target, values)
     }
   }
 }

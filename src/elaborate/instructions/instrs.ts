@@ -80,35 +80,30 @@ export function elaborateInstr(s: Ast.Instr, values: Values, memory: FindMemory)
   const counted = words.includes('counted')
   const wanted = !asynchronous ? [] : counted ? COUNTED : GROUPS
   const given = [...new Set([...GROUPS, ...COUNTED])].filter((what) => texts[what].length > 0)
-  if (
-    ((ordered || counted) && !asynchronous) ||
-    given.length !== wanted.length ||
-    !wanted.every((what) => given.includes(what))
-  )
-    return report('check/instr-asynchronous', s.name.span, {
-      message: asynchronous
-        ? `${s.name.name} is asynchronous${counted ? ' and counted' : ''} and has texts for ${given.join(', ') || 'nothing of that'}`
-        : `${s.name.name} has ${given.length > 0 ? `texts for ${given.join(', ')}` : 'words for asynchronous instructions'} and is not asynchronous`,
-      expected: counted
-        ? '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`'
-        : '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
-    })
+  const refuse = (message: string, expected: string): null =>
+    report('check/instr-asynchronous', s.name.span, { message: `${s.name.name} ${message}`, expected })
+  const withCount = '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`'
+  const isComplete = given.length === wanted.length && wanted.every((what) => given.includes(what))
+  if (((ordered || counted) && !asynchronous) || !isComplete)
+    return refuse(
+      asynchronous
+        ? `is asynchronous${counted ? ' and counted' : ''} and has texts for ${given.join(', ') || 'nothing of that'}`
+        : `has ${given.length > 0 ? `texts for ${given.join(', ')}` : 'words for asynchronous instructions'} and is not asynchronous`,
+      counted ? withCount : '`asynchronous`, `commit TARGET …` and `wait TARGET …` together',
+    )
   if (texts.publish.length > 0 && !counted)
-    return report('check/instr-asynchronous', s.name.span, {
-      message: `${s.name.name} has a text for publish, but is not \`counted\``,
-      expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
-    })
+    return refuse('has a text for publish, but is not `counted`', withCount)
   if (texts.wait_read.length > 0 && (!asynchronous || counted))
-    return report('check/instr-asynchronous', s.name.span, {
-      message: `${s.name.name} has a text for wait_read, and is ${asynchronous ? 'counted' : 'not asynchronous'}`,
-      expected: '`asynchronous`, with `commit TARGET …` and `wait TARGET …`',
-    })
+    return refuse(
+      `has a text for wait_read, and is ${asynchronous ? 'counted' : 'not asynchronous'}`,
+      '`asynchronous`, with `commit TARGET …` and `wait TARGET …`',
+    )
   const target = list.find((o) => o.name === body.target)
   if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
-    return report('check/instr-asynchronous', s.name.span, {
-      message: `${s.name.name} is \`counted\`, but not a copy by a single thread into shared memory`,
-      expected: 'a statement that assigns to an operand in shared memory, without `by … threads`',
-    })
+    return refuse(
+      'is `counted`, but not a copy by a single thread into shared memory',
+      'a statement that assigns to an operand in shared memory, without `by … threads`',
+    )
   const runs = new Set(texts.run.map((t) => t.target))
   const reaching = new Set(texts.multicast.map((t) => t.target))
   if (reaching.size > 0 && (runs.size !== reaching.size || ![...runs].every((t) => reaching.has(t))))
@@ -120,10 +115,10 @@ export function elaborateInstr(s: Ast.Instr, values: Values, memory: FindMemory)
     texts.multicast.length + texts.release.length > 0 &&
     !(counted && texts.multicast.length > 0 && texts.release.length > 0)
   )
-    return report('check/instr-asynchronous', s.name.span, {
-      message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'is not counted'}`,
-      expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
-    })
+    return refuse(
+      `has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'is not counted'}`,
+      '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
+    )
   if (!boxesFit(s, list, body.stmt) || !fillsFit(s, list, body.stmt, texts)) return null
   return {
     ...instr,

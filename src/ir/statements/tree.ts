@@ -258,6 +258,15 @@ export const mapLoops = (
     return mapBodies(next, (b) => mapLoops(b, f, inner))
   })
 
+/** The statements of one kind, outer before inner. */
+export function stmtsOf<K extends Stmt['kind']>(body: Body, kind: K): readonly Extract<Stmt, { kind: K }>[] {
+  const out: Extract<Stmt, { kind: K }>[] = []
+  walkStmts(body, (s) => {
+    if (s.kind === kind) out.push(s as Extract<Stmt, { kind: K }>)
+  })
+  return out
+}
+
 export const someStmt = (body: Body, test: (s: Stmt) => boolean): boolean =>
   body.some((s) => test(s) || bodiesOf(s).some((b) => someStmt(b, test)))
 

@@ -14,13 +14,15 @@ import { all, conjuncts, type Expr, variable } from '../../ir/expressions/expr.t
 import { freeVars, mentions, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
+import { reuseIfSame } from '../../ir/lists.ts'
 import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../ir/statements/bindings.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, If, Lanes, Stmt } from '../../ir/statements/loops.ts'
 import { isSingleIteration } from '../../ir/statements/reductions.ts'
 import { barrier, define } from '../../ir/statements/statement-builders.ts'
-import { type Body, mapBodies, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, stmt } from '../../ir/statements/tree.ts'
 import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
 import { isConvergent } from './divergent-conditions.ts'
 
@@ -53,12 +55,11 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: nu
 
 /** The number of threads in a row of the block; undefined if it is not constant. */
 function rowOf(body: Body, least: number): number | undefined {
-  let width: number | undefined = least
-  walkStmts(body, (s) => {
-    if (s.kind !== 'for' || boundIndex(s, 'thread') !== 'thread.x') return
-    width = width === undefined || s.extent.kind !== 'const' ? undefined : Math.max(width, s.extent.value)
-  })
-  return width
+  const extents = loopsOf(body).flatMap((l) => (boundIndex(l, 'thread') === 'thread.x' ? [l.extent] : []))
+  return extents.reduce<number | undefined>(
+    (width, e) => (width === undefined || e.kind !== 'const' ? undefined : Math.max(width, e.value)),
+    least,
+  )
 }
 
 function between(list: Body, block: BarrierScope): Body {
@@ -71,7 +72,7 @@ function between(list: Body, block: BarrierScope): Body {
     if (rebuilt.kind !== 'for') return [rebuilt]
     return [rebuilt.mode.kind === 'bind' ? rebuilt : closed(rebuilt, inside)]
   })
-  return siblings(inner.length === list.length && inner.every((s, k) => s === list[k]) ? list : inner, block)
+  return siblings(reuseIfSame(list, inner), block)
 }
 
 /**
@@ -118,7 +119,7 @@ function siblings(inner: Body, block: BarrierScope): Body {
     since.addAll(now)
     recent.addAll(now)
   }
-  return out.length === inner.length ? inner : Object.freeze(out)
+  return reuseIfSame(inner, out)
 }
 
 const rowBarrier = (block: BarrierScope): Stmt => barrier({ lanes: block.row })

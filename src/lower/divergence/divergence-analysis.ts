@@ -56,21 +56,17 @@ export class Varying {
   }
 
   /** The axes along which threads may execute `s` differently: other elements, values, or trip counts. */
-  ofStmt(s: Stmt): Axes {
+  ofStmt(s: Stmt, exprs: (s: Stmt) => readonly Expr[] = exprsOf): Axes {
     const out = new Set<ThreadAxis | 'memory'>()
     walkStmts([s], (x) => {
-      for (const e of exprsOf(x)) this.#collect(e, out)
+      for (const e of exprs(x)) this.#collect(e, out)
     })
     return out
   }
 
   /** The axes along which threads may store to different elements. */
   ofPlaces(s: Stmt): Axes {
-    const out = new Set<ThreadAxis | 'memory'>()
-    walkStmts([s], (x) => {
-      for (const e of x.kind === 'store' ? x.index : exprsOf(x)) this.#collect(e, out)
-    })
-    return out
+    return this.ofStmt(s, (x) => (x.kind === 'store' ? x.index : exprsOf(x)))
   }
 
   /**

@@ -87,9 +87,7 @@ export class Conditions {
   /** Returns true if `body` synchronises threads, of the block or of one row, that `cond` would separate. */
   needsAll(body: Body, cond: Expr): boolean {
     return (
-      blockMeets(body) ||
-      body.some((s) => this.#rowMeets(s)) ||
-      (this.#splitsRows(cond) && body.some(anyRowMeets))
+      blockMeets(body) || body.some((s) => this.#rowMeets(s)) || (this.#splitsRows(cond) && anyRowMeets(body))
     )
   }
 
@@ -109,7 +107,7 @@ export class Conditions {
    */
   inRounds(loop: For, body: Body): Body {
     if (!this.divergent(loop.extent)) return body
-    if (blockMeets(body) || (this.#splitsRows(loop.extent) && body.some(anyRowMeets))) rejectDivergent(loop)
+    if (blockMeets(body) || (this.#splitsRows(loop.extent) && anyRowMeets(body))) rejectDivergent(loop)
     return meetingInRows(body)
   }
 
@@ -182,32 +180,31 @@ export class Conditions {
 const negated = (e: Expr): Expr => ({ kind: 'unary', op: 'not', x: e, dtype: 'bool' })
 
 /** Returns true if all threads of the block synchronise inside, at a barrier or in a cooperative loop. */
-const blockMeets = (body: Body): boolean => body.some(meetsInBlock)
+const blockMeets = (body: Body): boolean => someStmt(body, meetsInBlock)
 
-function meetsInBlock(s: Stmt): boolean {
-  if (s.kind === 'barrier') return s.lanes === undefined
-  if (s.kind === 'reduce') return s.lanes?.together === true
-  if (s.kind === 'for' && s.cooperative && s.along?.some((axis) => axis !== 'thread.x')) return true
-  return bodiesOf(s).some((b) => b.some(meetsInBlock))
-}
+const meetsInBlock = (s: Stmt): boolean =>
+  (s.kind === 'barrier' && s.lanes === undefined) ||
+  (s.kind === 'reduce' && s.lanes?.together === true) ||
+  (s.kind === 'for' && s.cooperative === true && (s.along ?? []).some((axis) => axis !== 'thread.x'))
 
-function anyRowMeets(s: Stmt): boolean {
-  if (s.kind === 'reduce' || s.kind === 'barrier') return s.lanes !== undefined
-  return (s.kind === 'for' && s.cooperative === true) || bodiesOf(s).some((b) => b.some(anyRowMeets))
-}
+/** Returns true if threads of a row synchronise inside. */
+const anyRowMeets = (body: Body): boolean => someStmt(body, meetsInRow)
+
+const meetsInRow = (s: Stmt): boolean =>
+  s.kind === 'reduce' || s.kind === 'barrier'
+    ? s.lanes !== undefined
+    : s.kind === 'for' && s.cooperative === true
 
 /** Returns true if a statement is convergent: threads synchronise in it, or a part of it must run unconditionally. */
-export const isConvergent = (s: Stmt): boolean => meetsInBlock(s) || anyRowMeets(s) || alwaysRuns(s)
+export const isConvergent = (s: Stmt): boolean =>
+  someStmt([s], (x) => meetsInBlock(x) || meetsInRow(x) || runsAlways(x))
 
-const alwaysRuns = (s: Stmt): boolean =>
-  s.kind === 'instr' ||
-  (s.kind === 'store' && s.unconditional === true) ||
-  bodiesOf(s).some((b) => b.some(alwaysRuns))
+const runsAlways = (s: Stmt): boolean =>
+  s.kind === 'instr' || (s.kind === 'store' && s.unconditional === true)
 
 /** Returns true if the whole statement runs regardless of the conditions around it; conditions inside it still apply. */
 function onlyRunsAlways(s: Stmt): boolean {
-  if (s.kind === 'instr') return true
-  if (s.kind === 'store') return s.unconditional === true
+  if (runsAlways(s)) return true
   const inside = bodiesOf(s).flat()
   return inside.length > 0 && inside.every(onlyRunsAlways)
 }

@@ -6,11 +6,12 @@
  */
 
 import type { Names } from '../../ir/expressions/bound-names.ts'
-import { type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
+import { type Expr, int, isOne, load, variable } from '../../ir/expressions/expr.ts'
 import { buffersRead, freeVars, perExpr, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { structureText } from '../../ir/expressions/structural-equality.ts'
 import { groupBy, memoize } from '../../ir/memoize.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
+import { allocations } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt, While } from '../../ir/statements/loops.ts'
 import { define } from '../../ir/statements/statement-builders.ts'
 import {
@@ -20,14 +21,16 @@ import {
   piecesOf,
   rewriteStmts,
   someStmt,
+  stmtsOf,
   walkStmts,
   withBodies,
 } from '../../ir/statements/tree.ts'
 
 export function mergeCongruentRegisters(body: Body, names: Names): Body {
   const scalars = scalarsOf(body)
-  if (scalars.size < 2) return body
-  const numbering = new Numbering(scalars, names)
+  const candidates = candidatesIn(body, scalars)
+  if (classesBy(candidates, (v) => scalars.get(v)!.dtype).length === 0) return body
+  const numbering = new Numbering(scalars, candidates, names)
   let left = numbering.repeated(body)
   while (left.size > 0) {
     const { body: merged, needed } = numbering.without(left, body)
@@ -38,13 +41,14 @@ export function mergeCongruentRegisters(body: Body, names: Names): Body {
 }
 
 /** Registers of one element, by name. */
-function scalarsOf(body: Body): ReadonlyMap<string, Buffer> {
-  const out = new Map<string, Buffer>()
-  const isOne = (n: Expr): boolean => n.kind === 'const' && n.value === 1
-  walkStmts(body, (s) => {
-    if (s.kind !== 'alloc' || s.buffer.scope !== 'register' || !s.buffer.shape.every(isOne)) return
-    out.set(s.buffer.name, s.buffer)
-  })
+const scalarsOf = (body: Body): ReadonlyMap<string, Buffer> =>
+  new Map([...allocations(body)].filter(([, b]) => b.scope === 'register' && b.shape.every(isOne)))
+
+/** Registers that may be congruent: a value from memory has a number of its own whenever it is read. */
+function candidatesIn(body: Body, scalars: ReadonlyMap<string, Buffer>): ReadonlySet<string> {
+  const out = new Set(scalars.keys())
+  for (const { buffer, value } of stmtsOf(body, 'store'))
+    if ([...buffersRead(value)].some((b) => !scalars.has(b))) out.delete(buffer)
   return out
 }
 
@@ -86,6 +90,7 @@ interface Before {
 
 class Numbering {
   readonly #scalars: ReadonlyMap<string, Buffer>
+  readonly #candidates: ReadonlySet<string>
   readonly #names: Names
   readonly #classes = new Map<Loop, readonly Class[]>()
   readonly #numbers = new Map<string, Value>()
@@ -93,8 +98,9 @@ class Numbering {
   readonly #constants = new Map<Value, Expr>()
   #next = 0
 
-  constructor(scalars: ReadonlyMap<string, Buffer>, names: Names) {
+  constructor(scalars: ReadonlyMap<string, Buffer>, candidates: ReadonlySet<string>, names: Names) {
     this.#scalars = scalars
+    this.#candidates = candidates
     this.#names = names
   }
 
@@ -182,7 +188,8 @@ class Numbering {
    * the classes.
    */
   #solve(s: Loop, written: readonly string[], state: State): void {
-    let classes = classesBy(written, (v) => `${this.#scalars.get(v)!.dtype} ${state.get(v)}`)
+    const candidates = written.filter((v) => this.#candidates.has(v))
+    let classes = classesBy(candidates, (v) => `${this.#scalars.get(v)!.dtype} ${state.get(v)}`)
     for (;;) {
       this.#classes.set(s, classes)
       const inner = this.#begin(written, classes, state)
@@ -213,6 +220,8 @@ class Numbering {
   #held = (register: string): Expr => load(register, [int(0)], this.#scalars.get(register)!.dtype)
 
   #valueOf(whole: Expr, state: State): Value {
+    // Memory may hold another value whenever it is read.
+    if ([...buffersRead(whole)].some((b) => !state.has(b))) return this.#fresh()
     const valueIn = perExpr<Value>((e, recurse) => {
       if (e.kind === 'var') return this.#lets.get(e.name) ?? this.#numberOf(e.name)
       if (e.kind === 'load') return state.get(e.buffer) ?? this.#fresh()

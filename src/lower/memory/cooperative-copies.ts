@@ -13,7 +13,7 @@ import { accessesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames, substituteStmts } from '../../ir/statements/bindings.ts'
 import type { For, Kernel2, Stmt, Store } from '../../ir/statements/loops.ts'
 import { forLoop, whenAll } from '../../ir/statements/statement-builders.ts'
-import { type Body, mapBodies, someStmt, walkStmts, withBody } from '../../ir/statements/tree.ts'
+import { type Body, mapBodies, someStmt, withBody } from '../../ir/statements/tree.ts'
 import { type Axes, Varying } from '../divergence/divergence-analysis.ts'
 import { vectorToUnroll } from '../loops/loop-unrolling.ts'
 
@@ -68,13 +68,11 @@ export const sharesWork = (body: Body): boolean =>
  */
 function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
   if (s.kind !== 'for' && s.kind !== 'store') return false
-  let whole = true
-  walkStmts([s], (x) => {
-    if (x.kind === 'for' && x.mode.kind === 'bind') whole = false
-    if (x.kind === 'alloc' && x.buffer.scope === 'shared') whole = false
-  })
+  const isOfThreads = (x: Stmt): boolean =>
+    x.kind === 'for' ? x.mode.kind === 'bind' : x.kind === 'alloc' && x.buffer.scope === 'shared'
+  if (someStmt([s], isOfThreads)) return false
   const written = accessesOf([s]).filter((a) => a.mode === 'write')
-  return whole && written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
+  return written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
 }
 
 /**
@@ -83,13 +81,11 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
  */
 function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<string>): s is For {
   if (s.kind !== 'for') return false
-  let plain = true
-  walkStmts([s], (x) => {
-    if (x.kind === 'for')
-      plain &&= !x.reduce && x.mode.kind !== 'bind' && !(x.mode.kind === 'instr' && x.mode.instr.threads > 1)
-    else plain &&= x.kind === 'store' && !local.has(x.buffer)
-  })
-  return plain && accessesOf([s]).some((a) => a.mode === 'read' && shared.has(a.buffer))
+  const isOther = (x: Stmt): boolean =>
+    x.kind === 'for'
+      ? x.reduce || x.mode.kind === 'bind' || (x.mode.kind === 'instr' && x.mode.instr.threads > 1)
+      : x.kind !== 'store' || local.has(x.buffer)
+  return !someStmt([s], isOther) && accessesOf([s]).some((a) => a.mode === 'read' && shared.has(a.buffer))
 }
 
 /**

@@ -8,16 +8,12 @@ import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { binary, type Expr, int, load } from '../../ir/expressions/expr.ts'
 import type { If, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { fill, local, reduction, when } from '../../ir/statements/statement-builders.ts'
-import { rewriteStmts, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { rewriteStmts, stmt, stmtsOf } from '../../ir/statements/tree.ts'
 import { builtinMonoid } from '../../ir/values/monoid.ts'
 
 export function markLostWrites(kernel: Kernel2): Kernel2 {
-  const targets = new Set<string>()
-  walkStmts(kernel.body, (s) => {
-    if (s.kind === 'if' && s.absent !== undefined) targets.add(s.absent)
-  })
-  if (targets.size === 0) return kernel
-  const list = [...targets]
+  const list = [...new Set(stmtsOf(kernel.body, 'if').flatMap((s) => s.absent ?? []))]
+  if (list.length === 0) return kernel
   const status = local(namesOf(kernel).fresh('lost_writes'), 'i32', [int(list.length)], 'global')
   const mark = (buffer: string): Stmt =>
     reduction({

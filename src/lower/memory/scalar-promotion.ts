@@ -11,11 +11,12 @@ import { type Expr, int, load, lt } from '../../ir/expressions/expr.ts'
 import { mentionsSome, readsSome, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { reuseIfSame } from '../../ir/lists.ts'
-import { accessesOf, type BufferAccess, targetsOf } from '../../ir/statements/accesses.ts'
+import { groupBy } from '../../ir/memoize.ts'
+import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
 import { boundVarsOf, redirectAccesses } from '../../ir/statements/bindings.ts'
 import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, exprsOf, mapBodies, someStmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, exprsOf, mapBodies, someStmt } from '../../ir/statements/tree.ts'
 import { type Dtype, isHalf } from '../../ir/values/dtype.ts'
 
 export function promoteToScalars(body: Body, buffers: readonly Buffer[], names: Names): Body {
@@ -84,23 +85,16 @@ type Element = Pick<BufferAccess, 'buffer' | 'index'>
 
 /** Elements that a loop reads and writes at one loop-invariant index. */
 function elementsOf(loop: For, cx: Context): readonly Element[] {
-  let alone = true
-  walkStmts([loop], (s) => {
-    if (s.kind === 'barrier' || s.kind === 'instr' || (s.kind === 'let' && s.lane)) alone = false
-  })
-  if (!alone) return []
-  const accesses = accessesOf([loop])
-  const accessesByBuffer = new Map<string, BufferAccess[]>()
-  const written = new Set<string>()
-  for (const a of accesses) {
-    accessesByBuffer.set(a.buffer, [...(accessesByBuffer.get(a.buffer) ?? []), a])
-    if (a.mode === 'write') written.add(a.buffer)
-  }
+  const isShared = (s: Stmt): boolean =>
+    s.kind === 'barrier' || s.kind === 'instr' || (s.kind === 'let' && s.lane !== undefined)
+  if (someStmt([loop], isShared)) return []
+  const accessesByBuffer = groupBy(accessesOf([loop]), (a) => a.buffer)
+  const written = writesOf([loop])
   const bound = boundVarsOf([loop])
   const varies = (e: Expr): boolean => mentionsSome(e, bound) || readsSome(e, written)
   return [...written].flatMap((buffer): Element[] => {
     const all = accessesByBuffer.get(buffer)!
-    const [{ index }] = all as [BufferAccess]
+    const { index } = all[0]!
     if (!cx.global.has(buffer) || !all.some((a) => a.mode === 'read') || !index[0] || varies(index[0]))
       return []
     const sameElement = all.every(

@@ -6,9 +6,9 @@
 import { type Expr, int, mod, variable } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { accessesOf } from '../../ir/statements/accesses.ts'
-import { findLoop } from '../../ir/statements/definitions.ts'
+import { findLoop, loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../ir/statements/loops.ts'
-import { type Body, exprsOf, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, exprsOf, someStmt, walkStmts } from '../../ir/statements/tree.ts'
 
 export interface BlockInvariantCopies {
   /** The number of blocks in a cluster. */
@@ -40,18 +40,12 @@ export function blockInvariantCopies(
         ((x.kind === 'load' || x.kind === 'search') && allocated.has(x.buffer)),
     )
   const contains = (s: Stmt): boolean => findLoop([s], loop.var) !== undefined
-  let uniform = true
-  walkStmts([top], (s) => {
-    if (contains(s) && exprsOf(s).some(varies)) uniform = false
-  })
-  if (!uniform) return undefined
+  if (someStmt([top], (s) => contains(s) && exprsOf(s).some(varies))) return undefined
   const invariantFills = new Map<string, boolean>()
   for (const s of copies) {
-    let same = true
-    walkStmts([s], (x) => {
-      if (x.kind === 'for' && x.mode.kind === 'instr') same &&= x.mode.instr.multicast !== undefined
-      same &&= !exprsOf(x).some(varies)
-    })
+    const isOwn = (x: Stmt): boolean =>
+      (x.kind === 'for' && x.mode.kind === 'instr' && !x.mode.instr.multicast) || exprsOf(x).some(varies)
+    const same = !someStmt([s], isOwn)
     for (const a of accessesOf([s]))
       if (a.mode === 'write') invariantFills.set(a.buffer, same && invariantFills.get(a.buffer) !== false)
   }
@@ -64,12 +58,10 @@ export function blockInvariantCopies(
 
 /** The loop whose iterations form clusters of `blocks` blocks; undefined if no loop does. */
 export function clusterOf(body: Body): { readonly loop: For; readonly blocks: number } | undefined {
-  let cluster: { loop: For; blocks: number } | undefined
-  walkStmts(body, (s) => {
-    if (s.kind === 'for' && s.mode.kind === 'bind' && s.mode.cluster)
-      cluster ??= { loop: s, blocks: s.mode.cluster }
-  })
-  return cluster
+  const clusters = loopsOf(body).flatMap((loop) =>
+    loop.mode.kind === 'bind' && loop.mode.cluster ? [{ loop, blocks: loop.mode.cluster }] : [],
+  )
+  return clusters[0]
 }
 
 /** Names of the loop's variable and of the variables computed from it. */

@@ -8,7 +8,7 @@ import { type Expr, int, load, variable } from '../../ir/expressions/expr.ts'
 import { boundVarsOf, renameBound, sameStmts } from '../../ir/statements/bindings.ts'
 import type { Buffer, For, Stmt, Store } from '../../ir/statements/loops.ts'
 import { local } from '../../ir/statements/statement-builders.ts'
-import { mapBodies, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { mapBodies, stmt, stmtsOf, walkStmts } from '../../ir/statements/tree.ts'
 
 /** Maximum number of elements that a thread holds in registers between start and end. */
 const MOST_REGISTERS = 64
@@ -27,7 +27,7 @@ export interface SplitCopy {
 export function splitCopy(copy: Stmt, plain: Stmt, names: Names): SplitCopy {
   const shape = inFlightShape(copy)
   if (!shape) return { start: copy }
-  const to = firstStore(copy)!
+  const to = stmtsOf([copy], 'store')[0]!
   const inFlight = local(names.fresh(`${to.buffer}_ahead`), to.value.dtype, shape.map(int))
   const rename = new Map([...boundVarsOf([plain])].map((v) => [v, names.fresh(v)]))
   const start = eachStore(copy, [], (s, at) => stmt({ ...s, buffer: inFlight.name, index: at }))
@@ -55,14 +55,6 @@ function inFlightShape(copy: Stmt): readonly number[] | undefined {
   })
   const size = shape.reduce((a, b) => a * b, 1)
   return plain && shapes.size === 1 && size > 0 && size <= MOST_REGISTERS ? shape : undefined
-}
-
-function firstStore(copy: Stmt): Store | undefined {
-  let first: Store | undefined
-  walkStmts([copy], (s) => {
-    if (s.kind === 'store') first ??= s
-  })
-  return first
 }
 
 /** Unrolls the loops of a statement, and replaces each store by `f(store, at)`; `at`: the variables of the loops around it. */

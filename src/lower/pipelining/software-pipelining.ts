@@ -23,7 +23,8 @@ import { copiesIn, type PipelineSequence, pipelineSequence } from '../../analysi
 import { failAt } from '../../ast/diagnostics/diagnostic.ts'
 import { type Names, namesOf } from '../../ir/expressions/bound-names.ts'
 import { add, bool, type Expr, int, mod, variable } from '../../ir/expressions/expr.ts'
-import { substitute } from '../../ir/expressions/expr-tree.ts'
+import { children, mentionsSome, substitute } from '../../ir/expressions/expr-tree.ts'
+import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { commitGroup, type Instr, sharesCompletion, waitGroup } from '../../ir/instructions/instr.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { allocatedNames, redirectAccesses, substituteStmts } from '../../ir/statements/bindings.ts'
@@ -31,18 +32,20 @@ import { copyStatements } from '../../ir/statements/clone-loops.ts'
 import { loopsOf, replaceLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, when, whenAll } from '../../ir/statements/statement-builders.ts'
-import { type Body, type Rewriter, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
+import {
+  type Body,
+  exprsOf,
+  mapBodies,
+  type Rewriter,
+  rewriteStmts,
+  someStmt,
+  stmt,
+} from '../../ir/statements/tree.ts'
 import { addressesAhead, addressesOnce, pipelineInvariants } from './address-prefetch.ts'
 import { asynchronousInstrs } from './async-wait-insertion.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
 import { splitCopy } from './copy-in-flight.ts'
 import { loopCursor, sequenceCursor } from './pipeline-cursor.ts'
-import {
-  canRunUnconditionally,
-  guardsInside,
-  rejectCluster,
-  rejectConditions,
-} from './pipeline-predication.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
 export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
@@ -236,4 +239,56 @@ function asynchronousIn(body: Body): readonly Instr[] {
     mode.kind === 'instr' && mode.instr.asynchronous ? [mode.instr] : [],
   )
   return all.filter((i, k) => all.findLastIndex((x) => sharesCompletion(x, i)) === k)
+}
+
+// Guards of software-pipelined loops. If copies count bytes on an mbarrier, those of every iteration run, or the loop is rejected. No
+// divergent guard encloses a loop that all threads of a block must run: other statements get such a guard individually (guard sinking).
+
+/**
+ * Returns true if counted copies may run regardless of the loop's guards. They must copy boxes of a matrix, because elements beyond its
+ * end are zero-filled, with at most one level of indirect addressing.
+ */
+function canRunUnconditionally(copies: Body, all: Body, instr: Instr): boolean {
+  const loads = (e: Expr, depth: number): boolean =>
+    (e.kind === 'load' && depth === 0) ||
+    children(e).some((x) => loads(x, e.kind === 'load' ? depth - 1 : depth))
+  const loadsMore = (s: Stmt): boolean => exprsOf(s).some((e) => loads(e, s.kind === 'store' ? 2 : 1))
+  const plain = instr.operands.every((o) => o.scope !== 'global' || o.mapped)
+  return copies.length === all.length && plain && !someStmt(copies, loadsMore)
+}
+
+/** Throws `schedule/conditional-rounds`: skipped iterations are not counted, so consumers would wait for the wrong one. */
+const rejectConditions = (loop: For, instr: Instr): never =>
+  failAt('schedule/conditional-rounds', loop.span, {
+    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts the copies of every iteration`,
+    expected:
+      'a pipelined loop without skipped iterations, or copies of boxes at addresses from a single load',
+    hint: 'copy by threads, or by an instruction that is waited for in groups',
+  })
+
+/**
+ * Throws `schedule/not-one-sequence`: blocks of a cluster agree on the iterations of one loop, but not of a pipeline across outer
+ * iterations.
+ */
+const rejectCluster = (loop: For): never =>
+  failAt('schedule/not-one-sequence', loop.span, {
+    message: `blocks of a cluster copy for each other in ${loop.name}, which goes on into the next iterations around`,
+    expected: 'no cluster, or a pipeline that ends with the loop',
+  })
+
+/** Moves divergent guards in `over` inside `loop`, except around the statements `alone`. */
+function guardsInside(over: For, loop: For, alone: Body): For {
+  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === loop)
+  const within = (list: Body, guards: readonly Expr[], threads: ReadonlySet<string>): Body =>
+    list.flatMap((s): Body => {
+      if (s.kind === 'alloc' || alone.includes(s)) return [s]
+      if (s === loop) return [stmt({ ...loop, body: within(loop.body, guards, threads) })]
+      if (!holds(s)) return whenAll(guards, [s])
+      if (s.kind !== 'for') return [mapBodies(s, (b) => within(b, guards, threads))]
+      const boundVars = boundIndex(s, 'thread') ? new Set([...threads, s.var]) : threads
+      const threadGuards = s.guards.filter((g) => mentionsSome(g, boundVars))
+      const body = within(s.body, [...guards, ...threadGuards], boundVars)
+      return [stmt({ ...s, guards: s.guards.filter((g) => !threadGuards.includes(g)), body })]
+    })
+  return stmt({ ...over, body: within(over.body, [], new Set()) })
 }

@@ -26,10 +26,10 @@ import {
   sharesCompletion,
 } from '../../ir/instructions/instr.ts'
 import type { InstrCall } from '../../ir/instructions/instr-call.ts'
-import { findLoop, replaceLoop } from '../../ir/statements/definitions.ts'
+import { findLoop, loopsOf, replaceLoop } from '../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt } from '../../ir/statements/loops.ts'
 import { alloc, barrier, local, store, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, rewriteStmts, walkStmts, withSignals } from '../../ir/statements/tree.ts'
+import { type Body, rewriteStmts, withSignals } from '../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { BlockInvariantCopies } from './cluster-multicast.ts'
@@ -221,10 +221,7 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
   }
   let total = 0
   for (const s of copies) {
-    const along = new Set<string>()
-    walkStmts([s], (x) => {
-      if (x.kind === 'for') for (const axis of x.along ?? []) along.add(axis)
-    })
+    const along = new Set(loopsOf([s]).flatMap((l) => l.along ?? []))
     if ([...threads].some(([axis, n]) => n > 1 && !along.has(axis)))
       reject(s, 'some threads copy by themselves')
     const [x, y, z] = AXES_OF_BLOCK.map((axis) => threads.get(axis) ?? 1) as [number, number, number]

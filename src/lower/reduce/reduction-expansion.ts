@@ -5,9 +5,10 @@
 import type { Names } from '../../ir/expressions/bound-names.ts'
 import { cast, type Expr, load, variable } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
+import { loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Lanes, Reduce, Stmt } from '../../ir/statements/loops.ts'
 import { define, store } from '../../ir/statements/statement-builders.ts'
-import { type Body, rewriteStmts, someStmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, rewriteStmts, someStmt } from '../../ir/statements/tree.ts'
 
 export function expandReductions(body: Body, names: Names): Body {
   return rewriteStmts(body, {
@@ -68,11 +69,10 @@ export const onX = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 
 /** The number of threads in thread.x, in the top-level nest that contains the reduction. */
 function threadsInX(body: Body, reduce: Reduce): number {
   const holds = (top: Stmt): boolean => someStmt([top], (s) => s === reduce)
-  let out = 1
-  walkStmts(body.filter(holds), (s) => {
-    if (s.kind === 'for' && onX(s) && s.extent.kind === 'const') out = Math.max(out, s.extent.value)
-  })
-  return out
+  const extents = loopsOf(body.filter(holds)).map((l) =>
+    onX(l) && l.extent.kind === 'const' ? l.extent.value : 1,
+  )
+  return Math.max(1, ...extents)
 }
 
 /**

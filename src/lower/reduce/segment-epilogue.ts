@@ -25,10 +25,11 @@ import {
   variable,
 } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
-import { renameBound } from '../../ir/statements/bindings.ts'
-import type { Buffer, For, WorkPartition } from '../../ir/statements/loops.ts'
+import { substituteStmts } from '../../ir/statements/bindings.ts'
+import { copyNest } from '../../ir/statements/clone-loops.ts'
+import type { Buffer, Stmt, WorkPartition } from '../../ir/statements/loops.ts'
 import { forLoop, local, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, stmt } from '../../ir/statements/tree.ts'
+import type { Body } from '../../ir/statements/tree.ts'
 import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
 
 export interface Epilogue {
@@ -54,19 +55,28 @@ export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue
   return { registers: sums.registers, start: sums.start(), flush, end: [when(sums.occupied(), flush())] }
 }
 
+/** The segments of a partition, `size` of which combine first. */
 class ShareSegments {
   readonly sums: SegmentAccumulators
   readonly shares: WorkPartition
   readonly registers: readonly Buffer[]
+  readonly #size: number
   /** Flag: the sums belong to the segment that began before the partition. */
   readonly #continued: Buffer
-  readonly #own: WriteBack['own']
+  readonly #writeBack: WriteBack
 
-  constructor(sums: SegmentAccumulators, shares: WorkPartition, own: WriteBack['own'], names: Names) {
+  constructor(
+    sums: SegmentAccumulators,
+    shares: WorkPartition,
+    writeBack: WriteBack,
+    names: Names,
+    size = 1,
+  ) {
     const target = sums.segments.reduce.targets[0]!.buffer
     this.sums = sums
     this.shares = shares
-    this.#own = own
+    this.#size = size
+    this.#writeBack = writeBack
     this.#continued = local(names.fresh(`${target}_open`), 'bool')
     this.registers = [...sums.registers, this.#continued]
   }
@@ -92,7 +102,22 @@ class ShareSegments {
 
   /** Writes back an element that belongs to this partition only. */
   own(): Body {
-    return this.#own === 'store' ? this.sums.store() : this.sums.update(this.#own === 'atomic')
+    const { own } = this.#writeBack
+    return own === 'store' ? this.sums.store() : this.sums.update(own === 'atomic')
+  }
+
+  /** Writes back the part of a segment that other partitions also update. */
+  boundary(): Body {
+    const { carry } = this.#writeBack
+    if (carry === undefined) return this.sums.update(true)
+    return this.sums.carryOut(carry, shareNumber(this.shares, this.#size))
+  }
+
+  /** Writes back the last segment; `goesOn`: condition that it continues in a later partition. */
+  last(goesOn: Expr): Stmt {
+    const continued = this.continued()
+    const isShared = this.#writeBack.carry === undefined ? binary('or', continued, goesOn) : continued
+    return when(isShared, this.boundary(), this.own())
   }
 }
 
@@ -103,17 +128,13 @@ export function perShare(
   writeBack: WriteBack,
   names: Names,
 ): Epilogue {
-  const segment = new ShareSegments(sums, shares, writeBack.own, names)
-  const { carry } = writeBack
-  const flushBoundary = (): Body =>
-    carry === undefined ? sums.update(true) : sums.carryOut(carry, shareNumber(shares))
+  const segment = new ShareSegments(sums, shares, writeBack, names)
   const goesOn = lt(add(shares.search.value, int(shares.length)), segment.segmentEnd())
-  const shared = carry === undefined ? binary('or', segment.continued(), goesOn) : segment.continued()
   return {
     registers: segment.registers,
     start: segment.start(),
-    flush: () => segment.flush(flushBoundary()),
-    end: [when(sums.occupied(), [when(shared, flushBoundary(), segment.own())])],
+    flush: () => segment.flush(segment.boundary()),
+    end: [when(sums.occupied(), [segment.last(goesOn)])],
   }
 }
 
@@ -125,24 +146,19 @@ export function perBlock(
   writeBack: WriteBack,
   names: Names,
 ): Epilogue & { readonly shared: Buffer; readonly after: Body } {
-  const segment = new ShareSegments(sums, shares, writeBack.own, names)
+  const groups = loop.extent.kind === 'const' ? loop.extent.value : 1
+  const segment = new ShareSegments(sums, shares, writeBack, names, groups)
   const { reduce, inner } = sums.segments
   const target = reduce.targets[0]!
   const limit = local(names.fresh(`${target.buffer}_end`), 'i32')
   const room = [loop, ...between, ...inner].map((l) => l.extent)
   const shared = local(names.fresh(`${target.buffer}_rest`), target.dtype, room, 'shared')
-  const groups = loop.extent.kind === 'const' ? loop.extent.value : 1
   const groupIndex = variable(loop.var)
   const rest = (group: Expr): Cells => ({
     buffer: shared,
     lead: [group, ...between.map((l) => variable(l.var))],
   })
   const isFirst = eq(groupIndex, int(0))
-  /** Writes back the block's part of a segment that began in an earlier block. */
-  const flushBoundary = (): Body =>
-    writeBack.carry === undefined
-      ? sums.update(true)
-      : sums.carryOut(writeBack.carry, shareNumber(shares, groups))
   const end = [
     set(limit, segment.segmentEnd()),
     when(and(segment.continued(), not(isFirst)), sums.spill(rest(groupIndex))),
@@ -157,26 +173,18 @@ export function perBlock(
   const gather = forLoop(other, others, cells, { nest: loop.nest, reduce: true })
   const next = substitute(shares.search.value, new Map([[loop.var, int(groups)]]))
   const goesOn = lt(next, get(limit))
-  const continuesOutside =
-    writeBack.carry === undefined ? binary('or', segment.continued(), goesOn) : segment.continued()
   const after = [
     when(and(sums.occupied(), binary('or', not(segment.continued()), isFirst)), [
       gather,
-      when(continuesOutside, flushBoundary(), segment.own()),
+      segment.last(goesOn),
     ]),
   ]
   return {
     registers: [...segment.registers, limit],
     start: segment.start(),
-    flush: () => segment.flush([when(isFirst, flushBoundary(), sums.spill(rest(groupIndex)))]),
+    flush: () => segment.flush([when(isFirst, segment.boundary(), sums.spill(rest(groupIndex)))]),
     end: [when(sums.occupied(), end)],
     shared,
-    after: inOwnNest([loop, ...between], after, names),
+    after: copyNest([loop, ...between], names, new Map(), (map) => substituteStmts(after, map)),
   }
-}
-
-/** Returns a separate nest of these loops around `body`. */
-function inOwnNest(loops: readonly For[], body: Body, names: Names): Body {
-  const copies = loops.reduceRight<Body>((inside, l) => [stmt({ ...l, body: inside })], body)
-  return renameBound(copies, new Map(loops.map((l) => [l.var, names.fresh(l.var)])))
 }

@@ -18,7 +18,7 @@ import { accessesOf } from '../../ir/statements/accesses.ts'
 import { findLoop, loopsOf } from '../../ir/statements/definitions.ts'
 import type { For, Kernel2, LoopMode, Reduce, Stmt, WorkPartition } from '../../ir/statements/loops.ts'
 import { alloc, local, store, when } from '../../ir/statements/statement-builders.ts'
-import { type Body, replaceStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
+import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
 import { withStart } from './reduction-initialization.ts'
 import { type LoopValues, nest, SegmentAccumulators } from './segment-accumulators.ts'
 import { type Epilogue, perBlock, perElement, perShare, type WriteBack } from './segment-epilogue.ts'
@@ -27,11 +27,8 @@ export function reduceSegments(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const replaced = fixupStarts(kernel, names)
   const body = mapSame(kernel.body, (top, k) => {
-    const marked: string[] = []
-    walkStmts([top], (s) => {
-      if (s.kind === 'for' && s.mode.kind === 'accumulate') marked.unshift(s.var)
-    })
-    return marked.reduce((s, v) => withSegmentedReduction(s, v, kernel, k, names), top)
+    const marked = loopsOf([top]).filter((l) => l.mode.kind === 'accumulate')
+    return marked.reduceRight<Stmt>((s, l) => withSegmentedReduction(s, l.var, kernel, k, names), top)
   })
   if (body === kernel.body) return kernel
   return { ...kernel, body: body.flatMap((s) => replaced.get(s) ?? [s]) }

@@ -7,10 +7,10 @@ import { namesOf } from '../../ir/expressions/bound-names.ts'
 import { cast, constant, load } from '../../ir/expressions/expr.ts'
 import { renameBuffer } from '../../ir/statements/bindings.ts'
 import type { Buffer, Kernel2, Reduce, Stmt } from '../../ir/statements/loops.ts'
-import { type ReductionPath, reductionsOf } from '../../ir/statements/reductions.ts'
+import { type ReductionPath, reductionsOf, retarget } from '../../ir/statements/reductions.ts'
 import { store, unflatten } from '../../ir/statements/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/statements/tree.ts'
-import { isBuiltinReducer, widen } from '../../ir/values/monoid.ts'
+import { isBuiltinReducer } from '../../ir/values/monoid.ts'
 import { flatNest, isParallel } from '../launches/launch-outlining.ts'
 
 export function widenAccumulators(kernel: Kernel2): Kernel2 {
@@ -68,19 +68,11 @@ function retype(body: Body, to: Buffer): Body {
         ? cast(load(to.name, e.index, to.dtype, e.span), e.dtype)
         : undefined,
     stmt: (s) => {
-      if (s.kind === 'reduce' && s.targets.some((t) => t.buffer === to.name)) {
-        const targets = s.targets.map((t) =>
-          t.buffer === to.name ? load(to.name, t.index, to.dtype, t.span) : t,
+      if (s.kind === 'reduce' && s.targets.some((t) => t.buffer === to.name))
+        return retarget(
+          s,
+          s.targets.map((t) => (t.buffer === to.name ? load(to.name, t.index, to.dtype, t.span) : t)),
         )
-        return stmt({
-          ...s,
-          targets,
-          reducer: widen(
-            s.reducer,
-            targets.map((t) => t.dtype),
-          ),
-        })
-      }
       if (s.kind === 'store' && s.combined && s.buffer === to.name && s.value.kind === 'cast')
         return stmt({ ...s, value: s.value.x })
       if (s.kind === 'fill' && s.buffer === to.name && s.value.kind === 'const')

@@ -1,6 +1,6 @@
 /** Helper functions that C code defines on demand, for operations that the language leaves undefined or lacks. */
 import { INT_RANGE } from '../../../ir/values/dtype.ts'
-import type { Helpers } from '../../print/spellings.ts'
+import { helpersOf } from '../../print/spellings.ts'
 
 const inline = (text: string): string => `static inline ${text}`
 
@@ -68,17 +68,4 @@ export const HELPERS: Readonly<Record<string, string>> = {
 }`),
 }
 
-/** Adds a helper after the helpers that it calls. */
-export function addHelper(helpers: Helpers, name: string): void {
-  if (helpers.has(name)) return
-  const text = HELPERS[name]!
-  for (const [, callee] of text.matchAll(/\b(\w+)\(/g))
-    if (callee !== name && callee! in HELPERS) addHelper(helpers, callee!)
-  helpers.set(name, text)
-}
-
-/** A call of a helper. */
-export const helperCall = (helpers: Helpers, name: string, ...args: readonly string[]): string => {
-  addHelper(helpers, name)
-  return `${name}(${args.join(', ')})`
-}
+export const { helperCall, helperFunction } = helpersOf(HELPERS)

@@ -10,8 +10,9 @@ import { Printer } from '../../print/printer.ts'
 import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers } from '../../print/spellings.ts'
 import type { Target } from '../../target.ts'
+import { MEMORY } from '../c-family.ts'
 import { HELPERS } from './helpers.ts'
-import { MEMORY, SPELLINGS } from './spellings.ts'
+import { SPELLINGS } from './spellings.ts'
 import { serialThreads } from './thread-loops.ts'
 
 export const C = {

@@ -1,37 +1,22 @@
 /** C11. Values of half types are f32 in registers and 16 bits in memory. */
-import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
-import { type Helpers, SERIAL_THREADS, type Spellings } from '../../print/spellings.ts'
+import { isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
+import { SERIAL_THREADS, type Spellings } from '../../print/spellings.ts'
 import {
   C_FAMILY,
+  C_SYMBOL,
   floorMod,
   LIBRARY_MATH,
   libraryCall,
   literalPrinter,
+  MEMORY,
+  memoryConversions,
   oneLiteral,
+  REGISTER,
   wideIndices,
 } from '../c-family.ts'
-import { CUDA_MEMORY as MEMORY, REGISTER } from '../cuda/elements.ts'
-import { helperCall } from './helpers.ts'
+import { helperCall, helperFunction } from './helpers.ts'
 
-export { MEMORY }
-
-const fromMemory = (t: Dtype, text: string, helpers: Helpers): string =>
-  isHalf(t)
-    ? helperCall(helpers, `${t}_to_f32`, text)
-    : t === 'bool'
-      ? `(${text} != 0)`
-      : t === 'i8' || t === 'u8'
-        ? `(int)${text}`
-        : text
-
-const toMemory = (t: Dtype, text: string, helpers: Helpers): string =>
-  isHalf(t)
-    ? helperCall(helpers, `f32_to_${t}`, text)
-    : t === 'i8' || t === 'u8'
-      ? `(${MEMORY[t]})(${text})`
-      : text
-
-const SYMBOL: Readonly<Record<string, string>> = { add: '+', sub: '-', mul: '*' }
+const { fromMemory, toMemory } = memoryConversions(helperCall, (x) => x)
 
 const MATH: Spellings['math'] = {
   ...LIBRARY_MATH,
@@ -44,7 +29,7 @@ const MATH: Spellings['math'] = {
         : helperCall(call.helpers, 'abs_i32', call.x),
   sign: ({ x, dtype, helpers }) =>
     helperCall(helpers, `sign_${dtype === 'f64' || dtype === 'u32' || dtype === 'i32' ? dtype : 'f32'}`, x),
-  popcount: ({ x, helpers }) => helperCall(helpers, 'popcount', x),
+  popcount: helperFunction('popcount'),
   shift_left: ({ x, y }) => `(int)((unsigned)(${x}) << ((unsigned)(${y}) & 31u))`,
   shift_right: ({ x, y }) => `(int)((unsigned)(${x}) >> ((unsigned)(${y}) & 31u))`,
 }
@@ -63,7 +48,8 @@ export const SPELLINGS: Spellings = {
   binary: (op, a, b, dtype, operand, wraps, helpers) => {
     if (op === 'min' || op === 'max') return helperCall(helpers, `${op}_${operand}`, a, b)
     // Integers wrap, as in the reference. Signed overflow is undefined in C, so the operation uses `unsigned`.
-    if (dtype === 'i32' && wraps && SYMBOL[op]) return `(int)((unsigned)${a} ${SYMBOL[op]} (unsigned)${b})`
+    if (dtype === 'i32' && wraps && C_SYMBOL[op])
+      return `(int)((unsigned)${a} ${C_SYMBOL[op]} (unsigned)${b})`
     if (dtype === 'i32' && wraps && (op === 'quo' || op === 'rem') && !/^\d+$/.test(b))
       return helperCall(helpers, op, a, b)
     if (op === 'mod' && isFloat(operand)) return floorMod(a, b, operand)

@@ -4,8 +4,7 @@
  * reach a barrier or none does, so a loop or condition around one is uniform, and is evaluated once, for the first thread.
  */
 
-import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
-import { add, type Expr, int, load, mul, variable } from '../../../ir/expressions/expr.ts'
+import { add, type Expr, int, isOne, load, mul, variable } from '../../../ir/expressions/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expressions/expr-tree.ts'
 import { dimensionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'
@@ -17,33 +16,29 @@ import {
   exprsOf,
   hasBarrier,
   mapExprs,
+  rewriteStmts,
   walkStmts,
   withBodies,
 } from '../../../ir/statements/tree.ts'
 import { computeType, type Dtype } from '../../../ir/values/dtype.ts'
-
-const AXES = ['thread.z', 'thread.y', 'thread.x', 'block.z', 'block.y', 'block.x'] as const
+import { lengthOf } from '../../print/printer.ts'
 
 /** The launch with one thread per block, which loops over the original threads; their indices are variables. */
 export function serialThreads(launch: Launch): Launch {
-  const body = launch.body.map((s) => replaceIndices(s, launch))
-  return { ...launch, body: Object.freeze(new Fission(launch.block).launch(body)) }
+  const body = new Fission(launch.block).launch(replaceIndices(launch))
+  return { ...launch, body: Object.freeze(body) }
 }
 
 /** Replaces indices by variables; 0 for axes with a single index. */
-function replaceIndices(s: Stmt, launch: Launch): Stmt {
-  const { block, grid } = launch
-  const index = (axis: (typeof AXES)[number]): Expr => {
-    const k = dimensionOf(axis)
-    const extent = grid[k]!
-    const isSingle =
-      levelOf(axis) === 'thread' ? block[k] === 1 : extent.kind === 'const' && extent.value === 1
-    return isSingle ? int(0) : variable(axis)
-  }
-  const replace = (e: Expr): Expr => rewriteExpr(e, (x) => (x.kind === 'builtin' ? index(x.axis) : undefined))
-  const bodies = bodiesOf(s).map((b) => b.map((x) => replaceIndices(x, launch)))
-  return withBodies(mapExprs(s, replace), bodies)
-}
+const replaceIndices = ({ body, block, grid }: Launch): Body =>
+  rewriteStmts(body, {
+    expr: (e) => {
+      if (e.kind !== 'builtin') return undefined
+      const k = dimensionOf(e.axis)
+      const isSingle = levelOf(e.axis) === 'thread' ? block[k] === 1 : isOne(grid[k]!)
+      return isSingle ? int(0) : variable(e.axis)
+    },
+  })
 
 /** Statements without a barrier (`group`), or a statement that contains barriers. */
 type Region =
@@ -75,29 +70,25 @@ class Fission {
       group = []
     }
     for (const s of body) {
-      if (s.kind === 'alloc' && s.buffer.scope === 'shared') this.#shared.push(s)
-      else if (s.kind === 'barrier') endGroup()
+      if (s.kind === 'barrier') endGroup()
       else if (hasBarrier([s])) {
         endGroup()
         out.push({ head: s, bodies: bodiesOf(s).map((b) => this.#regions(b)) })
-      } else group.push(this.#withoutShared(s))
+      } else group.push(...this.#withoutShared(s))
     }
     endGroup()
     return out
   }
 
   /** Removes allocations of shared arrays, which are declared outside of the thread loops. */
-  #withoutShared(s: Stmt): Stmt {
-    const bodies = bodiesOf(s)
-    if (bodies.length === 0) return s
-    const withoutAllocs = bodies.map((b) =>
-      b.flatMap((x): Body => {
-        if (x.kind !== 'alloc' || x.buffer.scope !== 'shared') return [this.#withoutShared(x)]
+  #withoutShared(s: Stmt): Body {
+    return rewriteStmts([s], {
+      stmt: (x) => {
+        if (x.kind !== 'alloc' || x.buffer.scope !== 'shared') return undefined
         this.#shared.push(x)
         return []
-      }),
-    )
-    return withBodies(s, withoutAllocs)
+      },
+    })
   }
 
   #findThreadArrays(regions: readonly Region[]): void {
@@ -203,10 +194,4 @@ class Fission {
     const threads = this.#block[0] * this.#block[1] * this.#block[2]
     return add(mul(thread, int(lengthOf(array) / threads)), index)
   }
-}
-
-function lengthOf(b: Buffer): number {
-  const [length] = b.shape
-  invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
-  return length.value
 }

@@ -1,5 +1,5 @@
 /** Helper functions and types that CUDA code defines on demand. */
-import type { Helpers } from '../../print/spellings.ts'
+import { helpersOf } from '../../print/spellings.ts'
 
 /** Minimum and maximum that propagate NaN, unlike fminf and fmaxf. */
 const minMaxHelper = (name: 'min' | 'max', op: '<' | '>'): string =>
@@ -64,7 +64,7 @@ export const HELPERS: Readonly<Record<string, string>> = {
 #endif
 }`,
   // One instruction for f32. exp2f takes four, because it handles subnormal results.
-  exp2: `static __device__ __forceinline__ float exp2_of(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+  exp2_of: `static __device__ __forceinline__ float exp2_of(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 static __device__ __forceinline__ double exp2_of(double x) { return exp2(x); }`,
   // From compute capability 9.0 on, ptxas 13.0 fuses nested minima (or maxima) into one instruction and loses the sign of a
   // negated operand. The byte permutation, an identity, prevents the fusion. A `lop3` identity is not usable, because ptxas
@@ -78,14 +78,15 @@ static __device__ __forceinline__ double exp2_of(double x) { return exp2(x); }`,
 }`,
   // `abs` of INT_MIN is undefined, and assemblers assume that the result of `abs.s32` is positive. The byte permutation, an
   // identity, hides the value.
-  abs: `static __device__ __forceinline__ int abs_of(int x) {
+  abs_of: `static __device__ __forceinline__ int abs_of(int x) {
   const unsigned value = x < 0 ? 0u - (unsigned)x : (unsigned)x;
   return (int)__byte_perm(value, value, 0x7210);
 }`,
   // Hides the origin of a condition from the compiler.
   hidden:
     'static __device__ __forceinline__ bool hidden(bool c) { int x = c; asm("" : "+r"(x)); return x != 0; }',
-  sign: 'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
+  sign_of:
+    'template <typename T> static __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }',
 }
 
 const overlapHelper = (name: string, instruction: string) => ({
@@ -109,4 +110,4 @@ export const MATRIX = {
   text: 'struct __align__(64) Matrix { unsigned long long words[16]; };',
 }
 
-export const addHelper = (helpers: Helpers, name: string): void => void helpers.set(name, HELPERS[name]!)
+export const { addHelper, helperCall, helperFunction } = helpersOf(HELPERS)

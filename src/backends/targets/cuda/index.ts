@@ -4,7 +4,7 @@ import type { Expr } from '../../../ir/expressions/expr.ts'
 import { readsOf, writesOf } from '../../../ir/statements/accesses.ts'
 import type { Launch, Plan } from '../../../ir/statements/loops.ts'
 import { hasBarrier } from '../../../ir/statements/tree.ts'
-import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
+import { BLOCK_INDICES, blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import type { LaunchUse, MatrixUse } from '../../launch-uses.ts'
 import { argsOf, launchUses, matricesOf, matrixName } from '../../launch-uses.ts'
 import { allocateShared, type SharedMemory } from '../../memory/shared-memory-liveness.ts'
@@ -15,7 +15,7 @@ import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers, Spellings } from '../../print/spellings.ts'
 import type { Target } from '../../target.ts'
 import { vectorAccesses } from '../../vectors/vectorize-accesses.ts'
-import { CUDA_MEMORY } from './elements.ts'
+import { MEMORY } from '../c-family.ts'
 import { HELPERS, MATRIX, OVERLAP } from './helpers.ts'
 import { rejectCudaSharedOverflow, rejectRegisterOverflow } from './limits.ts'
 import { buffersMergedWithUpdates } from './merged-loads.ts'
@@ -55,9 +55,7 @@ SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCC
 stdout stderr errno assert math_errhandling`
 
 const reserved = reservedWords(LANGUAGE, [SPELLINGS], HELPERS, [
-  'block_x',
-  'block_y',
-  'block_z',
+  ...BLOCK_INDICES,
   'shared_memory',
   MATRIX.name,
   OVERLAP.begin.name,
@@ -110,7 +108,7 @@ function cudaModule(plan: Plan, uses: readonly LaunchUse[], wide = false): Print
       // Another launch or thread may write these buffers concurrently. Without `__restrict__`, loads are not moved before the
       // wait or the barrier.
       const restrict = aliased.has(a.name) ? '' : '__restrict__ '
-      return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* ${restrict}${name}`
+      return `${a.access === 'read' ? 'const ' : ''}${MEMORY[a.dtype]}* ${restrict}${name}`
     })
     const sharedBytes = target === SPELLINGS ? 0 : shared.bytes
     const align = sharedBytes > 0 ? shared.align : 0
@@ -143,7 +141,7 @@ const STATIC_LIMIT = 48 * 1024
 const withDynamicShared = ({ offsets }: SharedMemory): Spellings => ({
   ...SPELLINGS,
   shared: (name, dtype, _length, _align, buffer) => {
-    const type = CUDA_MEMORY[dtype]
+    const type = MEMORY[dtype]
     return `${type}* const ${name} = (${type}*)(shared_memory + ${offsets.get(buffer)});`
   },
 })

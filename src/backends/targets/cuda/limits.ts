@@ -5,8 +5,9 @@
 import { failWith } from '../../../ast/diagnostics/diagnostic.ts'
 import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
 import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { allocations } from '../../../ir/statements/definitions.ts'
 import type { Buffer, Launch } from '../../../ir/statements/loops.ts'
-import { walkStmts } from '../../../ir/statements/tree.ts'
+import { stmtsOf } from '../../../ir/statements/tree.ts'
 import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 import { rejectSharedOverflow, sharedArrays } from '../../memory/shared-memory-liveness.ts'
 import { WARP } from './spellings.ts'
@@ -78,11 +79,10 @@ function registersPerThread(threads: number): number {
 export function rejectRegisterOverflow(launch: Launch): void {
   const threads = launch.block.reduce((a, b) => a * b, 1)
   const available = registersPerThread(threads)
-  const buffers = new Map<string, Buffer>()
-  walkStmts(launch.body, (s) => void (s.kind === 'alloc' && buffers.set(s.buffer.name, s.buffer)))
-  walkStmts(launch.body, (s) => {
-    const results = s.kind === 'instr' && s.asynchronous ? resultRegisters(s, buffers) : 0
-    if (s.kind !== 'instr' || results + EXTRA_REGISTERS <= available) return
+  const buffers = allocations(launch.body)
+  for (const s of stmtsOf(launch.body, 'instr')) {
+    const results = s.asynchronous ? resultRegisters(s, buffers) : 0
+    if (results + EXTRA_REGISTERS <= available) continue
     failWith(
       'emit/registers',
       `${launch.name} needs too many registers: ${s.instr} holds ${results} of each thread and takes ${EXTRA_REGISTERS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
@@ -92,7 +92,7 @@ export function rejectRegisterOverflow(launch: Launch): void {
         hint: 'give the instruction a smaller tile (fewer columns), or the block fewer threads (fewer rows)',
       },
     )
-  })
+  }
 }
 
 /** Number of registers that an instruction call writes; two 16-bit elements may share one. */

@@ -3,22 +3,62 @@
 import { directionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
 import type { Dtype } from '../../../ir/values/dtype.ts'
 import { DTYPE_BYTES, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
-import type { MathCall, Spellings } from '../../print/spellings.ts'
-import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter, wideIndices } from '../c-family.ts'
+import type { Helpers, Spellings } from '../../print/spellings.ts'
 import {
-  CUDA_MEMORY,
-  fromMemory,
-  packVector,
+  C_FAMILY,
+  C_SYMBOL,
+  floorMod,
+  LIBRARY_MATH,
+  libraryCall,
+  literalPrinter,
+  MEMORY,
+  memoryConversions,
   REGISTER,
-  toMemory,
-  vectorElement,
-  vectorType,
-  WIDTHS,
-} from './elements.ts'
-import { addHelper } from './helpers.ts'
+  wideIndices,
+} from '../c-family.ts'
+import { addHelper, helperCall, helperFunction } from './helpers.ts'
 
 /** Number of lanes of a warp. */
 export const WARP = 32
+
+const { fromMemory, toMemory } = memoryConversions(helperCall, (x) => `(unsigned char)(${x} ? 1 : 0)`)
+
+/** Vector widths of one access in elements, largest first. */
+const WIDTHS: Readonly<Record<Dtype, readonly number[]>> = {
+  f64: [2],
+  f32: [4, 2],
+  i32: [4, 2],
+  u32: [4, 2],
+  f16: [8, 4, 2],
+  bf16: [8, 4, 2],
+  i8: [],
+  u8: [],
+  bool: [],
+}
+
+const COMPONENTS = ['x', 'y', 'z', 'w'] as const
+
+/** Vector type of `count` elements; half types are packed in words. */
+function vectorType(t: Dtype, count: number): string {
+  if (isHalf(t)) return count === 2 ? 'unsigned' : `uint${count / 2}`
+  return `${t === 'f32' ? 'float' : t === 'f64' ? 'double' : t === 'u32' ? 'uint' : 'int'}${count}`
+}
+
+/** Element `k` of a vector, in a register. */
+function vectorElement(t: Dtype, vector: string, k: number, count: number, helpers: Helpers): string {
+  if (!isHalf(t)) return `${vector}.${COMPONENTS[k]}`
+  const word = count === 2 ? vector : `${vector}.${COMPONENTS[k >> 1]}`
+  return fromMemory(t, `(unsigned short)(${k % 2 === 0 ? word : `${word} >> 16`})`, helpers)
+}
+
+/** Packs values in registers into a vector. */
+function packVector(t: Dtype, values: readonly string[], helpers: Helpers): string {
+  if (!isHalf(t)) return `make_${vectorType(t, values.length)}(${values.join(', ')})`
+  const words = Array.from({ length: values.length / 2 }, (_, k) =>
+    helperCall(helpers, `f32_to_${t}x2`, values[2 * k]!, values[2 * k + 1]!),
+  )
+  return words.length === 1 ? words[0]! : `make_uint${words.length}(${words.join(', ')})`
+}
 
 const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readonly Dtype[]]>> = {
   '+': ['atomicAdd', ['f32', 'f64', 'i32', 'u32']],
@@ -38,24 +78,16 @@ const unsigned = (x: string): string =>
 const wrappingOp = (symbol: string, a: string, b: string): string =>
   `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`
 
-/** Call of a helper function. */
-const helperFunction =
-  (name: string) =>
-  ({ x, helpers }: MathCall): string => {
-    addHelper(helpers, name)
-    return `${name}_of(${x})`
-  }
-
 const MATH: Spellings['math'] = {
   ...LIBRARY_MATH,
-  exp2: helperFunction('exp2'),
+  exp2: helperFunction('exp2_of'),
   rsqrt: libraryCall('rsqrt'),
   abs: (call) => {
     if (isFloat(call.dtype)) return libraryCall('fabs')(call)
     if (call.dtype === 'u32') return call.x
-    return helperFunction('abs')(call)
+    return helperFunction('abs_of')(call)
   },
-  sign: helperFunction('sign'),
+  sign: helperFunction('sign_of'),
   popcount: ({ x }) => `__popc(${x})`,
   // One instruction, which shifts modulo 32. With << and & 31, ptxas 13.0 runs out of registers in loops over bits (C7600).
   shift_left: ({ x, y }) => `(int)__funnelshift_l(0u, (unsigned)(${x}), (unsigned)(${y}))`,
@@ -72,40 +104,27 @@ export const SPELLINGS: Spellings = {
     (wide) => (wide ? '__longlong_as_double(0x7ff0000000000000ll)' : '__int_as_float(0x7f800000)'),
   ),
   neg: (x, dtype, helpers) => {
-    if (dtype !== 'i32') return null
-    addHelper(helpers, 'apart')
-    return `apart(${wrappingOp('-', '0', x)})`
+    return dtype === 'i32' ? helperCall(helpers, 'apart', wrappingOp('-', '0', x)) : null
   },
   binary: (op, a, b, dtype, operand, wraps, helpers) => {
     if (op === 'min' || op === 'max') {
-      if (dtype === 'i32' && wraps === 'value') {
-        addHelper(helpers, 'apart')
-        return `apart(${op}(${a}, ${b}))`
-      }
-      if (!isFloat(dtype)) return `${op}(${a}, ${b})`
-      addHelper(helpers, `${op}_of`)
-      return `${op}_of(${a}, ${b})`
+      if (dtype === 'i32' && wraps === 'value') return helperCall(helpers, 'apart', `${op}(${a}, ${b})`)
+      return isFloat(dtype) ? helperCall(helpers, `${op}_of`, a, b) : `${op}(${a}, ${b})`
     }
-    if (dtype === 'i32' && wraps === 'value' && (op === 'add' || op === 'sub' || op === 'mul')) {
-      const text = wrappingOp(op === 'add' ? '+' : op === 'sub' ? '-' : '*', a, b)
+    if (dtype === 'i32' && wraps === 'value' && C_SYMBOL[op]) {
+      const text = wrappingOp(C_SYMBOL[op], a, b)
       // 0 - x is a negation.
-      if (!(op === 'sub' && a === '0')) return text
-      addHelper(helpers, 'apart')
-      return `apart(${text})`
+      return op === 'sub' && a === '0' ? helperCall(helpers, 'apart', text) : text
     }
     if (op === 'mod' && isFloat(operand)) return floorMod(a, b, operand)
     return null
   },
-  hideCondition: (c, helpers) => {
-    addHelper(helpers, 'hidden')
-    return `hidden(${c})`
-  },
+  hideCondition: (c, helpers) => helperCall(helpers, 'hidden', c),
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} != 0)`
     if (isHalf(to)) {
-      const needsOdd = isBeyondF32(from)
-      if (needsOdd) addHelper(helpers, 'odd')
-      return fromMemory(to, toMemory(to, needsOdd ? `odd(${x})` : x, helpers), helpers)
+      const value = isBeyondF32(from) ? helperCall(helpers, 'odd', x) : x
+      return fromMemory(to, toMemory(to, value, helpers), helpers)
     }
     if (isFloat(from) && isInt(to)) {
       addHelper(helpers, 'to_int')
@@ -115,7 +134,7 @@ export const SPELLINGS: Spellings = {
         to === 'u32' ? `${n}u` : n === -2147483648 ? '(-2147483647 - 1)' : `${n}`
       return `to_int<${REGISTER[to]}>(${x}, ${lo}.0${f}, ${hi}.0${f}, ${boundText(lo)}, ${boundText(hi)})`
     }
-    if (to === 'i8' || to === 'u8') return `(int)(${CUDA_MEMORY[to]})(${x})`
+    if (to === 'i8' || to === 'u8') return `(int)(${MEMORY[to]})(${x})`
     return from === 'bool' ? `(${REGISTER[to]})(${x} ? 1 : 0)` : `(${REGISTER[to]})(${x})`
   },
   load: ({ name, buffer }, index, helpers) => fromMemory(buffer.dtype, `${name}[${index}]`, helpers),
@@ -135,8 +154,8 @@ export const SPELLINGS: Spellings = {
   },
   atomicWidths: ({ dtype, scope }, op) => (dtype === 'f32' && scope === 'global' && op === '+' ? [4, 2] : []),
   atomicVector: ({ ref, index }, _op, values, helpers) => {
-    addHelper(helpers, `add_${values.length}`)
-    return [`add_${values.length}(${ref.name} + ${paren(index)}, ${values.join(', ')});`]
+    const call = helperCall(helpers, `add_${values.length}`, `${ref.name} + ${paren(index)}`, ...values)
+    return [`${call};`]
   },
   storeVector: ({ ref, index }, values, helpers, _exact, source) => {
     const { dtype, scope } = ref.buffer
@@ -168,7 +187,7 @@ export const SPELLINGS: Spellings = {
   shared: (name, dtype, length, align) => {
     const perWord = Math.max(1, 4 / DTYPE_BYTES[dtype])
     const paddedLength = Math.ceil(length / perWord) * perWord
-    return `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${paddedLength}];`
+    return `__shared__ __align__(${align}) ${MEMORY[dtype]} ${name}[${paddedLength}];`
   },
   barrier: '__syncthreads();',
   clusterBarrier:
@@ -211,7 +230,7 @@ export const SPELLINGS: Spellings = {
     // compiler assumes that a pointer made from an integer does not alias `__restrict__` memory.
     const bytes = isHalf(buffer.dtype) ? 2 : 1
     const mask = bytes === 2 ? '0xffffu' : '0xffu'
-    const type = CUDA_MEMORY[buffer.dtype]
+    const type = MEMORY[buffer.dtype]
     return [
       '{',
       `  unsigned char* byte = (unsigned char*)&${name}[${index}];`,

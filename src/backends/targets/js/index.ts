@@ -4,6 +4,7 @@ import { type Expr, int, isOne, type ThreadAxis } from '../../../ir/expressions/
 import { dimensionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
 import type { Launch, Plan } from '../../../ir/statements/loops.ts'
 import { hasBarrier } from '../../../ir/statements/tree.ts'
+import { BLOCK_INDICES } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
 import { Printer } from '../../print/printer.ts'
@@ -137,9 +138,7 @@ async of get set Math NaN Infinity Number Object Array Float64Array Float32Array
 Int16Array Uint16Array Int8Array Uint8Array DataView globalThis`
 
 const reserved = reservedWords(LANGUAGE, [SPELLINGS], HELPERS, [
-  'block_x',
-  'block_y',
-  'block_z',
+  ...BLOCK_INDICES,
   'thread_x',
   'thread_y',
   'thread_z',

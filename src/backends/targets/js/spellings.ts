@@ -3,7 +3,7 @@
  * stored; i32 multiplication uses `Math.imul`.
  */
 import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/values/dtype.ts'
-import { type Helpers, type MathCall, SERIAL_THREADS, type Spellings } from '../../print/spellings.ts'
+import { type Helpers, helpersOf, SERIAL_THREADS, type Spellings } from '../../print/spellings.ts'
 
 const ARRAY: Readonly<Record<Dtype, string>> = {
   f64: 'Float64Array',
@@ -24,7 +24,7 @@ export const HELPERS: Readonly<Record<string, string>> = {
   if (e === 0) return s * m * 5.9604644775390625e-8
   return e === 31 ? (m ? NaN : s * Infinity) : s * (1 + m / 1024) * 2 ** (e - 15)
 }`,
-  bits: 'const f32_view = new Float32Array(1), u32_view = new Uint32Array(f32_view.buffer)',
+  u32_view: 'const f32_view = new Float32Array(1), u32_view = new Uint32Array(f32_view.buffer)',
   f32_to_f16: `const f32_to_f16 = (x) => {
   f32_view[0] = x
   const u = u32_view[0], s = (u >>> 16) & 32768, a = u & 0x7fffffff
@@ -76,31 +76,18 @@ export const HELPERS: Readonly<Record<string, string>> = {
 }`,
 }
 
-const addHelpers = (helpers: Helpers, ...names: string[]): void => {
-  for (const n of names) helpers.set(n, HELPERS[n]!)
-}
+const { helperCall, helperFunction } = helpersOf(HELPERS)
 
-const loadHalf = (t: 'f16' | 'bf16', bits: string, helpers: Helpers): string => {
-  if (t === 'bf16') addHelpers(helpers, 'bits')
-  addHelpers(helpers, `${t}_to_f32`)
-  return `${t}_to_f32(${bits})`
-}
+const loadHalf = (t: 'f16' | 'bf16', bits: string, helpers: Helpers): string =>
+  helperCall(helpers, `${t}_to_f32`, bits)
 
-const storeHalf = (t: 'f16' | 'bf16', value: string, helpers: Helpers): string => {
-  addHelpers(helpers, 'bits', `f32_to_${t}`)
-  return `f32_to_${t}(${value})`
-}
+const storeHalf = (t: 'f16' | 'bf16', value: string, helpers: Helpers): string =>
+  helperCall(helpers, `f32_to_${t}`, value)
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
 const saturatingCast = (x: string, to: Dtype): string => {
   const [lo, hi] = INT_RANGE[to as keyof typeof INT_RANGE]
   return `(Math.trunc(Math.min(${hi}, Math.max(${lo}, ${x}))) || 0)`
-}
-
-/** Call of a helper function. */
-const helperFunction = ({ x, helpers }: MathCall, name: string): string => {
-  addHelpers(helpers, name)
-  return `${name}(${x})`
 }
 
 const MATH: Spellings['math'] = {
@@ -118,11 +105,11 @@ const MATH: Spellings['math'] = {
   sigmoid: ({ x }) => `(1 / (1 + Math.exp(-(${x}))))`,
   floor: ({ x }) => `Math.floor(${x})`,
   ceil: ({ x }) => `Math.ceil(${x})`,
-  round: (call) => helperFunction(call, 'round_half_even'),
+  round: helperFunction('round_half_even'),
   pow: ({ x, y }) => `Math.pow(${x}, ${y})`,
-  erf: (call) => helperFunction(call, 'erf'),
+  erf: helperFunction('erf'),
   sign: ({ x }) => `Math.sign(${x})`,
-  popcount: (call) => helperFunction(call, 'popcount'),
+  popcount: helperFunction('popcount'),
   shift_left: ({ x, y }) => `((${x}) << (${y}))`,
   shift_right: ({ x, y }) => `(((${x}) >>> (${y})) | 0)`,
   bit_and: ({ x, y }) => `((${x}) & (${y}))`,
@@ -157,9 +144,7 @@ export const SPELLINGS: Spellings = {
     toWord: (x) => `(${x} | 0)`,
     binary: (op, a, b, _wraps, helpers) => {
       if (op === 'min' || op === 'max') return `Math.${op}(${a}, ${b})`
-      if (op !== 'quo' && op !== 'rem') return null
-      addHelpers(helpers, `${op}_wide`)
-      return `${op}_wide(${a}, ${b})`
+      return op === 'quo' || op === 'rem' ? helperCall(helpers, `${op}_wide`, a, b) : null
     },
     let: (name, value) => `const ${name} = ${value};`,
     register: (name, length) => SPELLINGS.register(name, 'f64', length),
@@ -172,9 +157,8 @@ export const SPELLINGS: Spellings = {
     if (from === 'bool') return `(${x} ? 1 : 0)`
     if (to === 'f32') return isFloat(from) && from !== 'f64' ? x : `Math.fround(${x})`
     if (isHalf(to)) {
-      const needsOdd = isBeyondF32(from)
-      if (needsOdd) addHelpers(helpers, 'bits', 'odd')
-      return loadHalf(to, storeHalf(to, needsOdd ? `odd(${x})` : x, helpers), helpers)
+      const value = isBeyondF32(from) ? helperCall(helpers, 'odd', x) : x
+      return loadHalf(to, storeHalf(to, value, helpers), helpers)
     }
     if (to === 'f64') return x
     if (isFloat(from) && isInt(to)) return saturatingCast(x, to)

@@ -8,16 +8,15 @@
  */
 
 import { not, variable } from '../../../ir/expressions/expr.ts'
+import { reuseIfSame } from '../../../ir/lists.ts'
 import type { If, Launch, Plan, Stmt } from '../../../ir/statements/loops.ts'
 import { define, when } from '../../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, rewriteStmts, walkStmts, withBodies } from '../../../ir/statements/tree.ts'
+import { type Body, bodiesOf, rewriteStmts, stmtsOf, withBodies } from '../../../ir/statements/tree.ts'
+import { mapLaunches } from '../../launch-uses.ts'
 
 const MAX_BRANCHES = 12
 
-export function splitBranches(plan: Plan): Plan {
-  const steps = plan.steps.map((s) => (s.kind === 'launch' ? splitLaunch(s) : s))
-  return steps.every((s, k) => s === plan.steps[k]) ? plan : { ...plan, steps }
-}
+export const splitBranches = (plan: Plan): Plan => mapLaunches(plan, splitLaunch)
 
 const hasTwoArms = (s: Stmt): s is If => s.kind === 'if' && s.then.length > 0 && s.else.length > 0
 
@@ -31,11 +30,10 @@ function splitLaunch(launch: Launch): Launch {
   const splitInLoops = (body: Body): Body => {
     const out = body.map((s): Stmt => {
       if (s.kind !== 'for' && s.kind !== 'while') return withBodies(s, bodiesOf(s).map(splitInLoops))
-      let branches = 0
-      walkStmts(s.body, (inner) => void (branches += hasTwoArms(inner) ? 1 : 0))
+      const branches = stmtsOf(s.body, 'if').filter(hasTwoArms).length
       return branches > MAX_BRANCHES ? withBodies(s, [rewriteStmts(s.body, { stmt: splitIf })]) : s
     })
-    return out.every((s, k) => s === body[k]) ? body : out
+    return reuseIfSame(body, out)
   }
   const body = splitInLoops(launch.body)
   return body === launch.body ? launch : { ...launch, body }

@@ -1,6 +1,6 @@
 /** Helper functions that WGSL code defines on demand, for operations that the language leaves undefined or lacks. */
 import { INT_RANGE } from '../../../ir/values/dtype.ts'
-import type { Helpers } from '../../print/spellings.ts'
+import { type HelperCall, helpersOf } from '../../print/spellings.ts'
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
 const saturatingCast = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
@@ -122,14 +122,7 @@ export const HELPERS: Readonly<Record<string, string>> = {
 }`,
 }
 
-/** Adds a helper after the helpers that it calls. */
-export function addHelper(helpers: Helpers, name: string): void {
-  if (helpers.has(name)) return
-  const text = HELPERS[name]!
-  for (const candidate of Object.keys(HELPERS))
-    if (candidate !== name && new RegExp(`\\b${candidate}\\(`).test(text)) addHelper(helpers, candidate)
-  helpers.set(name, text)
-}
+export const { addHelper } = helpersOf(HELPERS)
 
 /** A call. Comparisons are parenthesised if WGSL would parse `<` and `>` of two operands as template arguments. */
 export function functionCall(name: string, ...args: readonly string[]): string {
@@ -140,7 +133,7 @@ export function functionCall(name: string, ...args: readonly string[]): string {
 }
 
 /** Call of a helper function. */
-export const helperCall = (helpers: Helpers, name: string, ...args: readonly string[]): string => {
+export const helperCall: HelperCall = (helpers, name, ...args) => {
   addHelper(helpers, name)
   return functionCall(name, ...args)
 }

@@ -1,14 +1,13 @@
 /** WGSL: a module for each launch. */
 
-import { invariant } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Expr, isOne } from '../../../ir/expressions/expr.ts'
 import type { Plan } from '../../../ir/statements/loops.ts'
 import { computeType } from '../../../ir/values/dtype.ts'
-import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
+import { BLOCK_INDICES, blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
 import type { PrintedModule } from '../../module.ts'
 import { capabilitiesOf } from '../../print/instr-calls.ts'
-import { Printer } from '../../print/printer.ts'
+import { lengthOf, Printer } from '../../print/printer.ts'
 import { Mangler, reservedWords } from '../../print/reserved-words.ts'
 import type { Helpers } from '../../print/spellings.ts'
 import type { Target } from '../../target.ts'
@@ -63,9 +62,7 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
         ]
   const shared = printer.shared.map((b) => {
     const ref = printer.ref(b.name)
-    const length = b.shape[0]
-    invariant(length?.kind === 'const', `the length of ${b.name} is not constant`)
-    return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, length.value)};`
+    return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, lengthOf(b))};`
   })
   const print = (e: Expr): string => printer.expr(e)
   const extents = launch.grid.filter((e) => !isOne(e))
@@ -165,9 +162,7 @@ atomicOr atomicXor atomicExchange atomicCompareExchangeWeak subgroupAdd subgroup
 vec2i vec3i vec4i vec2u vec3u vec4u vec2h vec3h vec4h`
 
 const reserved = reservedWords(LANGUAGE, [wgsl(false), wgsl(true)], HELPERS, [
-  'block_x',
-  'block_y',
-  'block_z',
+  ...BLOCK_INDICES,
   'Params',
   'params',
   'local',

@@ -1,24 +1,23 @@
 /** Deterministic reduction through temporaries: updates are stored, then added up in order (`combine`). */
 
 import { type Expr, variable } from '../../../ir/expressions/expr.ts'
-import { freeVars, mentions, readsMemory } from '../../../ir/expressions/expr-tree.ts'
-import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { mentions, readsMemory } from '../../../ir/expressions/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { elementChanges, initLoops, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { rowList } from '../../examples.ts'
-import {
-  checkNamedOutside,
-  checkUsedAlone,
-  overParams,
-  refuseNoReduction,
-  SEPARATE,
-} from '../../legality/checks.ts'
+import { checkNamedOutside, checkUsedAlone, refuseNoReduction, SEPARATE } from '../../legality/checks.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import { checkOthersApart } from '../caching/cache-write-checks.ts'
-import { partialResults, partialResultsNest, type Update } from './partial-results-nest.ts'
+import {
+  checkExtent,
+  checkRectangular,
+  partialResults,
+  partialResultsNest,
+  type Update,
+} from './partial-results-nest.ts'
 import { rfactor } from './rfactor.ts'
 
 /**
@@ -90,7 +89,12 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
   const through = path.filter((l) =>
     reduce.targets.some((t) => t.index.some((e) => replaced(e) && mentions(e, l.var))),
   )
-  for (const l of through) checkExtent(cx, l)
+  for (const l of through)
+    checkExtent(
+      cx,
+      l,
+      `use atomic; or fuse ${l.name} on coordinates with the loop that determines its extent`,
+    )
   const { partials, own } = partialResults(cx, reduce, (t, { shape, fill }) => {
     const kept = [...t.index.keys()].filter((d) => !replaced(t.index[d]!))
     return {
@@ -126,25 +130,10 @@ function checkAlone(cx: Context, { top, reduce, path }: Update): void {
   checkUsedAlone(cx, [top], reduce, path.slice(0, 1))
 }
 
-function checkExtent(cx: Context, l: For): void {
-  if (overParams(cx, l.extent)) return
-  cx.refuse('schedule/extent-not-known', [l], {
-    message: `partial results need a dimension for ${l.name}, and the extent is ${printExpr(l.extent)}`,
-    expected: 'an extent over sizes',
-    hint: `use atomic; or fuse ${l.name} on coordinates with the loop that determines its extent`,
-  })
-}
-
 /** The temporary is initialised before the outermost reduction loop, under copies of the inner loops. */
 function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
   const path = reductionsOf(rewritten).find((r) => r.reduce === own)!.path
   const inside = path.slice(path.findIndex((l) => l.reduce))
-  if (!inside.some((l) => l.reduce)) return
   const hidden = inside.filter((l) => l.reduce)
-  const on = initLoops(own, inside).find((l) => hidden.some((h) => freeVars(l.extent).has(h.var)))
-  if (on)
-    cx.refuse('schedule/not-rectangular', [on], {
-      message: `the extent of ${on.name}, ${printExpr(on.extent)}, depends on an enclosing reduction loop`,
-      hint: 'use atomic instead',
-    })
+  if (hidden.length > 0) checkRectangular(cx, initLoops(own, inside), hidden)
 }

@@ -11,6 +11,7 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../../ir/statements/
 import { loopsUsedBy, retarget } from '../../../ir/statements/reductions.ts'
 import { forLoop } from '../../../ir/statements/statement-builders.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
+import { overParams } from '../../legality/checks.ts'
 import { nestOf } from '../../legality/footprint.ts'
 import { dependentAfterReorder } from '../../legality/loop-dependence.ts'
 import type { Context } from '../../state/context.ts'
@@ -108,6 +109,28 @@ function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[]
   const first = spatial.filter((l) => !reduced.includes(l))
   const later = remaining.filter((l) => !first.includes(l))
   return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? remaining : [...first, ...later]
+}
+
+/** Throws `schedule/extent-not-known` unless the extent of a loop, a dimension of partial results, is over sizes. */
+export function checkExtent(cx: Context, l: For, hint: string): void {
+  if (overParams(cx, l.extent)) return
+  cx.refuse('schedule/extent-not-known', [l], {
+    message: `partial results need a dimension for ${l.name}, and the extent is ${printExpr(l.extent)}`,
+    expected: 'an extent over sizes',
+    hint,
+  })
+}
+
+/** Throws `schedule/not-rectangular` if the extent of a copied loop depends on a reduction loop outside of the copy. */
+export function checkRectangular(cx: Context, copied: readonly For[], lacking: readonly For[]): void {
+  for (const l of copied) {
+    const on = lacking.find((x) => mentions(l.extent, x.var))
+    if (on)
+      cx.refuse('schedule/not-rectangular', [on, l], {
+        message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
+        hint: 'use atomic instead',
+      })
+  }
 }
 
 /** Throws `schedule/condition-inside` unless the remaining loops can evaluate the conditions of an update. */

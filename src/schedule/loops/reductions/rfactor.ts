@@ -1,8 +1,7 @@
 /** Reduction factoring: a reduction goes through partial results (`rfactor`). */
 
 import { variable } from '../../../ir/expressions/expr.ts'
-import { freeVars, mentionsSome } from '../../../ir/expressions/expr-tree.ts'
-import { printExpr } from '../../../ir/print/print-stage2.ts'
+import { mentionsSome } from '../../../ir/expressions/expr-tree.ts'
 import { findLoop, type LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { For, Reduce } from '../../../ir/statements/loops.ts'
 import type { ReductionPath } from '../../../ir/statements/reductions.ts'
@@ -14,14 +13,13 @@ import {
   checkNoReduction,
   checkSerial,
   checkUsedAlone,
-  overParams,
   SEPARATE,
 } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
-import { combineNest, partialResults } from './partial-results-nest.ts'
+import { checkExtent, checkRectangular, combineNest, partialResults } from './partial-results-nest.ts'
 
 /**
  * `rfactor ji -> yp`: partial results. The reduction into `y` becomes a reduction into `yp`, which has `ji` as a
@@ -42,11 +40,7 @@ export const rfactor = primitive({
         message: `iterations of ${loop.name} combine nothing`,
         expected: 'a reduction loop',
       })
-    if (!overParams(cx, loop.extent))
-      cx.refuse('schedule/extent-not-known', [loop], {
-        message: `partial results need a dimension, and the extent of ${loop.name} is ${printExpr(loop.extent)}`,
-        hint: `split ${loop.name} by a constant and rfactor the inner loop`,
-      })
+    checkExtent(cx, loop, `split ${loop.name} by a constant and rfactor the inner loop`)
     const { reduce, path } = onlyReduction(cx, at)
     const root = path.find((l) => l.reduce)!
     const inside = path.slice(path.indexOf(root))
@@ -56,7 +50,12 @@ export const rfactor = primitive({
       inside.filter((l) => !l.reduce),
       reduce.targets.flatMap((t) => t.index),
     )
-    checkRepeatable(cx, inside, again)
+    // The second loop nest lacks the reduction loops.
+    checkRectangular(
+      cx,
+      again,
+      inside.filter((l) => !again.includes(l)),
+    )
 
     const { partials, own } = partialResults(cx, reduce, (t, of) => {
       const named = step.into && (reduce.targets.length === 1 ? step.into : `${step.into}_${of.name}`)
@@ -83,9 +82,7 @@ export const rfactor = primitive({
 function onlyReduction(cx: Context, at: LoopLocation): ReductionPath {
   const found = reductionsOf(cx.kernel.body).find((r) => r.path.includes(at.loop))
   let others = 0
-  walkStmts(at.loop.body, (s) => {
-    if (s.kind !== 'for') others++
-  })
+  walkStmts(at.loop.body, (s) => void (others += s.kind === 'for' ? 0 : 1))
   if (!found || others !== 1)
     return cx.refuse('schedule/not-one-reduction', [at.loop], {
       message: `${at.loop.name} holds ${others} statements`,
@@ -117,17 +114,4 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
   for (const l of inside)
     if (l.reduce && elementChanges(reduce, l))
       checkNoReduction(cx, l, `the element that is reduced into changes with ${l.name}`, 'use atomic instead')
-}
-
-/** The second loop nest lacks the reduction loops on which the extent of a repeated loop may depend. */
-function checkRepeatable(cx: Context, inside: readonly For[], again: readonly For[]): void {
-  const lacking = inside.filter((l) => !again.includes(l))
-  for (const l of again) {
-    const on = lacking.find((x) => freeVars(l.extent).has(x.var))
-    if (on)
-      cx.refuse('schedule/not-rectangular', [on, l], {
-        message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
-        hint: 'use atomic instead',
-      })
-  }
 }
