@@ -8,7 +8,7 @@ import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
 import { isInt, join } from '../../ir/values/dtype.ts'
 import { exactOperationOr } from '../../ir/values/evaluate.ts'
 import { report } from '../diagnostics.ts'
-import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
+import { joinOperands, type Operand, plain, type Typed } from './type-conversion.ts'
 
 /**
  * True if a name is a size. Sums of sizes fit in 32 bits, because extents and coordinates with larger sums are
@@ -16,14 +16,8 @@ import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts
  */
 export type Sizes = (name: string) => boolean
 
-export function divideUp(
-  xs: readonly Typed[],
-  spans: readonly Span[],
-  whole: Span,
-  real: Real,
-  sizes: Sizes,
-): Typed | null {
-  const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, real)
+export function divideUp(dividend: Operand, divisor: Operand, whole: Span, sizes: Sizes): Typed | null {
+  const both = joinOperands(dividend, divisor)
   if (!both) return null
   const [a, b] = both
   if (!isInt(join(a.dtype, b.dtype)))
@@ -31,7 +25,7 @@ export function divideUp(
       message: 'ceildiv takes integers',
       hint: 'use ceil(a / b)',
     })
-  if (b.kind === 'const' && b.value === 0) return divisionByZero(spans[1]!)
+  if (b.kind === 'const' && b.value === 0) return divisionByZero(divisor.span)
   const known = a.kind === 'const' && b.kind === 'const'
   const ofSizes = !known && isSize(a, sizes) && isSize(b, sizes) && isNatural(b)
   return plain(ofSizes ? ceildiv(a, b) : roundedUp(a, b, whole))

@@ -6,18 +6,18 @@ import type * as Ast from '../../ast/nodes/nodes.ts'
 import { binary, cast, coordinateIn, type Expr } from '../../ir/expressions/expr.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import type { Sizes } from './ceildiv.ts'
-import { plain, type Typed } from './type-conversion.ts'
+import type { Operand } from './type-conversion.ts'
 
 /** The operands of a comparison, quasi-affine operands as coordinates. `texts`: the operands in the source. */
 export function asControl(
   texts: readonly Ast.Expr[],
-  operands: readonly (Typed | null)[],
+  operands: readonly (Operand | null)[],
   sizes: Sizes = () => false,
-): readonly (Typed | null)[] {
+): readonly (Operand | null)[] {
   if (!operands.every((t) => t && (t.literal === 'int' || isWord(t.expr.dtype)))) return operands
   return operands.map((t, k) => {
     const x = t && t.literal === null && isAffine(texts[k]!, sizes) ? affineIn(t.expr) : undefined
-    return x ? plain(x) : t
+    return t && x ? { ...t, expr: x } : t
   })
 }
 

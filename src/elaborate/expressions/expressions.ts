@@ -4,13 +4,21 @@ import { functionHint } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../../ir/expressions/expr.ts'
-import { computeType, DTYPES, isDtype, isFloat, isInt, scalarType } from '../../ir/values/dtype.ts'
+import {
+  computeType,
+  DTYPES,
+  type ExprType,
+  isDtype,
+  isFloat,
+  isInt,
+  scalarType,
+} from '../../ir/values/dtype.ts'
 import { type ArithOp, type BinaryOp, isCompare, MATH, MATH_FNS, type MathFn } from '../../ir/values/math.ts'
 import { arithmetic } from '../../ir/values/numeric.ts'
 import { report } from '../diagnostics.ts'
 import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
 import { asControl } from './control-expressions.ts'
-import type { Real, Typed } from './type-conversion.ts'
+import type { Operand, Real, Typed } from './type-conversion.ts'
 import { coerce, convert, eachNumber, joinOperands, plain, settle } from './type-conversion.ts'
 
 /** Resolution of names at one place of the text. Each function returns null after it has reported an error. */
@@ -35,12 +43,15 @@ export const noNames = (refuse: (e: Ast.Expr) => null): Pick<Names, 'name' | 'ac
   field: refuse,
 })
 
-const realOf = (names: Names): Real => names.real ?? 'f32'
-
 const isMath = (name: string): name is MathFn => Object.hasOwn(MATH, name)
 export const FUNCTIONS: readonly string[] = [...MATH_FNS, 'min', 'max', 'select', 'ceildiv', ...DTYPES]
 
-export function elaborateExpr(e: Ast.Expr, names: Names): Typed | null {
+export function elaborateExpr(e: Ast.Expr, names: Names): Operand | null {
+  const t = typed(e, names)
+  return t && { ...t, span: e.span, real: names.real ?? 'f32' }
+}
+
+function typed(e: Ast.Expr, names: Names): Typed | null {
   switch (e.kind) {
     case 'number':
       return e.float
@@ -59,7 +70,7 @@ export function elaborateExpr(e: Ast.Expr, names: Names): Typed | null {
     case 'binary': {
       const operands = [e.a, e.b].map((x) => elaborateExpr(x, names))
       const [a, b] = isCompare(e.op) ? asControl([e.a, e.b], operands, names.sizes) : operands
-      return a && b ? operate(e.op, a, b, { whole: e.span, a: e.a.span, b: e.b.span }, realOf(names)) : null
+      return a && b ? operate(e.op, a, b, e.span) : null
     }
     case 'call': {
       const own = names.call?.(e)
@@ -80,14 +91,20 @@ export function elaborateExpr(e: Ast.Expr, names: Names): Typed | null {
 /** An expression with a definite type: an open literal becomes i32, or the place's type of fractions. */
 export function settled(e: Ast.Expr, names: Names): Expr | null {
   const t = elaborateExpr(e, names)
-  return t && settle(t, e.span, realOf(names))
+  return t && settle(t)
+}
+
+/** An expression converted to a type. `what` names the place in messages. */
+export function converted(e: Ast.Expr, names: Names, to: ExprType, what: string): Expr | null {
+  const t = elaborateExpr(e, names)
+  return t && coerce(t, to, what)
 }
 
 function unary(e: Ast.Unary, names: Names): Typed | null {
   const x = elaborateExpr(e.x, names)
   if (!x) return null
   if (e.op === 'not') {
-    const b = truth(x, e.x.span)
+    const b = truth(x)
     return b && plain(not(b, e.span))
   }
   if (x.expr.dtype === 'bool')
@@ -108,63 +125,57 @@ const wide = (x: Expr): Expr => (isInt(x.dtype) && x.dtype !== 'index' ? cast(x,
 /** A condition: an expression that is true or false. */
 export function condition(e: Ast.Expr, names: Names): Expr | null {
   const t = elaborateExpr(e, names)
-  return t && truth(t, e.span)
+  return t && truth(t)
 }
 
-function truth(t: Typed, span: Span): Expr | null {
-  if (t.expr.dtype === 'bool') return t.expr
+function truth({ expr, literal, span }: Operand): Expr | null {
+  if (expr.dtype === 'bool') return expr
   return report('check/condition', span, {
-    message: `this must be true or false, not ${t.literal ? 'a number' : scalarType(t.expr.dtype)}`,
+    message: `this must be true or false, not ${literal ? 'a number' : scalarType(expr.dtype)}`,
     expected: 'a comparison or a value of type bool',
     hint: 'write a comparison: `… != 0`',
   })
 }
 
-interface Places {
-  readonly whole: Span
-  readonly a: Span
-  readonly b: Span
-}
-
-function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, real: Real): Typed | null {
+function operate(op: BinaryOp, a: Operand, b: Operand, whole: Span): Typed | null {
   if (op === 'and' || op === 'or') {
-    const x = truth(a, at.a)
-    const y = truth(b, at.b)
-    return x && y && plain(binary(op, x, y, at.whole))
+    const x = truth(a)
+    const y = truth(b)
+    return x && y && plain(binary(op, x, y, whole))
   }
   if (a.expr.kind === 'const' && b.expr.kind === 'const' && a.literal && b.literal && !isCompare(op))
-    return fold(op, a, b, at)
-  const both = joinOperands(a, b, at, real)
+    return fold(op, a, b, whole)
+  const both = joinOperands(a, b)
   if (!both) return null
   const [x, y] = both
-  if (isCompare(op)) return plain(binary(op, x, y, at.whole))
+  if (isCompare(op)) return plain(binary(op, x, y, whole))
   if (x.dtype === 'bool')
-    return report('check/operand', at.whole, {
+    return report('check/operand', whole, {
       message: 'truth values do not add or multiply',
       hint: 'use `and`, `or`, `select`, or convert with i32(…)',
     })
   if ((op === 'div' || op === 'mod') && isInt(x.dtype) && y.kind === 'const' && y.value === 0)
-    return divisionByZero(at.b)
-  return plain(binary(op, x, y, at.whole))
+    return divisionByZero(b.span)
+  return plain(binary(op, x, y, whole))
 }
 
-function fold(op: BinaryOp, a: Typed, b: Typed, at: Places): Typed | null {
+function fold(op: BinaryOp, a: Operand, b: Operand, whole: Span): Typed | null {
   const x = (a.expr as { value: number }).value
   const y = (b.expr as { value: number }).value
   const integer = a.literal === 'int' && b.literal === 'int'
-  if (integer && (op === 'div' || op === 'mod') && y === 0) return divisionByZero(at.b)
+  if (integer && (op === 'div' || op === 'mod') && y === 0) return divisionByZero(b.span)
   if (integer && op === 'div' && x % y !== 0)
-    return report('check/integer-division', at.whole, {
+    return report('check/integer-division', whole, {
       message: `${x} / ${y} is ${Math.floor(x / y)} on integers`,
       hint: `write ${x}.0 / ${y} for the fraction`,
     })
   const value = arithmetic(op as ArithOp, 'f64')(x, y)
   if (integer && !Number.isSafeInteger(value))
-    return report('check/literal-range', at.whole, {
+    return report('check/literal-range', whole, {
       message: `${value} is out of the range of any integer type`,
       hint: `write ${x}.0 to compute with floating-point numbers`,
     })
-  return { expr: constant(value, integer ? 'i32' : 'f64', at.whole), literal: integer ? 'int' : 'float' }
+  return { expr: constant(value, integer ? 'i32' : 'f64', whole), literal: integer ? 'int' : 'float' }
 }
 
 function callOf(e: Ast.Call, names: Names): Typed | null {
@@ -203,59 +214,43 @@ function callOf(e: Ast.Call, names: Names): Typed | null {
     })
   const args = e.args.map((x) => elaborateExpr(x, names))
   if (args.some((x) => x === null)) return null
-  const xs = args as Typed[]
-  const spans = e.args.map((x) => x.span)
+  const xs = args as Operand[]
   if (isDtype(fn)) {
     const c = convert(xs[0]!, fn, e.span)
     return c && plain(c)
   }
-  const real = realOf(names)
-  if (isMath(fn)) return math(fn, xs, spans, e.span, real)
-  if (fn === 'select') return choose(xs, spans, e.span, real)
-  if (fn === 'ceildiv') return divideUp(xs, spans, e.span, real, names.sizes ?? (() => false))
-  let out: Typed | null = xs[0]!
-  for (let k = 1; k < xs.length && out; k++)
-    out = operate(fn as 'min' | 'max', out, xs[k]!, { whole: e.span, a: spans[0]!, b: spans[k]! }, real)
+  if (isMath(fn)) return math(fn, xs, e.span)
+  if (fn === 'select') return choose(xs, e.span)
+  const [first, second] = xs as [Operand, Operand]
+  if (fn === 'ceildiv') return divideUp(first, second, e.span, names.sizes ?? (() => false))
+  let out: Typed | null = first
+  for (const x of xs.slice(1)) out = out && operate(fn as 'min' | 'max', { ...first, ...out }, x, e.span)
   return out
 }
 
-function math(
-  fn: MathFn,
-  xs: readonly Typed[],
-  spans: readonly Span[],
-  whole: Span,
-  real: Real,
-): Typed | null {
+function math(fn: MathFn, xs: readonly Operand[], whole: Span): Typed | null {
   const { type } = MATH[fn]
   if (type === 'bits') {
-    const bits = xs.map((x, k) =>
-      coerce(x, x.expr.dtype === 'index' ? 'index' : 'i32', `an operand of ${fn}`, spans[k]!),
-    )
+    const bits = xs.map((x) => coerce(x, x.expr.dtype === 'index' ? 'index' : 'i32', `an operand of ${fn}`))
     return bits.every((x) => x !== null) ? plain(call(fn, bits, whole)) : null
   }
   const exact = type === 'operand'
-  let args: Expr[]
-  if (xs.length === 2) {
-    const both = joinOperands(xs[0]!, xs[1]!, { a: spans[0]!, b: spans[1]! }, real)
-    if (!both) return null
-    args = [...both]
-  } else {
-    const x = exact || xs[0]!.literal !== 'int' ? settle(xs[0]!, spans[0]!, real) : xs[0]!.expr
-    if (!x) return null
-    args = [x]
-  }
+  const [first, second] = xs as [Operand, Operand?]
+  const only = (): Expr | null => (exact || first.literal !== 'int' ? settle(first) : first.expr)
+  const args = second ? joinOperands(first, second) : [only()]
+  if (!args?.every((x) => x !== null)) return null
   if (args[0]!.dtype === 'bool')
     return report('check/operand', whole, {
       message: `${fn} takes a number, not a truth value`,
       hint: 'convert the value: i32(…)',
     })
-  args = args.map((x) => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, real)))
-  return plain(call(fn, args, whole))
+  const inType = (x: Expr): Expr => (exact ? wide(x) : isFloat(x.dtype) ? x : cast(x, first.real))
+  return plain(call(fn, args.map(inType), whole))
 }
 
-function choose(xs: readonly Typed[], spans: readonly Span[], whole: Span, real: Real): Typed | null {
-  const cond = truth(xs[0]!, spans[0]!)
-  const [, a, b] = xs as readonly [Typed, Typed, Typed]
+function choose(xs: readonly Operand[], whole: Span): Typed | null {
+  const [test, a, b] = xs as readonly [Operand, Operand, Operand]
+  const cond = truth(test)
   if (a.literal && b.literal && cond) {
     const literal = a.literal === 'int' && b.literal === 'int' ? 'int' : 'float'
     const open = (e: Expr): Expr =>
@@ -263,6 +258,6 @@ function choose(xs: readonly Typed[], spans: readonly Span[], whole: Span, real:
     return { expr: select(cond, open(a.expr), open(b.expr), whole), literal }
   }
   const same = a.literal === null && b.literal === null && a.expr.dtype === b.expr.dtype
-  const both = same ? ([a.expr, b.expr] as const) : joinOperands(a, b, { a: spans[1]!, b: spans[2]! }, real)
+  const both = same ? ([a.expr, b.expr] as const) : joinOperands(a, b)
   return cond && both && plain(select(cond, both[0], both[1], whole))
 }

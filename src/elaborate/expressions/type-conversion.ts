@@ -28,6 +28,15 @@ export interface Typed {
 
 export const plain = (expr: Expr): Typed => ({ expr, literal: null })
 
+/** The type of fractions that meet no floating-point type: f32 in kernels, f64 in expressions of the host. */
+export type Real = 'f32' | 'f64'
+
+/** A typed expression at a place of the text. */
+export interface Operand extends Typed {
+  readonly span: Span
+  readonly real: Real
+}
+
 const INTO: Readonly<Record<ExprType, readonly ExprType[]>> = {
   bool: ['u8', 'i8', 'u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
   u8: ['u32', 'i32', 'f16', 'bf16', 'f32', 'f64'],
@@ -86,18 +95,12 @@ export const eachNumber = (e: Expr, f: (value: number, span: Span | undefined) =
 const show = (value: number): string =>
   Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
 
-/** The type of fractions that meet no floating-point type: f32 in kernels, f64 in expressions of the host. */
-export type Real = 'f32' | 'f64'
-
 /** The expression, with i32 or `real` as the type of a literal. */
-export function settle(t: Typed, span: Span, real: Real): Expr | null {
-  if (t.literal === null) return t.expr
-  return literalAs(t.expr, t.literal === 'int' ? 'i32' : real, span)
-}
+export const settle = ({ expr, literal, span, real }: Operand): Expr | null =>
+  literal === null ? expr : literalAs(expr, literal === 'int' ? 'i32' : real, span)
 
 /** The value converted to `to`. `what` names the place in the message. */
-export function coerce(t: Typed, to: ExprType, what: string, span: Span): Expr | null {
-  const { expr, literal } = t
+export function coerce({ expr, literal, span }: Operand, to: ExprType, what: string): Expr | null {
   if (literal !== null) {
     if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span)
     return report('check/literal-type', span, {
@@ -123,14 +126,9 @@ export function convert(t: Typed, to: ExprType, span: Span): Expr | null {
 }
 
 /** Both operands in their common type; a literal takes the type of the other operand. */
-export function joinOperands(
-  a: Typed,
-  b: Typed,
-  at: { a: Span; b: Span },
-  real: Real,
-): readonly [Expr, Expr] | null {
-  const left = openTo(a, b, at.a, real)
-  const right = openTo(b, a, at.b, real)
+export function joinOperands(a: Operand, b: Operand): readonly [Expr, Expr] | null {
+  const left = openTo(a, b)
+  const right = openTo(b, a)
   if (!left || !right) return null
   // A coordinate and a value of type i32 are combined without a conversion, which would hide the load.
   if (isWord(left.dtype) && isWord(right.dtype)) return [left, right]
@@ -139,7 +137,8 @@ export function joinOperands(
 }
 
 /** The operand; a literal takes its type from the other operand. */
-function openTo(t: Typed, other: Typed, span: Span, real: Real): Expr | null {
+function openTo(t: Operand, other: Typed): Expr | null {
+  const { span, real } = t
   if (t.literal === null) return t.expr
   if (other.literal !== null)
     return literalAs(t.expr, t.literal === 'float' || other.literal === 'float' ? real : 'i32', span)

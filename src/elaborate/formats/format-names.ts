@@ -5,8 +5,8 @@ import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
 import { QUERY_WORDS } from '../../ir/formats/queries.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { report } from '../diagnostics.ts'
-import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions.ts'
-import { coerce, plain, type Typed } from '../expressions/type-conversion.ts'
+import { converted, FUNCTIONS, type Names } from '../expressions/expressions.ts'
+import { plain, type Typed } from '../expressions/type-conversion.ts'
 import { type Declared, declare } from '../kernels/kernel-names.ts'
 import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
 import type { FormatScope, ListAndSetParams, ListName, Numbers, SortNames } from './format-place.ts'
@@ -186,7 +186,5 @@ export const constantPlace = (values: Numbers, given: ListAndSetParams, what: st
 /** An expression for a parameter: an integer, or f64 for a real one. */
 export function numberAt(p: FormatScope, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
   const names = namesAt(p)
-  if (kind === 'integer') return integerAt(e, names, what)
-  const t = elaborateExpr(e, names)
-  return t && coerce(t, 'f64', what, e.span)
+  return kind === 'integer' ? integerAt(e, names, what) : converted(e, names, 'f64', what)
 }

@@ -5,8 +5,8 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import type { FormatParam, FormatParamKind } from '../../ir/formats/format.ts'
 import { type ExprType, isWord } from '../../ir/values/dtype.ts'
 import { report } from '../diagnostics.ts'
-import { elaborateExpr, type Names } from '../expressions/expressions.ts'
-import { asIndex, settle } from '../expressions/type-conversion.ts'
+import { type Names, settled } from '../expressions/expressions.ts'
+import { asIndex } from '../expressions/type-conversion.ts'
 import type { Queries } from './format-uses.ts'
 
 /** The names of a sort: `place` maps a coordinate to its place, `at` maps a place to its coordinate. */
@@ -78,8 +78,7 @@ export const expectedNames = (p: FormatScope): string =>
   p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'
 
 export function integerAt(e: Ast.Expr, names: Names, what: string): Expr | null {
-  const t = elaborateExpr(e, names)
-  const x = t && settle(t, e.span, 'f64')
+  const x = settled(e, names)
   if (!x || isWord(x.dtype)) return x && asIndex(x)
   return report('check/coordinate-type', e.span, {
     message: `${what} is an integer, and this is ${x.dtype === 'f64' || x.dtype === 'f32' ? 'a real number' : x.dtype}`,

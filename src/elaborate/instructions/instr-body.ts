@@ -51,7 +51,7 @@ export class BodyOf {
     const target = this.#access(s.targets[0]!, { written: true })
     const value = elaborateExpr(s.values[0]!, this.#names())
     if (!target || !value) return null
-    const stored = coerce(value, target.dtype, target.buffer, s.values[0]!.span)
+    const stored = coerce(value, target.dtype, target.buffer)
     if (!stored) return null
     const iters = this.#iters(target)
     for (const o of this.#operands.values())

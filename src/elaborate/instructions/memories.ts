@@ -10,8 +10,8 @@ import { coordinatesAt } from '../../ir/values/arrays.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/values/dtype.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { report } from '../diagnostics.ts'
-import { elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
-import { coerce, integersOver, plain } from '../expressions/type-conversion.ts'
+import { converted, type Names, noNames } from '../expressions/expressions.ts'
+import { integersOver, plain } from '../expressions/type-conversion.ts'
 import type { Values } from './instances.ts'
 import { type Base, object, registers } from './memory-registers.ts'
 import { needsOf, targetNamed } from './target-requirements.ts'
@@ -191,8 +191,7 @@ export function integerOver(
       return to === undefined ? refuse(x) : plain(variable(to, 'index', x.span))
     },
   }
-  const t = elaborateExpr(e, scope)
-  return t && coerce(t, 'index', 'this', e.span)
+  return converted(e, scope, 'index', 'this')
 }
 
 export function precisionOf(s: Ast.Instr): number | undefined {

@@ -101,8 +101,14 @@ function fillOf(b: Ast.BufferDecl): number | null {
     })
   }
   const float = !Number.isInteger(value) || isFloatLiteral(b.fill)
-  const typed = { expr: constant(value, float ? 'f64' : 'i32'), literal: float ? 'float' : 'int' } as const
-  const e = coerce(typed, dtype, `the fill value of ${b.name.name}`, b.fill.span)
+  const literal = float ? 'float' : 'int'
+  const given = {
+    expr: constant(value, float ? 'f64' : 'i32'),
+    literal,
+    span: b.fill.span,
+    real: 'f32',
+  } as const
+  const e = coerce(given, dtype, `the fill value of ${b.name.name}`)
   return e?.kind === 'const' ? e.value : null
 }
 

@@ -8,8 +8,8 @@ import { cast, type Expr, type Load, load, variable } from '../../ir/expressions
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import { isFloat, isWord } from '../../ir/values/dtype.ts'
 import { report, reportAll } from '../diagnostics.ts'
-import { elaborateExpr, FUNCTIONS, type Names } from '../expressions/expressions.ts'
-import { asIndex, plain, settle, type Typed } from '../expressions/type-conversion.ts'
+import { FUNCTIONS, type Names, settled } from '../expressions/expressions.ts'
+import { asIndex, plain, type Typed } from '../expressions/type-conversion.ts'
 import { type Declared, extentOf, type Scope, tooLong } from './kernel-names.ts'
 
 const VALUES = 'a size, a scalar, an iterator or a `let`'
@@ -85,8 +85,7 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access): Load | null 
   const buffer = d.buffers.get(e.buffer.name)
   const names = namesIn(d, scope, 'index')
   const index = e.index.map((x) => {
-    const t = elaborateExpr(x, names)
-    const value = t && settle(t, x.span, 'f32')
+    const value = settled(x, names)
     return value && integer(value, x)
   })
   if (!buffer) {

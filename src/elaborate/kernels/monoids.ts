@@ -5,8 +5,8 @@ import { isFloat } from '../../ir/values/dtype.ts'
 import { isBuiltinReducer, type Monoid } from '../../ir/values/monoid.ts'
 import { monoidLaws } from '../../reference/evaluation/monoid-laws.ts'
 import { errorCount, report } from '../diagnostics.ts'
-import { elaborateExpr, type Names, noNames } from '../expressions/expressions.ts'
-import { coerce, plain } from '../expressions/type-conversion.ts'
+import { converted, type Names, noNames } from '../expressions/expressions.ts'
+import { plain } from '../expressions/type-conversion.ts'
 
 export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
   const before = errorCount()
@@ -35,9 +35,8 @@ export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
     m.fields.map((f) => variable(`${side.name}.${f.name.name}`, f.type.name) as Var)
   const values = (exprs: readonly Ast.Expr[], names: Names): (Expr | null)[] =>
     exprs.map((e, k) => {
-      const t = elaborateExpr(e, names)
       const field = m.fields[k]
-      return t && field ? coerce(t, field.type.name, `component ${field.name.name}`, e.span) : null
+      return field ? converted(e, names, field.type.name, `component ${field.name.name}`) : null
     })
   const identity = values(m.identity, constants())
   const result = values(m.result, operands(m))

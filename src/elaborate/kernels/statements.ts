@@ -200,7 +200,7 @@ function valueFor(d: Declared, scope: Scope, e: Ast.Expr, to: Load | null, wide:
   const t = elaborateExpr(e, bodyNames(d, scope))
   if (!t || !to) return null
   const buffer = d.buffers.get(to.buffer)!
-  return coerce(t, wide ? buffer.accumulate : buffer.dtype, buffer.name, e.span)
+  return coerce(t, wide ? buffer.accumulate : buffer.dtype, buffer.name)
 }
 
 function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]): Monoid | null {
