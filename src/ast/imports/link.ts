@@ -1,27 +1,15 @@
 /** Linking of files into scopes: the declaration of each name in each file. */
 import { type Diagnostic, type Source, SptError } from '../diagnostics/diagnostic.ts'
-import type {
-  Decl,
-  File,
-  Format,
-  Ident,
-  Import,
-  Instr,
-  Kernel,
-  KernelSchedule,
-  Memory,
-  Monoid,
-  ScheduleFunction,
-} from '../nodes/nodes.ts'
+import type * as ast from '../nodes/nodes.ts'
 import { kernelText } from '../print/print-parts.ts'
 import { Extensions, type Program, type Scope, visibleFiles } from './linked-program.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** Declarations that a file can import by name. */
-type Named = Kernel | Format | Monoid | Memory | Instr | ScheduleFunction
+type Named = ast.Kernel | ast.Format | ast.Monoid | ast.Memory | ast.Instr | ast.ScheduleFunction
 
 interface Linking {
-  readonly files: ReadonlyMap<string, File>
+  readonly files: ReadonlyMap<string, ast.File>
   /** Declarations of each file, by name. */
   readonly declared: ReadonlyMap<string, ReadonlyMap<string, Named>>
   readonly problems: Diagnostic[]
@@ -33,7 +21,7 @@ interface Linking {
  */
 export function link(
   entry: string,
-  files: ReadonlyMap<string, File>,
+  files: ReadonlyMap<string, ast.File>,
   sources: ReadonlyMap<string, Source>,
 ): Program {
   const problems: Diagnostic[] = []
@@ -57,8 +45,8 @@ export function link(
 function reportDuplicate(
   problems: Diagnostic[],
   what: string,
-  repeated: Ident,
-  first: Ident,
+  repeated: ast.Ident,
+  first: ast.Ident,
   hint = 'rename one of them; an import can: `import { x as y } from "…"`',
 ): void {
   problems.push({
@@ -70,9 +58,9 @@ function reportDuplicate(
   })
 }
 
-function declarations(file: File, problems: Diagnostic[]): Map<string, Named> {
+function declarations(file: ast.File, problems: Diagnostic[]): Map<string, Named> {
   const result = new Map<string, Named>()
-  const tables = new Map<string, Ident>()
+  const tables = new Map<string, ast.Ident>()
   for (const d of file.decls) {
     if (isAttached(d)) continue
     if (d.kind === 'table') {
@@ -95,9 +83,9 @@ interface Names {
 }
 
 /** The names of a file. Names declared here or imported by name take precedence over those of whole files. */
-function namesOf(path: string, file: File, linking: Linking): Names {
+function namesOf(path: string, file: ast.File, linking: Linking): Names {
   const known = new Map(linking.declared.get(path))
-  const owners = new Map<string, Ident>([...known].map(([name, d]) => [name, d.name]))
+  const owners = new Map<string, ast.Ident>([...known].map(([name, d]) => [name, d.name]))
   for (const i of file.imports) {
     for (const n of i.names ?? []) {
       const decl = findImported(path, i, n.name, linking)
@@ -126,7 +114,7 @@ function namesOf(path: string, file: File, linking: Linking): Names {
   return { known, ambiguous }
 }
 
-function findImported(path: string, i: Import, name: Ident, linking: Linking): Named | undefined {
+function findImported(path: string, i: ast.Import, name: ast.Ident, linking: Linking): Named | undefined {
   const target = resolvePath(path, i.path.value)
   const targetNames = linking.declared.get(target)
   const decl = targetNames?.get(name.name)
@@ -147,14 +135,14 @@ function findImported(path: string, i: Import, name: Ident, linking: Linking): N
 }
 
 /** True for declarations whose name begins with a kernel's: schedules, choices and spaces. */
-const isAttached = (d: File['decls'][number]): d is KernelSchedule =>
+const isAttached = (d: ast.File['decls'][number]): d is ast.KernelSchedule =>
   d.kind === 'schedule' || d.kind === 'choice'
 
 /** The schedules, choices and spaces that a file declares, by kernel. */
-type Attached = ReadonlyMap<Kernel, readonly KernelSchedule[]>
+type Attached = ReadonlyMap<ast.Kernel, readonly ast.KernelSchedule[]>
 
-function attachedSchedules(file: File, { known }: Names, problems: Diagnostic[]): Attached {
-  const result = new Map<Kernel, KernelSchedule[]>()
+function attachedSchedules(file: ast.File, { known }: Names, problems: Diagnostic[]): Attached {
+  const result = new Map<ast.Kernel, ast.KernelSchedule[]>()
   for (const s of file.decls) {
     if (!isAttached(s)) continue
     const kernel = known.get(s.kernel.name)
@@ -182,20 +170,20 @@ function attachedSchedules(file: File, { known }: Names, problems: Diagnostic[])
 
 function scopeFor(
   path: string,
-  file: File,
+  file: ast.File,
   { known, ambiguous }: Names,
   attached: ReadonlyMap<string, Attached>,
   extensions: Extensions,
   problems: Diagnostic[],
 ): Scope {
-  const schedules = new Map<string, ReadonlyMap<string, KernelSchedule>>()
+  const schedules = new Map<string, ReadonlyMap<string, ast.KernelSchedule>>()
   for (const [name, d] of known) {
     if (d.kind !== 'kernel') continue
-    const declared = new Map<string, KernelSchedule[]>()
+    const declared = new Map<string, ast.KernelSchedule[]>()
     for (const from of new Set([...visibleFiles(file, path, d), path]))
       for (const s of attached.get(from)?.get(d) ?? [])
         declared.set(scheduleKey(s), [...(declared.get(scheduleKey(s)) ?? []), s])
-    const byName = new Map<string, KernelSchedule>()
+    const byName = new Map<string, ast.KernelSchedule>()
     for (const [scheduleName, declarations] of declared) {
       const [first, ...duplicates] = extensions.latest(declarations)
       for (const s of duplicates) reportConflict(problems, s, first!, path)
@@ -206,25 +194,25 @@ function scopeFor(
   const declarationsOf = <D extends Named>(kind: D['kind']): ReadonlyMap<string, D> =>
     new Map([...known].filter((e): e is [string, D] => e[1].kind === kind))
   return {
-    kernels: declarationsOf<Kernel>('kernel'),
-    formats: declarationsOf<Format>('format'),
-    monoids: declarationsOf<Monoid>('monoid'),
-    memories: declarationsOf<Memory>('memory'),
-    instrs: declarationsOf<Instr>('instr'),
-    functions: declarationsOf<ScheduleFunction>('function'),
+    kernels: declarationsOf<ast.Kernel>('kernel'),
+    formats: declarationsOf<ast.Format>('format'),
+    monoids: declarationsOf<ast.Monoid>('monoid'),
+    memories: declarationsOf<ast.Memory>('memory'),
+    instrs: declarationsOf<ast.Instr>('instr'),
+    functions: declarationsOf<ast.ScheduleFunction>('function'),
     schedules,
-    ambiguous: ambiguous as ReadonlyMap<string, readonly Decl[]>,
+    ambiguous: ambiguous as ReadonlyMap<string, readonly ast.Decl[]>,
   }
 }
 
-const scheduleKey = ({ types, name }: KernelSchedule): string =>
+const scheduleKey = ({ types, name }: ast.KernelSchedule): string =>
   [...types.map((t) => t.map((x) => x.name).join(' or ')), name.name].join('.')
 
 /** Reports a conflict once: in the file that declares both, or in the one that imports both. */
 function reportConflict(
   problems: Diagnostic[],
-  second: KernelSchedule,
-  first: KernelSchedule,
+  second: ast.KernelSchedule,
+  first: ast.KernelSchedule,
   path: string,
 ): void {
   if (second.span.source === first.span.source && second.span.source !== path) return

@@ -1,18 +1,6 @@
 /** Names of a program and their declarations, over all its files. Built by `link`, with the choices that extend imported ones. */
 import { type Diagnostic, failAt, type Source } from '../diagnostics/diagnostic.ts'
-import type {
-  Decl,
-  Dispatch,
-  File,
-  Format,
-  Ident,
-  Instr,
-  Kernel,
-  KernelSchedule,
-  Memory,
-  Monoid,
-  ScheduleFunction,
-} from '../nodes/nodes.ts'
+import type * as ast from '../nodes/nodes.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /**
@@ -21,16 +9,16 @@ import { resolvePath } from './resolve-path.ts'
  * share a name space; schedules are keyed by their kernel's local name, then by their own (`gpu`; for some types, `f16.gpu`).
  */
 export interface Scope {
-  readonly kernels: ReadonlyMap<string, Kernel>
-  readonly formats: ReadonlyMap<string, Format>
-  readonly monoids: ReadonlyMap<string, Monoid>
-  readonly memories: ReadonlyMap<string, Memory>
-  readonly instrs: ReadonlyMap<string, Instr>
+  readonly kernels: ReadonlyMap<string, ast.Kernel>
+  readonly formats: ReadonlyMap<string, ast.Format>
+  readonly monoids: ReadonlyMap<string, ast.Monoid>
+  readonly memories: ReadonlyMap<string, ast.Memory>
+  readonly instrs: ReadonlyMap<string, ast.Instr>
   /** Schedule functions. */
-  readonly functions: ReadonlyMap<string, ScheduleFunction>
-  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, KernelSchedule>>
+  readonly functions: ReadonlyMap<string, ast.ScheduleFunction>
+  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, ast.KernelSchedule>>
   /** Names that several imported files declare; they are in none of the maps above, and using one is an error. */
-  readonly ambiguous: ReadonlyMap<string, readonly Decl[]>
+  readonly ambiguous: ReadonlyMap<string, readonly ast.Decl[]>
 }
 
 /**
@@ -39,26 +27,26 @@ export interface Scope {
  */
 export interface Program extends Scope {
   readonly entry: string
-  readonly files: ReadonlyMap<string, File>
+  readonly files: ReadonlyMap<string, ast.File>
   readonly sources: ReadonlyMap<string, Source>
   readonly scopes: ReadonlyMap<string, Scope>
   /** The choice that each extension (`extends { … }`) extends. */
-  readonly extended: ReadonlyMap<Dispatch, Dispatch>
+  readonly extended: ReadonlyMap<ast.Dispatch, ast.Dispatch>
 }
 
 /** The scope in which the names inside a declaration are resolved. */
-export function scopeOf(program: Program, decl: Decl): Scope {
+export function scopeOf(program: Program, decl: ast.Decl): Scope {
   return program.scopes.get(decl.span.source) ?? program
 }
 
 interface Kinds {
-  readonly kernels: Kernel
-  readonly formats: Format
-  readonly monoids: Monoid
+  readonly kernels: ast.Kernel
+  readonly formats: ast.Format
+  readonly monoids: ast.Monoid
 }
 
 /** The declaration of a name in a scope. @throws SptError if it is unknown or ambiguous */
-export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: Ident): Kinds[K] {
+export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: ast.Ident): Kinds[K] {
   const declaration = (scope[kind] as ReadonlyMap<string, Kinds[K]>).get(id.name)
   if (declaration) return declaration
   const ambiguous = scope.ambiguous.get(id.name)
@@ -82,10 +70,10 @@ export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: Ident)
 // name.
 
 /** Schedules, choices and spaces by kernel, for each declaring file. */
-type SchedulesByFile = ReadonlyMap<string, ReadonlyMap<Kernel, readonly KernelSchedule[]>>
+type SchedulesByFile = ReadonlyMap<string, ReadonlyMap<ast.Kernel, readonly ast.KernelSchedule[]>>
 
 /** Paths of the other files whose schedules of a kernel are visible in a file. */
-export const visibleFiles = (file: File, path: string, kernel: Kernel): ReadonlySet<string> =>
+export const visibleFiles = (file: ast.File, path: string, kernel: ast.Kernel): ReadonlySet<string> =>
   new Set([
     kernel.span.source,
     ...file.imports.flatMap((i) => (i.names ? [] : [resolvePath(path, i.path.value)])),
@@ -93,13 +81,13 @@ export const visibleFiles = (file: File, path: string, kernel: Kernel): Readonly
 
 export class Extensions {
   /** For each extension, the choice of the same name that would be visible in its file without it. */
-  readonly bases = new Map<Dispatch, Dispatch>()
-  readonly #resolved = new Set<KernelSchedule>()
-  readonly #files: ReadonlyMap<string, File>
+  readonly bases = new Map<ast.Dispatch, ast.Dispatch>()
+  readonly #resolved = new Set<ast.KernelSchedule>()
+  readonly #files: ReadonlyMap<string, ast.File>
   readonly #attached: SchedulesByFile
   readonly #problems: Diagnostic[]
 
-  constructor(files: ReadonlyMap<string, File>, attached: SchedulesByFile, problems: Diagnostic[]) {
+  constructor(files: ReadonlyMap<string, ast.File>, attached: SchedulesByFile, problems: Diagnostic[]) {
     this.#files = files
     this.#attached = attached
     this.#problems = problems
@@ -108,18 +96,18 @@ export class Extensions {
   }
 
   /** The declarations that no other one extends: one, or several for an ambiguous name. */
-  latest(declared: readonly KernelSchedule[]): readonly KernelSchedule[] {
+  latest(declared: readonly ast.KernelSchedule[]): readonly ast.KernelSchedule[] {
     return declared.filter((s) => !declared.some((other) => this.#extends(other, s)))
   }
 
-  #extends(s: KernelSchedule, base: KernelSchedule): boolean {
+  #extends(s: ast.KernelSchedule, base: ast.KernelSchedule): boolean {
     // The chain ends: the base of a choice was resolved before the choice.
-    for (let now = this.bases.get(s as Dispatch); now; now = this.bases.get(now))
+    for (let now = this.bases.get(s as ast.Dispatch); now; now = this.bases.get(now))
       if (now === base) return true
     return false
   }
 
-  #resolve(s: KernelSchedule, kernel: Kernel): void {
+  #resolve(s: ast.KernelSchedule, kernel: ast.Kernel): void {
     if (s.kind !== 'choice' || s.by !== 'rules' || !s.isExtension || this.#resolved.has(s)) return
     this.#resolved.add(s)
     const path = s.span.source

@@ -2,32 +2,19 @@
 import { failAt } from '../diagnostics/diagnostic.ts'
 import { type Span, spanAt } from '../diagnostics/span.ts'
 import { levelProperties } from '../nodes/axis-kinds.ts'
-import type {
-  AxisClaim,
-  AxisDecl,
-  AxisDef,
-  BucketRule,
-  Composition,
-  CoordMap,
-  Description,
-  Expr,
-  FormatParam,
-  Holds,
-  Ident,
-  Mask,
-  PartitionRule,
-  Rule,
-  Sort,
-} from '../nodes/nodes.ts'
+import type * as ast from '../nodes/nodes.ts'
 import { AXIS_CLAIMS, FORMAT_PARAM_TYPES } from '../nodes/nodes.ts'
 import { rejectRepeated } from './checks.ts'
 
-export type FormatItem = AxisDecl | CoordMap | Sort | Mask | Holds | Rule
+export type FormatItem = ast.AxisDecl | ast.CoordMap | ast.Sort | ast.Mask | ast.Holds | ast.Rule
 
-const isRule = (i: FormatItem): i is Rule =>
+const isRule = (i: FormatItem): i is ast.Rule =>
   i.kind === 'part' || i.kind === 'partition' || i.kind === 'bucket'
 
-export function formatBody(items: readonly FormatItem[], format: Ident): Description | Composition {
+export function formatBody(
+  items: readonly FormatItem[],
+  format: ast.Ident,
+): ast.Description | ast.Composition {
   const rules = items.filter(isRule)
   const otherItem = items.find((i) => !isRule(i))
   const [rule] = rules
@@ -47,8 +34,8 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
     if (second) rejectRepeated(kind, 'given', second.span, kind === 'where' ? COMBINED : undefined)
     return first ?? null
   }
-  const mapOf = (kind: 'map' | 'inverse', expected: string): CoordMap =>
-    (only(kind) as CoordMap | null) ??
+  const mapOf = (kind: 'map' | 'inverse', expected: string): ast.CoordMap =>
+    (only(kind) as ast.CoordMap | null) ??
     failAt('parse/missing', format.span, {
       message: `format \`${format.name}\` has no \`${kind}\``,
       expected: `\`${kind} ${expected}`,
@@ -70,7 +57,12 @@ const COMBINED = 'combine the conditions with `and`'
 /** The span of the item's first word, so that a diagnostic does not mark a whole block. */
 const keywordSpan = ({ kind, span }: FormatItem): Span => spanAt(span, span.start, span.start + kind.length)
 
-export function formatParam(name: Ident, type: Ident | null, value: Expr | null, span: Span): FormatParam {
+export function formatParam(
+  name: ast.Ident,
+  type: ast.Ident | null,
+  value: ast.Expr | null,
+  span: Span,
+): ast.FormatParam {
   if (!type) return { name, type: 'integer', default: value, span }
   const paramType = FORMAT_PARAM_TYPES.find((t) => t === type.name)
   if (!paramType)
@@ -91,7 +83,7 @@ export function formatParam(name: Ident, type: Ident | null, value: Expr | null,
 }
 
 /** The claims among the modifiers of an axis. @throws SptError if one is written twice */
-export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
+export function axisClaims(words: readonly ast.Ident[]): readonly ast.AxisClaim[] {
   const claims = words.flatMap(({ name, span }) => {
     const claimName = AXIS_CLAIMS.find((c) => c === name)
     return claimName ? [{ name: claimName, span }] : []
@@ -102,7 +94,7 @@ export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
 }
 
 /** Checks that a block has rules: elements that no part takes would be lost. @throws SptError `parse/missing` */
-export function requireRules(rule: PartitionRule | BucketRule): void {
+export function requireRules(rule: ast.PartitionRule | ast.BucketRule): void {
   if (rule.rules.length === 0)
     failAt('parse/missing', keywordSpan(rule), {
       message: `this \`${rule.kind}\` has no parts`,
@@ -111,7 +103,7 @@ export function requireRules(rule: PartitionRule | BucketRule): void {
 }
 
 /** Checks that an axis with `padded with` has positions of fixed width. @throws SptError `parse/padding` */
-export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Span): void {
+export function checkPadded(def: ast.AxisDef, claims: readonly ast.AxisClaim[], span: Span): void {
   if (levelProperties(def.kind)?.positions !== 'width')
     failAt('parse/padding', span, {
       message: `a \`${def.kind}\` axis has no padding`,
@@ -127,7 +119,7 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
 }
 
 /** Checks that an axis with `packed` stores coordinates. @throws SptError `parse/packed` */
-export function checkPacked(def: AxisDef, span: Span): void {
+export function checkPacked(def: ast.AxisDef, span: Span): void {
   if (levelProperties(def.kind)?.arrays.includes('indices')) return
   failAt('parse/packed', span, {
     message: `a \`${def.kind}\` axis stores no coordinates to pack`,
@@ -136,7 +128,7 @@ export function checkPacked(def: AxisDef, span: Span): void {
 }
 
 /** Checks an axis of a kernel: lists, and padding with a coordinate, are not allowed there. @throws SptError */
-export function checkKernelAxis(a: AxisDecl): void {
+export function checkKernelAxis(a: ast.AxisDecl): void {
   if (a.padding)
     failAt('parse/padding', a.padding.span, {
       message: 'the padding of a kernel’s axes has no coordinate',

@@ -1,14 +1,5 @@
 /** Formats as text: descriptions, with their items in canonical order, and compositions. */
-import type {
-  Composition,
-  CoordMap,
-  Description,
-  Format,
-  FormatParam,
-  Rule,
-  Trivia,
-  Width,
-} from '../nodes/nodes.ts'
+import type * as ast from '../nodes/nodes.ts'
 import { type Doc, group, line, nest } from './layout-document.ts'
 import type { Printer } from './print-blocks.ts'
 import { exprDoc, useDoc, whereDoc, widthDoc } from './print-expr.ts'
@@ -23,20 +14,20 @@ import {
   tuple,
 } from './print-parts.ts'
 
-export function printFormat(p: Printer, f: Format): void {
+export function printFormat(p: Printer, f: ast.Format): void {
   const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(listNames(f.over))]
   p.block(f.trivia, true, head, () =>
     f.body.kind === 'composition' ? printRules(p, f.body.rules) : printDescription(p, f.body),
   )
 }
 
-function paramDoc(x: FormatParam): Doc {
+function paramDoc(x: ast.FormatParam): Doc {
   const head = x.type === 'integer' ? x.name.name : `${x.name.name}: ${x.type}`
   return x.default ? [`${head} = `, exprDoc(x.default)] : head
 }
 
-function printDescription(p: Printer, d: Description): void {
-  const lines: (readonly [Trivia | undefined, Doc])[] = []
+function printDescription(p: Printer, d: ast.Description): void {
+  const lines: (readonly [ast.Trivia | undefined, Doc])[] = []
   for (const s of d.sorts) {
     const within: Doc = s.within ? [' within ', exprDoc(s.within)] : ''
     const to = ` -> (${s.place.name}, ${s.at.name})`
@@ -45,7 +36,12 @@ function printDescription(p: Printer, d: Description): void {
   d.axes.forEach((a, k) => {
     lines.push([a.trivia, axisDoc(a, alignedPeers(d.axes, k))])
   })
-  const map = (word: string, m: CoordMap): Doc => [word, tuple(listNames(m.from)), ' -> ', tuple(exprs(m.to))]
+  const map = (word: string, m: ast.CoordMap): Doc => [
+    word,
+    tuple(listNames(m.from)),
+    ' -> ',
+    tuple(exprs(m.to)),
+  ]
   lines.push([d.map.trivia, map('map ', d.map)], [d.inverse.trivia, map('inverse ', d.inverse)])
   if (d.mask) lines.push([d.mask.trivia, `mask ${d.mask.name.name}`])
   if (d.where) lines.push([d.where.trivia, ['where (', exprDoc(d.where.cond), ')']])
@@ -54,16 +50,16 @@ function printDescription(p: Printer, d: Description): void {
   })
 }
 
-function printRules(p: Printer, list: Composition['rules']): void {
+function printRules(p: Printer, list: ast.Composition['rules']): void {
   list.forEach((r, k) => {
     if (r.kind === 'part') p.item(r.trivia, k === 0, ruleHead(r))
     else p.block(r.trivia, k === 0, ruleHead(r), () => printRules(p, r.rules), single(r.rules, partHead))
   })
 }
 
-const partHead = (r: Rule): Doc | undefined => (r.kind === 'part' ? ruleHead(r) : undefined)
+const partHead = (r: ast.Rule): Doc | undefined => (r.kind === 'part' ? ruleHead(r) : undefined)
 
-function ruleHead(r: Rule): Doc {
+function ruleHead(r: ast.Rule): Doc {
   switch (r.kind) {
     case 'part':
       return ['part ', r.name ? `${r.name.name} = ` : '', useDoc(r.use), whereDoc(r.where)]
@@ -82,7 +78,7 @@ function ruleHead(r: Rule): Doc {
 }
 
 /** `1, 2 .. 2^k` */
-export const widthsDoc = (widths: readonly Width[]): Doc =>
+export const widthsDoc = (widths: readonly ast.Width[]): Doc =>
   widths.map((w, k): Doc => {
     const width = widthDoc(w.value, w.power)
     return k === 0 ? width : [w.doubling ? [line, '.. '] : [',', line], width]

@@ -1,41 +1,28 @@
 /** Memories and instructions as text. Code of targets is printed unchanged. */
-import type {
-  Examples,
-  Expr,
-  Instance,
-  Instr,
-  InstrText,
-  Iterate,
-  Limit,
-  Memory,
-  MemoryItem,
-  Need,
-  Operand,
-  Precision,
-  TileParam,
-} from '../nodes/nodes.ts'
+import type * as ast from '../nodes/nodes.ts'
 import { bracketList, commaSeparated, type Doc, group, nest } from './layout-document.ts'
 import type { Printer } from './print-blocks.ts'
 import { exprDoc } from './print-expr.ts'
 import { exprs, names, optional, tuple } from './print-parts.ts'
 
-export const paramText = ({ name, types }: TileParam): string =>
+export const paramText = ({ name, types }: ast.TileParam): string =>
   types ? `${name.name}: ${types.map((t) => t.name).join(' or ')}` : name.name
 
 /** `tile(f16, 64)`. */
-export const instanceDoc = ({ name, args }: Instance): Doc => [name.name, optional(exprs(args))]
+export const instanceDoc = ({ name, args }: ast.Instance): Doc => [name.name, optional(exprs(args))]
 
-const precisionDoc = ({ bits }: Precision): Doc => ['precision ', exprDoc(bits), ' bits']
+const precisionDoc = ({ bits }: ast.Precision): Doc => ['precision ', exprDoc(bits), ' bits']
 
-const constraintDoc = (x: Limit | Examples): Doc =>
+const constraintDoc = (x: ast.Limit | ast.Examples): Doc =>
   x.kind === 'limit'
     ? ['require ', exprDoc(x.cond)]
     : ['examples ', group(nest(commaSeparated(x.of.map((args) => tuple(exprs(args))))))]
 
-const typedShape = (type: string, shape: readonly Expr[]): Doc => bracketList(`${type}[`, exprs(shape), ']')
-const alignmentDoc = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
+const typedShape = (type: string, shape: readonly ast.Expr[]): Doc =>
+  bracketList(`${type}[`, exprs(shape), ']')
+const alignmentDoc = (bytes: ast.Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
 
-export function printMemory(p: Printer, m: Memory): void {
+export function printMemory(p: Printer, m: ast.Memory): void {
   const threads: Doc = m.threads ? [' of ', exprDoc(m.threads), ' threads'] : ''
   const head: Doc = [
     [`memory ${m.name.name}`, optional(m.params.map(paramText)), ': '],
@@ -52,7 +39,7 @@ export function printMemory(p: Printer, m: Memory): void {
   })
 }
 
-function itemDoc(m: MemoryItem): Doc {
+function itemDoc(m: ast.MemoryItem): Doc {
   if (m.kind === 'limit' || m.kind === 'examples') return constraintDoc(m)
   if (m.kind === 'text')
     return `${m.what === 'fill' ? 'fill ' : ''}${m.target.name}${needsText(m.needs)} \`${m.code.name}\``
@@ -61,13 +48,17 @@ function itemDoc(m: MemoryItem): Doc {
     : ['address ', tuple(names(m.from)), ' -> ', exprDoc(m.to)]
 }
 
-function needsText(needs: readonly Need[]): string {
-  const needText = (n: Need): string => n.name.name + (n.args.length > 0 ? `(${n.args.join(', ')})` : '')
+function needsText(needs: readonly ast.Need[]): string {
+  const needText = (n: ast.Need): string => n.name.name + (n.args.length > 0 ? `(${n.args.join(', ')})` : '')
   return needs.length > 0 ? ` needs ${needs.map(needText).join(', ')}` : ''
 }
 
 /** Prints an instruction; the caller's `iterate` prints its iteration. */
-export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: boolean) => void): void {
+export function printInstr(
+  p: Printer,
+  s: ast.Instr,
+  iterate: (s: ast.Iterate, first: boolean) => void,
+): void {
   const operands = s.operands.map(operandDoc)
   const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''
   const words = s.words.map((w) => ` ${w.name}`)
@@ -82,7 +73,7 @@ export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: bo
   })
 }
 
-const operandDoc = (o: Operand): Doc => [
+const operandDoc = (o: ast.Operand): Doc => [
   `${o.name.name}: `,
   typedShape(o.type.name, o.shape),
   ' in ',
@@ -95,7 +86,7 @@ const operandDoc = (o: Operand): Doc => [
   o.fenced ? ' fenced' : '',
 ]
 
-function textDoc(t: InstrText): Doc {
+function textDoc(t: ast.InstrText): Doc {
   const what = t.what === 'run' ? '' : `${t.what} `
   const from = t.from === null ? '' : ` from ${Number.isInteger(t.from) ? t.from.toFixed(1) : t.from}`
   return `${what}${t.target.name}${from}${needsText(t.needs)} \`${t.code.name}\``

@@ -3,24 +3,7 @@
  * Lines have at most 120 characters if their expressions can be broken.
  */
 import { quotedPath } from '../imports/resolve-path.ts'
-import type {
-  AsPart,
-  BufferDecl,
-  EachStep,
-  Expr,
-  File,
-  If,
-  Import,
-  Iterate,
-  Kernel,
-  LoopRef,
-  Member,
-  Monoid,
-  Step,
-  StepGroup,
-  StepValue,
-  Stmt,
-} from '../nodes/nodes.ts'
+import type * as ast from '../nodes/nodes.ts'
 import type { Doc } from './layout-document.ts'
 import { bracketList, commaSeparated, filled, group, layout, line, nest } from './layout-document.ts'
 import { Printer } from './print-blocks.ts'
@@ -43,7 +26,7 @@ import {
 import { groupDoc, printChoice, printSpace, printTable } from './print-spaces.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
-export function print(file: File): string {
+export function print(file: ast.File): string {
   const p = new Printer()
   file.imports.forEach((i, k) => {
     p.item(i.trivia, k === 0, importDoc(i))
@@ -59,21 +42,21 @@ export function print(file: File): string {
 }
 
 /** The format parts after `as`, on one line. */
-export const printParts = (parts: readonly AsPart[]): string =>
+export const printParts = (parts: readonly ast.AsPart[]): string =>
   layout(partsDoc(parts), 0, Number.POSITIVE_INFINITY)
 
-export const printExpr = (e: Expr): string => layout(exprDoc(e), 0, Number.POSITIVE_INFINITY)
+export const printExpr = (e: ast.Expr): string => layout(exprDoc(e), 0, Number.POSITIVE_INFINITY)
 
 /** One step on one line, as schedules and traces show it. */
-export const printStep = (s: Step): string => layout(stepDoc(s), 0, Number.POSITIVE_INFINITY)
+export const printStep = (s: ast.Step): string => layout(stepDoc(s), 0, Number.POSITIVE_INFINITY)
 
 /** The steps of a group on one line, in braces. */
-export const printGroup = (g: Pick<StepGroup, 'steps'>): string =>
+export const printGroup = (g: Pick<ast.StepGroup, 'steps'>): string =>
   layout(groupDoc(g, stepDoc), 0, Number.POSITIVE_INFINITY)
 
 // Declarations -------------------------------------------------------------------------------------------------
 
-function importDoc(i: Import): Doc {
+function importDoc(i: ast.Import): Doc {
   const path = quotedPath(i.path.value)
   if (!i.names) return `import ${path}`
   const list = i.names.map((n) =>
@@ -82,7 +65,7 @@ function importDoc(i: Import): Doc {
   return [group('import {', nest(line, filled(list)), line, '}'), ` from ${path}`]
 }
 
-function printDeclaration(p: Printer, d: File['decls'][number]): void {
+function printDeclaration(p: Printer, d: ast.File['decls'][number]): void {
   if (d.kind === 'kernel') printKernel(p, d)
   else if (d.kind === 'monoid') printMonoid(p, d)
   else if (d.kind === 'format') printFormat(p, d)
@@ -102,7 +85,7 @@ function printDeclaration(p: Printer, d: File['decls'][number]): void {
     )
 }
 
-function printKernel(p: Printer, k: Kernel): void {
+function printKernel(p: Printer, k: ast.Kernel): void {
   const params = k.params.map((x) => `${x.name.name}: ${x.type.name}`)
   const base = k.base ? ` extends ${k.base.name.name}${typeList(names(k.base.types))}` : ''
   const head = [`kernel ${k.name.name}${typeList(k.typeParams.map(paramText))}`, tuple(params), base]
@@ -110,7 +93,7 @@ function printKernel(p: Printer, k: Kernel): void {
 }
 
 /** Consecutive axes and buffers without a gap are aligned. */
-function printMembers(p: Printer, list: readonly Member[]): void {
+function printMembers(p: Printer, list: readonly ast.Member[]): void {
   list.forEach((m, k) => {
     if (m.kind === 'iterate') printStatement(p, m, k === 0)
     else if (m.kind === 'define')
@@ -120,10 +103,10 @@ function printMembers(p: Printer, list: readonly Member[]): void {
   })
 }
 
-const bufferHead = (b: BufferDecl): string => `${b.name.name}:`
-const bufferType = (b: BufferDecl): string => `${b.type.name}[${names(b.axes).join(', ')}]`
+const bufferHead = (b: ast.BufferDecl): string => `${b.name.name}:`
+const bufferType = (b: ast.BufferDecl): string => `${b.type.name}[${names(b.axes).join(', ')}]`
 
-function bufferDoc(b: BufferDecl, peers: readonly BufferDecl[]): Doc {
+function bufferDoc(b: ast.BufferDecl, peers: readonly ast.BufferDecl[]): Doc {
   const head = bufferHead(b).padEnd(maxLength(peers.map(bufferHead)))
   const type = bufferType(b).padEnd(maxLength(peers.map(bufferType)))
   return [
@@ -133,7 +116,7 @@ function bufferDoc(b: BufferDecl, peers: readonly BufferDecl[]): Doc {
   ]
 }
 
-function printMonoid(p: Printer, m: Monoid): void {
+function printMonoid(p: Printer, m: ast.Monoid): void {
   const fields = m.fields.map((f) => `${f.name.name}: ${f.type.name}`)
   p.block(m.trivia, true, [`monoid ${m.name.name}`, tuple(fields)], () => {
     p.item(m.lines?.identity, true, ['identity ', values(m.identity)])
@@ -143,40 +126,40 @@ function printMonoid(p: Printer, m: Monoid): void {
 
 // Statements ---------------------------------------------------------------------------------------------------
 
-function printStatements(p: Printer, list: readonly Stmt[]): void {
+function printStatements(p: Printer, list: readonly ast.Stmt[]): void {
   list.forEach((s, k) => {
     printStatement(p, s, k === 0)
   })
 }
 
-function printStatement(p: Printer, s: Stmt, first: boolean): void {
+function printStatement(p: Printer, s: ast.Stmt, first: boolean): void {
   if (s.kind === 'if') p.if(s, first, (list) => printStatements(p, list), onlyUpdate(s))
   else if (s.kind === 'iterate')
     p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body), single(s.body, conditionalDoc))
   else p.item(s.trivia, first, statementDoc(s))
 }
 
-function statementDoc(s: Exclude<Stmt, If | Iterate>): Doc {
+function statementDoc(s: Exclude<ast.Stmt, ast.If | ast.Iterate>): Doc {
   if (s.kind === 'let') return [`let ${s.name.name} = `, exprDoc(s.value)]
   const op = s.kind === 'assign' ? '=' : `${s.reducer.name}=`
   return [values(s.targets), ` ${op} `, values(s.values)]
 }
 
-const updateDoc = (s: Stmt): Doc | undefined =>
+const updateDoc = (s: ast.Stmt): Doc | undefined =>
   s.kind === 'if' || s.kind === 'iterate' ? undefined : statementDoc(s)
 
 /** The text of the only update under a condition. */
-const onlyUpdate = (s: If): Doc | undefined =>
+const onlyUpdate = (s: ast.If): Doc | undefined =>
   s.else.length === 0 && !s.trivia?.openElse && !s.trivia?.endElse ? single(s.then, updateDoc) : undefined
 
 /** The text of an update, also under a condition. */
-function conditionalDoc(s: Stmt): Doc | undefined {
+function conditionalDoc(s: ast.Stmt): Doc | undefined {
   if (s.kind !== 'if') return updateDoc(s)
   const only = s.trivia?.open || s.trivia?.end ? undefined : onlyUpdate(s)
   return only && ['if (', exprDoc(s.cond), ') { ', only, ' }']
 }
 
-function iterateHead(s: Iterate): Doc {
+function iterateHead(s: ast.Iterate): Doc {
   const iters = s.iters.map((i) =>
     i.name.name === i.axis.name ? i.name.name : `${i.name.name} in ${i.axis.name}`,
   )
@@ -187,13 +170,13 @@ function iterateHead(s: Iterate): Doc {
 
 // Schedules ----------------------------------------------------------------------------------------------------
 
-function printSteps(p: Printer, list: readonly Step[]): void {
+function printSteps(p: Printer, list: readonly ast.Step[]): void {
   list.forEach((step, k) => {
     printStepItem(p, step, k === 0)
   })
 }
 
-function printStepItem(p: Printer, step: Step, first: boolean): void {
+function printStepItem(p: Printer, step: ast.Step, first: boolean): void {
   if (step.kind === 'each')
     p.block(
       step.trivia,
@@ -206,17 +189,17 @@ function printStepItem(p: Printer, step: Step, first: boolean): void {
 }
 
 /** The text of the only step of a body; undefined for an `each` with comments in it, or without a single step. */
-function stepOnLine(s: Step): Doc | undefined {
+function stepOnLine(s: ast.Step): Doc | undefined {
   if (s.kind !== 'each') return stepDoc(s)
   const hasComments = s.trivia?.open || s.trivia?.end
   return hasComments || single(s.steps, stepOnLine) === undefined ? undefined : stepDoc(s)
 }
 
-const eachHead = (s: EachStep): Doc => `each ${s.what} of ${s.buffer.name} as ${s.as.name}`
+const eachHead = (s: ast.EachStep): Doc => `each ${s.what} of ${s.buffer.name} as ${s.as.name}`
 
-export const printLoop = (l: LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
+export const printLoop = (l: ast.LoopRef): string => (l.nest ? `${l.nest.name}.${l.name.name}` : l.name.name)
 
-function stepDoc(s: Step): Doc {
+function stepDoc(s: ast.Step): Doc {
   switch (s.kind) {
     case 'as':
       return [
@@ -239,7 +222,7 @@ function stepDoc(s: Step): Doc {
   }
 }
 
-function valueDoc(v: StepValue): Doc {
+function valueDoc(v: ast.StepValue): Doc {
   switch (v.kind) {
     case 'loop':
       return printLoop(v.loop)
@@ -263,19 +246,19 @@ function valueDoc(v: StepValue): Doc {
 }
 
 /** A group of values: `(S, T)`, `(a.i, b.j)`, or with the common part once: `(a, b).i`, `(a, b).(i, j)`. */
-function groupOfValues(items: readonly StepValue[]): Doc {
+function groupOfValues(items: readonly ast.StepValue[]): Doc {
   const [first] = items
   if (first?.kind === 'binding')
     return [groupOfLoops(items.map((v) => (v as typeof first).loop)), ` to ${first.to}`]
   if (first?.kind === 'loop') return groupOfLoops(items.map((v) => (v as typeof first).loop))
   if (first?.kind !== 'list') return tuple(items.map(valueDoc))
-  const loopsOf = (v: StepValue): readonly LoopRef[] =>
+  const loopsOf = (v: ast.StepValue): readonly ast.LoopRef[] =>
     (v as typeof first).items.flatMap((x) => (x.kind === 'loop' ? [x.loop] : []))
   const nests = items.map((v) => loopsOf(v)[0]!.nest!.name)
   return [tuple(nests), '.', tuple(loopsOf(first).map((l) => l.name.name))]
 }
 
-function groupOfLoops(loops: readonly LoopRef[]): Doc {
+function groupOfLoops(loops: readonly ast.LoopRef[]): Doc {
   const { name } = loops[0]!
   const inNests = loops.every((l) => l.nest && l.name.name === name.name)
   return inNests ? [tuple(loops.map((l) => l.nest!.name)), `.${name.name}`] : tuple(loops.map(printLoop))
