@@ -2,13 +2,8 @@
  * Collection of the errors of a program, so that a run shows several errors. Elaboration is synchronous, and errors are
  * added to the innermost collection. Functions that have reported an error return null, or false for a check.
  */
-import {
-  type Diagnostic,
-  invariant,
-  type Problem,
-  type Span,
-  SptError,
-} from '../ast/diagnostics/diagnostic.ts'
+import type { Diagnostic, Problem, Span } from '../ast/diagnostics/diagnostic.ts'
+import { invariant, SptError } from '../ast/diagnostics/diagnostic.ts'
 
 const MAX_ERRORS = 50
 

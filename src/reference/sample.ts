@@ -15,15 +15,14 @@ import {
   writtenBuffers1,
 } from '../ir/coordinates/stage1-tree.ts'
 import type { Expr, Load } from '../ir/expressions/expr.ts'
-import {
-  isCoords,
-  type RefCoords,
-  type RefInputs,
-  type RefOptions,
-  type RefStructure,
-  type RefTensor,
-  structuresOf,
+import type {
+  RefCoords,
+  RefInputs,
+  RefOptions,
+  RefStructure,
+  RefTensor,
 } from './tensors/inputs-and-results.ts'
+import { isCoords, structuresOf } from './tensors/inputs-and-results.ts'
 
 export interface Sampling {
   readonly axis: string

@@ -15,8 +15,7 @@ import {
   UNDECIDED,
   undecide,
 } from './error.ts'
-import { compileBounded, undecidedIndex } from './evaluation/bounded.ts'
-import { compileExpr } from './evaluation/compile-expressions.ts'
+import { compileBounded, compileExpr, undecidedIndex } from './evaluation/bounded.ts'
 import { compileAddress, tensorOf } from './tensors/address.ts'
 import type { Cell, Context, Scope, Thunk } from './tensors/cells.ts'
 import { spanOf } from './tensors/reference-buffers.ts'

@@ -21,7 +21,7 @@ import { isFreeCast } from '../../src/ir/expressions/expr-tree.ts'
 import { type Dtype, type ExprType, join } from '../../src/ir/values/dtype.ts'
 import { rounding } from '../../src/ir/values/half.ts'
 import type { BinaryOp, MathFn } from '../../src/ir/values/math.ts'
-import { compileExpr } from '../../src/reference/evaluation/compile-expressions.ts'
+import { compileExpr } from '../../src/reference/evaluation/bounded.ts'
 import { runs } from '../support/cases.ts'
 import { convert, isWhole, nearest, plain } from '../support/plain-evaluator.ts'
 

@@ -10,17 +10,16 @@ import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Body, walkStmts } from '../../ir/statements/tree.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { MATH } from '../../ir/values/math.ts'
+import type { Interval, NamedRange } from './interval.ts'
 import {
   ANY,
   beyond,
   binaryInterval,
-  type Interval,
   inRegister,
   interval,
   intervalOf,
   isNonNegative,
   NATURAL,
-  type NamedRange,
   narrowed,
 } from './interval.ts'
 import { type Extents, type Linear, linear } from './linear.ts'

@@ -2,8 +2,8 @@
  * Traversal of statements that joins an iterator with the dimensions that it indexes alone, as permuted identically.
  */
 import type { Span } from '../../ast/diagnostics/diagnostic.ts'
+import type { Axis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
-  type Axis,
   chainTo,
   isAttached,
   isDenseChain,
@@ -12,7 +12,6 @@ import {
   isNonunique,
   isStored,
   parentOf,
-  type StoredAxis,
   storesGaps,
 } from '../../ir/coordinates/axis.ts'
 import type { Buffer1, Iter, Iteration, Kernel1, Stmt1 } from '../../ir/coordinates/stage1.ts'

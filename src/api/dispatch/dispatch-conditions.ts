@@ -3,7 +3,7 @@
 import { type Diagnostic, failAs, failWith, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
-import { withoutDivisionByZero } from '../../elaborate/expressions/ceildiv.ts'
+import { withoutDivisionByZero } from '../../elaborate/expressions/index-arithmetic.ts'
 import type { Branch, Choice, ScheduleCall, ScheduleParam, Statistic } from '../../elaborate/index.ts'
 import { coverageText, withNumbers } from '../../elaborate/index.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'

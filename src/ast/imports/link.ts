@@ -1,7 +1,7 @@
 /** Linking of files into scopes: the declaration of each name in each file. */
 import { type Diagnostic, type Source, SptError } from '../diagnostics/diagnostic.ts'
 import type * as ast from '../nodes/nodes.ts'
-import { kernelText } from '../print/print-parts.ts'
+import { kernelText } from '../print/print-expr.ts'
 import { Extensions, type Program, type Scope, visibleFiles } from './linked-program.ts'
 import { resolvePath } from './resolve-path.ts'
 

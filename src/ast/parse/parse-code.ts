@@ -7,9 +7,8 @@ import { checkSameLength, iterKinds, numberLiteral, type Option, option, typeNam
 import { type BlockSlot, Writable } from './comments.ts'
 import { axisClaims, checkKernelAxis, checkPacked, checkPadded } from './format-items.ts'
 import { MAX_BRANCHES, rejectBranchCount } from './lexical-scan.ts'
+import type { Actions, Braces } from './parse-context.ts'
 import {
-  type Actions,
-  type Braces,
   between,
   block,
   blockItem,

@@ -1,8 +1,24 @@
-/** Schedules: parse actions for the grammar. */
+/** Schedules, choices among schedules, and spaces of schedules: parse actions for the grammar. */
 
+import type { Node } from 'ohm-js'
+import { failAt, type Span } from '../diagnostics/diagnostic.ts'
 import * as ast from '../nodes/nodes.ts'
 import { bindTarget, typeName } from './checks.ts'
-import { type Actions, between, get, item, line, part, spanOf, word } from './parse-context.ts'
+import { Writable } from './comments.ts'
+import type { Actions, Braces } from './parse-context.ts'
+import {
+  between,
+  blockItem,
+  checked,
+  get,
+  item,
+  line,
+  part,
+  register,
+  slotsOf,
+  spanOf,
+  word,
+} from './parse-context.ts'
 import { checkGroups, groupOf, mapGroup } from './step-groups.ts'
 
 type LoopValue = Extract<ast.StepValue, { kind: 'loop' }>
@@ -85,4 +101,133 @@ export const schedules: Actions = {
     return { kind: 'word', text: digits.sourceString, means: Number(digits.sourceString) }
   },
   Place_nest: (name): ast.StepValue => ({ kind: 'name', of: 'nest', name: get(name) }),
+}
+
+// Spaces of schedules.
+
+type Range = Extract<ast.NumberList, { kind: 'range' }>
+
+export const spaces: Actions = {
+  Choice_searched: line<ast.Space>(
+    { kind: 'choice', by: 'search' },
+    ...(['', '...', '', 'name', 'params*', '', '', '', '{items}'] as const),
+  ),
+  FormatDecision: line<ast.FormatDecision>('formats', '', 'name', '', 'options'),
+  FormatOption_parts: part<ast.FormatOption>(null, '', 'parts', '', 'where'),
+  FormatOption_use(use, where): ast.FormatOption {
+    const only = { ...get<ast.FormatUse>(use), where: null }
+    return { parts: [only], where: get(where), span: spanOf(this) }
+  },
+  NumberDecision: line<ast.NumberDecision>('numbers', 'name', 'values', 'where'),
+  NumberList_list: (_, widths): ast.NumberList => ({ kind: 'list', widths: get(widths) }),
+  NumberList_range: part<Range>('range', '', 'from', '', 'to', '', 'by'),
+  Only: line<ast.Only>('only', '', 'cond'),
+  SpaceStep(node, _) {
+    const step = get<ast.SpaceStep>(node)
+    return step.kind === 'each' || step.kind === 'either' ? step : item({ ...step, span: spanOf(node) })
+  },
+  UseAlternatives: part<ast.UseAlternatives>('uses', '', 'options'),
+  UseOption: part<ast.UseOption>(null, 'schedule', 'args*', 'results*', 'where'),
+  Either(_, options) {
+    const groups = get<ast.StepGroup[]>(options)
+    const node: ast.Either = { kind: 'either', groups, span: spanOf(this) }
+    const blocks = slotsOf(groups).flatMap((s) => s.blocks)
+    register(node, { span: node.span, blocks, trivia: new Writable() })
+    return node
+  },
+  StepGroup: line<ast.StepGroup>(null, '{steps}', 'where'),
+}
+
+// Choices among schedules.
+
+const DISPATCH = { kind: 'choice', by: 'rules', isExtension: false, table: null } as const
+
+function checkBranches({ branches }: ast.Dispatch): void {
+  checkOtherwise(branches)
+  const stored = branches.find((b) => b.origin)?.origin
+  if (stored)
+    failAt('table/field', stored.span, {
+      message: 'only the branches of a dispatch table have an origin',
+      hint: `remove \`from "${stored.value}"\``,
+    })
+}
+
+function checkOtherwise(branches: readonly ast.Branch[]): void {
+  const otherwise = branches.findIndex((b) => b.cond === null)
+  const misplaced = otherwise < 0 ? undefined : branches[otherwise + 1]
+  if (misplaced)
+    failAt('parse/after-otherwise', misplaced.span, {
+      message: 'nothing is left to choose after `otherwise`',
+      labels: [{ span: branches[otherwise]!.span, text: 'this is for all others' }],
+      hint: 'move `otherwise` to the end',
+    })
+}
+
+/** A branch with a schedule call, or with several in braces (`fastest`). */
+function branch(cond: ast.Expr | null, called: Node, from: Node, span: Span): ast.Branch {
+  const calls = get<ast.ScheduleCall | Braces<ast.ScheduleCall>>(called)
+  const origin = get<ast.Path | null>(from)
+  if (!('items' in calls)) return item({ cond, isFastest: false, calls: [calls], origin, span })
+  return blockItem({ cond, isFastest: true, calls: calls.items, origin, span }, calls)
+}
+
+export const choices: Actions = {
+  Choice_chosen: checked(
+    line<ast.Dispatch>(DISPATCH, '', '...', '', 'name', 'params*', '', '{branches}'),
+    checkBranches,
+  ),
+  Choice_stored: checked(
+    line<ast.Dispatch>(
+      { ...DISPATCH, branches: [] },
+      ...(['', '...', '', 'name', 'params*', '', '', 'table'] as const),
+    ),
+    ({ table, kernel }: ast.Dispatch) => {
+      if (table!.value.endsWith('.json'))
+        failAt('table/version', table!.span, {
+          message: 'dispatch tables are programs now, not JSON',
+          expected: `"${table!.value.replace(/json$/, 'spt')}"`,
+          hint: `write the file again: spt tune FILE --kernel ${kernel.name} … --generalise ${kernel.name}.spt`,
+        })
+    },
+  ),
+  Choice_extended: checked(
+    line<ast.Dispatch>(
+      { ...DISPATCH, params: [], isExtension: true },
+      ...(['', '...', '', 'name', '', '{branches}'] as const),
+    ),
+    checkBranches,
+  ),
+  When(_, _open, cond, _close, called, from) {
+    return branch(get(cond), called, from, spanOf(this))
+  },
+  Otherwise(_, called, from) {
+    return branch(null, called, from, spanOf(this))
+  },
+  Table: checked(
+    line<ast.DispatchTable>('table', '', '...', '', 'hash', '{items}'),
+    ({ items }: ast.DispatchTable) => checkOtherwise(items.filter((x) => 'cond' in x)),
+  ),
+  Origin: line<ast.Origin>(null, '', 'name', 'status', '{fields}'),
+  OriginField(name, values, _) {
+    return item<ast.OriginField>({
+      name: get(name),
+      values: get(values),
+      span: between(spanOf(name), spanOf(values)),
+    })
+  },
+  ScheduleCall: line<ast.ScheduleCall>(null, 'schedule', 'args*'),
+  NamedArgs(_, args, _close) {
+    const namedArgs = get<ast.NamedArg[]>(args)
+    const firstNamed = namedArgs.findIndex((a) => a.name !== null)
+    const misplaced = firstNamed < 0 ? undefined : namedArgs.find((a, k) => k > firstNamed && a.name === null)
+    if (misplaced)
+      failAt('parse/argument-order', misplaced.span, {
+        message: 'an argument without a name follows one with a name',
+        labels: [{ span: namedArgs[firstNamed]!.span, text: 'named here' }],
+        hint: 'move the argument to the front, or name the argument',
+      })
+    return namedArgs
+  },
+  NamedArg_named: part<ast.NamedArg>(null, 'name', '', 'value'),
+  NamedArg_place: part<ast.NamedArg>({ name: null }, 'value'),
 }

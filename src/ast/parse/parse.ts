@@ -13,10 +13,8 @@ import { rejectDepth, type ScanResult, scan } from './lexical-scan.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
 import type { Actions, Match } from './parse-context.ts'
 import { cachedMatcher, defaults, get, inContext, line, slotsOf, spanOf } from './parse-context.ts'
-import { formats, monoidLines } from './parse-formats.ts'
-import { instructions } from './parse-instr.ts'
-import { schedules } from './parse-schedules.ts'
-import { choices, spaces } from './parse-spaces.ts'
+import { formats, instructions, monoidLines } from './parse-declarations.ts'
+import { choices, schedules, spaces } from './parse-schedules.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
 
 const files: Actions = {

@@ -3,9 +3,17 @@ import { quotedPath } from '../imports/resolve-path.ts'
 import type * as ast from '../nodes/nodes.ts'
 import { commaSeparated, type Doc, group, line, nest } from './layout-document.ts'
 import type { PrintedGroup, Printer } from './print-blocks.ts'
-import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
-import { widthsDoc } from './print-format.ts'
-import { callDoc, kernelText, optional, scheduleHead, single } from './print-parts.ts'
+import { widthsDoc } from './print-declarations.ts'
+import {
+  callDoc,
+  exprDoc,
+  kernelText,
+  optional,
+  partsDoc,
+  scheduleHead,
+  single,
+  whereDoc,
+} from './print-expr.ts'
 
 /** Printers of the steps that are not specific to spaces. */
 interface StepPrinter {

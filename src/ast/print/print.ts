@@ -7,22 +7,23 @@ import type * as ast from '../nodes/nodes.ts'
 import type { Doc } from './layout-document.ts'
 import { bracketList, commaSeparated, filled, group, layout, line, nest } from './layout-document.ts'
 import { Printer } from './print-blocks.ts'
-import { exprDoc, partsDoc, primaryDoc } from './print-expr.ts'
-import { printFormat } from './print-format.ts'
-import { instanceDoc, paramText, printInstr, printMemory } from './print-instr.ts'
+import { instanceDoc, paramText, printFormat, printInstr, printMemory } from './print-declarations.ts'
 import {
   alignedPeers,
   axisDoc,
   callDoc,
+  exprDoc,
   functionHead,
   maxLength,
   names,
+  partsDoc,
+  primaryDoc,
   scheduleHead,
   single,
   tuple,
   typeList,
   values,
-} from './print-parts.ts'
+} from './print-expr.ts'
 import { groupDoc, printChoice, printSpace, printTable } from './print-spaces.ts'
 
 /** A whole file; ends with a line break unless it is empty. */

@@ -1,7 +1,7 @@
 /** Dispatch tables: the branches of a dispatch in a file (`data/choices/`), with the searches that found them. */
 import { resolvePath } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { kernelText } from '../../ast/print/print-parts.ts'
+import { kernelText } from '../../ast/print/print-expr.ts'
 import { kernelIdentifier, kernelWord } from '../../ir/coordinates/derived-names.ts'
 import { errorCount, report } from '../diagnostics.ts'
 import type { Resolve } from '../schedules/resolve.ts'

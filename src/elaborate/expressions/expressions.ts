@@ -4,20 +4,12 @@ import { functionHint } from '../../ast/diagnostics/foreign-names.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../../ir/expressions/expr.ts'
-import {
-  computeType,
-  DTYPES,
-  type ExprType,
-  isDtype,
-  isFloat,
-  isInt,
-  scalarType,
-} from '../../ir/values/dtype.ts'
+import type { ExprType } from '../../ir/values/dtype.ts'
+import { computeType, DTYPES, isDtype, isFloat, isInt, scalarType } from '../../ir/values/dtype.ts'
 import { type ArithOp, type BinaryOp, isCompare, MATH, MATH_FNS, type MathFn } from '../../ir/values/math.ts'
 import { arithmetic } from '../../ir/values/numeric.ts'
 import { report } from '../diagnostics.ts'
-import { divideUp, divisionByZero, type Sizes } from './ceildiv.ts'
-import { asControl } from './control-expressions.ts'
+import { asControl, divideUp, divisionByZero, type Sizes } from './index-arithmetic.ts'
 import type { Operand, Real, Typed } from './type-conversion.ts'
 import { coerce, convert, eachNumber, joinOperands, plain, settle } from './type-conversion.ts'
 

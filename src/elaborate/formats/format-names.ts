@@ -8,9 +8,8 @@ import { report } from '../diagnostics.ts'
 import { converted, FUNCTIONS, type Names } from '../expressions/expressions.ts'
 import { plain, type Typed } from '../expressions/type-conversion.ts'
 import { type Declared, declare } from '../kernels/kernel-names.ts'
-import { callAt, FORMAT_FUNCTIONS } from './format-calls.ts'
 import type { FormatScope, ListAndSetParams, ListName, Numbers, SortNames } from './format-place.ts'
-import { expectedNames, integerAt, isGiven, queriesAt } from './format-place.ts'
+import { callAt, expectedNames, FORMAT_FUNCTIONS, integerAt, isGiven, queriesAt } from './format-place.ts'
 
 export function namesAt(p: FormatScope): Names {
   const sizes = new Set<string | undefined>([

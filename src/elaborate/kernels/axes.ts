@@ -1,8 +1,8 @@
 /** Declaration of parameters and axes of a kernel, and of the axes of a format, which have the same syntax. */
 import { levelProperties, operandsOf } from '../../ast/nodes/axis-kinds.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import type { Axis, PaddedAxis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
-  type Axis,
   FIELD_WIDTHS,
   hasIndices,
   hasIndptr,
@@ -13,9 +13,7 @@ import {
   isInvalidPacking,
   isStored,
   maxExtentOf,
-  type PaddedAxis,
   parentOf,
-  type StoredAxis,
 } from '../../ir/coordinates/axis.ts'
 import { type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'

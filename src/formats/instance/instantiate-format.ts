@@ -2,6 +2,7 @@
 
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
+import type { PaddedAxis, StoredAxis } from '../../ir/coordinates/axis.ts'
 import {
   FIELD_WIDTHS,
   hasIndices,
@@ -10,8 +11,6 @@ import {
   isInvalidPacking,
   mapAxis,
   maxExtentOf,
-  type PaddedAxis,
-  type StoredAxis,
 } from '../../ir/coordinates/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expressions/expr.ts'
 import { freeVars, readsMemory } from '../../ir/expressions/expr-tree.ts'
@@ -21,11 +20,10 @@ import type { Query } from '../../ir/formats/queries.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { checkFields } from '../../ir/values/packed-fields.ts'
 import { type Arguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
+import type { ArrayNames, Scope } from './translate-names.ts'
 import {
-  type ArrayNames,
   declaredWithValue,
   extentScope,
-  type Scope,
   scopeOf,
   translate,
   translateCoordinate,

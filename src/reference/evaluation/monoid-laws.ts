@@ -5,7 +5,7 @@
 import type { Expr } from '../../ir/expressions/expr.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
 import type { Cell } from '../tensors/cells.ts'
-import { compileExpr } from './compile-expressions.ts'
+import { compileExpr } from './bounded.ts'
 
 /** Values of the components of an operand. */
 type Operand = readonly number[]

@@ -1,11 +1,12 @@
-/** Integer division: `ceildiv(a, b)`, the least integer that is not less than a / b, and divisions by 0. */
+/** Index arithmetic: `ceildiv(a, b)` (the least integer that is not less than a / b), divisions by 0, control expressions. */
 import { isNonNegative, NATURAL } from '../../analysis/integers/interval.ts'
 import { rangesBy } from '../../analysis/integers/ranges.ts'
 import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'
-import { binary, cast, ceildiv, constant, type Expr } from '../../ir/expressions/expr.ts'
+import type * as Ast from '../../ast/nodes/nodes.ts'
+import { binary, cast, ceildiv, constant, coordinateIn, type Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
 import { exprPrinter, plainConstant } from '../../ir/print/print-expr.ts'
-import { isInt, join } from '../../ir/values/dtype.ts'
+import { isInt, isWord, join } from '../../ir/values/dtype.ts'
 import { exactOperationOr } from '../../ir/values/evaluate.ts'
 import { report } from '../diagnostics.ts'
 import { joinOperands, type Operand, plain, type Typed } from './type-conversion.ts'
@@ -64,3 +65,37 @@ export const withoutDivisionByZero = (code: 'choose/division' | 'space/division'
       hint: `test the divisor first: \`${text(divisor)} != 0 and …\``,
     }),
   )
+
+// Control expressions: comparisons of quasi-affine expressions of coordinates and sizes. They are index arithmetic, which
+// does not wrap and is checked before a run (as in Exo; Ikarashi et al., PLDI 2022).
+
+/** The operands of a comparison, quasi-affine operands as coordinates. `texts`: the operands in the source. */
+export function asControl(
+  texts: readonly Ast.Expr[],
+  operands: readonly (Operand | null)[],
+  sizes: Sizes = () => false,
+): readonly (Operand | null)[] {
+  if (!operands.every((t) => t && (t.literal === 'int' || isWord(t.expr.dtype)))) return operands
+  return operands.map((t, k) => {
+    const x = t && t.literal === null && isAffine(texts[k]!, sizes) ? affineIn(t.expr) : undefined
+    return t && x ? { ...t, expr: x } : t
+  })
+}
+
+/** True for names, and for their sums, products with numbers or sizes, and quotients by numbers or sizes. */
+function isAffine(e: Ast.Expr, sizes: Sizes): boolean {
+  if (e.kind === 'name' || e.kind === 'number') return true
+  if (e.kind !== 'binary') return false
+  const isFixed = (x: Ast.Expr): boolean => x.kind === 'number' || (x.kind === 'name' && sizes(x.name))
+  const isLinear = e.op === 'add' || e.op === 'sub' || isFixed(e.b) || (e.op === 'mul' && isFixed(e.a))
+  return isLinear && isAffine(e.a, sizes) && isAffine(e.b, sizes)
+}
+
+/** An expression of converted coordinates as a coordinate; undefined for other values. */
+function affineIn(e: Expr): Expr | undefined {
+  if (e.dtype === 'index') return e
+  if (e.kind === 'const') return cast(e, 'index')
+  if (e.kind !== 'binary') return coordinateIn(e)
+  const [a, b] = [affineIn(e.a), affineIn(e.b)]
+  return a && b && binary(e.op, a, b, e.span)
+}
