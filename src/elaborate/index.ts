@@ -11,8 +11,8 @@ import type { Instr, Memory } from '../ir/instructions/instr.ts'
 import { getOrAdd } from '../ir/memoize.ts'
 import type { Monoid } from '../ir/values/monoid.ts'
 import { elaborateChoice } from './choices/choices.ts'
-import { currentErrors, errorCount, report, reportAll, reportingTo, throwErrors } from './diagnostics.ts'
-import { ambiguity, type FindFormat, formatNamed } from './formats/format-uses.ts'
+import { currentErrors, errorCount, report, reportingTo, throwErrors } from './diagnostics.ts'
+import { declarationIn, type FindFormat, formatNamed } from './formats/format-uses.ts'
 import { elaborateFormat } from './formats/formats.ts'
 import { constantArguments, type Family, familyOf, type Values } from './instructions/instances.ts'
 import { elaborateInstr, type FindMemory } from './instructions/instrs.ts'
@@ -147,15 +147,14 @@ function elaborated(linked: Program): Elaborated {
     const find = (id: Ast.Ident): Monoid | null => {
       // A statement may belong to the base of the kernel, in another file.
       const scope = program.scopes.get(id.span.source) ?? program
-      const decl = scope.monoids.get(id.name)
-      if (decl) return monoidOf(decl)
-      const several = scope.ambiguous.get(id.name)
-      if (several) return reportAll(ambiguity(id, several))
-      return report('check/unknown-reducer', id.span, {
+      const decl = declarationIn(scope.monoids, id, scope, () => ({
+        code: 'check/unknown-reducer',
         message: `there is no reducer ${id.name}`,
+        span: id.span,
         expected: '+ * min max and or, or the name of a monoid',
         lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },
-      })
+      }))
+      return decl && monoidOf(decl)
     }
     return elaborateKernel(kernelNames.get(k) ?? k.name.name, k, find)
   })
@@ -170,20 +169,19 @@ function elaborated(linked: Program): Elaborated {
   }, named.memories)
   const declared =
     <D>(decls: (s: Scope) => ReadonlyMap<string, D>, what: string, scope: Scope) =>
-    (id: Ast.Ident, more: readonly string[] = []): D | null => {
-      const decl = decls(scope).get(id.name)
-      const several = scope.ambiguous.get(id.name)
-      if (decl) return decl
-      if (several) return reportAll(ambiguity(id, several))
-      const candidates = [...more, ...decls(scope).keys()]
-      return report(`check/unknown-${what}`, id.span, {
-        message: `there is no ${what} ${id.name}`,
-        lookup: { name: id.name, candidates },
-        ...(nearest(id.name, candidates).length === 0
-          ? { hint: `import the file that declares ${id.name}` }
-          : {}),
+    (id: Ast.Ident, more: readonly string[] = []): D | null =>
+      declarationIn(decls(scope), id, scope, () => {
+        const candidates = [...more, ...decls(scope).keys()]
+        return {
+          code: `check/unknown-${what}`,
+          message: `there is no ${what} ${id.name}`,
+          span: id.span,
+          lookup: { name: id.name, candidates },
+          ...(nearest(id.name, candidates).length === 0 && {
+            hint: `import the file that declares ${id.name}`,
+          }),
+        }
       })
-    }
   const memoriesIn = (scope: Scope) => {
     const find = declared((s) => s.memories, 'memory', scope)
     return (id: Ast.Ident, more: readonly string[]): Family<Memory> | null => {

@@ -14,7 +14,7 @@ import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import { coefficientsOf, keepTerms, linear } from '../integers/linear.ts'
 import { mixedRadix } from '../integers/mixed-radix.ts'
 import { rangeOfSum, rangesOver } from '../integers/ranges.ts'
-import type { Access } from './iterator-kinds.ts'
+import type { Access } from './coordinate-accesses.ts'
 
 /** The dimensions that determine each coordinate, by the coordinate's name. */
 export type Determined = ReadonlyMap<string, readonly number[]>

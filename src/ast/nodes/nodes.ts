@@ -17,8 +17,6 @@ export * from './nodes-exprs.ts'
 export * from './nodes-formats.ts'
 export type * from './nodes-instr.ts'
 export * from './nodes-kernels.ts'
-export type * from './nodes-schedules.ts'
-export type * from './nodes-schedules.ts'
 export * from './nodes-schedules.ts'
 
 export interface File extends Item {
@@ -39,7 +37,6 @@ export interface ImportName extends Node {
   readonly local: Ident
 }
 
-/** Declarations that belong to a kernel. */
 /** A set of schedules of a kernel, with the way to decide on one: rules, or a search. */
 export type Choice = Dispatch | Space
 export type KernelSchedule = Schedule | Choice

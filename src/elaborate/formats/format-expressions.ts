@@ -4,6 +4,7 @@
  */
 import { SptError, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
+import { mapSyntax } from '../../ast/nodes/walk.ts'
 import { parseFormatParts } from '../../ast/parse/parse.ts'
 import { printParts } from '../../ast/print/print.ts'
 import type { AnyFormat, Composition, FormatParam } from '../../ir/formats/format.ts'
@@ -100,42 +101,29 @@ function composed(
 function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: FindFormat): NumberName[] {
   const out = new Map<string, NumberName>()
   const bound = new Set([...queryWords((w) => w.takes === null), ...over])
-  const visit = (e: Ast.Expr): void => {
-    switch (e.kind) {
-      case 'name':
-      case 'field':
+  const visit = (part: readonly Ast.Expr[]): unknown =>
+    mapSyntax<unknown>(part, (node) => {
+      const e = node as Ast.Expr
+      if (e.kind === 'name' || e.kind === 'field') {
         if (!out.has(textOf(e))) out.set(textOf(e), e)
-        return
-      case 'access':
-        for (const x of e.index) visit(x)
-        return
-      case 'unary':
-        visit(e.x)
-        return
-      case 'binary':
-        visit(e.a)
-        visit(e.b)
-        return
-      case 'call':
-        // The first operand of these functions is the name of a list, a set or a dimension.
-        for (const x of NAMED.has(e.fn.name) ? e.args.slice(1) : e.args) visit(x)
-        for (const x of e.by ?? []) visit(x)
-        return
-      case 'repeat':
+        return e
+      }
+      if (e.kind === 'repeat') {
         bound.add(e.each.name.name)
-        visit(e.value)
-        return
-      default:
-        return
-    }
-  }
+        return visit([e.value])
+      }
+      // The first operand of these functions is the name of a list, a set or a dimension.
+      return e.kind === 'call' && NAMED.has(e.fn.name)
+        ? visit([...e.args.slice(1), ...(e.by ?? [])])
+        : undefined
+    })
   for (const p of parts) {
     const params = find(p.format)?.params ?? []
     p.args.forEach((e, k) => {
       const kind = params[k]?.kind
-      if (kind !== 'list' && kind !== 'set') visit(e)
+      if (kind !== 'list' && kind !== 'set') visit([e])
     })
-    if (p.where) visit(p.where)
+    if (p.where) visit([p.where])
   }
   return [...out.values()].filter((e) => e.kind === 'field' || !bound.has(e.name))
 }

@@ -1,5 +1,5 @@
 /** Formats by name, with arguments, in compositions and schedules. */
-import { type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { type Diagnostic, type Span, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
 import { packagedFormatHint } from '../../ast/imports/resolve-path.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
@@ -15,11 +15,18 @@ import { report, reportAll } from '../diagnostics.ts'
 /** The elaborated format of a name; null after a reported error. */
 export type FindFormat = (name: Ast.Ident) => AnyFormat | null
 
-export function formatNamed(name: Ast.Ident, scope: FileScope): Ast.Format | null {
-  const decl = scope.formats.get(name.name)
-  if (decl) return decl
-  const several = scope.ambiguous.get(name.name)
-  return reportAll(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
+export const formatNamed = (name: Ast.Ident, scope: FileScope): Ast.Format | null =>
+  declarationIn(scope.formats, name, scope, () => unknownFormat(name, [...scope.formats.keys()]))
+
+/** The declaration of a name. Returns null, and reports an error, if several imported files or no file declares it. */
+export function declarationIn<D>(
+  decls: ReadonlyMap<string, D>,
+  id: Ast.Ident,
+  { ambiguous }: Pick<FileScope, 'ambiguous'>,
+  unknown: () => Diagnostic,
+): D | null {
+  const several = ambiguous.get(id.name)
+  return decls.get(id.name) ?? reportAll(several ? ambiguity(id, several) : unknown())
 }
 
 export function unknownFormat({ name, span }: Ast.Ident, candidates: readonly string[]) {

@@ -6,8 +6,8 @@ import { type Program, type Scope, scopeOf } from '../../ast/imports/linked-prog
 import { lazy } from '../../ast/lazy.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
-import { errorCount, report, reportAll } from '../diagnostics.ts'
-import { ambiguity } from '../formats/format-uses.ts'
+import { errorCount, report } from '../diagnostics.ts'
+import { declarationIn } from '../formats/format-uses.ts'
 import { filled, type Values } from '../instructions/instances.ts'
 import { isDefine, mergedDefinitions, withDefinitions } from './kernel-definitions.ts'
 import { checkTypeParameters, checkTypes, firstTypes } from './kernel-types.ts'
@@ -144,19 +144,13 @@ class Instantiation {
   #base(own: Ast.Kernel, base: Ast.BaseKernel, open: readonly Ast.Kernel[]): Instance | null {
     const scope = scopeOf(this.#program, own)
     const { name, span } = base.name
-    const decl = scope.kernels.get(name)
-    const several = scope.ambiguous.get(name)
-    if (!decl)
-      return reportAll(
-        several
-          ? ambiguity(base.name, several)
-          : {
-              code: 'check/unknown-kernel',
-              message: `there is no kernel ${name}`,
-              span,
-              lookup: { name, candidates: [...scope.kernels.keys()] },
-            },
-      )
+    const decl = declarationIn(scope.kernels, base.name, scope, () => ({
+      code: 'check/unknown-kernel',
+      message: `there is no kernel ${name}`,
+      span,
+      lookup: { name, candidates: [...scope.kernels.keys()] },
+    }))
+    if (!decl) return null
     if (open.includes(decl))
       return report('check/kernel-cycle', span, {
         message: `kernel ${name} extends itself`,

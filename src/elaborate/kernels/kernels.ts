@@ -1,5 +1,6 @@
 /** Elaboration of a kernel: AST → Stage I. */
-import { accessesOf, checkKinds } from '../../analysis/dependence/iterator-kinds.ts'
+import { accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
+import { checkKinds } from '../../analysis/dependence/iterator-kinds.ts'
 import type { Diagnostic } from '../../ast/diagnostics/diagnostic.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'

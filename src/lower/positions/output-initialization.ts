@@ -6,7 +6,7 @@
  * identity of the reducer or the fill value. Temporaries that are private to one step of a nest, or read only where they were written,
  * need no fill.
  */
-import { type Access, accessesOf } from '../../analysis/dependence/iterator-kinds.ts'
+import { type Access, accessesOf } from '../../analysis/dependence/coordinate-accesses.ts'
 import { linear } from '../../analysis/integers/linear.ts'
 import { tileReach } from '../../analysis/integers/tiles.ts'
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'

@@ -86,57 +86,50 @@ function buildLevel(
     return { axis, parent, extent, count: extent, start: null, coord: null }
   }
   const parentNode = (s: Source, e: number): number => (parentNodes ? parentNodes.get(s)![e]! : 0)
+  /** Calls `run` with the parent node and the coordinate of each entry. */
+  const each = (run: (p: number, c: number) => void): void => {
+    for (const s of sources) {
+      const column = columnOf(s)
+      for (let e = 0; e < s.length; e++) run(parentNode(s, e), column[e]!)
+    }
+  }
+  const place = (nodeOf: (p: number, c: number) => number): void => {
+    for (const s of sources) {
+      const column = columnOf(s)
+      entryNodes.set(
+        s,
+        new Float64Array(s.length).map((_, e) => nodeOf(parentNode(s, e), column[e]!)),
+      )
+    }
+  }
   const start = new Float64Array(parents + 1)
   const base = { axis, parent, extent }
   if (stores === 'all') {
     for (let p = 0; p <= parents; p++) start[p] = p * extent
-    for (const s of sources) {
-      const column = columnOf(s)
-      const nodes = new Float64Array(s.length).map((_, e) => parentNode(s, e) * extent + column[e]!)
-      entryNodes.set(s, nodes)
-    }
+    place((p, c) => p * extent + c)
     return { ...base, count: parents * extent, start, coord: null }
   }
   if (stores === 'prefix') {
-    for (const s of sources) {
-      const column = columnOf(s)
-      for (let e = 0; e < s.length; e++) {
-        const p = parentNode(s, e) + 1
-        start[p] = Math.max(start[p]!, column[e]! + 1)
-      }
-    }
+    each((p, c) => {
+      start[p + 1] = Math.max(start[p + 1]!, c + 1)
+    })
     for (let p = 0; p < parents; p++) start[p + 1]! += start[p]!
-    for (const s of sources) {
-      const column = columnOf(s)
-      const nodes = new Float64Array(s.length).map((_, e) => start[parentNode(s, e)]! + column[e]!)
-      entryNodes.set(s, nodes)
-    }
+    place((p, c) => start[p]! + c)
     return { ...base, count: start[parents]!, start, coord: null }
   }
   if (stores === 'interval') {
     const first = new Float64Array(parents).fill(extent)
     const end = new Float64Array(parents)
-    for (const s of sources) {
-      const column = columnOf(s)
-      for (let e = 0; e < s.length; e++) {
-        const p = parentNode(s, e)
-        first[p] = Math.min(first[p]!, column[e]!)
-        end[p] = Math.max(end[p]!, column[e]! + 1)
-      }
-    }
+    each((p, c) => {
+      first[p] = Math.min(first[p]!, c)
+      end[p] = Math.max(end[p]!, c + 1)
+    })
     const coord: number[] = []
     for (let p = 0; p < parents; p++) {
       for (let c = first[p]!; c < end[p]!; c++) coord.push(c)
       start[p + 1] = coord.length
     }
-    for (const s of sources) {
-      const column = columnOf(s)
-      const nodes = new Float64Array(s.length).map((_, e) => {
-        const p = parentNode(s, e)
-        return start[p]! + column[e]! - first[p]!
-      })
-      entryNodes.set(s, nodes)
-    }
+    place((p, c) => start[p]! + c - first[p]!)
     return { ...base, count: coord.length, start, coord: Int32Array.from(coord) }
   }
   const others: 'elements' = stores

@@ -3,8 +3,9 @@
  * execution, atomics, and combined partial results.
  */
 
+import { type Access, accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
 import { determined, distinctIn } from '../../../analysis/dependence/coordinate-injectivity.ts'
-import { type Access, accessesOf, checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
+import { checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
 import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isFused, repeatsCoordinates } from '../../../ir/coordinates/axis.ts'

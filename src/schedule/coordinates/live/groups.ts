@@ -5,7 +5,7 @@
  * data (`masked-statements.ts`).
  */
 
-import { accessesOf } from '../../../analysis/dependence/iterator-kinds.ts'
+import { accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
 import { givenBy, isIdentity, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
