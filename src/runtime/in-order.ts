@@ -13,13 +13,10 @@ export interface InOrder {
 }
 
 export class InOrderEvent implements DeviceEvent {
-  readonly owner: InOrder
   #time: Promise<bigint> | undefined
   #freed = false
 
-  constructor(owner: InOrder) {
-    this.owner = owner
-  }
+  constructor(readonly owner: InOrder) {}
 
   markRecorded(): void {
     if (this.#freed) failFreed('an event')
@@ -42,14 +39,12 @@ export class InOrderEvent implements DeviceEvent {
 }
 
 export class InOrderStream implements Stream {
-  readonly label: string
-  readonly owner: InOrder
   #freed = false
 
-  constructor(label: string, owner: InOrder) {
-    this.label = label
-    this.owner = owner
-  }
+  constructor(
+    readonly label: string,
+    readonly owner: InOrder,
+  ) {}
 
   /** Checks that the stream is not freed. @throws SptError `device/freed` */
   use(): void {

@@ -164,16 +164,14 @@ class CpuDevice extends InOrderDevice implements Device {
 type Fn = (...args: (HostArray | number | boolean)[]) => void
 
 class CpuBuffer implements DeviceBuffer, Owned {
-  readonly bytes: number
-  readonly label: string
-  readonly owner: object
   #memory: ArrayBuffer | null
   readonly #views = new Map<Dtype, HostArray>()
 
-  constructor(bytes: number, label: string, owner: object) {
-    this.bytes = bytes
-    this.label = label
-    this.owner = owner
+  constructor(
+    readonly bytes: number,
+    readonly label: string,
+    readonly owner: object,
+  ) {
     // Rounded up to 8 bytes, so that a view of any type covers the buffer.
     this.#memory = new ArrayBuffer(Math.ceil(bytes / 8) * 8)
   }
@@ -198,14 +196,13 @@ class CpuBuffer implements DeviceBuffer, Owned {
 }
 
 class CpuModule implements CompiledModule, Owned {
-  readonly text: ModuleText
-  readonly owner: object
   readonly functions: Readonly<Record<string, Fn>>
   freed = false
 
-  constructor(text: ModuleText, owner: object) {
-    this.text = text
-    this.owner = owner
+  constructor(
+    readonly text: ModuleText,
+    readonly owner: object,
+  ) {
     this.functions = functionsOf(text)
   }
 

@@ -24,9 +24,7 @@ export interface CudaQueue {
 }
 
 export class CudaContext {
-  readonly driver: CudaDriver
   readonly calls: DriverCalls
-  readonly chip: Chip & { readonly device: number }
   /** The queue of `run` and of transfers. */
   readonly main: CudaQueue
   readonly #queues = new Set<CudaQueue>()
@@ -36,13 +34,11 @@ export class CudaContext {
   #disposed = false
 
   constructor(
-    driver: CudaDriver,
-    chip: Chip & { readonly device: number },
+    readonly driver: CudaDriver,
+    readonly chip: Chip & { readonly device: number },
     memoryState: (requested: number, label: string) => MemoryState,
   ) {
-    this.driver = driver
     this.calls = driver.calls
-    this.chip = chip
     this.#memoryState = memoryState
     this.#handle = obtain(driver, 'cuDevicePrimaryCtxRetain', chip.device)
     try {

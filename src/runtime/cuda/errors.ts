@@ -50,18 +50,15 @@ export const meaning = (code: number, driverText = ''): string =>
 /** A failed driver call. Internal to this folder, which throws `SptError` to its callers. */
 export class CudaCallError extends Error {
   override readonly name = 'CudaCallError'
-  readonly call: string
-  readonly code: number
-  /** The driver's name of the code, such as `CUDA_ERROR_ILLEGAL_ADDRESS`. */
-  readonly codeName: string
-  readonly text: string
 
-  constructor(call: string, code: number, codeName: string, text: string) {
+  constructor(
+    readonly call: string,
+    readonly code: number,
+    /** The driver's name of the code, such as `CUDA_ERROR_ILLEGAL_ADDRESS`. */
+    readonly codeName: string,
+    readonly text: string,
+  ) {
     super(`${call}: ${codeName} (${code}): ${text}`)
-    this.call = call
-    this.code = code
-    this.codeName = codeName
-    this.text = text
   }
 }
 

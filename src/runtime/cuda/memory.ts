@@ -11,24 +11,16 @@ import type { ArgumentBlock } from './pack-arguments.ts'
 const EMPTY_BYTES = 256
 
 export class CudaBuffer implements DeviceBuffer {
-  readonly owner: CudaMemory
-  readonly bytes: number
-  readonly label: string
-  readonly address: bigint
   freed = false
   readonly #release: (buffer: CudaBuffer) => void
 
   constructor(
-    owner: CudaMemory,
-    bytes: number,
-    label: string,
-    address: bigint,
+    readonly owner: CudaMemory,
+    readonly bytes: number,
+    readonly label: string,
+    readonly address: bigint,
     release: (buffer: CudaBuffer) => void,
   ) {
-    this.owner = owner
-    this.bytes = bytes
-    this.label = label
-    this.address = address
     this.#release = release
   }
 
@@ -40,21 +32,19 @@ export class CudaBuffer implements DeviceBuffer {
 export class CudaMemory {
   readonly live = new Set<CudaBuffer>()
   allocated = 0
-  readonly #driver: CudaDriver
-  readonly #limits: DeviceLimits
 
-  constructor(driver: CudaDriver, limits: DeviceLimits) {
-    this.#driver = driver
-    this.#limits = limits
-  }
+  constructor(
+    private readonly driver: CudaDriver,
+    private readonly limits: DeviceLimits,
+  ) {}
 
   /** Allocates a buffer. The context must be current. @throws SptError `device/out-of-memory`, `device/buffer-too-large` */
   alloc(bytes: number, label: string, release: (buffer: CudaBuffer) => void): CudaBuffer {
-    checkAlloc(bytes, label, this.#limits)
+    checkAlloc(bytes, label, this.limits)
     const out = new BigUint64Array(1)
-    const code = this.#driver.calls.cuMemAlloc_v2(out, Math.max(bytes, EMPTY_BYTES))
+    const code = this.driver.calls.cuMemAlloc_v2(out, Math.max(bytes, EMPTY_BYTES))
     if (code === CUDA.OUT_OF_MEMORY) throw outOfMemory(this.state(bytes, label))
-    check(this.#driver, 'cuMemAlloc_v2', code)
+    check(this.driver, 'cuMemAlloc_v2', code)
     const buffer = new CudaBuffer(this, bytes, label, out[0]!, release)
     this.live.add(buffer)
     this.allocated += bytes
@@ -72,17 +62,17 @@ export class CudaMemory {
     buffer.freed = true
     this.live.delete(buffer)
     this.allocated -= buffer.bytes
-    return this.#driver.calls.cuMemFree_v2(buffer.address)
+    return this.driver.calls.cuMemFree_v2(buffer.address)
   }
 
   state(requested: number, label: string) {
     const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)]
-    const isKnown = this.#driver.calls.cuMemGetInfo_v2(free, total) === CUDA.SUCCESS
+    const isKnown = this.driver.calls.cuMemGetInfo_v2(free, total) === CUDA.SUCCESS
     return {
       requested,
       label,
       free: isKnown ? Number(free[0]!) : 0,
-      total: isKnown ? Number(total[0]!) : this.#limits.maxBufferBytes,
+      total: isKnown ? Number(total[0]!) : this.limits.maxBufferBytes,
       allocated: this.allocated,
     }
   }

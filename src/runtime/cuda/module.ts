@@ -22,7 +22,6 @@ export interface LoadedEntry {
 }
 
 export class CudaModule implements CompiledModule {
-  readonly text: ModuleText
   readonly resources: Readonly<Record<string, EntryResources>>
   /** True if the image came from the disk cache. */
   readonly cached: boolean
@@ -34,11 +33,10 @@ export class CudaModule implements CompiledModule {
   constructor(
     readonly owner: CudaContext,
     chip: Chip,
-    text: ModuleText,
+    readonly text: ModuleText,
     image: { readonly bytes: Uint8Array; readonly cached: boolean },
     unload: (module: CudaModule) => void,
   ) {
-    this.text = text
     this.cached = image.cached
     this.#unload = unload
     const { driver } = owner
@@ -147,35 +145,32 @@ function prepareCluster(
 /** Modules of a device: compiled or read from the cache, and loaded until they are released. */
 export class CudaModules {
   readonly #live = new Set<CudaModule>()
-  readonly #context: CudaContext
-  readonly #chip: Chip
-  readonly #compiler: KernelCompiler
 
-  constructor(context: CudaContext, chip: Chip, compiler: KernelCompiler) {
-    this.#context = context
-    this.#chip = chip
-    this.#compiler = compiler
-  }
+  constructor(
+    private readonly context: CudaContext,
+    private readonly chip: Chip,
+    private readonly compiler: KernelCompiler,
+  ) {}
 
   /** @throws SptError `device/compile`, and errors of the driver */
   async compile(module: ModuleText): Promise<CudaModule> {
     const action = `loading module '${module.name}'`
-    this.#context.inContext(action, () => {})
-    const image = await this.#compiler.image(module)
+    this.context.inContext(action, () => {})
+    const image = await this.compiler.image(module)
     try {
       return this.#load(module, image)
     } catch (error) {
       const isStale = image.cached && error instanceof CudaCallError && !isSticky(error.code)
-      if (!isStale) throw this.#context.translate(error, action)
+      if (!isStale) throw this.context.translate(error, action)
       // The cached image is intact, but this driver rejects it, so the module is compiled again.
-      const recompiled = await this.#compiler.image(module, true)
-      return this.#context.inContext(action, () => this.#load(module, recompiled))
+      const recompiled = await this.compiler.image(module, true)
+      return this.context.inContext(action, () => this.#load(module, recompiled))
     }
   }
 
   #load(module: ModuleText, image: Image): CudaModule {
-    this.#context.enter(`loading module '${module.name}'`)
-    const loaded = new CudaModule(this.#context, this.#chip, module, image, (m) => this.#unload(m))
+    this.context.enter(`loading module '${module.name}'`)
+    const loaded = new CudaModule(this.context, this.chip, module, image, (m) => this.#unload(m))
     this.#live.add(loaded)
     return loaded
   }
@@ -183,8 +178,8 @@ export class CudaModules {
   #unload(module: CudaModule): void {
     module.freed = true
     this.#live.delete(module)
-    this.#context.release(`releasing module '${module.text.name}'`, () =>
-      this.#context.call('cuModuleUnload', module.handle),
+    this.context.release(`releasing module '${module.text.name}'`, () =>
+      this.context.call('cuModuleUnload', module.handle),
     )
   }
 
@@ -192,7 +187,7 @@ export class CudaModules {
   release(): void {
     for (const module of this.#live) {
       module.freed = true
-      this.#context.driver.calls.cuModuleUnload(module.handle)
+      this.context.driver.calls.cuModuleUnload(module.handle)
     }
     this.#live.clear()
   }

@@ -7,17 +7,16 @@ import { type Handle, obtain } from './driver.ts'
 import { CUDA } from './errors.ts'
 
 export class CudaStream implements Stream {
-  readonly label: string
-  readonly context: CudaContext
   readonly #queue: CudaQueue
-  readonly #outcomes: Outcomes
   #freed = false
 
-  constructor(context: CudaContext, label: string, queue: CudaQueue, outcomes: Outcomes) {
-    this.context = context
-    this.label = label
+  constructor(
+    readonly context: CudaContext,
+    readonly label: string,
+    queue: CudaQueue,
+    private readonly outcomes: Outcomes,
+  ) {
     this.#queue = queue
-    this.#outcomes = outcomes
   }
 
   /** The queue of the stream. @throws SptError `device/freed` */
@@ -47,7 +46,7 @@ export class CudaStream implements Stream {
 
   async finish(): Promise<void> {
     await this.context.waitIdle(`finishing the stream ${this.label}`, this.queue)
-    await this.#outcomes.settle(this)
+    await this.outcomes.settle(this)
   }
 
   free(): void {
@@ -59,17 +58,16 @@ export class CudaStream implements Stream {
 }
 
 export class CudaEvent implements DeviceEvent {
-  readonly context: CudaContext
   readonly #handle: Handle
-  readonly #events: Set<CudaEvent>
   recorded = false
   #freed = false
 
   /** Creates an event. The context must be current. `events`: live events, which are released with the device. */
-  constructor(context: CudaContext, events: Set<CudaEvent>) {
-    this.context = context
+  constructor(
+    readonly context: CudaContext,
+    private readonly events: Set<CudaEvent>,
+  ) {
     this.#handle = obtain(context.driver, 'cuEventCreate', 0)
-    this.#events = events
     events.add(this)
   }
 
@@ -107,7 +105,7 @@ export class CudaEvent implements DeviceEvent {
   /** Destroys the event. The context must be current. */
   release(): void {
     this.#freed = true
-    this.#events.delete(this)
+    this.events.delete(this)
     this.context.calls.cuEventDestroy_v2(this.#handle)
   }
 }
@@ -122,12 +120,9 @@ const MAX_TIMED = 128
 
 /** Measures device times of queued work with pairs of events. */
 export class Timer {
-  readonly #context: CudaContext
   readonly #events: Handle[] = []
 
-  constructor(context: CudaContext) {
-    this.#context = context
-  }
+  constructor(private readonly context: CudaContext) {}
 
   /** Milliseconds of each repeat of the work queued by `queue` on the main queue; `between` queues work before each repeat, unmeasured. */
   async time(repeats: number, queue: () => void, between: () => void): Promise<number[]> {
@@ -140,17 +135,17 @@ export class Timer {
 
   /** Destroys the events. The context must be current. */
   release(): void {
-    for (const event of this.#events) this.#context.calls.cuEventDestroy_v2(event)
+    for (const event of this.#events) this.context.calls.cuEventDestroy_v2(event)
     this.#events.length = 0
   }
 
   async #timeBatch(count: number, queue: () => void, between: () => void): Promise<number[]> {
-    const { main } = this.#context
+    const { main } = this.context
     const events = this.#takeEvents(2 * count)
-    const record = (event: Handle): void => this.#context.call('cuEventRecord', event, main.handle)
+    const record = (event: Handle): void => this.context.call('cuEventRecord', event, main.handle)
     try {
-      this.#context.inContext('timing', () => {
-        this.#context.join()
+      this.context.inContext('timing', () => {
+        this.context.join()
         for (let i = 0; i < count; i++) {
           between()
           record(events[2 * i]!)
@@ -158,11 +153,11 @@ export class Timer {
           record(events[2 * i + 1]!)
         }
       })
-      await this.#context.waitIdle('timing', main)
-      return this.#context.inContext('timing', () =>
+      await this.context.waitIdle('timing', main)
+      return this.context.inContext('timing', () =>
         Array.from({ length: count }, (_, i) => {
           const out = new Float32Array(1)
-          this.#context.call('cuEventElapsedTime', out, events[2 * i]!, events[2 * i + 1]!)
+          this.context.call('cuEventElapsedTime', out, events[2 * i]!, events[2 * i + 1]!)
           return out[0]!
         }),
       )
@@ -172,8 +167,8 @@ export class Timer {
   }
 
   #takeEvents(count: number): Handle[] {
-    return this.#context.inContext('timing', () => {
-      while (this.#events.length < count) this.#events.push(obtain(this.#context.driver, 'cuEventCreate', 0))
+    return this.context.inContext('timing', () => {
+      while (this.#events.length < count) this.#events.push(obtain(this.context.driver, 'cuEventCreate', 0))
       return this.#events.splice(0, count)
     })
   }

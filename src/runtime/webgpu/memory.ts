@@ -41,8 +41,6 @@ let nextId = 0
 
 export class GpuBuffer implements DeviceBuffer, Owned {
   readonly id = nextId++
-  readonly bytes: number
-  readonly label: string
   readonly owner: Session
   readonly gpu: GPUBuffer
   freed = false
@@ -53,10 +51,12 @@ export class GpuBuffer implements DeviceBuffer, Owned {
   /** Called when the buffer is freed, to drop its cache entries. */
   readonly onFree = new Set<() => void>()
 
-  constructor(session: Session, bytes: number, label: string) {
+  constructor(
+    session: Session,
+    readonly bytes: number,
+    readonly label: string,
+  ) {
     this.owner = session
-    this.bytes = bytes
-    this.label = label
     const { value, failure } = session.scoped(() =>
       session.device.createBuffer({
         label,
@@ -98,32 +98,29 @@ function outOfMemory(label: string, bytes: number): SptError {
 }
 
 export class Memory {
-  readonly #session: Session
-  readonly #limits: DeviceLimits
-
-  constructor(session: Session, limits: DeviceLimits) {
-    this.#session = session
-    this.#limits = limits
-  }
+  constructor(
+    private readonly session: Session,
+    private readonly limits: DeviceLimits,
+  ) {}
 
   /** The buffer behind a handle; it must be live and belong to this device. @throws SptError as `checkBuffer` */
   resolve(buffer: DeviceBuffer, call: string): GpuBuffer {
-    checkBuffer(buffer, this.#session, call)
+    checkBuffer(buffer, this.session, call)
     return buffer as GpuBuffer
   }
 
   alloc(bytes: number, label: string): GpuBuffer {
     expectLabel(label, 'a buffer')
-    this.#session.checkAlive(`alloc ${label}`)
-    checkAlloc(bytes, label, this.#limits)
-    return new GpuBuffer(this.#session, bytes, label)
+    this.session.checkAlive(`alloc ${label}`)
+    checkAlloc(bytes, label, this.limits)
+    return new GpuBuffer(this.session, bytes, label)
   }
 
   async upload(handle: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
     expectBuffer(handle, 'an upload')
     expectData(data)
     const call = `upload to ${handle.label}`
-    this.#session.checkAlive(call)
+    this.session.checkAlive(call)
     const buffer = this.resolve(handle, call)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
     await buffer.ready()
@@ -151,11 +148,11 @@ export class Memory {
   }
 
   async #write(buffer: GpuBuffer, offset: number, source: Uint8Array, call: string): Promise<void> {
-    const { device } = this.#session
+    const { device } = this.session
     for (let offsetInData = 0, piece = 1; offsetInData < source.length; offsetInData += PIECE, piece++) {
       const part = source.subarray(offsetInData, offsetInData + PIECE)
       this.resolve(buffer, call)
-      const { failure } = this.#session.scoped(() =>
+      const { failure } = this.session.scoped(() =>
         device.queue.writeBuffer(
           buffer.gpu,
           offset + offsetInData,
@@ -166,10 +163,10 @@ export class Memory {
       )
       const last = offsetInData + PIECE >= source.length
       if (!last && piece % PIECES_IN_FLIGHT !== 0) continue
-      const error = await this.#session.wait(failure, call)
+      const error = await this.session.wait(failure, call)
       if (error?.kind === 'memory') throw outOfMemory(`the transfer to ${buffer.label}`, part.length)
       if (error) throw validationError(call, error.message)
-      if (!last) await this.#session.wait(device.queue.onSubmittedWorkDone(), call)
+      if (!last) await this.session.wait(device.queue.onSubmittedWorkDone(), call)
     }
   }
 
@@ -177,7 +174,7 @@ export class Memory {
     expectBuffer(handle, 'a download')
     const bytes = length ?? handle.bytes
     const call = `download from ${handle.label}`
-    this.#session.checkAlive(call)
+    this.session.checkAlive(call)
     const buffer = this.resolve(handle, call)
     checkRange(buffer, 0, bytes, 'downloading')
     await buffer.ready()
@@ -187,13 +184,13 @@ export class Memory {
   async #read(buffer: GpuBuffer, offset: number, bytes: number, call: string): Promise<ArrayBuffer> {
     const out = new Uint8Array(bytes)
     if (bytes === 0) return out.buffer
-    const { device } = this.#session
+    const { device } = this.session
     const size = Math.min(roundUp(bytes, 4), PIECE)
-    const { value: staging, failure } = this.#session.scoped(() =>
+    const { value: staging, failure } = this.session.scoped(() =>
       device.createBuffer({ label: call, size, usage: USAGE.mapRead | USAGE.copyDst }),
     )
     try {
-      const error = await this.#session.wait(failure, call)
+      const error = await this.session.wait(failure, call)
       if (error) throw outOfMemory(`the transfer from ${buffer.label}`, size)
       for (let offsetInData = 0; offsetInData < bytes; offsetInData += PIECE) {
         this.resolve(buffer, call)
@@ -202,7 +199,7 @@ export class Memory {
         const encoder = device.createCommandEncoder({ label: call })
         encoder.copyBufferToBuffer(buffer.gpu, offset + offsetInData, staging, 0, padded)
         device.queue.submit([encoder.finish()])
-        await this.#session.wait(staging.mapAsync(MAP_READ, 0, padded), call)
+        await this.session.wait(staging.mapAsync(MAP_READ, 0, padded), call)
         out.set(new Uint8Array(staging.getMappedRange(0, padded), 0, part), offsetInData)
         staging.unmap()
       }
@@ -233,17 +230,14 @@ interface ClearLaunch {
 }
 
 export class Clears {
-  readonly #session: Session
   #pipeline: GPUComputePipeline | undefined
   readonly #groups = new Map<GpuBuffer, GPUBindGroup>()
 
-  constructor(session: Session) {
-    this.#session = session
-  }
+  constructor(private readonly session: Session) {}
 
   /** The dispatch for a buffer; `undefined` for a buffer that is too large to be bound. */
   launchFor(buffer: GpuBuffer): ClearLaunch | undefined {
-    const { limits } = this.#session.device
+    const { limits } = this.session.device
     if (buffer.gpu.size > limits.maxStorageBufferBindingSize) return undefined
     const pipeline = this.#compile()
     const groups = Math.ceil(buffer.gpu.size / (16 * THREADS))
@@ -255,7 +249,7 @@ export class Clears {
   }
 
   #compile(): GPUComputePipeline {
-    const { device } = this.#session
+    const { device } = this.session
     this.#pipeline ??= device.createComputePipeline({
       label: 'clear',
       layout: 'auto',
@@ -267,7 +261,7 @@ export class Clears {
   #bindGroup(buffer: GpuBuffer, pipeline: GPUComputePipeline): GPUBindGroup {
     return getOrAdd(this.#groups, buffer, () => {
       buffer.onFree.add(() => this.#groups.delete(buffer))
-      return this.#session.device.createBindGroup({
+      return this.session.device.createBindGroup({
         label: 'clear',
         layout: pipeline.getBindGroupLayout(0),
         entries: [{ binding: 0, resource: { buffer: buffer.gpu } }],
