@@ -20,6 +20,7 @@ const REASONS = {
   apart: 'values of a strip lie apart from each other, by no constant',
   divided: 'what is read depends on a quotient by the loop',
   shared: 'the tile is no thread’s own',
+  lengths: 'lengths of inner loops are read from the padding',
   masked: 'another condition, which goes on being asked, reads what only rows have',
 } as const
 type Reason = keyof typeof REASONS
@@ -33,6 +34,8 @@ function strips(r: number, why?: Reason): Kernel2 {
   const place = why === 'apart' ? add(mul(expr('v'), expr('n')), slot) : next
   const none = div(expr('zero'), add(expr('v'), expr(1)))
   const size = mul(expr('n'), expr(r))
+  const value = why === 'lengths' ? at('x', ['f']) : at('x', [why === 'divided' ? add(place, none) : place])
+  const sum = reduce(at('T', ['v']), '+', value)
   const more = why === 'short' ? 1 : why === 'shift' ? r : 0
   return kernel2(
     'strips',
@@ -40,6 +43,7 @@ function strips(r: number, why?: Reason): Kernel2 {
     [
       buffer('x', [add(size, expr(more))], 'in'),
       buffer('mask', ['m'], 'in'),
+      buffer('lengths', [size], 'index'),
       buffer('y', [add(expr('m'), expr(1))], 'out'),
     ],
     [
@@ -52,7 +56,11 @@ function strips(r: number, why?: Reason): Kernel2 {
             loop(
               'v',
               r,
-              [reduce(at('T', ['v']), '+', at('x', [why === 'divided' ? add(place, none) : place]))],
+              [
+                why === 'lengths'
+                  ? loop('f', at('lengths', [row('v')], 'index'), [sum], { reduce: true })
+                  : sum,
+              ],
               {
                 guards: [
                   lt(row('v'), expr('m')),
@@ -83,6 +91,7 @@ function run(kernel: Kernel2, r: number, m: number, w: number, why?: Reason): nu
     new Map([
       ['x', x],
       ['mask', new Array<number>(m).fill(0)],
+      ['lengths', new Array<number>(n * r).fill(1)],
       ['y', y],
     ]),
     new Map(Object.entries({ m, w, n, zero: 0 })),

@@ -1,9 +1,9 @@
 /** One schedule for all sizes: vectors where they are aligned and whole, elements where they are not. */
 import { fc } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { add, eq, int, lt, mod, mul, variable } from '../../src/ir/expressions/expr.ts'
+import { add, eq, int, load as loadOf, lt, mod, mul, variable } from '../../src/ir/expressions/expr.ts'
 import type { Stmt } from '../../src/ir/statements/loops.ts'
-import { when } from '../../src/ir/statements/statement-builders.ts'
+import { forLoop, when } from '../../src/ir/statements/statement-builders.ts'
 import { stmt } from '../../src/ir/statements/tree.ts'
 import { eliminateConstantBranches } from '../../src/lower/specialise/constant-branches.ts'
 import { type CompiledKernel, coords, type Device, dense, devices, load } from '../../src/node.ts'
@@ -224,6 +224,17 @@ test('neighbours under one condition share facts that hold unconditionally', () 
   expect(
     eliminateConstantBranches([when(fours, [when(lt(add(place, int(1)), variable('d')), [one])])], []),
   ).toEqual([when(fours, [when(lt(place, variable('d')), [one])])])
+})
+
+test('a condition that the extent of a loop implies is gone, unless the loop changes the extent', () => {
+  const read = loadOf('n', [int(0)])
+  const over = (buffer: string) => {
+    const put = stmt<Stmt>({ kind: 'store', buffer, index: [int(0)], value: int(0) })
+    return [put, forLoop('v', read, [when(lt(variable('v'), read), [put])])]
+  }
+  const [put] = over('a')
+  expect(eliminateConstantBranches(over('a'), [])).toEqual([put, forLoop('v', read, [put!])])
+  expect(eliminateConstantBranches(over('n'), [])).toEqual(over('n'))
 })
 
 test('WGSL: arrays that other sizes store by element are not arrays of vectors', () => {

@@ -76,8 +76,6 @@ export function runAsC(cases: readonly PlanOnArrays[], options: readonly string[
         '-Wall',
         '-Wno-unknown-pragmas',
         '-Wno-unused',
-        // Generated programs may compare an expression with itself.
-        '-Wno-tautological-compare',
         // What is copied ahead under a condition is read under the same one: compilers do not see it.
         '-Wno-uninitialized',
         '-Wno-maybe-uninitialized',

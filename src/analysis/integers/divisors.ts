@@ -3,7 +3,9 @@
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { isFreeCast, perExpr } from '../../ir/expressions/expr-tree.ts'
 
-export const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
+/** Returns the greatest common divisor; 1 if a number is not exact (NaN). */
+export const gcd = (a: number, b: number): number =>
+  Number.isNaN(a + b) ? 1 : b === 0 ? Math.abs(a) : gcd(b, a % b)
 
 /**
  * Returns a function to the largest known divisor of an integer expression; 0 if it is always 0. `factor` returns a

@@ -7,7 +7,8 @@
 import { conjuncts, type Expr } from '../../ir/expressions/expr.ts'
 import { perExpr, readsSome } from '../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../ir/expressions/structural-equality.ts'
-import type { Fact } from '../../ir/statements/loops.ts'
+import { buffersByName } from '../../ir/statements/definitions.ts'
+import type { Buffer, Fact, For, Kernel2 } from '../../ir/statements/loops.ts'
 import { isWord } from '../../ir/values/dtype.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
 import { divisorsBy, gcd } from './divisors.ts'
@@ -30,6 +31,9 @@ export interface Known {
   /** Returns whether an expression may wrap like data, because no check of sizes covers it. */
   readonly ofData?: (e: Expr) => boolean
 }
+
+/** The maximum number of upper bounds of an expression, which otherwise multiply with its depth. */
+const MOST_ENDS = 16
 
 export class Facts implements Bounds, FormPremises {
   readonly #known: Known
@@ -232,7 +236,9 @@ export class Facts implements Bounds, FormPremises {
   }
 
   readonly ends = (e: Expr): readonly Expr[] => {
-    this.#allEnds ??= perExpr<readonly Expr[]>((x) => [...this.#knownEnds(x), ...endsBy(x, this)])
+    this.#allEnds ??= perExpr<readonly Expr[]>((x) =>
+      [...this.#knownEnds(x), ...endsBy(x, this)].slice(0, MOST_ENDS),
+    )
     return this.#allEnds(e)
   }
 
@@ -255,6 +261,22 @@ export class Facts implements Bounds, FormPremises {
     if (cond.op === 'lt') return this.below(cond.a, cond.b)
     return cond.op === 'ge' && cond.b.kind === 'const' && cond.b.value <= 0 && this.nonNegative(cond.a)
   }
+}
+
+/** Returns the facts inside of loops of a kernel: requirements, extents of the loops, and bounds of index arrays. */
+export function factsInside(
+  path: readonly For[],
+  kernel: Pick<Kernel2, 'buffers' | 'body' | 'facts'>,
+): Facts {
+  const { buffers, body, facts: sizes } = kernel
+  let named: ReadonlyMap<string, Buffer> | undefined
+  const end = (leaf: Expr): Expr | undefined => {
+    if (leaf.kind === 'var') return path.findLast((l) => l.var === leaf.name)?.extent
+    if (leaf.kind !== 'load') return undefined
+    named ??= buffersByName(buffers, body)
+    return named.get(leaf.buffer)?.below
+  }
+  return new Facts({ sizes, end })
 }
 
 function factorsOf(facts: readonly Fact[]): ReadonlyMap<string, number> {

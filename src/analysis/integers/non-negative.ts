@@ -3,7 +3,7 @@
  * one by bounds that make the sum smaller, until only a constant remains.
  */
 import { type Expr, int, sub } from '../../ir/expressions/expr.ts'
-import { type Bindings, matcher, type Pattern } from '../../ir/expressions/patterns.ts'
+import { type Bindings, type Pattern, rulesOf } from '../../ir/expressions/patterns.ts'
 import type { Linear, Term } from './linear.ts'
 import { GivesUp, handy, keepTerms, linear, mapNumbers, minus, plus, shift } from './linear.ts'
 
@@ -53,7 +53,7 @@ function descend(f: Linear, premises: Premises, budget: Budget): boolean {
   }
   const side = coefficient > 0 ? 'low' : 'high'
   if (premises[side](term).some((bound) => through(bound))) return true
-  const relaxed = relaxationOf(term)
+  const [relaxed] = relaxationsOf(term)
   if (!relaxed) return false
   const { rule, found } = relaxed
   if (!rule[side]) return rule.oneOf?.(found).every((e) => through(linear(e))) ?? false
@@ -75,7 +75,7 @@ function nextTerm(f: Linear, premises: Premises): Term | undefined {
 
 interface Relaxation {
   readonly name: string
-  readonly of: Pattern
+  readonly match: Pattern
   /** The factor of the term in the bounded product; 1 by default. */
   readonly times?: (found: Bindings) => number
   /** Lower bounds (`low`) and upper bounds (`high`) of the product. */
@@ -92,22 +92,14 @@ const both = ({ x, y }: Bindings): readonly Expr[] => [x!, y!]
 export const RELAXATIONS: readonly Relaxation[] = [
   {
     name: 'quotient',
-    of: ['div', 'x', 'c'],
+    match: ['div', 'x', 'c'],
     times: ({ c }) => c.value,
     low: ({ x, c }) => [sub(x!, int(c.value - 1))],
     high: ({ x }) => [x!],
   },
-  { name: 'least', of: ['min', 'x', 'y'], high: both, oneOf: both },
-  { name: 'most', of: ['max', 'x', 'y'], low: both, oneOf: both },
-  { name: 'product', of: ['mul', 'x', 'y'], low: () => [int(0)], where: both },
+  { name: 'least', match: ['min', 'x', 'y'], high: both, oneOf: both },
+  { name: 'most', match: ['max', 'x', 'y'], low: both, oneOf: both },
+  { name: 'product', match: ['mul', 'x', 'y'], low: () => [int(0)], where: both },
 ]
 
-const matchers = RELAXATIONS.map((rule) => ({ rule, match: matcher(rule.of) }))
-
-function relaxationOf(e: Expr): { readonly rule: Relaxation; readonly found: Bindings } | undefined {
-  for (const { rule, match } of matchers) {
-    const found = match(e)
-    if (found) return { rule, found }
-  }
-  return undefined
-}
+const relaxationsOf = rulesOf(RELAXATIONS)

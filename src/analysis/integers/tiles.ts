@@ -1,12 +1,12 @@
 /** Tiles: loops over `ceildiv(n, c)` tiles of c elements, and whether sums of such loops cover 0..n. */
-import { ceildiv, div, type Expr, int, mul } from '../../ir/expressions/expr.ts'
+import { add, ceildiv, div, type Expr, int } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
-import { type Linear, linear, linearKey, sameSum, shift } from './linear.ts'
+import { sameSum } from './linear.ts'
 import { type Digit, mixedRadix, strideOf } from './mixed-radix.ts'
 
 /** A number of tiles, `ceildiv(total, by)`. */
 export interface Tiling {
-  readonly total: Linear
+  readonly total: Expr
   readonly by: number
   /** The dividend of the innermost division, whose quotient rounds `total` up. */
   readonly padded: Expr
@@ -20,23 +20,15 @@ export function tilings(count: Expr): readonly Tiling[] {
   if (count.kind !== 'binary' || count.op !== 'div' || count.b.kind !== 'const' || count.b.value < 1)
     return []
   const by = count.b.value
-  const total = shift(linear(count.a), 1 - by)
-  const [only, ...others] = total.terms.values()
-  const isNested = only?.coefficient === 1 && others.length === 0 && total.constant === 0
-  const finer = isNested ? tilings(only.term) : []
-  return [{ total, by, padded: count.a }, ...finer.map((t) => ({ ...t, by: t.by * by }))]
+  const total = add(count.a, int(1 - by))
+  return [{ total, by, padded: count.a }, ...tilings(total).map((t) => ({ ...t, by: t.by * by }))]
 }
 
 /** Returns the number c with `count` = `ceildiv(end, c)`; undefined unless such a number is known. */
 export function tileSize(count: Expr, end: Expr): number | undefined {
-  const [a, b] = [count, end].map((e) => tilings(e).at(-1) ?? { total: linear(e), by: 1 }) as [Tiling, Tiling]
-  return a.by % b.by === 0 && linearKey(a.total) === linearKey(b.total) ? a.by / b.by : undefined
-}
-
-/** Returns whether `first` begins a tile below `bound`: it is c · `tile`, and the number of tiles is ceildiv(bound, c). */
-export function beginsTile(first: Expr, bound: Expr, tile: Expr, count: Expr): boolean {
-  const size = tileSize(count, bound)
-  return size !== undefined && sameSum(first, mul(tile, int(size)))
+  const finest = (e: Expr) => tilings(e).at(-1) ?? { total: e, by: 1 }
+  const [a, b] = [finest(count), finest(end)]
+  return a.by % b.by === 0 && sameSum(a.total, b.total) ? a.by / b.by : undefined
 }
 
 /** The end of tiles compared with an end of elements: equal, within the last tile, or tiles beyond. */

@@ -69,14 +69,15 @@ export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
 }
 
 export function select(cond: Expr, then: Expr, otherwise: Expr, span?: Span): Expr {
-  if (cond.kind === 'const') return cond.value !== 0 ? then : otherwise
   if (sameExpr(then, otherwise)) return then
+  const dtype = then.dtype === otherwise.dtype ? then.dtype : join(then.dtype, otherwise.dtype)
+  if (cond.kind === 'const') return cast(cond.value !== 0 ? then : otherwise, dtype)
   return freeze({
     kind: 'select',
     cond,
     then,
     else: otherwise,
-    dtype: then.dtype === otherwise.dtype ? then.dtype : join(then.dtype, otherwise.dtype),
+    dtype,
     span,
   })
 }
@@ -123,6 +124,8 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
     const [x, y] = [a, b].map((e) => (e.kind === 'const' ? cast(e, 'index') : coordinateIn(e)))
     if (x && y) return binary(op, x, y, span)
   }
+  // A float is compared with itself to recognise NaN.
+  if (isCompare(op) && !isFloat(a.dtype) && sameExpr(a, b)) return bool(foldCompare(op, 0, 0)!)
   if (op === 'and' || op === 'or') {
     const neutral = op === 'and' ? 1 : 0
     if (isConstant(a, neutral)) return b

@@ -48,6 +48,16 @@ export function matcher(...patterns: readonly Pattern[]): (...es: readonly Expr[
   }
 }
 
+/** Returns a function to the rules of a table that match an expression, each with the letters' values. */
+export function rulesOf<R extends { readonly match: Pattern }>(table: readonly R[]) {
+  const compiled = table.map((rule) => ({ rule, match: matcher(rule.match) }))
+  return (e: Expr): readonly { readonly rule: R; readonly found: Bindings }[] =>
+    compiled.flatMap(({ rule, match }) => {
+      const found = match(e)
+      return found ? [{ rule, found }] : []
+    })
+}
+
 /** A rewrite rule as data: `match` is equal to the expression `to`, or a letter, where `when` holds. */
 export interface Rule {
   readonly name: string
@@ -60,11 +70,10 @@ export interface Rule {
 
 /** Returns a function that applies the first rule that matches; undefined if no rule matches. */
 export function firstRule(rules: readonly Rule[]): (e: Expr) => Rewritten | undefined {
-  const compiled = rules.map((rule) => ({ rule, match: matcher(rule.match) }))
+  const matching = rulesOf(rules)
   return (e) => {
-    for (const { rule, match } of compiled) {
-      const found = match(e)
-      if (!found || rule.when?.(found, e) === false) continue
+    for (const { rule, found } of matching(e)) {
+      if (rule.when?.(found, e) === false) continue
       const value = typeof rule.to === 'number' ? constant(rule.to, e.dtype) : found[rule.to]!
       return { value, finite: rule.finite === undefined ? undefined : found[rule.finite] }
     }

@@ -105,9 +105,14 @@ export interface LoopLocation {
   readonly loop: For
   /** The loops around it, outermost first. */
   readonly path: readonly For[]
-  /** The body that contains the loop, and the loop's index in it. */
-  readonly siblings: Body
+  /** The bodies around the loop, outermost first, with the statement of each that contains or is the loop. */
+  readonly way: readonly Place[]
+}
+
+interface Place {
+  readonly list: Body
   readonly index: number
+  readonly stmt: Stmt
 }
 
 /** Up to this many nests, a linear scan is faster than a cached index. */
@@ -137,16 +142,23 @@ function indexOfContainer(body: Body, name: string): number {
 /** The loop with this variable, with its path and position; `undefined` if there is none. */
 export function findLoop(body: Body, name: string): LoopLocation | undefined {
   const index = indexOfContainer(body, name)
-  return index < 0 ? undefined : locateLoop(body, index, name, [])
+  return index < 0 ? undefined : locateLoop(body, index, name, [], [])
 }
 
-function locateLoop(body: Body, start: number, name: string, path: readonly For[]): LoopLocation | undefined {
-  for (let index = start; index < body.length; index++) {
-    const s = body[index]!
-    if (s.kind === 'for' && s.var === name) return { loop: s, path, siblings: body, index }
+function locateLoop(
+  list: Body,
+  start: number,
+  name: string,
+  path: readonly For[],
+  around: readonly Place[],
+): LoopLocation | undefined {
+  for (let index = start; index < list.length; index++) {
+    const s = list[index]!
+    const way = [...around, { list, index, stmt: s }]
+    if (s.kind === 'for' && s.var === name) return { loop: s, path, way }
     const innerPath = s.kind === 'for' ? [...path, s] : path
     for (const b of bodiesOf(s)) {
-      const location = locateLoop(b, 0, name, innerPath)
+      const location = locateLoop(b, 0, name, innerPath, way)
       if (location) return location
     }
   }

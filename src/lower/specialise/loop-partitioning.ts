@@ -5,7 +5,7 @@
  */
 
 import type { Interval } from '../../analysis/integers/interval.ts'
-import { coefficientOf, linear, linearKey, loopMap, plus, sumExpr } from '../../analysis/integers/linear.ts'
+import { coefficientOf, linear, loopMap, plus, sameSum, sumExpr } from '../../analysis/integers/linear.ts'
 import { type Register, registersOver } from '../../analysis/integers/ranges.ts'
 import { type Tiling, tilings } from '../../analysis/integers/tiles.ts'
 import type { Names } from '../../ir/expressions/bound-names.ts'
@@ -100,7 +100,7 @@ export function restIn(
   registers: (e: Expr) => Register,
   place: Expr = variable(name),
 ): { readonly rest: Expr; readonly range: Interval } | undefined {
-  if (g.kind !== 'binary' || g.op !== 'lt' || linearKey(linear(g.b)) !== linearKey(total)) return undefined
+  if (g.kind !== 'binary' || g.op !== 'lt' || !sameSum(g.b, total)) return undefined
   if (coefficientOf(g.a, name) !== by * coefficientOf(place, name)) return undefined
   const rest = sumExpr(plus(linear(g.a), linear(place), -by))
   if (someExpr(rest, (e) => registers(e).wraps)) return undefined

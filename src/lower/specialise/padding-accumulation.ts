@@ -6,135 +6,77 @@
  * multiples of the loop's extent, so they are in range if the first one is.
  */
 
-import { Facts } from '../../analysis/integers/facts.ts'
-import { coefficientOf, keepTerms, linear } from '../../analysis/integers/linear.ts'
-import { beginsTile } from '../../analysis/integers/tiles.ts'
-import { conjuncts, type Expr, int, type Load, variable } from '../../ir/expressions/expr.ts'
 import {
-  freeVars,
-  mentions,
-  readsSome,
-  someExpr,
-  substitute,
-  walkExpr,
-} from '../../ir/expressions/expr-tree.ts'
-import { keyOf } from '../../ir/expressions/structural-equality.ts'
-import { accessesOf, type BufferAccess, writesOf } from '../../ir/statements/accesses.ts'
-import type { Buffer, For, Kernel2 } from '../../ir/statements/loops.ts'
-import { exprsOf, rewriteStmts, someStmt, stmt, walkStmts } from '../../ir/statements/tree.ts'
+  dropGuards,
+  type GuardedReduction,
+  isUnread,
+  variablesDecidedBy,
+} from '../../analysis/dependence/redundant-guards.ts'
+import { type Facts, factsInside } from '../../analysis/integers/facts.ts'
+import { coefficientOf, keepTerms, linear, sumExpr } from '../../analysis/integers/linear.ts'
+import { type Expr, int, type Load } from '../../ir/expressions/expr.ts'
+import { mentions, mentionsSome, readsSome, someExpr, substitute } from '../../ir/expressions/expr-tree.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { For, Kernel2 } from '../../ir/statements/loops.ts'
+import { exprsOf, someStmt, withBody } from '../../ir/statements/tree.ts'
 import { isDivision } from '../../ir/values/evaluate.ts'
 
 export function accumulateIntoPadding(kernel: Kernel2): Kernel2 {
-  const dropped = new Map<string, ReadonlySet<Expr>>()
   const written = writesOf(kernel.body)
-  walkStmts(kernel.body, (s, path) => {
-    if (s.kind !== 'for') return
-    const registers = s.body.flatMap((a) =>
-      a.kind === 'alloc' && a.buffer.scope === 'register' ? [a.buffer] : [],
-    )
-    if (registers.length === 0) return
-    const outside = new Set([...path, s].map((l) => l.var).concat(kernel.params.map((p) => p.name)))
-    const accesses = accessesOf(s.body)
-    for (const { name } of registers) {
-      const uses = accesses.filter((a) => a.buffer === name)
-      const writes = uses.filter((a) => a.mode === 'write')
-      const [writer] = writes
-      if (writes.length !== 1 || writer?.stmt.kind !== 'reduce' || writer.stmt.targets.length !== 1) continue
-      for (const [k, loop] of writer.path.entries()) {
-        const stable = loop.guards.filter(
-          (g) =>
-            mentions(g, loop.var) &&
-            !readsSome(g, written) &&
-            [...freeVars(g)].every((v) => v === loop.var || outside.has(v)) &&
-            isAskedByReaders(g, loop, writer, uses) &&
-            runsFirst(g, loop, [...path, s, ...writer.path.slice(0, k)], kernel.buffers),
-        )
-        if (stable.length > 0 && staysInside(loop, stable, kernel)) dropped.set(loop.var, new Set(stable))
-      }
-    }
-  })
-  if (dropped.size === 0) return kernel
-  const body = rewriteStmts(kernel.body, {
-    stmt: (s) => {
-      const guards = s.kind === 'for' ? dropped.get(s.var) : undefined
-      return s.kind === 'for' && guards
-        ? stmt({ ...s, guards: s.guards.filter((g) => !guards.has(g)) })
-        : undefined
-    },
-  })
-  return { ...kernel, body }
+  const isRedundant = ({ reduce, inside, around, body }: GuardedReduction) => {
+    const [loop] = inside
+    const tile = reduce.targets.length === 1 ? reduce.targets[0]!.buffer : ''
+    const isTile = (l: For): boolean =>
+      l.body.some((a) => a.kind === 'alloc' && a.buffer.scope === 'register' && a.buffer.name === tile)
+    const owner = around.findIndex(isTile)
+    if (owner < 0) return () => false
+    const varying = new Set(around.slice(owner + 1).map((l) => l.var))
+    const facts = factsInside(around, kernel)
+    for (const l of around) for (const g of l.guards) facts.holds(g)
+    return (g: Expr): boolean =>
+      mentions(g, loop.var) &&
+      !readsSome(g, written) &&
+      !mentionsSome(g, varying) &&
+      isUnread(g, reduce, reduce.targets, inside, body) &&
+      facts.implies(substitute(g, new Map([[loop.var, int(0)]]))) &&
+      staysInside(inside, g, kernel, facts)
+  }
+  return withBody(kernel, dropGuards(kernel.body, isRedundant))
 }
 
-/** Returns true if the loop indexes one dimension of the tile, and every consumer tests the same condition. */
-function isAskedByReaders(g: Expr, loop: For, writer: BufferAccess, uses: readonly BufferAccess[]): boolean {
-  const isVar = (e: Expr, v: string): boolean => e.kind === 'var' && e.name === v
-  const dim = writer.index.findIndex((e) => isVar(e, loop.var))
-  if (dim < 0 || writer.index.some((e, d) => d !== dim && mentions(e, loop.var))) return false
-  return uses.every(
-    (use) =>
-      use === writer ||
-      use.path.some((l) => {
-        const guardKey = keyOf(substitute(g, new Map([[loop.var, use.index[dim]!]])))
-        return (
-          use.index[dim]?.kind === 'var' &&
-          isVar(use.index[dim], l.var) &&
-          l.guards.some((x) => keyOf(x) === guardKey)
-        )
-      }),
-  )
-}
-
-/**
- * Returns true if the condition holds in the loop's first iteration. Sources of upper bounds: loop extents, enclosing guards, and bounds
- * of index arrays.
- */
-function runsFirst(g: Expr, loop: For, around: readonly For[], buffers: readonly Buffer[]): boolean {
-  const first = substitute(g, new Map([[loop.var, int(0)]]))
-  if (first.kind !== 'binary' || first.op !== 'lt') return false
-  const ends: (readonly [Expr, Expr])[] = around.flatMap((l) => [
-    [variable(l.var), l.extent] as const,
-    ...l.guards
-      .flatMap(conjuncts)
-      .flatMap((c) => (c.kind === 'binary' && c.op === 'lt' ? [[c.a, c.b] as const] : [])),
-  ])
-  walkExpr(first.a, (e) => {
-    const below = e.kind === 'load' ? buffers.find((b) => b.name === e.buffer)?.below : undefined
-    if (below) ends.push([e, below])
-  })
-  return ends.some(([x, end]) => beginsTile(first.a, first.b, x, end))
-}
-
-const dividesByUnknown = (e: Expr): boolean => isDivision(e) && e.b.kind !== 'const'
-
-/**
- * Returns true if iterations without these guards only accumulate, and their accesses are in range if those of the first iteration are.
- */
-function staysInside(loop: For, without: readonly Expr[], { buffers, facts: sizes }: Kernel2): boolean {
-  const { extent, mode, guards, body } = loop
-  if (extent.kind !== 'const' || mode.kind === 'bind' || mode.kind === 'instr' || loop.cooperative)
-    return false
+/** Returns true if iterations without the guard only accumulate, and their accesses are in range if those of the first iteration are. */
+function staysInside(
+  inside: GuardedReduction['inside'],
+  without: Expr,
+  { buffers }: Kernel2,
+  facts: Facts,
+): boolean {
+  const [{ var: name, extent, mode, guards, body, cooperative }] = inside
+  if (extent.kind !== 'const' || mode.kind === 'bind' || mode.kind === 'instr' || cooperative) return false
   if (someStmt(body, (s) => s.kind !== 'for' && s.kind !== 'reduce')) return false
-  const facts = new Facts({ sizes })
+  const decided = variablesDecidedBy(inside)
   const wholeMultiple = ({ buffer, index }: Load): boolean =>
     index.every((e, d) => {
-      if (!mentions(e, loop.var)) return true
-      const by = coefficientOf(e, loop.var) * extent.value
-      const rest = keepTerms(linear(e), ({ term }) => !mentions(term, loop.var))
+      if (!mentionsSome(e, decided)) return true
+      const by = coefficientOf(e, name) * extent.value
       const shape = buffers.find((b) => b.name === buffer)?.shape[d]
+      const rest = keepTerms(linear(e), ({ term }) => !mentionsSome(term, decided))
       return (
         by > 0 &&
         linear(e).terms.size === rest.terms.size + 1 &&
-        rest.constant % by === 0 &&
-        facts.divisorOfTerms(rest) % by === 0 &&
+        facts.isMultiple(sumExpr(rest), by) &&
         shape !== undefined &&
         facts.isMultiple(shape, by)
       )
     })
-  const mayLeave = (e: Expr): boolean =>
-    mentions(e, loop.var) &&
-    (e.kind === 'search' || dividesByUnknown(e) || (e.kind === 'load' && !wholeMultiple(e)))
-  const leaves = (e: Expr): boolean => someExpr(e, mayLeave)
-  return (
-    !guards.some((g) => !without.includes(g) && leaves(g)) && !someStmt(body, (s) => exprsOf(s).some(leaves))
-  )
+  const leaves = (e: Expr): boolean =>
+    someExpr(
+      e,
+      (x) =>
+        mentionsSome(x, decided) &&
+        (x.kind === 'search' ||
+          (isDivision(x) && x.b.kind !== 'const') ||
+          (x.kind === 'load' && !wholeMultiple(x))),
+    )
+  return !guards.some((g) => g !== without && leaves(g)) && !someStmt(body, (s) => exprsOf(s).some(leaves))
 }

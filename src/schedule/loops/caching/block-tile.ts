@@ -5,6 +5,7 @@
  * form one dimension of the box.
  */
 
+import { tailGuards } from '../../../analysis/dependence/redundant-guards.ts'
 import { coefficientOf, linear, termsWith } from '../../../analysis/integers/linear.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../../../ir/expressions/expr.ts'
 import {
@@ -20,12 +21,12 @@ import type { Memory } from '../../../ir/instructions/instr.ts'
 import { accessesOf } from '../../../ir/statements/accesses.ts'
 import { allocations, type LoopLocation } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt } from '../../../ir/statements/loops.ts'
-import { bodiesOf, exprsOf } from '../../../ir/statements/tree.ts'
+import { exprsOf } from '../../../ir/statements/tree.ts'
 import { isWord } from '../../../ir/values/dtype.ts'
 import type { Use } from '../../legality/buffer-uses.ts'
 import { type Footprint, namedAlike } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
-import { extentOf, grouped, isOfTiles, tailGuards } from './tail-guards.ts'
+import { extentOf, grouped, isOfTiles } from './copy-dimensions.ts'
 
 /** A loop that is one digit of a dimension: the dimension's index is the sum of digit · stride. */
 interface Digit {
@@ -66,7 +67,7 @@ export function tileOf(
   const threads = onThreads.filter((l) => print.index.some((e) => mentions(e, l.var)))
   const members = [...threads, ...print.loops]
   // A padded copy needs all guards, because they separate elements of the buffer from padding.
-  const unneeded = padded === undefined ? tailGuards(cx, at, buffer, print, members) : new Set<Expr>()
+  const unneeded = padded === undefined ? tailGuards(cx.kernel, at, buffer, print, members) : new Set<Expr>()
   const guards = members.flatMap((l) => l.guards).filter((g) => !unneeded.has(g))
   const naming = [...print.index, ...guards, ...print.conditions]
   const others = onThreads.filter((l) => !threads.includes(l))
@@ -98,7 +99,7 @@ export function ownBox(
   memory: Memory | undefined,
 ): Tile | undefined {
   if (!memory || isOfTiles(print.shape, memory)) return undefined
-  const unneeded = tailGuards(cx, at, buffer, print, print.loops)
+  const unneeded = tailGuards(cx.kernel, at, buffer, print, print.loops)
   const plain = print.loops.every((l) => l.mode.kind !== 'bind' && l.guards.every((g) => unneeded.has(g)))
   return plain && print.conditions.length === 0 ? boxOver(cx, print, [], []) : undefined
 }
@@ -174,10 +175,7 @@ function sameForAll(
   const depends = (e: Expr): boolean => threads.some((t) => mentions(e, t.var)) || registers(e)
   if (naming.some(registers)) return false
   const own = new Set<Stmt>(threads)
-  for (const s of wayTo(outermost, at.loop)) {
-    if (own.has(s)) continue
-    if ((s.kind === 'for' || s.kind === 'if') && exprsOf(s).some(depends)) return false
-  }
+  if (conditionsFrom(outermost, at, own).some(depends)) return false
   const read = new Set([buffer.name])
   for (const e of naming)
     someExpr(e, (x) => {
@@ -192,19 +190,11 @@ function sameForAll(
   )
 }
 
-/** Returns the statements on the path from `from` to `to`, outermost first; `from` alone if there is no path. */
-export function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
-  const go = (s: Stmt): readonly Stmt[] | undefined => {
-    if (s === to) return [s]
-    for (const b of bodiesOf(s))
-      for (const x of b) {
-        const found = go(x)
-        if (found) return [s, ...found]
-      }
-    return undefined
-  }
-  return go(from) ?? [from]
-}
+/** Returns the extents, guards and conditions from a loop around the copy inwards, without those of the loops `except`. */
+export const conditionsFrom = (l: For, { way }: LoopLocation, except?: ReadonlySet<Stmt>): readonly Expr[] =>
+  way
+    .slice(way.findIndex((w) => w.stmt === l))
+    .flatMap(({ stmt: s }) => ((s.kind === 'for' || s.kind === 'if') && !except?.has(s) ? exprsOf(s) : []))
 
 /** Rewrites an expression over the digit loops as an expression over the dimensions of the box. */
 function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'loops'>): Expr {

@@ -1,5 +1,6 @@
 /** Caching of reads: elements that an iteration reads are staged in shared memory or registers (`cache_read`). */
 
+import { eliminateRedundantGuards } from '../../../analysis/dependence/redundant-guards.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { notInRuns } from '../../../analysis/integers/mixed-radix.ts'
 import { type Expr, load } from '../../../ir/expressions/expr.ts'
@@ -14,7 +15,6 @@ import { featureMajor } from '../../examples.ts'
 import { replaceLoads, usesOf } from '../../legality/buffer-uses.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import { checkStable, type Footprint, footprint } from '../../legality/footprint.ts'
-import { eliminateRedundantGuards } from '../../legality/redundant-guards.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'

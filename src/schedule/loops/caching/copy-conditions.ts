@@ -3,10 +3,9 @@
  * loops that do not determine the element, and may read more elements than the loop does, but only elements that exist.
  */
 
-import { Facts } from '../../../analysis/integers/facts.ts'
+import { factsInside } from '../../../analysis/integers/facts.ts'
 import { boundKey, linear, rises } from '../../../analysis/integers/linear.ts'
-import { beginsTile } from '../../../analysis/integers/tiles.ts'
-import { type Expr, int, type Load, lt, variable } from '../../../ir/expressions/expr.ts'
+import { type Expr, int, isZero, type Load, lt, variable } from '../../../ir/expressions/expr.ts'
 import {
   buffersRead,
   children,
@@ -29,7 +28,7 @@ import type { Use } from '../../legality/buffer-uses.ts'
 import { namedAlike, neededBy } from '../../legality/footprint.ts'
 import type { Context } from '../../state/context.ts'
 import type { CacheScope } from '../../steps/arguments.ts'
-import { wayTo } from './block-tile.ts'
+import { conditionsFrom } from './block-tile.ts'
 
 /**
  * Returns the conditions, from loops around the reads, that protect the address at the position of the copy: one list
@@ -69,30 +68,28 @@ function conditionsOf(cx: Context, at: LoopLocation, use: Use, scope: CacheScope
       ? around.filter((l) => isForAll(l, at, [...use.index, ...needed.flatMap(exprsOf)]))
       : []
   const free = new Set([...names, ...anyThread.map((l) => l.var)])
+  const facts = factsInside(around, cx.kernel)
   const out: Expr[] = []
   const refuse = (l: For, e: Expr): never =>
     cx.refuse('schedule/guard-not-decidable', [at.loop, l], {
       message: `${printExpr(e)} decides whether the element is read, and the copy is outside of ${l.name}`,
       hint: `cache at ${l.name} instead`,
     })
-  const positive = (l: For, e: Expr): void => {
-    if (mentionsSome(e, names)) refuse(l, e)
-    if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
+  /** Adds a condition, unless it is implied; `named` is the part that the copy cannot evaluate outside of hidden loops. */
+  const add = (l: For, condition: Expr, named: Expr): void => {
+    if (mentionsSome(named, names)) refuse(l, named)
+    if (!facts.implies(condition)) out.push(condition)
   }
   const gathers = use.index.some(readsMemory)
   const protects = (e: Expr): boolean => use.index.some((x) => mayProtect(e, x))
   for (const l of hidden) {
-    if (gathers && protects(l.extent)) positive(l, l.extent)
+    if (gathers && protects(l.extent)) add(l, lt(int(0), l.extent), l.extent)
     for (const g of use.asks && l === use.path.at(-1) ? [] : l.guards) {
       if (!protects(g)) continue
       const less = g.kind === 'binary' && g.op === 'lt' ? g : undefined
-      const bound = less?.b
       const first = less && atFirst(less.a, free)
-      if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
-      if (first.kind === 'const' && first.value === 0) positive(l, bound)
-      else if (mentionsSome(bound, names)) refuse(l, g)
-      else if (!around.some((x) => beginsTile(first, bound, variable(x.var), x.extent)))
-        out.push(lt(first, bound))
+      if (!first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
+      add(l, lt(first, less.b), isZero(first) || !mentionsSome(less.b, names) ? less.b : g)
     }
   }
   for (const e of use.under ?? []) {
@@ -109,10 +106,7 @@ function conditionsOf(cx: Context, at: LoopLocation, use: Use, scope: CacheScope
  */
 const isForAll = (l: For, at: LoopLocation, naming: readonly Expr[]): boolean =>
   boundIndex(l, 'thread') !== undefined &&
-  ![
-    ...naming,
-    ...wayTo(l, at.loop).flatMap((s) => (s.kind === 'for' || s.kind === 'if' ? exprsOf(s) : [])),
-  ].some((e) => mentions(e, l.var))
+  ![...naming, ...conditionsFrom(l, at)].some((e) => mentions(e, l.var))
 
 /** Returns whether a condition reads a variable or an array that the address is computed from. */
 function mayProtect(condition: Expr, address: Expr): boolean {
@@ -180,27 +174,24 @@ export function boundingOf(cx: Context, at: LoopLocation, buffer: Buffer) {
         return found ? variable(found[0]) : undefined
       })
     const inside = [...at.path, at.loop, ...access.path]
-    const end = (leaf: Expr): Expr | undefined => {
-      if (leaf.kind === 'load') return cx.buffer(leaf.buffer).below
-      if (leaf.kind !== 'var') return undefined
-      const own = held.get(leaf.name)
-      return own ? int(endOf(own)!) : inside.findLast((l) => l.var === leaf.name)?.extent
-    }
-    const facts = new Facts({ sizes: cx.kernel.facts, end })
     // Guards that always hold are ignored.
-    const asks = (g: Expr): boolean => !facts.implies(g)
+    const known = factsInside(inside, cx.kernel)
+    const asks = (g: Expr): boolean => !known.implies(g)
     const asked = access.path.flatMap((l) => l.guards.filter(asks))
     const index = access.index.map((e, k) => {
       for (const [n, x] of addends(e, (l) => endOf(l) !== undefined, asked).entries())
         held.set(`@${k}.${n}`, x)
       return named(e)
     })
-    const loops = [...held].map(([name, x]): For => {
-      const leaving = index.flatMap((e, k) =>
-        mentions(e, name) && !facts.below(e, buffer.shape[k]!) ? [lt(e, buffer.shape[k]!)] : [],
+    const added = [...held].map(([name, x]) =>
+      forLoop(name, int(endOf(x)!), [], { name: x.buffer, nest: at.loop.nest }),
+    )
+    const facts = factsInside([...inside, ...added], cx.kernel)
+    const loops = added.map((l) => {
+      const guards = index.flatMap((e, k) =>
+        mentions(e, l.var) && !facts.below(e, buffer.shape[k]!) ? [lt(e, buffer.shape[k]!)] : [],
       )
-      const { nest } = at.loop
-      return forLoop(name, int(endOf(x)!), [], { name: x.buffer, nest, guards: leaving })
+      return stmt<For>({ ...l, guards })
     })
     // Bounds checks of the element are guards of the new loops already, so the original guards are removed.
     const said = new Set(loops.flatMap((l) => l.guards.map(boundKey)))

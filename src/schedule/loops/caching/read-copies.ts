@@ -1,5 +1,6 @@
 /** The copies of `cache_read`: the statements that fill them, and the index of an access in them. */
 
+import { tailGuards } from '../../../analysis/dependence/redundant-guards.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
 import { boundOfRun } from '../../../analysis/integers/mixed-radix.ts'
 import { add, all, constant, type Expr, int, load, mul, variable } from '../../../ir/expressions/expr.ts'
@@ -16,7 +17,7 @@ import { copyNest, type Footprint, localIndex, nestOf } from '../../legality/foo
 import type { Context } from '../../state/context.ts'
 import type { CacheScope } from '../../steps/arguments.ts'
 import { isContiguous, type Tile, tileIndex } from './block-tile.ts'
-import { inMemory, tailGuards } from './tail-guards.ts'
+import { inMemory } from './copy-dimensions.ts'
 
 /** The layout of a copy, and the way it is filled. */
 export interface CopyLayout {
@@ -65,7 +66,7 @@ export function own(
         : `${asked}: a copy in registers has no layout`,
       expected: 'a copy in shared memory whose elements are the same for every thread',
     })
-  const unneeded = tailGuards(cx, at, buffer, print, print.loops)
+  const unneeded = tailGuards(cx.kernel, at, buffer, print, print.loops)
   const loops = print.loops.map((l) => ({ ...l, guards: l.guards.filter((g) => !unneeded.has(g)) }))
   const { padded } = step
   checkPadding(cx, step, buffer)

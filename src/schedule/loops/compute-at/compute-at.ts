@@ -7,7 +7,7 @@ import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
 import { writesOf } from '../../../ir/statements/accesses.ts'
 import { findLoop, type LoopLocation, loopsOf } from '../../../ir/statements/definitions.ts'
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
-import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../../ir/statements/tree.ts'
+import { type Body, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
 import { twoNests } from '../../examples.ts'
 import { checkOneNest } from '../../legality/checks.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
@@ -46,7 +46,7 @@ export const computeAt = primitive({
   apply(cx, step) {
     const at = cx.loop(step.at)
     checkOneNest(cx, at.loop, 'compute_at')
-    const later = findConsumer(cx, step.nest, at)
+    const later = findConsumer(step.nest, at)
     if (later) {
       checkNotAsked(cx, step, at.loop, later.consumer)
       return consumeAt(cx, at, later)
@@ -107,26 +107,21 @@ const goneInto = (producer: For, windows: Windows, loop: For): readonly Gone[] =
     .filter((l) => windows.get(l.var)?.width === null)
     .map((l) => gone(l, 'merged', [`${loop.nest}.${loop.name}`]))
 
-const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
-
 /** The producer and the statement around the consumer's loop, which are in one list, in this order. */
 function findProducer(
   cx: Context,
   nest: string,
   at: LoopLocation,
 ): { list: Body; producer: For; consumer: Stmt } {
-  let out: { list: Body; producer: For; consumer: Stmt } | undefined
-  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
-  const beside = new Set<string>()
-  const visit = (list: Body): void => {
-    const from = list.findIndex((s) => belongsTo(s, nest))
-    const to = list.findIndex(holds)
-    if (to >= 0) for (const s of list) if (s.kind === 'for' && !holds(s)) beside.add(s.nest)
-    if (from >= 0 && to > from && !out) out = { list, producer: list[from] as For, consumer: list[to]! }
-    for (const s of list) for (const b of bodiesOf(s)) visit(b)
+  for (const { list, index, stmt: consumer } of at.way) {
+    const producer = list.slice(0, index).find((s): s is For => s.kind === 'for' && s.nest === nest)
+    if (producer) return { list, producer, consumer }
   }
-  visit(cx.kernel.body)
-  if (out) return out
+  const beside = new Set(
+    at.way.flatMap(({ list, stmt: own }) =>
+      list.flatMap((s) => (s.kind === 'for' && s !== own ? [s.nest] : [])),
+    ),
+  )
   const nests = [...new Set(loopsOf(cx.kernel.body).map((l) => l.nest))]
   const known = nests.includes(nest)
   return cx.refuse(known ? 'schedule/not-before' : 'schedule/unknown-nest', [at.loop], {

@@ -4,6 +4,7 @@
  */
 
 import { isIndependent } from '../../../analysis/dependence/loop-writes.ts'
+import { conditionKeys } from '../../../analysis/dependence/redundant-guards.ts'
 import { type Expr, int } from '../../../ir/expressions/expr.ts'
 import { mentions, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../../ir/statements/accesses.ts'
@@ -12,10 +13,9 @@ import { allocations, type LoopLocation, replaceLoop } from '../../../ir/stateme
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { isSingleIteration, loopsUsedBy } from '../../../ir/statements/reductions.ts'
 import { whenAll } from '../../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../../ir/statements/tree.ts'
+import { type Body, bodiesOf, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
 import { iterationsOf } from '../../legality/loop-dependence.ts'
 import { decidingDimensions } from '../../legality/nest-dependence.ts'
-import { conditionKeys } from '../../legality/redundant-guards.ts'
 import { gone, type Outcome } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import {
@@ -37,25 +37,19 @@ export interface Pair {
 }
 
 /** Returns the loop nest if it comes after the statement around the loop, in the same list; undefined otherwise. */
-export function findConsumer(cx: Context, nest: string, at: LoopLocation): Pair | undefined {
-  let out: Pair | undefined
-  const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
-  const visit = (list: Body): void => {
-    const from = list.findIndex(holds)
-    const places = list.flatMap((s, k) => (s.kind === 'for' && s.nest === nest ? [k] : []))
+export function findConsumer(nest: string, at: LoopLocation): Pair | undefined {
+  for (const { list, index, stmt: producer } of at.way) {
+    const named = list.filter((s): s is For => s.kind === 'for' && s.nest === nest)
     // If an epilogue of parts has left several loop nests of the name, the consumer is the loop nest that reads the
     // results of the loop.
-    const own = places.length > 1 ? places.find((k) => reads(list[k]!, list[from])) : undefined
-    const to = own ?? places[0] ?? -1
-    if (from >= 0 && to > from) out ??= { list, producer: list[from]!, consumer: list[to] as For }
-    for (const s of list) for (const b of bodiesOf(s)) visit(b)
+    const consumer = (named.length > 1 && named.find((s) => reads(s, producer))) || named[0]
+    if (consumer && list.indexOf(consumer) > index) return { list, producer, consumer }
   }
-  visit(cx.kernel.body)
-  return out
+  return undefined
 }
 
-const reads = (s: Stmt, from: Stmt | undefined): boolean => {
-  const written = writesOf(from ? [from] : [])
+const reads = (s: Stmt, from: Stmt): boolean => {
+  const written = writesOf([from])
   return accessesOf([s]).some((a) => a.mode === 'read' && written.has(a.buffer))
 }
 
@@ -101,7 +95,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
       [consumer],
       `${alone}${meeting(after, clash.buffer, produced)}`,
     )
-  if (conditional([producer], loop))
+  if (at.way.slice(at.way.findIndex((w) => w.stmt === producer)).some((w) => w.stmt.kind === 'if'))
     refuse(
       'schedule/not-every-element',
       `${loop.name} runs only where a condition around it holds`,
@@ -285,6 +279,3 @@ function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a:
 }
 
 const inside = (s: Stmt, x: Stmt): boolean => s === x || bodiesOf(s).some((b) => b.some((y) => inside(y, x)))
-
-const conditional = (body: Body, target: Stmt): boolean =>
-  body.some((s) => (s.kind === 'if' && inside(s, target)) || bodiesOf(s).some((b) => conditional(b, target)))

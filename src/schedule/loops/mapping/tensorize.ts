@@ -1,5 +1,9 @@
 /** Tensorization: a loop nest is replaced by an equivalent instruction (`tensorize`). */
 
+import {
+  eliminateRedundantGuards,
+  withoutUnreadGuards,
+} from '../../../analysis/dependence/redundant-guards.ts'
 import { matchInstr } from '../../../analysis/instructions/match.ts'
 import { protectedRead } from '../../../analysis/instructions/zero-fill.ts'
 import { Facts } from '../../../analysis/integers/facts.ts'
@@ -11,7 +15,6 @@ import type { For, Kernel2 } from '../../../ir/statements/loops.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { doubling } from '../../examples.ts'
 import { checkSerial } from '../../legality/checks.ts'
-import { eliminateRedundantGuards, withoutUnreadGuards } from '../../legality/redundant-guards.ts'
 import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
@@ -34,7 +37,7 @@ export const tensorize = primitive({
   apply(cx, step) {
     const found = cx.loop(step.loop)
     for (const l of loopsOf([found.loop])) checkSerial(cx, l, 'tensorize')
-    const body = eliminateRedundantGuards(withoutUnreadGuards(cx.kernel.body, found), found.loop.var)
+    const body = eliminateRedundantGuards(withoutUnreadGuards(cx.kernel, found), found.loop.var)
     checkInstr(cx, { ...cx.kernel, body }, findLoop(body, found.loop.var)!, step.instr)
     const mode = { kind: 'instr', instr: step.instr } as const
     return { body: replaceLoop(body, found.loop.var, (l) => stmt({ ...l, mode })) }

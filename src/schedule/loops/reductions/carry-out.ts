@@ -180,7 +180,7 @@ function checkColumns(
 /** Throws `schedule/no-shares`: the carried partial results may be incomplete, for the reason `why`. */
 export function refuseShares(
   cx: Context,
-  { loop, path }: Omit<LoopLocation, 'siblings' | 'index'>,
+  { loop, path }: Pick<LoopLocation, 'loop' | 'path'>,
   why: string,
 ): never {
   return cx.refuse('schedule/no-shares', [...path, loop], {

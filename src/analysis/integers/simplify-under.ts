@@ -1,0 +1,103 @@
+/**
+ * Simplification of conditions under facts: bounds that always hold, such as `v c + rest < n` over `n / c` tiles if c
+ * divides n, where v may be a coordinate. Values of the source may wrap, and count as data.
+ */
+
+import { add, bool, type Expr, int, lt, variable } from '../../ir/expressions/expr.ts'
+import { readsMemory, readsSome, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
+import { type Bindings, type Pattern, rulesOf } from '../../ir/expressions/patterns.ts'
+import { hasWrappingTerms } from '../../ir/expressions/wrapping-values.ts'
+import { mapSame, reuseIfSame } from '../../ir/lists.ts'
+import { writesOf } from '../../ir/statements/accesses.ts'
+import type { For, If, Stmt } from '../../ir/statements/loops.ts'
+import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/statements/tree.ts'
+import { isWord } from '../../ir/values/dtype.ts'
+import { isCompare } from '../../ir/values/math.ts'
+import type { Facts } from './facts.ts'
+import { linear, minus } from './linear.ts'
+
+/** A rule for comparisons. `to` returns an equal condition under the facts; undefined if the rule does not apply. */
+export interface ConditionRule {
+  readonly name: string
+  readonly match: Pattern
+  readonly to: (found: Bindings, facts: Facts, e: Expr) => Expr | undefined
+}
+
+const implied: ConditionRule['to'] = (_, facts, e) => (facts.implies(e) ? bool(true) : undefined)
+
+export const CONDITION_RULES: readonly ConditionRule[] = [
+  { name: 'implied bound', match: ['lt', 'x', 'y'], to: implied },
+  { name: 'implied sign', match: ['ge', 'x', 0], to: implied },
+  {
+    // If g | Σ and 0 <= r < g, then Σ + q g + r < 0 is equivalent to Σ + q g < 0: lanes of a vector share the condition.
+    name: 'multiples',
+    match: ['lt', 'x', 'y'],
+    to: ({ x, y }, facts) => {
+      const constant = x!.kind === 'binary' && x!.op === 'add' ? x!.b : x!
+      if (facts.ofSizes.length === 0 || constant.kind !== 'const' || !isWord(x!.dtype)) return undefined
+      if (hasWrappingTerms(x!) || hasWrappingTerms(y!)) return undefined
+      const difference = minus(linear(x!), linear(y!))
+      const g = facts.divisorOfTerms(difference)
+      const r = g < 2 ? 0 : ((difference.constant % g) + g) % g
+      return r === 0 ? undefined : lt(add(x!, int(-r)), y!)
+    },
+  },
+]
+
+const matching = rulesOf(CONDITION_RULES)
+
+/** Returns a function to expressions that are equal under the facts, with fewer and uniform conditions. */
+export function simplifierUnder(facts: Facts): (e: Expr) => Expr {
+  const memo = new Map<Expr, Expr>()
+  const simplified = (e: Expr): Expr | undefined => {
+    if (e.kind !== 'binary' || !isCompare(e.op)) return undefined
+    for (const { rule, found } of matching(e)) {
+      const simpler = rule.to(found, facts, e)
+      if (simpler) return simpler
+    }
+    return undefined
+  }
+  return (e) => rewriteExpr(e, simplified, memo)
+}
+
+/**
+ * Returns the body with simplified guards, branches and selections, without branches that are never taken. Loops add
+ * their extents to the facts, and a branch adds the facts about sizes that its condition implies.
+ */
+export function simplifyUnder(body: Body, facts: Facts): Body {
+  const simplify = simplifierUnder(facts)
+  const out = body.flatMap((s): Body => {
+    if (s.kind === 'for') {
+      const inside = facts.child()
+      // The extent is computed once, before the loop.
+      if (!readsMemory(s.extent) || !readsSome(s.extent, writesOf(s.body)))
+        inside.coordinate(variable(s.var), s.extent)
+      const simpler = mapSame(s.guards, simplifierUnder(inside))
+      const guards = simpler.some(isTrue) ? simpler.filter((g) => !isTrue(g)) : simpler
+      const extent = simplify(s.extent)
+      const next = withBodies(s, [simplifyUnder(s.body, inside)])
+      return [
+        guards === s.guards && extent === s.extent ? next : stmt<Stmt>({ ...next, extent, guards } as For),
+      ]
+    }
+    if (s.kind !== 'if')
+      return [
+        mapExprs(
+          withBodies(
+            s,
+            bodiesOf(s).map((b) => simplifyUnder(b, facts)),
+          ),
+          simplify,
+        ),
+      ]
+    const cond = simplify(s.cond)
+    const then = simplifyUnder(s.then, facts.where(cond))
+    const otherwise = simplifyUnder(s.else, facts)
+    if (cond.kind === 'const') return isTrue(cond) ? then : otherwise
+    const same = cond === s.cond && then === s.then && otherwise === s.else
+    return [same ? s : stmt<If>({ ...s, cond, then, else: otherwise })]
+  })
+  return reuseIfSame(body, out)
+}
+
+const isTrue = (e: Expr): boolean => e.kind === 'const' && e.value !== 0
