@@ -117,8 +117,8 @@ schedule product.one {
   split jo_earlier by 32 -> (eo, el)
   bind el to thread.x
   cache_write bases_A at cr in register
-  bind size_A.jo_part to thread.x, place_A.jo_part to thread.x
-  cache_write starts_A at place_A.jo_part in register
+  bind size_A.jo_part to thread.x, rank_A.jo_part to thread.x
+  cache_write starts_A at rank_A.jo_part in register
 }`
 
 test('marking and placing are one launch if their outer loops are joined', async () => {

@@ -38,9 +38,9 @@ function joinedSteps(c: Choices, { format, text }: Live): readonly string[] {
     ...split('earlier', 'e'),
     ...some(`cache_write bases_A at ${chunk} in register`),
     ...bind(`size_A.${list}_part`, 'thread.x'),
-    ...bind(`place_A.${list}_part`, 'thread.x'),
-    ...some(`cache_write starts_A at place_A.${list}_part in register`),
-    ...some(`unroll place_A.${list}_bit by 4`),
+    ...bind(`rank_A.${list}_part`, 'thread.x'),
+    ...some(`cache_write starts_A at rank_A.${list}_part in register`),
+    ...some(`unroll list_A.${list}_bit by 4`),
     ...some(`unroll ${list}_other`),
   ]
 }

@@ -52,12 +52,8 @@ export interface NestDefault {
   readonly nest: string
   /** For devices on which one thread runs a nest; otherwise for devices with threads. */
   readonly singleThread?: true | undefined
-  readonly steps: readonly DefaultStep[]
-}
-
-/** A step as plain data, identified by its keyword. */
-export interface DefaultStep {
-  readonly kind: string
+  /** Steps as plain data, identified by their keywords. */
+  readonly steps: readonly { readonly kind: string }[]
 }
 
 /** A kernel or plan with the lists that it builds. */

@@ -8,7 +8,7 @@
  * (`lower/positions/output-initialization.ts`), whichever part the writer belongs to.
  */
 
-import { fail, failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
 import { isRecord } from '../../../ast/diagnostics/expect-argument.ts'
 import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { instantiate } from '../../../formats/instance/instantiate.ts'
@@ -20,7 +20,7 @@ import {
   type StoredAxis,
   sizesOfAxis,
 } from '../../../ir/coordinates/axis.ts'
-import type { Buffer1, Iteration, Kernel1, Param, Reformat, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import type { Buffer1, Kernel1, Param, Reformat, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { unusedName } from '../../../ir/expressions/bound-names.ts'
 import type { Const } from '../../../ir/expressions/expr.ts'
 import { freeVars } from '../../../ir/expressions/expr-tree.ts'
@@ -35,9 +35,10 @@ import { withKinds } from '../legality/part-write-conflicts.ts'
 import type { Room } from '../live/checks.ts'
 import { applyLive } from '../live/live.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
-import { distribute, enters, isNest } from './iteration-fission.ts'
+import { enters, isNest } from './iteration-fission.ts'
 import { checkGiven, takenNames } from './name-collisions.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
+import { inPart, inParts, inPieces, type Unused } from './part-statements.ts'
 import { withOwnAxes } from './private-axes.ts'
 import type { Split, StepSpan } from './tensor-split.ts'
 import {
@@ -52,9 +53,6 @@ import {
 
 /** The step as data. Format arguments are numbers, or names of lists and sets in the bound data. */
 export type AsStep = arg.StepOf<'as', typeof takes>
-
-/** Claims and returns an unused name; `label` is the label of the part, a suffix of the name. */
-type Unused = (name: string, label?: string) => string
 
 function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const at: StepSpan = step.span ? { span: step.span } : {}
@@ -200,9 +198,8 @@ const ofParts = (b: Buffer1, locals: Locals): Buffer1[] =>
   locals.get(b.name)?.map((name) => ({ ...b, name })) ?? [b]
 
 function splitStmt(s: Stmt1, kernel: Kernel1, split: Split, locals: Locals, unused: Unused): Stmt1[] {
-  const { leaving, instance, at } = split
-  const outside: PartRewrite = { split, part: null, problems: [] }
-  if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewriteStmt(s, outside)]
+  const { leaving, instance } = split
+  if (s.kind !== 'iterate' || !enters(s, leaving)) return [inPart(s, split, null)]
   if (!isNest(s, leaving)) return inParts(s, split, unused)
   const only = instance.parts.length === 1 ? instance.parts[0]!.instance : null
   if (only && !only.axes.some(repeatsCoordinates)) {
@@ -210,25 +207,7 @@ function splitStmt(s: Stmt1, kernel: Kernel1, split: Split, locals: Locals, unus
     const nest = rewriteStmt(s, whole)
     if (whole.problems.length === 0) return [nest]
   }
-  const whole = wholeNests(s, kernel, split, locals, unused)
-  if (whole) return whole
-  const seen = new Set<string>()
-  return distribute(s, leaving, instance.text, at).flatMap((piece) => {
-    const name = seen.has(piece.name) ? unused(piece.name) : piece.name
-    seen.add(name)
-    const named = { ...piece, name }
-    return enters(named, leaving) ? inParts(named, split, unused) : [rewriteStmt(named, outside)]
-  })
-}
-
-function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
-  return split.instance.parts.map(({ label }, part) => {
-    const c: PartRewrite = { split, part, problems: [] }
-    const name = label === '' ? it.name : unused(it.name, label)
-    const out = rewriteStmt({ ...it, name }, c)
-    const [problem] = c.problems
-    return problem ? fail(problem) : out
-  })
+  return wholeNests(s, kernel, split, locals, unused) ?? inPieces(s, split, unused)
 }
 
 /** Returns whether `x` is a format, also of another program: it has parameters, and axes, parts or members. */

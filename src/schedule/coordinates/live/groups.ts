@@ -7,6 +7,7 @@
 
 import { accessesOf } from '../../../analysis/dependence/coordinate-accesses.ts'
 import { givenBy, isIdentity, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
+import { startOf, writesOf } from '../../../analysis/sparsity/writes.ts'
 import type { StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import {
@@ -18,11 +19,26 @@ import {
   walkStmts1,
   writersIn,
 } from '../../../ir/coordinates/stage1-tree.ts'
-import { all, bool, conjuncts, constant, type Expr, type Load } from '../../../ir/expressions/expr.ts'
-import { freeVars } from '../../../ir/expressions/expr-tree.ts'
-import { initialValue } from '../../../ir/values/monoid.ts'
-import type { SplitBuffer } from '../as/tensor-split.ts'
+import {
+  all,
+  bool,
+  conjuncts,
+  constant,
+  div,
+  type Expr,
+  int,
+  type Load,
+  mod,
+  variable,
+} from '../../../ir/expressions/expr.ts'
+import { freeVars, substitute } from '../../../ir/expressions/expr-tree.ts'
+import type { FormatInstance } from '../../../ir/formats/format.ts'
+import type { Position, Split, SplitBuffer } from '../as/tensor-split.ts'
+import { inRange } from '../legality/axis-prefixes.ts'
 import { fillOf, type Masked, maskedBody } from '../legality/masked-statements.ts'
+import type { LiveFormat } from './format.ts'
+import { type Arrays, placeOf, slotAxes } from './lists.ts'
+import { WORD } from './mark.ts'
 
 /** The positions of a list, for rewriting the iterations over them. */
 interface Positions {
@@ -138,17 +154,17 @@ export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of):
         return by?.iter.axis === axis.name
       }),
     )
-    return isThere ? [{ buffer: b, parts: [b.name], start, absent: startIn(kernel, b) }] : []
+    return isThere
+      ? [
+          {
+            buffer: b,
+            parts: [b.name],
+            start,
+            absent: constant(startOf(b, writesOf(kernel)) ?? b.fill, b.dtype),
+          },
+        ]
+      : []
   })
-}
-
-/** The identity if a reduction comes first, otherwise the fill value. */
-function startIn({ body }: Kernel1, { name, fill, dtype }: Buffer1): Expr {
-  const isOf = (t: Load): boolean => t.buffer === name
-  const first = writersIn(body).find((s) => s.targets.some(isOf))
-  return first?.kind === 'reduce'
-    ? initialValue(first.reducer.identity[first.targets.findIndex(isOf)]!, dtype)
-    : constant(fill, dtype)
 }
 
 /** Returns a predicate: the k-th index of an access is an iterator of the statement over the k-th axis. */
@@ -188,3 +204,36 @@ const opened = (body: Body1): Body1 =>
     const left = conjuncts(inner.cond).filter(isOpen)
     return left.length > 0 ? { ...inner, cond: all(left) } : inner.then
   })
+
+/**
+ * Returns a function from coordinates to positions in the lists; `ends` is the condition that a position of `part` is
+ * visited.
+ */
+export function positionAt(
+  format: LiveFormat,
+  arrays: Arrays,
+  part: FormatInstance,
+  over: Split['over'],
+  ends: Expr,
+): (coordinates: readonly Expr[]) => Position {
+  const visited = [ends, ...part.inverse.flatMap((e, k) => inRange(e, over[k]!, part))]
+  const [words, chunks, parts] = [arrays.marks, arrays.bases, arrays.starts].map((b) => b.axes.at(-1)!)
+  return (coordinates) => {
+    const at = new Map(over.map((a, k) => [a.name, coordinates[k]!]))
+    const digits = [...format.outer, ...format.inner].map(
+      (a) => [a.name, substitute(format.digits.get(a.name)!, at)] as const,
+    )
+    const listed = substitute(format.digits.get(format.list)!, at)
+    const word = div(listed, int(WORD))
+    const inWords = { [words!]: word, [chunks!]: div(word, int(WORD)), [parts!]: mod(word, int(WORD)) }
+    const { isMarked, index } = placeOf(
+      format,
+      arrays,
+      { ...Object.fromEntries(digits), ...inWords },
+      mod(listed, int(WORD)),
+    )
+    const places = new Map([...digits, ...slotAxes(format).map((name, k) => [name, index[k]!] as const)])
+    const held = [isMarked, ...visited.map((c) => substitute(c, places))]
+    return { held: all(held), index: part.order.map((name) => places.get(name) ?? variable(name)) }
+  }
+}

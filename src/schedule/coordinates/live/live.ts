@@ -10,23 +10,21 @@
  * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`checks.ts`).
  */
 
-import { fail } from '../../../ast/diagnostics/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../../formats/instance/instantiate.ts'
 import { listAxis, type StoredAxis } from '../../../ir/coordinates/axis.ts'
+import { valuesName } from '../../../ir/coordinates/derived-names.ts'
 import type { RuntimePart } from '../../../ir/coordinates/runtime-lists.ts'
-import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
+import type { Buffer1, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import type { Body1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../../ir/expressions/expr.ts'
-import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../../ir/formats/format.ts'
-import { type PartRewrite, rewriteStmt } from '../as/format-rewrite.ts'
-import { distribute, enters, isNest } from '../as/iteration-fission.ts'
+import { enters, isNest } from '../as/iteration-fission.ts'
+import { inPart, inParts, inPieces, type Unused } from '../as/part-statements.ts'
 import { withOwnAxes } from '../as/private-axes.ts'
 import type { Split, SplitBuffer, StepSpan } from '../as/tensor-split.ts'
 import { checkChildren, leavingOf, partBuffers, splitBuffers, Views } from '../as/tensor-split.ts'
 import { checkPadding, fillFactor } from '../legality/padding.ts'
 import { withKinds } from '../legality/part-write-conflicts.ts'
-import { type Built, buildNests } from './build.ts'
 import {
   carriedTo,
   checkDense,
@@ -38,11 +36,13 @@ import {
   writtenUpTo,
 } from './checks.ts'
 import { type LiveFormat, liveFormat, refuseLive } from './format.ts'
-import { ended, goingAlong, inGroups, whereHeld } from './groups.ts'
+import { ended, goingAlong, inGroups, positionAt, whereHeld } from './groups.ts'
+import { type Built, buildNests } from './lists.ts'
+import type { Source } from './mark.ts'
+import { elementOf } from './nests.ts'
 import { withOffsets } from './offsets.ts'
 import { checkParts, type LivePart, livePartsOf, ofPart } from './parts.ts'
-import { positionAt } from './positions.ts'
-import { type Values, valuesOf } from './values.ts'
+import { copyNest, copySteps, inWholeGroups, VALUES } from './values.ts'
 
 /** The format and its capacity; `for` names iterations that run over the lists without reading the tensor. */
 interface LiveUse extends InstantiateUse {
@@ -60,7 +60,7 @@ export function applyLive(
   shared: Kernel1,
   step: LiveUse,
   { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
-  unused: (name: string, label?: string) => string,
+  unused: Unused,
   at: StepSpan,
 ): Kernel1 {
   checkDense(shared, tensor, chosen, at)
@@ -79,7 +79,7 @@ export function applyLive(
       expected: 'a single part, without a condition',
       hint: 'leave out `for`',
     })
-  const formats = divided.parts.map((p) => liveFormat(p.instance, text, { over, named: chosen }, at))
+  const formats = divided.parts.map((p) => liveFormat(p.instance, text, over, at))
   checkChildren(kernel, leaving, text, at)
   const from = Math.max(written, masksFrom(kernel, buffer, divided.masks, at))
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
@@ -102,34 +102,31 @@ export function applyLive(
     const [capacity, total] = isInAll ? [undefined, room] : [room, undefined]
     const source = { buffer, start, over, axes: kernel.axes, where }
     const built = buildNests(format, source, unused, at, { capacity, total, label })
-    const instance = overLists(p.instance, format, built)
-    const held = endOf(format, built)
-    const values =
-      step.live === 'live' ? valuesOf(source, instance, { built, held, label }, unused, at) : undefined
-    return { label, where, instance, format, built, values, isInAll }
+    return { ...p, instance: overLists(p.instance, format, built), format, built, isInAll, source }
   })
   const [only] = parts
   const isAlone = parts.length === 1
   const alongside = isAlone ? goingAlong(kernel, { buffer, over, chosen, from }) : []
-  const copied: readonly SplitBuffer[] =
+  const copied: SplitBuffer | undefined =
     step.live === 'live'
-      ? [{ buffer, parts: parts.map((p) => p.values!.buffer.name), start, stays: true }]
-      : []
+      ? { buffer, parts: parts.map((p) => unused(valuesName(buffer.name), p.label)), start, stays: true }
+      : undefined
   const split: Split = {
     over,
     leaving,
     instance: { ...instance, parts } satisfies Instance,
-    buffers: new Map([...alongside, ...copied].map((b) => [b.buffer.name, b] as const)),
+    buffers: new Map([...alongside, ...(copied ? [copied] : [])].map((b) => [b.buffer.name, b] as const)),
     axes: new Map([...axes, ...parts.flatMap((p) => p.instance.axes.map((a) => [a.name, a] as const))]),
     views,
     position: isAlone
-      ? positionAt(only!.format, only!.built.ranks, only!.instance, over, endOf(only!.format, only!.built))
+      ? positionAt(only!.format, only!.built.arrays, only!.instance, over, endOf(only!.format, only!.built))
       : undefined,
     at,
   }
   const body = withoutConditions(readers.body, carried).flatMap((s) =>
-    inParts(s, { split, parts, buffer, start }, unused),
+    consumer(s, { split, parts, buffer, start }, unused),
   )
+  const built = copied ? withCopies(parts, copied, split, unused) : parts.map((p) => p.built)
   checkVisited(kernel, buffer, body, new Set(parts.flatMap((p) => p.instance.axes.map((a) => a.name))), at)
   const next: Kernel1 = {
     ...kernel,
@@ -139,14 +136,11 @@ export function applyLive(
         const along = alongside.find((s) => s.buffer === b)
         return along ? partBuffers(along, over.length, split.instance) : [b]
       }),
-      ...parts.flatMap(({ values, built }) => [
-        ...(values ? [values.buffer] : []),
-        ...built.buffers.map((b) => listedOnce(b, built)),
-      ]),
+      ...built.flatMap((b) => Object.values(b.arrays)),
     ],
     body: [
       ...kernel.body.slice(0, from),
-      ...parts.flatMap(({ built, values }) => [...built.nests, ...(values ? [values.nest] : [])]),
+      ...built.flatMap((b) => b.nests),
       ...parts.reduce<Body1>((now, p, k) => visited(now, p, k, split), body),
     ],
     runtimeLists: [
@@ -155,8 +149,8 @@ export function applyLive(
         tensor: tensor.name,
         format: step.format,
         args: step.args,
-        parts: parts.map((p) => foundOf(p, tensor.name)),
-        defaults: parts.flatMap((p) => [...p.built.defaults, ...(p.values?.defaults ?? [])]),
+        parts: parts.map((p, k) => foundOf(p, copied?.parts[k] ?? tensor.name)),
+        defaults: built.flatMap((b) => b.defaults),
         ...at,
       },
     ],
@@ -176,9 +170,39 @@ export function applyLive(
 interface BuiltPart extends LivePart {
   readonly format: LiveFormat
   readonly built: Built
-  readonly values: Values | undefined
+  readonly source: Source
   /** True if the step's capacity is a total for all lists together. */
   readonly isInAll: boolean
+}
+
+/** Returns the lists of each part, followed by a loop nest that copies the values at their positions. */
+function withCopies(
+  parts: readonly BuiltPart[],
+  to: SplitBuffer,
+  split: Split,
+  unused: Unused,
+): readonly Built[] {
+  const { over, at } = split
+  const local = { ...to.buffer, role: 'local', placed: true, filledAtRunTime: true, span: undefined } as const
+  const own = { buffer: local, parts: to.parts, start: to.start }
+  const within = { ...split, buffers: new Map([[VALUES, own]]) }
+  const buffers = partBuffers(own, over.length, split.instance)
+  return parts.map(({ format, built, source, label }, k) => {
+    const { nests, defaults } = built
+    const copy = inPart(copyNest(source, unused, label, at), within, k) as Iteration
+    // The part's own condition is evaluated at valid coordinates only.
+    const [own, inside] = source.where ? [copy.where.slice(0, 1), copy.where.slice(1)] : [[], copy.where]
+    const held = built.group ? [endOf(format, built)] : []
+    return {
+      ...built,
+      arrays: { values: buffers[k]!, ...built.arrays },
+      nests: [...nests, inWholeGroups({ ...copy, where: [...held, ...inside, ...own] }, to.buffer)],
+      defaults: [
+        ...defaults,
+        copySteps(copy, (built.group ?? built.position).name, [...source.axes, ...built.axes]),
+      ],
+    }
+  })
 }
 
 function visited(body: Body1, { format, built, instance }: BuiltPart, part: number, split: Split): Body1 {
@@ -201,9 +225,10 @@ function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: Ste
 function overLists(
   part: FormatInstance,
   format: LiveFormat,
-  { axes, listed, group, position }: Built,
+  { axes, arrays, group, position }: Built,
 ): FormatInstance {
   const own = new Map(axes.map((a) => [a.name, a]))
+  const listed = elementOf(arrays.list)
   const kept = part.order.flatMap((name) => own.get(name) ?? [])
   const list = listAxis(listed.buffer, (group ?? position).name, format.extent, position.extent)
   return {
@@ -226,62 +251,40 @@ function overLists(
   }
 }
 
-/** Marks the list's buffer: loops over its positions visit each coordinate once. */
-const listedOnce = (b: Buffer1, { listed, group }: Built): Buffer1 =>
-  b.name === listed.buffer ? { ...b, listDims: listed.index.length - (group ? 2 : 1) } : b
-
-function inParts(
+/** Returns a statement after the lists, over each part. */
+function consumer(
   s: Stmt1,
   {
     split,
     parts,
     buffer,
     start,
-  }: { readonly split: Split; readonly parts: readonly BuiltPart[] } & Pick<SplitBuffer, 'buffer' | 'start'>,
-  unused: (name: string, label?: string) => string,
+  }: Pick<SplitBuffer, 'buffer' | 'start'> & { split: Split; parts: readonly BuiltPart[] },
+  unused: Unused,
 ): readonly Stmt1[] {
-  const { over, leaving, instance, at } = split
-  if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewritten(s, split, null)]
+  const { over, leaving } = split
+  if (s.kind !== 'iterate' || !enters(s, leaving)) return [inPart(s, split, null)]
   const isCopied = split.buffers.has(buffer.name)
-  const inPart = (it: Stmt1, k: number): Stmt1 => {
+  const own = (it: Iteration, k: number): Stmt1 => {
     const { format, where } = parts[k]!
     const isSingle = format.inner.length === 0 && buffer.axes.length === over.length
     const known = isSingle ? whereHeld(it, buffer, over) : it
     // Coordinates that are listed singly belong to the part; blocks may contain elements of other parts.
-    const own = where && format.inner.length > 0 && !isCopied
-    return rewritten(own ? ofPart(known, where, { buffer, start, over }) : known, split, k)
+    const isMixed = format.inner.length > 0 && !isCopied
+    return where && isMixed ? ofPart(known, where, { buffer, start, over }) : known
   }
-  if (parts.length === 1) return [inPart(s, 0)]
-  const seen = new Set<string>()
-  const pieces = isNest(s, leaving) ? distribute(s, leaving, instance.text, at) : [s]
-  return pieces.flatMap((piece) => {
-    if (!enters(piece, leaving)) {
-      const name = seen.has(piece.name) ? unused(piece.name) : piece.name
-      seen.add(name)
-      return [rewritten({ ...piece, name }, split, null)]
-    }
-    return parts.map(({ label }, k) => inPart({ ...piece, name: unused(piece.name, label) }, k))
-  })
-}
-
-function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
-  const c: PartRewrite = { split, part, problems: [] }
-  const out = rewriteStmt(s, c)
-  const [problem] = c.problems
-  return problem ? fail(problem) : out
+  const isDistributed = parts.length > 1 && isNest(s, leaving)
+  return (isDistributed ? inPieces : inParts)(s, split, unused, own)
 }
 
 /** Describes a built part for consumers after a run, which read the lengths of its lists. */
-function foundOf({ format, built, values, label, instance }: BuiltPart, tensor: string): RuntimePart {
+function foundOf({ format, built, label, instance }: BuiltPart, buffer: string): RuntimePart {
   const { width, extent, outer, inner } = format
-  let counts = ''
-  walkExpr(built.count, (e) => {
-    if (e.kind === 'load') counts = e.buffer
-  })
   const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
   const axis = (built.group ?? built.position).name
-  const own = { label, instance, buffer: values?.buffer.name ?? tensor }
-  const { capacity } = built
+  const own = { label, instance, buffer }
+  const counts = built.arrays.counts.name
+  const capacity = built.capacity && { counts, width, capacity: built.capacity }
   return { ...own, axis, counts, lists: all(outer), width, extent, slots: all(inner), capacity }
 }
 

@@ -6,7 +6,8 @@
 import type { Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { countedBy, denseAxis, isDense, isStored } from '../../../ir/coordinates/axis.ts'
 import { offsetArrayName } from '../../../ir/coordinates/derived-names.ts'
-import type { Buffer1, Iteration, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import type { NestDefault } from '../../../ir/coordinates/runtime-lists.ts'
+import type { Buffer1, Iteration, IterKind, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { unusedName } from '../../../ir/expressions/bound-names.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
@@ -14,8 +15,19 @@ import { add, ceildiv, div, int, load, lt, min, mod, mul } from '../../../ir/exp
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { takenNames } from '../as/name-collisions.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
-import { type OffsetsNest, offsetSteps } from './schedule.ts'
-import { array, iter, statementsAt, v } from './statements.ts'
+import {
+  AHEAD,
+  array,
+  iter,
+  LANES,
+  loopOf,
+  namesFor,
+  ROWS,
+  Steps,
+  statementsAt,
+  THREADS,
+  v,
+} from './nests.ts'
 
 /** The number of outer positions whose counts are summed together. */
 const CHUNK = 32
@@ -81,12 +93,26 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
             parts: lists.parts.map((p) =>
               read.has(p.counts) && sums.capacity ? { ...p, capacity: sums.capacity } : p,
             ),
-            defaults: [...lists.defaults, ...offsetSteps(sums.names)],
+            defaults: [...lists.defaults, sums.defaults],
           }
         : lists,
     ),
   }
 }
+
+/** Claims names: the offsets without the limit of the capacity are `wanted`. */
+const claimNames = (axis: StoredAxis, unused: (base: string) => string) => {
+  const claimed = (what: string): string => unused(`${axis.name}_${what}`)
+  return {
+    arrays: namesFor(['sizes', 'totals', 'bases', 'offsets', 'wanted'], (x) =>
+      unused(offsetArrayName(x, axis.name)),
+    ),
+    loops: namesFor(['place', 'end', 'all', 'chunk', 'part', 'other', 'earlier'], claimed),
+    nests: namesFor(['scan', 'size', 'total', 'base', 'offset', 'start'], claimed),
+    copies: namesFor(['base_sum', 'sum'], claimed),
+  }
+}
+type OffsetNames = ReturnType<typeof claimNames>
 
 /** Returns the prefix sum over positions of the outer axes: the sum before each chunk, and the sum inside of the chunk. */
 function prefixSum(
@@ -97,95 +123,103 @@ function prefixSum(
 ) {
   const axis = stored.at(-1)!
   const outer = stored.slice(0, -1)
-  const named = (what: string): string => unused(`${axis.name}_${what}`)
-  const summed = (what: Parameters<typeof offsetArrayName>[0], over: string): Buffer1 =>
-    array(unused(offsetArrayName(what, axis.name)), [over])
+  const room = isDense(axis) ? axis.capacity : undefined
+  const names = claimNames(axis, unused)
+  const { arrays, loops } = names
+  const wanted = room ? arrays.wanted : arrays.offsets
   const places = outer.map((a) => a.extent).reduce(mul)
   const ends = add(places, int(1))
-  const [place, end] = [denseAxis(named('place'), places), denseAxis(named('end'), ends)]
-  const [once, chunk, part] = [named('all'), named('chunk'), named('part')]
-  const [other, earlier] = [named('other'), named('earlier')]
   const chunks = ceildiv(ends, int(CHUNK))
-  const sizes: Buffer1 = { ...summed('sizes', place.name), placed: true }
-  const [totals, bases] = [summed('totals', chunk), summed('bases', chunk)]
-  const room = isDense(axis) ? axis.capacity : undefined
   const worst = mul(places, axis.extent)
-  const offsets: Buffer1 = { ...summed('offsets', end.name), positions: room ? min(room, worst) : worst }
-  // The offsets without the limit of the capacity.
-  const wanted = room ? summed('wanted', end.name) : offsets
-  const names: OffsetsNest = {
-    once,
-    chunk,
-    part,
-    other,
-    earlier,
-    nest: offsets.name,
-    wanted: wanted.name,
-    size: named('size'),
-    total: named('total'),
-    base: named('base'),
-    bases: bases.name,
-    baseCopy: named('base_sum'),
-    copy: named('sum'),
-  }
-  const position = (of: string): Expr => add(mul(v(chunk), int(CHUNK)), v(of))
-  const length = substitute(counted, coordinatesAt(outer, position(part)))
-  const arrays = { sizes, totals, bases, offsets, wanted }
+  const lengthAt = (e: Expr): Expr => substitute(counted, coordinatesAt(outer, e))
   return {
-    names,
-    offsets: offsets.name,
+    offsets: arrays.offsets,
     axes: [
-      place,
-      end,
-      denseAxis(once, int(1)),
-      denseAxis(chunk, chunks),
-      denseAxis(part, int(CHUNK)),
-      { ...denseAxis(other, int(CHUNK)), count: v(part) },
-      { ...denseAxis(earlier, chunks), count: v(chunk) },
+      denseAxis(loops.place, places),
+      denseAxis(loops.end, ends),
+      denseAxis(loops.all, int(1)),
+      denseAxis(loops.chunk, chunks),
+      denseAxis(loops.part, int(CHUNK)),
+      { ...denseAxis(loops.other, int(CHUNK)), count: v(loops.part) },
+      { ...denseAxis(loops.earlier, chunks), count: v(loops.chunk) },
     ],
-    buffers: [sizes, totals, bases, ...(room ? [wanted] : []), offsets],
-    capacity: room && { counts: wanted.name, width: 1, capacity: room },
-    nest: sumNest(names, arrays, { position, length, places, room }, span),
+    buffers: [
+      { ...array(arrays.sizes, [loops.place]), placed: true as const },
+      array(arrays.totals, [loops.chunk]),
+      array(arrays.bases, [loops.chunk]),
+      ...(room ? [array(wanted, [loops.end])] : []),
+      { ...array(arrays.offsets, [loops.end]), positions: room ? min(room, worst) : worst },
+    ],
+    capacity: room && { counts: wanted, width: 1, capacity: room },
+    nest: sumNest(names, wanted, { lengthAt, places, room }, span),
+    defaults: offsetSteps(names, wanted),
   }
 }
 
-/** Builds the loop nest of the prefix sum; `length` is the count at a position, and `room` the capacity. */
+/** Returns the loop nest of the prefix sum; `lengthAt` is the count at a position, and `room` the capacity. */
 function sumNest(
-  { nest: name, size, total, base, once, chunk, part, other, earlier }: OffsetsNest,
-  {
-    sizes,
-    totals,
-    bases,
-    offsets,
-    wanted,
-  }: Readonly<Record<'sizes' | 'totals' | 'bases' | 'offsets' | 'wanted', Buffer1>>,
-  {
-    position,
-    length,
-    places,
-    room,
-  }: { position: (of: string) => Expr; length: Expr; places: Expr; room: Expr | undefined },
+  { arrays, loops, nests }: OffsetNames,
+  wanted: string,
+  { lengthAt, places, room }: { lengthAt: (e: Expr) => Expr; places: Expr; room: Expr | undefined },
   span: StepSpan,
 ): Iteration {
   const { nest, sum, set } = statementsAt(span)
-  const at = (b: Buffer1, index: Expr): Load => load(b.name, [index])
-  const mine = position(part)
-  const within = [iter(chunk, 'S'), iter(part, 'S')]
-  const inChunk = nest(name, [iter(other, 'R')], [sum(at(wanted, mine), at(sizes, position(other)))])
-  const before = sum(at(wanted, mine), at(bases, v(chunk)))
-  // Positions beyond the capacity are in no list.
-  const limited = room ? [set(at(offsets, mine), min(at(wanted, mine), room))] : []
+  const at = (name: string, index: Expr): Load => load(name, [index])
+  const positionOf = (of: string): Expr => add(mul(v(loops.chunk), int(CHUNK)), v(of))
+  const mine = positionOf(loops.part)
+  const [size, result] = [at(arrays.sizes, mine), at(wanted, mine)]
+  const [total, base] = [at(arrays.totals, v(loops.chunk)), at(arrays.bases, v(loops.chunk))]
+  const chunkwise = (of: string, kind: IterKind) => [iter(loops.chunk, 'S'), iter(of, kind)]
+  const other = at(arrays.sizes, positionOf(loops.other))
   return nest(
-    name,
-    [iter(once, 'S')],
+    nests.scan,
+    [iter(loops.all, 'S')],
     [
-      nest(size, within, [set(at(sizes, mine), length)], [lt(mine, places)]),
+      nest(nests.size, chunkwise(loops.part, 'S'), [set(size, lengthAt(mine))], [lt(mine, places)]),
       // Sizes after the last position read as 0.
-      nest(total, [iter(chunk, 'S'), iter(part, 'R')], [sum(at(totals, v(chunk)), at(sizes, mine))]),
-      nest(base, [iter(chunk, 'S'), iter(earlier, 'R')], [sum(at(bases, v(chunk)), at(totals, v(earlier)))]),
-      nest(name, within, [inChunk, before, ...limited], [lt(mine, add(places, int(1)))]),
+      nest(nests.total, chunkwise(loops.part, 'R'), [sum(total, size)]),
+      nest(
+        nests.base,
+        chunkwise(loops.earlier, 'R'),
+        [sum(base, at(arrays.totals, v(loops.earlier)))],
+        [lt(v(loops.earlier), v(loops.chunk))],
+      ),
+      nest(
+        nests.offset,
+        chunkwise(loops.part, 'S'),
+        [
+          nest(
+            nests.start,
+            [iter(loops.other, 'R')],
+            [sum(result, other)],
+            [lt(v(loops.other), v(loops.part))],
+          ),
+          sum(result, base),
+          // Positions beyond the capacity are in no list.
+          ...(room ? [set(at(arrays.offsets, mine), min(result, room))] : []),
+        ],
+        [lt(mine, add(places, int(1)))],
+      ),
     ],
   )
+}
+
+/** Returns the schedule for one block: a row of threads for each chunk, a thread for each sum before a chunk. */
+function offsetSteps({ arrays, loops, nests, copies }: OffsetNames, wanted: string): NestDefault {
+  const s = new Steps()
+  s.bind([loopOf(nests.scan, loops.all), 'block.x'])
+  for (const inner of [nests.size, nests.total, nests.offset]) {
+    const [, row] = s.split(loopOf(inner, loops.chunk), ROWS, 'row')
+    s.bind([row, 'thread.y'], [loopOf(inner, loops.part), 'thread.x'])
+  }
+  const [, chunks] = s.split(loopOf(nests.base, loops.chunk), THREADS, 'thread')
+  const [row, lane] = s.split(chunks!, LANES, 'lane')
+  s.bind([row, 'thread.y'], [lane, 'thread.x'])
+  s.inRegisters('cache_write', arrays.bases, lane!, { into: copies.base_sum })
+  s.inRegisters('cache_write', wanted, loopOf(nests.offset, loops.part), { into: copies.sum })
+  s.unroll(loopOf(nests.base, loops.earlier), AHEAD)
+  s.unroll(loopOf(nests.start, loops.other), AHEAD)
+  return { nest: nests.scan, steps: s.steps }
 }
 
 /** Returns the coordinates of axes from their common position. */
