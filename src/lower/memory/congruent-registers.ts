@@ -146,8 +146,8 @@ class Numbering {
       } else if (s.kind === 'for' || s.kind === 'while') {
         out.push(withBodies(t, [this.#loop(s, state, leaving)]))
       } else {
-        for (const buffer of writesOf([s])) if (state.has(buffer)) state.set(buffer, this.#fresh())
         if (s.kind === 'let') this.#lets.set(s.name, s.lane ? this.#fresh() : this.#valueOf(s.value, state))
+        else for (const buffer of writesOf([s])) if (state.has(buffer)) state.set(buffer, this.#fresh())
         out.push(t)
       }
     }
