@@ -13,11 +13,16 @@ import { type Measurement, type MeasureOptions, measure as measureCommands } fro
 import { createWebGpuDevice } from './runtime/webgpu/device.ts'
 
 export type { ScheduleCandidate } from './api/auto-schedule/schedule-candidates.ts'
-export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled/compiled.ts'
-export { CompiledDispatch, type CompiledVariant } from './api/dispatch/compiled-dispatch.ts'
+export {
+  CompiledKernel,
+  type CompiledVariant,
+  PreparedKernel,
+  type RunInputs,
+} from './api/compiled/compiled.ts'
+export { CompiledDispatch } from './api/dispatch/compiled-dispatch.ts'
+export type { SelectionContext, SelectionInputs } from './api/dispatch/device-facts.ts'
 export type { PredictedTime, Selection } from './api/dispatch/dispatch-conditions.ts'
-export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatch/dispatcher.ts'
-export type { SelectionContext, SelectionInputs } from './api/dispatch/schedule-selection.ts'
+export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatch/measurements.ts'
 export { type ConvertedPart, ConvertedTensor } from './api/inputs/converted-tensor.ts'
 export { type FormatData, SptFormat } from './api/inputs/format-values.ts'
 export {

@@ -8,9 +8,8 @@ import {
   expectFlag,
   expectOptions,
 } from './api/inputs/argument-checks.ts'
-import { verifierFor } from './api/programs/lazy-verifier.ts'
 import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
-import { checkLoadOptions, isOddPath, isPath, loadWith, textOf } from './api/programs/program.ts'
+import { checkLoadOptions, isOddPath, isPath, loadWith, textOf, verifierFor } from './api/programs/program.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'
 import { devices as hosted } from './index.ts'

@@ -5,16 +5,18 @@
  */
 
 export type { FrameOptions } from './notebook/chart/frame.ts'
-export { type HeatmapOptions, heatmap } from './notebook/chart/heatmap.ts'
 export {
   type BarsOptions,
   bars,
   type ChartOptions,
+  type HeatmapOptions,
+  heatmap,
+  type IntervalsOptions,
+  intervals,
   lines,
   type ScatterOptions,
   scatter,
 } from './notebook/chart/index.ts'
-export { type IntervalsOptions, intervals } from './notebook/chart/intervals.ts'
 export type { AxesOptions } from './notebook/chart/layers.ts'
 export { CellOutput, display, type MimeBundle } from './notebook/display.ts'
 export { Figure, picture } from './notebook/figure.ts'

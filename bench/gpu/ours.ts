@@ -49,6 +49,10 @@ export const AS_IT_IS: Built = { parts: null, milliseconds: 0, bytes: 0 }
 /** Runs after which a choice stays as it is on the same data: one that finds, one that is led, one that finds no other. */
 const LEADING = 3
 
+/** Whether data decide among the schedules of a choice. */
+const isOpen = (compiled: CompiledKernel): compiled is CompiledDispatch =>
+  compiled instanceof CompiledDispatch && compiled.dispatch !== null
+
 export const messageOf = (error: unknown): string =>
   error instanceof SptError
     ? error.diagnostics.map((d) => `${d.code}: ${d.message}`).join('; ')
@@ -86,7 +90,7 @@ export class OurDevice {
     const start = this.#start()
     const { kernel, plain } = await kernelOf(candidate)
     const compiled = await kernel.compile(this.device)
-    if (!(compiled instanceof CompiledDispatch)) await this.#note(candidate, compiled, start)
+    if (!isOpen(compiled)) await this.#note(candidate, compiled, start)
     return { candidate, compiled, source: plain.compilation.source }
   }
 
@@ -96,12 +100,12 @@ export class OurDevice {
     tensors: Readonly<Record<string, Tensor>>,
     params: Readonly<Record<string, number>> = {},
   ): Promise<Ready> {
-    if (!(ready.compiled instanceof CompiledDispatch)) return ready
+    if (!isOpen(ready.compiled)) return ready
     const start = this.#start()
     const { kernel, selection } = await ready.compiled.choose({ tensors, params })
-    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, selection)
+    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, selection!)
     this.#noted.add(kernel)
-    return { ...ready, compiled: kernel, chosen: selection }
+    return { ...ready, compiled: kernel, chosen: selection! }
   }
 
   #start(): number {
@@ -181,8 +185,7 @@ export class OurDevice {
     rest: Readonly<Record<string, Tensor>>,
     params: Readonly<Record<string, number>> = {},
   ): Promise<OurRun> {
-    if (!(asked.compiled instanceof CompiledDispatch))
-      return this.prepare(asked, AS_IT_IS, first, rest, params)
+    if (!isOpen(asked.compiled)) return this.prepare(asked, AS_IT_IS, first, rest, params)
     const name = inputs(asked.source)[0]!.name
     const prepared = await asked.compiled.prepare({ tensors: { [name]: first, ...rest }, params })
     const run = new OurRun(asked, AS_IT_IS, prepared)

@@ -62,6 +62,22 @@ export function getOrAdd<K, V extends NonNullable<unknown> | null>(
   return made
 }
 
+/** As `getOrAdd`, for promises. Failures are not kept, because a later attempt may succeed. */
+export const getOrAddPromise = <K, V>(
+  map: {
+    get(key: K): Promise<V> | undefined
+    set(key: K, value: Promise<V>): unknown
+    delete(key: K): unknown
+  },
+  key: K,
+  make: () => Promise<V>,
+): Promise<V> =>
+  getOrAdd(map, key, () => {
+    const pending = make()
+    pending.catch(() => map.delete(key))
+    return pending
+  })
+
 /** Items by key, in the order of their first occurrence. */
 export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>()

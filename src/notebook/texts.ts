@@ -1,7 +1,6 @@
 /** Programs, stages and emitted code with syntax highlighting. */
 
-import { expectKernel } from '../api/kernels/expect-kernel.ts'
-import type { Kernel } from '../api/kernels/kernel.ts'
+import { expectKernel, type Kernel } from '../api/kernels/kernel.ts'
 import { expectArgument, expectOptions } from '../ast/diagnostics/expect-argument.ts'
 import { AXIS_KINDS } from '../ast/parse/axisdef.ts'
 import { DTYPES } from '../ir/values/dtype.ts'

@@ -233,12 +233,12 @@ describe('covered', () => {
     const there = await upload(cpu, pattern(example))
     const given = { tensors: { D: values(example) }, resident: { A: there } }
     const { selection } = await ((await kernel.compile(cpu)) as CompiledDispatch).choose(given)
-    expect(selection.values).toEqual({ 'fill_ratio(A, bsr(2))': 0.5 })
+    expect(selection!.values).toEqual({ 'fill_ratio(A, bsr(2))': 0.5 })
     const program = await choosing('fill_ratio(A, top_rest(1)) > 0')
     const compiled = (await program.kernel().compile(cpu)) as CompiledDispatch
     expect(await complaint(() => compiled.choose(given))).toContain('choose/unknown-statistic')
     const statistics = { 'fill_ratio(A, top_rest(1))': 0.5 }
-    expect((await compiled.choose({ ...given, statistics })).selection.text).toBe('plain')
+    expect((await compiled.choose({ ...given, statistics })).selection!.text).toBe('plain')
     there.free()
   })
 

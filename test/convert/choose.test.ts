@@ -66,7 +66,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
     expect(download).toHaveBeenCalledTimes(1)
     expect(download.mock.calls[0]![1]).toBe(4 * indptr.length)
     download.mockRestore()
-    expect([selection.text, selection.values]).toEqual(['blocks(2)', { 'longest(j)': 3, 'nnz(A)': 5, d: 3 }])
+    expect([selection!.text, selection!.values]).toEqual(['blocks(2)', { 'longest(j)': 3, 'nnz(A)': 5, d: 3 }])
     const parts = await convertForKernel(chosen, 'A', there)
     const prepared = await prepareResident(chosen, { A: parts }, { tensors: { B } })
     await prepared.run()
@@ -96,7 +96,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
       /^choose\/unknown-statistic.* longest\(j\)/,
     )
     const statistics = { 'longest(j)': 3, 'nnz(A)': 5 }
-    expect((await compiled.choose({ ...inputs, statistics })).selection.text).toBe('blocks(2)')
+    expect((await compiled.choose({ ...inputs, statistics })).selection!.text).toBe('blocks(2)')
     there.free()
     expect(await complaint(() => compiled.choose({ ...inputs, statistics }))).toMatch(/^device\/freed/)
     compiled.release()

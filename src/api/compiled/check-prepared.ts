@@ -1,11 +1,29 @@
-/** Checks of calls on a prepared kernel, before they are queued. */
+/** Checks of calls on compiled kernels, and of calls on prepared kernels before they are queued. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { RefOptions } from '../../reference/index.ts'
-import type { Executable } from '../../run/execution/execute.ts'
+import { type Bound, bindInputs } from '../../run/bind/index.ts'
+import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
+import { checkFits, type Executable, type Program } from '../../run/execution/execute.ts'
 import type { ExplainOptions } from '../../run/explain/index.ts'
 import type { Device } from '../../runtime/device.ts'
 import { expectArgument, expectFlag, expectOptions, nameText } from '../inputs/argument-checks.ts'
+import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
+
+type Planned = Pick<Program, 'device' | 'plan'>
+
+/** Bytes of the buffers of a plan, computed from sizes. Throws SptError `bind/…`, and as `checkFits`. */
+export function fittingBytes(on: Planned, kernel: Kernel1, inputs: RunInputs): number {
+  const { tensors, params } = valuesIn(kernel, inputs)
+  const [bound, given] = [new Map(Object.entries(tensors)), new Map(Object.entries(params))]
+  return checkFits(on, bindParams(kernel, bound, given))
+}
+
+/** Binds inputs whose buffers fit the plan (`null`: unknown). Throws SptError `bind/…`, `format/…`, and as `checkFits`. */
+export function bindWithin(on: Planned | null, kernel: Kernel1, inputs: RunInputs): Bound {
+  if (on) fittingBytes(on, kernel, inputs)
+  return bindInputs(kernel, valuesIn(kernel, inputs))
+}
 
 /** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */
 export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): void {

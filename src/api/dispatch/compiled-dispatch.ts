@@ -1,210 +1,299 @@
-/** A kernel under a dispatch: each binding selects a schedule, and schedules are compiled on first use. */
-
-import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+/** A kernel whose schedule is selected for each binding, and compiled on first use. */
+import { failWith, resultOrError, SptError, valueOrError } from '../../ast/diagnostics/diagnostic.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
-import { type Bound, bindInputs } from '../../run/bind/index.ts'
-import { checkDimensions, givenParams } from '../../run/bind/sizes/bound-sizes.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
-import { Executable } from '../../run/execution/execute.ts'
+import { getOrAddPromise } from '../../ir/memoize.ts'
+import { bindPlan } from '../../run/bind/bind-plan.ts'
+import type { Bound } from '../../run/bind/index.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import { type Defaulted, runOn, type Sources } from '../../run/compile/compiled-program.ts'
+import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
+import { lanesOf, type Program } from '../../run/execution/execute.ts'
+import type { UnorderedSum } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
-import { formatInputsOfChoice } from '../../schedule/coordinates/as/format-inputs.ts'
-import { DenseOnDevice } from '../../storage/tensor.ts'
-import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from '../compiled/compiled.ts'
-import { CompiledVariants } from '../compiled/compiled-variants.ts'
-import { expectInputs, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
-import { formatInputsFor } from '../inputs/format-input-binding.ts'
-import { randomInputs } from '../inputs/small-data.ts'
-import { withPlace } from '../programs/error-sources.ts'
-import type { Compilable, SelectedVariant } from './dispatch-branch.ts'
-import type { Selection } from './dispatch-conditions.ts'
-import { fixedDispatcher, isOpen, liveOf } from './dispatcher.ts'
-import { RunTimeDispatcher } from './run-time-dispatcher.ts'
-import { Chooser, type OpenDispatch, type SelectionInputs } from './schedule-selection.ts'
+import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
+import { bindWithin } from '../compiled/check-prepared.ts'
+import type { CompiledVariant, RunInputs } from '../compiled/compiled.ts'
+import { CompiledKernel, CompiledSchedule } from '../compiled/compiled.ts'
+import { PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
+import { isBound } from '../inputs/bound-inputs.ts'
+import { traceOf } from '../kernels/nests.ts'
+import { type ErrorSources, withPlace } from '../programs/error-sources.ts'
+import type { Candidate } from './branches.ts'
+import type { SelectionInputs } from './device-facts.ts'
+import { Dispatcher } from './dispatcher.ts'
+import type { RunTimeSelector } from './measurements.ts'
+import { type OpenDispatch, type Selectable, type SelectedKernel, Selector } from './selector.ts'
 
-/** The kernel compiled under the selected schedule. */
-export interface CompiledVariant {
-  readonly kernel: CompiledSchedule
-  readonly selection: Selection
+/** Key of the steps of a kernel. Kernels of different sizes often share them. */
+const keyOf = ({ compilation }: { readonly compilation: Compilation }): string =>
+  JSON.stringify(traceOf(compilation))
+
+/** A schedule for some inputs. It runs if the data or the device reject those before it. */
+interface Option extends Candidate {
+  /** Compiles the schedule after a check of names, ranks and shapes. Throws SptError `bind/…`, and as `compile`. */
+  checked(): Promise<CompiledSchedule>
+  prepare(bound: Bound): Promise<PreparedKernel>
 }
 
-/** A schedule that was selected for some inputs. */
-interface Selected {
-  readonly chooser: Chooser<Compilable>
-  readonly variant: SelectedVariant
-}
-
-export class CompiledDispatch extends CompiledKernel {
+export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledKernel {
   readonly device: Device
-  readonly #open: OpenDispatch<Compilable>
-  readonly #chosen = new Set<string>()
-  readonly #compiled = new CompiledVariants<Compilable>()
-  readonly #bound = new WeakMap<Bound, Selected>()
+  readonly #open: OpenDispatch<K>
+  readonly #variants = new Set<string>()
+  /** Compiled schedules: of a dispatch by kernel, which `selector.ts` caches; of the auto-scheduler by steps. */
+  readonly #compiled = new Map<unknown, Promise<CompiledSchedule>>()
+  /** The schedule of bound data, and those that follow it. */
+  readonly #bound = new WeakMap<Bound, readonly Option[]>()
+  /** The schedule without data, for the auto-scheduler. */
+  readonly #withoutData: CompiledSchedule | null
 
-  constructor(open: OpenDispatch<Compilable>, device: Device) {
+  constructor(
+    open: OpenDispatch<K>,
+    device: Device,
+    withoutData?: { readonly kernel: K; readonly compiled: CompiledSchedule },
+  ) {
     super()
     this.#open = open
     this.device = device
+    this.#withoutData = withoutData?.compiled ?? null
+    if (withoutData) this.#compiled.set(keyOf(withoutData.kernel), Promise.resolve(withoutData.compiled))
   }
 
   get sources(): Sources {
     return this.#open.base.sources
   }
 
-  get compilation(): never {
-    return this.#undecided()
+  /** Name of the dispatch with its arguments; `null` for the auto-scheduler. */
+  get dispatch(): string | null {
+    return this.#open.choice && this.#open.text
   }
 
-  get program(): never {
-    return this.#undecided()
-  }
-
-  get unorderedSums(): never {
-    return this.#undecided()
-  }
-
-  /** Schedules selected so far, with all arguments. */
+  /** Schedules selected so far, with all arguments; empty for the auto-scheduler. */
   get variants(): readonly string[] {
-    return [...this.#chosen]
+    return [...this.#variants]
+  }
+
+  get compilation(): Compilation {
+    return this.#default.compilation
+  }
+
+  get program(): Program {
+    return this.#default.program
+  }
+
+  get unorderedSums(): readonly UnorderedSum[] {
+    return this.#default.unorderedSums
+  }
+
+  compileFor(device: Device): Promise<CompiledSchedule> {
+    return this.#default.compileFor(device)
+  }
+
+  estimateBytes(inputs: RunInputs): number {
+    return this.#default.estimateBytes(inputs)
   }
 
   /**
-   * Selects and compiles the kernel for some inputs, for `convertForKernel` and `prepareResident`, or for inspection.
+   * Selects and compiles the schedule for some inputs.
    * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `prepare` would reject
    */
   async choose(inputs: SelectionInputs): Promise<CompiledVariant> {
-    const chooser = await this.#chooser(inputs).fetch()
-    const variant = this.#select(chooser)
-    const { kernel } = variant.kernel.compilation
-    const { tensors, params } = valuesIn(kernel, this.#inputsOf(variant, chooser))
-    givenParams(kernel, Object.entries(params))
-    checkDimensions(kernel, new Map(Object.entries(tensors)), chooser.statistics.sizes)
-    return { kernel: await this.#compile(variant), selection: variant.selection }
+    const selector = this.#selector(inputs)
+    await selector?.fetch()
+    return firstAccepted(this.#options(inputs, selector), async (option) => ({
+      kernel: await option.checked(),
+      selection: option.selection,
+    }))
   }
 
   /** Selects a schedule, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bind(inputs: RunInputs): Bound {
-    const chooser = this.#chooser(inputs)
-    const variant = this.#select(chooser)
-    const { kernel } = variant.kernel.compilation
-    const bound = bindInputs(kernel, valuesIn(kernel, this.#inputsOf(variant, chooser)))
-    this.#bound.set(bound, { chooser, variant })
-    return bound
-  }
-
-  estimateBytes(): never {
-    return this.#undecided()
+    return this.#bindFirst(this.#options(inputs, this.#selector(inputs)))
   }
 
   async prepare(inputs: SelectionInputs | Bound): Promise<PreparedKernel> {
-    if (isBound(inputs)) {
-      const known = this.#bound.get(inputs)
-      if (known) return this.#prepared(known, inputs)
+    if (isBound(inputs)) return this.#prepareBound(inputs)
+    const selector = this.#selector(inputs)
+    const fetching = selector?.fetch()
+    if (fetching) await fetching
+    if (selector?.isOpenAlways) {
+      const first = (): Candidate => this.#option(selector, selector.select())
+      return this.#preparedForRuns(selector, first, selector.isMeasuredFirst)
+    }
+    return this.#prepareBound(this.#bindFirst(this.#options(inputs, selector)))
+  }
+
+  #bindFirst([first, ...others]: readonly Option[]): Bound {
+    const bound = others.length > 0 ? resultOrError(() => first!.bind()) : first!.bind()
+    if (bound instanceof SptError) return this.#bindFirst(others)
+    this.#bound.set(bound, [first!, ...others])
+    return bound
+  }
+
+  async #prepareBound(bound: Bound): Promise<PreparedKernel> {
+    const known = this.#bound.get(bound)
+    if (this.#withoutData && (!known || this.#isReleased)) return this.#withoutData.prepare(bound)
+    if (!known)
       return failWith('choose/other-binding', `the data were not bound for ${this.#name}`, {
         expected: 'data that `bind` of this kernel returned',
         hint: 'bind the data with this kernel, or call prepare of the kernel that bound the data',
       })
-    }
-    const chooser = await this.#chooser(inputs).fetch()
-    const live = liveOf(this.#open.choice.statistics).map(([name]) => name)
-    const isSelectedInRuns = (): boolean => {
-      // The fill ratios do not decide whether the schedule is selected in every run, so 0 stands for them here.
-      const variant = resultOrError(() => chooser.choose(new Map(live.map((name) => [name, 0]))))
-      return !(variant instanceof SptError) && this.#isOpen(variant)
-    }
-    if (live.length === 0 || !isSelectedInRuns())
-      return this.#prepared({ chooser, variant: this.#select(chooser) })
-    const there = Object.values(chooser.inputs.tensors ?? {}).some((t) => t instanceof DenseOnDevice)
-    const isTold = live.some((name) => chooser.statistics.isTold(name))
-    return this.#selecting(chooser, () => this.#select(chooser), !there && !isTold)
+    const [first, ...others] = known
+    if (others.length === 0) return first!.prepare(bound)
+    const prepared = await valueOrError(() => first!.prepare(bound))
+    return prepared instanceof SptError ? this.#prepareBound(this.#bindFirst(others)) : prepared
   }
 
-  /** Releases every compiled schedule; later selections compile again. */
+  /** Releases every compiled schedule. A dispatch compiles again for later selections. */
   release(): void {
-    this.#compiled.release()
+    for (const pending of this.#compiled.values())
+      void pending.then(
+        (c) => c.release(),
+        () => {},
+      )
+    this.#compiled.clear()
+    this.#withoutData?.release()
+  }
+
+  /** True after a release of the auto-scheduler: the schedule without data reports the error. */
+  get #isReleased(): boolean {
+    return this.#withoutData?.program.live === false
+  }
+
+  get #default(): CompiledSchedule {
+    return (
+      this.#withoutData ??
+      failWith('choose/open', `${this.#name} is chosen when data are bound`, {
+        expected: 'prepare(inputs), whose result has the kernel that was chosen',
+        hint: 'const { kernel } = await compiled.choose(inputs)',
+      })
+    )
   }
 
   get #name(): string {
-    const { choice, text } = this.#open
-    return `${choice.kernel}.${text}`
+    const { base, text } = this.#open
+    return `${base.compilation.source.name}.${text}`
   }
 
-  #chooser(inputs: SelectionInputs): Chooser<Compilable> {
-    return new Chooser(this.#open, this.device, inputs)
+  #selector(inputs: SelectionInputs): Selector<K> | null {
+    return this.#accepted(() => new Selector(this.#open, this.device, inputs))
   }
 
-  #select(
-    chooser: Chooser<Compilable>,
-    ...facts: Parameters<Chooser<Compilable>['choose']>
-  ): SelectedVariant {
-    const variant = chooser.choose(...facts)
-    const { schedule, args, text } = variant.selection
-    this.#chosen.add(schedule === null ? text : appliedName(schedule, args))
-    return variant
+  /** The result of `work`. Null for an error of the auto-scheduler, whose schedule without data reports errors in the data. */
+  #accepted<T>(work: () => T): T | null {
+    const done = this.#withoutData ? resultOrError(work) : work()
+    return done instanceof SptError ? null : done
   }
 
-  #isOpen({ selection }: SelectedVariant): boolean {
-    return isOpen(this.#open.choice.statistics, selection)
+  /** Schedules for some inputs, the preferred one first. Throws SptError `choose/…`. */
+  #options(inputs: SelectionInputs, selector: Selector<K> | null): readonly Option[] {
+    const compiled = this.#withoutData
+    const found =
+      selector && !this.#isReleased
+        ? this.#accepted(() => selector.candidates().map((c) => this.#option(selector, c)))
+        : null
+    if (!compiled) return found!
+    const compile = async (device?: Device) => (device ? compiled.compileFor(device) : compiled)
+    const { compilation } = compiled
+    const last: Option = {
+      selection: null,
+      compilation,
+      compile,
+      checked: compile,
+      bind: () => compiled.bind(inputs),
+      prepare: (bound) => compiled.prepare(bound),
+    }
+    return [...(found ?? []), last]
   }
 
-  /** Returns the inputs of a schedule, without the lists and sets of other schedules' formats. */
-  #inputsOf({ kernel }: SelectedVariant, { inputs }: Chooser<Compilable>): RunInputs {
-    expectInputs(inputs)
-    const { tensors = {} } = inputs
-    const used = formatInputsOfChoice(this.#open.choice)
-    return { ...inputs, tensors: formatInputsFor(kernel.compilation.kernel, tensors, used) }
+  #option(selector: Selector<K>, selected: SelectedKernel<K>): Option {
+    const { kernel, selection } = selected
+    if (selection) {
+      const { schedule, args, text } = selection
+      this.#variants.add(schedule === null ? text : appliedName(schedule, args))
+    }
+    const { compilation } = kernel
+    const { device } = this
+    const compile = (other = device): Promise<CompiledSchedule> =>
+      other === device ? this.#compile(selected) : kernel.compileSchedule(other)
+    const option: Option = {
+      selection,
+      compilation,
+      compile,
+      async checked() {
+        selector.check(selected)
+        return compile()
+      },
+      bind() {
+        // `compile` reports errors of lowering.
+        const plan = resultOrError(() => runOn(kernel, device.kind).compilation.planFor(lanesOf(device)))
+        const on = plan instanceof SptError ? null : { device, plan }
+        return bindWithin(on, compilation.kernel, selector.inputsOf(selected))
+      },
+      prepare: async (bound) =>
+        selection && selector.isOpen(selection)
+          ? this.#preparedForRuns(selector, () => option, false)
+          : preparedUnder(await compile(), bound, selection),
+    }
+    return option
   }
 
-  #compile({ kernel, selection }: SelectedVariant): Promise<CompiledSchedule> {
-    return this.#compiled.get(kernel, () =>
+  #compile({ kernel, selection }: SelectedKernel<K>): Promise<CompiledSchedule> {
+    return getOrAddPromise(this.#compiled, selection ? kernel : keyOf(kernel), () =>
       kernel.compileSchedule(this.device).catch((e: unknown) => {
-        throw withPlace(e, selection.span)
+        throw selection ? withPlace(e, selection.span) : e
       }),
     )
   }
 
-  async #prepared({ chooser, variant }: Selected, bound?: Bound): Promise<PreparedKernel> {
-    if (this.#isOpen(variant)) return this.#selecting(chooser, () => variant, false)
-    const compiled = await this.#compile(variant)
-    const { source } = compiled.compilation
-    const data = bound ?? compiled.bind(this.#inputsOf(variant, chooser))
-    const executable = await Executable.create(compiled.program, data, { source })
-    return new PreparedKernel(compiled, executable, fixedDispatcher(compiled, executable, variant.selection))
-  }
-
-  async #selecting(
-    chooser: Chooser<Compilable>,
-    first: () => SelectedVariant,
-    isFound: boolean,
+  async #preparedForRuns(
+    selector: Selector<K>,
+    first: () => Candidate,
+    isMeasuredFirst: boolean,
   ): Promise<PreparedKernel> {
-    this.#draw(chooser)
-    const dispatcher = await RunTimeDispatcher.create(
-      {
-        statistics: this.#open.choice.statistics,
-        unknown: chooser.statistics.unknown,
-        choose: (found, passed) => this.#select(chooser, found, passed),
-        compile: (v, device) => (device ? v.kernel.compileSchedule(device) : this.#compile(v)),
-        bind: (v, compiled) => compiled.bind(this.#inputsOf(v, chooser)),
-      },
-      first,
-      isFound,
-    )
-    return new PreparedKernel(dispatcher.kernel, dispatcher.executable, dispatcher)
+    selector.draw()
+    const { live, unknown } = selector
+    const select: RunTimeSelector['select'] = (...facts) => this.#option(selector, selector.select(...facts))
+    return new PreparedKernel(await Dispatcher.create({ live, unknown, select }, first, isMeasuredFirst))
   }
+}
 
-  /** Generates random tensors, so that they are identical for all schedules. */
-  #draw(chooser: Chooser<Compilable>): void {
-    const { inputs } = chooser
-    if (inputs.seed === undefined) return
-    const { source } = this.#open.base.compilation
-    const values = valuesIn(source, { ...inputs, statistics: {} })
-    const { tensors } = randomInputs(source, values, formatInputsOfChoice(this.#open.choice))
-    chooser.inputs = { ...inputs, ...(tensors && { tensors }) }
-  }
+/** Result for the first item that is not rejected with a user error. Throws the error of the last. */
+async function firstAccepted<T, R>(
+  [first, ...others]: readonly T[],
+  work: (item: T) => Promise<R>,
+): Promise<R> {
+  if (others.length === 0) return work(first!)
+  const done = await valueOrError(() => work(first!))
+  return done instanceof SptError ? firstAccepted(others, work) : done
+}
 
-  #undecided(): never {
-    return failWith('choose/open', `${this.#name} is chosen when data are bound`, {
-      expected: 'prepare(inputs), whose result has the kernel that was chosen',
-      hint: 'const { kernel } = await compiled.choose(inputs)',
-    })
+/** Compiles a kernel; if it has no schedule, as far as possible without data. Returns also the kernel under that schedule. */
+export async function compileDefault<K extends Selectable<K>>(
+  kernel: K,
+  device: Device,
+): Promise<{ readonly kernel: K; readonly compiled: CompiledKernel }> {
+  const of = async (k: K) => ({ kernel: k, compiled: await k.compileSchedule(device) })
+  if (!isUnscheduled(kernel.compilation)) return of(kernel)
+  // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
+  const guess = device.kind === 'cpu' ? scheduleCandidates(kernel, 'cpu', undefined, 1)[0] : undefined
+  // Lowering may reject the candidate, but accept the unscheduled kernel.
+  const early = await firstAccepted(guess ? [guess.kernel, kernel] : [kernel], of)
+  // Lists and sets of formats are not inputs of the kernel as declared, on which candidates are compared.
+  if (bindPlan(kernel.compilation.kernel).operands.size > 0) return early
+  const open = { base: kernel, choice: null, values: new Map(), text: 'auto' }
+  return { kernel: early.kernel, compiled: new CompiledDispatch<K>(open, device, early) }
+}
+
+/** Compiles a kernel with its steps and default thread bindings; without these bindings if the device rejects them. */
+export async function compileSchedule<
+  K extends Pick<ErrorSources, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
+>(kernel: K, device: Device): Promise<CompiledSchedule> {
+  const { sources } = kernel
+  const onThreads = runOn<K>(kernel, device.kind)
+  try {
+    return await CompiledSchedule.of(onThreads.compilation, device, sources)
+  } catch (why) {
+    if (onThreads === kernel || !isRefusedByDevice(why)) throw why
+    return CompiledSchedule.of(kernel.compilation, device, sources)
   }
 }

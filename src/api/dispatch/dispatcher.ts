@@ -1,143 +1,296 @@
-/** Dispatch of a prepared kernel: a fixed schedule, or one for each run by the latest fill ratio. */
-import type { SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { Statistic } from '../../elaborate/index.ts'
+/**
+ * Schedule of each run of a prepared kernel: always the same, or selected by the latest fill ratio of a format that is `live in place`.
+ * Schedules that build the format leave list lengths in memory. Under other schedules, the launches of a builder run from time to time.
+ * Readback is asynchronous.
+ */
+import { byName } from '../../ast/by-name.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { BareValues } from '../../run/bind/results/update-values.ts'
-import { withValues } from '../../run/bind/results/update-values.ts'
 import type { Executable } from '../../run/execution/execute.ts'
-import { isOverflow } from '../../run/execution/overflow-error.ts'
+import { isOverflow, storedElsewhere } from '../../run/execution/overflow-error.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { Branch, Branches, type Candidate, type CompiledCode, textOf } from './branches.ts'
 import type { Selection } from './dispatch-conditions.ts'
+import {
+  type Decided,
+  Measurements,
+  type RunSelection,
+  type RunTimeSelector,
+  SparsityReadback,
+  selectAt,
+} from './measurements.ts'
 
-/** Fill ratio (stored slots / dense size) in a condition of a dispatch, as measured by runs. In [0, 1]. */
-export interface FillRatio {
-  /** Fill ratio by which the schedule was selected, in [0, 1]. */
-  readonly value: number
+const MOST_RUNS_BETWEEN_SAMPLES = 16
+
+export class Dispatcher {
+  readonly #of: RunTimeSelector
+  readonly #branches: Branches
+  readonly #measured: Measurements
+  #now: Branch
+  #decision: Decided
+  /** Schedules under which the current run overflowed. */
+  readonly #tried = new Set<Branch>()
+  /** Number of runs under this schedule (`#runs`), and the number at which the next sample is taken (`#sampled`). */
+  #runs = 0
+  #sampled = 1
+  readonly #readings = new SparsityReadback()
+
+  private constructor(of: RunTimeSelector, first: Candidate, branch: Branch, found?: Measurements['found']) {
+    this.#of = of
+    this.#branches = new Branches(of.live, branch)
+    this.#measured = new Measurements(of, this.#branches, found)
+    this.#now = branch
+    this.#decision = this.#measured.decided(first)
+  }
+
+  /** Runs always use this schedule. */
+  static fixed(
+    compiled: CompiledCode,
+    executable: Executable,
+    selection: Selection | null = null,
+  ): Dispatcher {
+    const candidate: Candidate = {
+      selection,
+      compilation: compiled.compilation,
+      compile: async (device) => (device ? compiled.compileFor(device) : compiled),
+      bind: () => executable.bound,
+    }
+    const of = { live: new Map(), unknown: new Set<string>(), select: () => candidate }
+    return new Dispatcher(of, candidate, new Branch(of.live, textOf(candidate), compiled, executable))
+  }
+
   /**
-   * `given`: from bound data or `statistics`. `last run`, `sample`: measured on the device. `overflow`: 1, because a list exceeded
-   * its capacity. `unknown`: 1, until the first measurement.
+   * `first`: selects on the host. `isFound`: true if the device may measure the fill ratio first, which saves the host from reading the data.
    */
-  readonly source: 'given' | 'last run' | 'sample' | 'overflow' | 'unknown'
-  /** Latest measurement by a run of this schedule, or by a sample after it; `null` until it has been read back. */
-  readonly measured: number | null
-}
+  static async create(of: RunTimeSelector, first: () => Candidate, isFound: boolean): Promise<Dispatcher> {
+    const asked = isFound ? await Dispatcher.#asked(of) : null
+    if (asked) return asked
+    const made = await Dispatcher.#made(of, first())
+    try {
+      await made.#measured.observe(made.#now)
+    } catch (e) {
+      made.free()
+      throw e
+    }
+    return made
+  }
 
-/** Time of a schedule of a dispatch at the latest fill ratio, interpolated from measured times. */
-export interface EstimatedTime {
-  /** Call of the schedule, as in the dispatch. */
-  readonly text: string
-  readonly milliseconds: number | null
-}
+  static async #made(
+    of: RunTimeSelector,
+    first: Candidate,
+    found?: Measurements['found'],
+  ): Promise<Dispatcher> {
+    const branch = await Branch.create(of.live, first, await first.compile(), first.bind())
+    return new Dispatcher(of, first, branch, found)
+  }
 
-/** Selected schedule of the runs of a prepared kernel. */
-export interface RunSelection extends Selection {
   /**
-   * Fill ratios by the text of the condition, such as `fill_ratio(A, panels(8, 1))`. Empty if no condition depends on run-time
-   * measurements.
+   * Measures the bound data with the launches of a builder. Null if no schedule can measure, or its launches are rejected or cannot run
+   * alone.
    */
-  readonly fillRatios: Readonly<Record<string, FillRatio>>
-  /** First schedule that was selected but skipped, because a list exceeded its capacity; `null` if there is none. */
-  readonly overflowedSchedule: string | null
-  /** Schedule that the measured fill ratios would have selected; `null` if it is the same one. */
-  readonly hindsightSchedule: string | null
-  /**
-   * Times of the schedules that were selected so far, at their latest fill ratios: a line through the times measured by `time`;
-   * `null` milliseconds without measurements. For information only.
-   */
-  readonly estimates: readonly EstimatedTime[]
-}
+  static async #asked(of: RunTimeSelector): Promise<Dispatcher | null> {
+    let made: Dispatcher | undefined
+    try {
+      made = await Dispatcher.#made(of, selectAt(of, 0))
+      const { findings, commands } = made.#now
+      if (findings.length > 0 && commands.length > 0) {
+        await made.#measured.observe(made.#now)
+        for (const branch of [made.#now, ...made.#measured.others(made.#now)])
+          await made.#measured.sample(branch, 'given')
+        await made.#decide()
+        const decision = made.#measured.select()
+        if (textOf(decision.candidate) === made.#now.text) return made
+        // No data has been updated yet, so the selected schedule may use its own storage.
+        const other = await Dispatcher.#made(of, decision.candidate, made.#measured.found)
+        made.free()
+        made = other
+        made.#decision = decision
+        await made.#measured.observe(made.#now)
+        return made
+      }
+    } catch (e) {
+      if (!(e instanceof SptError)) throw e
+    }
+    made?.free()
+    return null
+  }
 
-export interface Dispatcher<K> {
   /** Kernel of the latest run; before the first run, of the next one. */
-  readonly kernel: K
-  readonly executable: Executable
+  get kernel(): CompiledCode {
+    return this.#now.compiled
+  }
+
   /** Executable that owns the memory of the results. */
-  readonly owner: Executable
-  readonly selection: RunSelection | null
+  get owner(): Executable {
+    return this.#branches.first.executable
+  }
+
+  get executable(): Executable {
+    return this.#now.executable
+  }
+
+  get selection(): RunSelection | null {
+    const { candidate, overflowed, fillRatios: covered } = this.#decision
+    if (!candidate.selection) return null
+    const { since, found } = this.#measured
+    const branches = this.#of.live.size > 0 ? [...this.#branches] : []
+    const estimates = branches.map(({ text, times, findings: [own] }) => ({
+      text,
+      // Schedules without a measured fill ratio have a constant time.
+      milliseconds: times.at(own ? (found.get(own.statistic)?.value ?? 1) : 0),
+    }))
+    const fillRatios = Object.entries(covered).map(
+      ([name, share]) => [name, { ...share, measured: since.get(name) ?? null }] as const,
+    )
+    const isMeasured = Object.keys(covered).some((name) => since.has(name))
+    const now = isMeasured ? resultOrError(() => textOf(this.#measured.select().candidate)) : undefined
+    return {
+      ...candidate.selection,
+      fillRatios: byName(fillRatios),
+      overflowedSchedule: overflowed,
+      hindsightSchedule: now === undefined || now instanceof SptError || now === this.#now.text ? null : now,
+      estimates,
+    }
+  }
+
+  /** Runs `work` under the selected schedule, and again under another one after an overflow. `timesOf`: milliseconds of the result. */
+  async run<T>(
+    work: (executable: Executable) => Promise<T>,
+    timesOf: (done: T) => readonly number[] = () => [],
+  ): Promise<T> {
+    const deciding = this.#next()
+    if (deciding) await deciding
+    const done = await this.#withinCapacity(work)
+    const times = [...timesOf(done)].sort((a, b) => a - b)
+    const reading = this.#ran(times[times.length >> 1])
+    if (reading) await reading
+    return done
+  }
+
+  /** Repeats `work` after overflows, each time under a schedule that was not tried yet. */
+  async #withinCapacity<T>(work: (executable: Executable) => Promise<T>): Promise<T> {
+    for (;;)
+      try {
+        return await work(this.executable)
+      } catch (e) {
+        if (!isOverflow(e) || this.#of.live.size === 0) throw e
+        const error = await this.#afterOverflow(e)
+        if (error) throw error
+      }
+  }
+
   /** Selects the schedule of the next run; `undefined` if this needs no waiting. */
-  next(): Promise<void> | undefined
+  #next(): Promise<void> | undefined {
+    this.#tried.clear()
+    const deciding = this.#measured.isNews && this.#decide()
+    return deciding ? deciding.then(() => this.#spare()) : this.#spare()
+  }
+
+  /**
+   * Before a run that updates tensors in place: measures again if the schedule overflowed before, and throws if it would overflow, so that
+   * no tensor is partly updated.
+   */
+  #spare(): Promise<void> | undefined {
+    const now = this.#now
+    if (!this.#measured.full.has(now) || !now.updates || now.commands.length === 0) return undefined
+    return this.#measured.sample(now, 'sample').then(async () => {
+      const error = this.#measured.full.has(now) && (await now.overflow())
+      if (error) throw this.#unchanged(error)
+    })
+  }
+
+  /** The error, with the reason why no other schedule is usable. */
+  #unchanged(error: SptError): SptError {
+    const text = textOf(this.#measured.select().candidate)
+    const tensors = this.#branches.elsewhere(text)
+    return tensors ? storedElsewhere(error, text, tensors) : error
+  }
+
+  #decide(): Promise<void> | undefined {
+    this.#measured.isNews = false
+    const decision = this.#measured.select(this.#measured.full.has(this.#now))
+    const { candidate } = decision
+    const isElsewhere = (): boolean => this.#branches.elsewhere(textOf(candidate)) !== undefined
+    const isKnown = isElsewhere()
+    const taken = this.#branches.with(candidate, (branch) => {
+      if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
+      this.#now = branch
+      this.#decision = decision
+      this.#measured.since.clear()
+      return this.#measured.observe(branch)
+    })
+    // A schedule that turns out not to share memory is skipped.
+    return taken?.then(() => (!isKnown && isElsewhere() ? this.#decide() : undefined))
+  }
+
   /**
    * Handles an overflow after a run: undefined if the run can be repeated under another schedule, which is then selected; otherwise the
    * error to report.
    */
-  overflowed(error: SptError): Promise<SptError | undefined>
+  async #afterOverflow(error: SptError): Promise<SptError | undefined> {
+    const full = this.#now
+    this.#tried.add(full)
+    await this.awaitMeasurements()
+    await this.#measured.read(full, 'last run')
+    // Other fill ratios may never have been measured on these data, so they are sampled now.
+    for (const branch of this.#measured.others(this.#now))
+      if (!this.#tried.has(branch)) await this.#measured.sample(branch, 'sample')
+    await this.#decide()
+    if (!full.updates && !this.#tried.has(this.#now)) return undefined
+    return this.#measured.full.has(this.#now) ? this.#unchanged(error) : error
+  }
+
   /** Starts the readback of measured fill ratios after a run. `milliseconds`: the time of the run, if measured. */
-  ran(milliseconds?: number): Promise<void> | undefined
-  /** Resolves when all measured fill ratios of earlier runs have been read back. */
-  awaitMeasurements(): Promise<void>
-  /** Compiles the schedules that runs may select. */
-  precompile(): Promise<void>
-  write(name: string, update: Tensor | BareValues): Promise<void>
-  /** Rebuilds on another device, with the bound and written values; undefined for a fixed schedule. */
-  rebuilt?(device: Device): Promise<Dispatcher<K>>
-  free(): void
-}
-
-/** Returns true if another fill ratio may select another schedule, because a condition uses it. */
-export const isOpen = (statistics: ReadonlyMap<string, Statistic>, { values }: Selection): boolean =>
-  liveOf(statistics).some(([name]) => name in values)
-
-/** Statistics that are fill ratios of formats built at run time. */
-export const liveOf = (statistics: ReadonlyMap<string, Statistic>) =>
-  [...statistics].flatMap(([name, s]) => (s.kind === 'fill_ratio' && s.live ? [[name, s] as const] : []))
-
-/**
- * Runs `work` under the selected schedule, and again under another one after an overflow. `timesOf`: measured milliseconds of the result.
- */
-export async function running<T>(
-  of: Dispatcher<unknown>,
-  work: (executable: Executable) => Promise<T>,
-  timesOf: (done: T) => readonly number[] = () => [],
-): Promise<T> {
-  const deciding = of.next()
-  if (deciding) await deciding
-  const done = await withRoom(of, work)
-  const times = [...timesOf(done)].sort((a, b) => a - b)
-  const reading = of.ran(times[times.length >> 1])
-  if (reading) await reading
-  return done
-}
-
-/** Repeats `work` after overflows, each time under a schedule that was not tried yet. */
-async function withRoom<T>(
-  of: Dispatcher<unknown>,
-  work: (executable: Executable) => Promise<T>,
-): Promise<T> {
-  for (;;)
-    try {
-      return await work(of.executable)
-    } catch (e) {
-      if (!isOverflow(e)) throw e
-      const error = await of.overflowed(e)
-      if (error) throw error
+  #ran(milliseconds?: number): Promise<void> | undefined {
+    const now = this.#now
+    const [own] = now.findings
+    if (!own && milliseconds !== undefined) now.times.add(0, milliseconds)
+    const others = ++this.#runs < this.#sampled ? [] : this.#measured.others(now)
+    if (others.length > 0) this.#sampled += Math.min(this.#sampled, MOST_RUNS_BETWEEN_SAMPLES)
+    if (!own && others.length === 0) return undefined
+    const read = async (): Promise<void> => {
+      if (own) await this.#measured.read(now, 'last run')
+      const share = own && this.#measured.found.get(own.statistic)
+      if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
+      for (const branch of others) await this.#measured.sample(branch, 'sample')
     }
+    // On the CPU, no work is in flight.
+    if (now.executable.program.device.kind === 'cpu') return read()
+    this.#readings.later(read)
+    return undefined
+  }
+
+  /** Resolves when all measured fill ratios of earlier runs have been read back. */
+  awaitMeasurements(): Promise<void> {
+    return this.#readings.known()
+  }
+
+  /** Compiles the schedules that runs may select. */
+  async precompile(): Promise<void> {
+    const known = (): undefined => undefined
+    for (const share of [0, 1]) await this.#branches.with(selectAt(this.#of, share), known)
+    for (const name of this.#of.live.keys()) await this.#branches.with(selectAt(this.#of, 1, name), known)
+  }
+
+  write(name: string, update: Tensor | BareValues): Promise<void> {
+    return this.#branches.write(name, update)
+  }
+
+  /** Rebuilds on another device, with the bound and written values. */
+  rebuilt(device: Device): Promise<Dispatcher> {
+    const moved = (candidate: Candidate): Candidate => ({
+      ...candidate,
+      compile: (other = device) => candidate.compile(other),
+      bind: () => this.#branches.bind(candidate),
+    })
+    const select: RunTimeSelector['select'] = (...facts) => moved(this.#of.select(...facts))
+    const first = (): Candidate => moved(this.#measured.select().candidate)
+    return Dispatcher.create({ ...this.#of, select }, first, false)
+  }
+
+  free(): void {
+    this.#measured.isFreed = true
+    this.#branches.free()
+  }
 }
-
-export const asTimes = (times: readonly number[]): readonly number[] => times
-
-export const fixedDispatcher = <K>(
-  kernel: K,
-  executable: Executable,
-  chosen: Selection | null,
-): Dispatcher<K> => ({
-  kernel,
-  executable,
-  owner: executable,
-  selection: chosen && {
-    ...chosen,
-    fillRatios: {},
-    overflowedSchedule: null,
-    hindsightSchedule: null,
-    estimates: [],
-  },
-  next: () => undefined,
-  overflowed: async (error) => error,
-  ran: () => undefined,
-  awaitMeasurements: async () => {},
-  precompile: async () => {},
-  async write(name, update) {
-    const written = withValues(executable.bound, name, update)
-    await executable.rebind(written.bound, written.buffers)
-  },
-  free: () => executable.free(),
-})

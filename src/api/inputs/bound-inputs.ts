@@ -8,6 +8,7 @@ import { arrayClass } from '../../ir/values/arrays.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { allAxesOf, callerTensor, convertDense, isStructured } from '../../run/bind/bind-plan.ts'
 import { bindingOf } from '../../run/bind/binding-names.ts'
+import type { Bound } from '../../run/bind/index.ts'
 import type { BareValues } from '../../run/bind/results/update-values.ts'
 import {
   positionsOf,
@@ -44,9 +45,14 @@ export interface RunInputs {
   readonly statistics?: Readonly<Record<string, number>>
 }
 
+export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
+
+export const expectRecord = (inputs: unknown): void =>
+  expectArgument(isRecord(inputs), 'the object of inputs', inputs, '{ tensors, params, seed }')
+
 /** Checks the form of the inputs object, but not its values. Throws SptError `api/argument`. */
 export function expectInputs(inputs: RunInputs): void {
-  expectArgument(isRecord(inputs), 'the object of inputs', inputs, '{ tensors, params, seed }')
+  expectRecord(inputs)
   const known = ['tensors', 'params', 'seed', 'statistics'] as const
   expectOptions('the object of inputs', inputs, known, (name) => {
     const isNumber = ['number', 'boolean'].includes(typeof inputs[name as keyof RunInputs])

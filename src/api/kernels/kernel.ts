@@ -11,17 +11,11 @@ import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
 import type { SketchDevice } from '../../sketch/index.ts'
 import type { ScheduleCandidate } from '../auto-schedule/schedule-candidates.ts'
 import { fastestCandidates, isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
-import { compileDefault, compileSchedule } from '../compiled/compile-kernel.ts'
 import type { CompiledKernel, CompiledSchedule, RunInputs } from '../compiled/compiled.ts'
-import { CompiledDispatch } from '../dispatch/compiled-dispatch.ts'
-import { type DispatchCall, dispatchCall } from '../dispatch/dispatch-conditions.ts'
-import {
-  Chooser,
-  type OpenDispatch,
-  type SelectedKernel,
-  type SelectionContext,
-  type SelectionInputs,
-} from '../dispatch/schedule-selection.ts'
+import { CompiledDispatch, compileDefault, compileSchedule } from '../dispatch/compiled-dispatch.ts'
+import type { SelectionContext, SelectionInputs } from '../dispatch/device-facts.ts'
+import { type DispatchCall, dispatchCall, type Selection } from '../dispatch/dispatch-conditions.ts'
+import { type OpenDispatch, Selector } from '../dispatch/selector.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from '../inputs/argument-checks.ts'
 import { declaredOf, valuesIn } from '../inputs/bound-inputs.ts'
 import { formatInputsFor } from '../inputs/format-input-binding.ts'
@@ -34,7 +28,10 @@ import { SteppedKernel } from './stepped-kernel.ts'
 export type { TraceStep } from './nests.ts'
 
 /** A kernel under the selected schedule. */
-export type Variant = SelectedKernel<Kernel>
+export interface Variant {
+  readonly kernel: Kernel
+  readonly selection: Selection
+}
 
 /** Serialisable description of a kernel: its program, and the steps applied so far. */
 export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
@@ -172,7 +169,9 @@ export class Kernel extends SteppedKernel<Kernel> {
           this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
         hint: 'call compile(device)',
       })
-    return (await new Chooser(open, on, inputs).fetch()).choose()
+    const selector = new Selector<Kernel>(open, on, inputs)
+    await selector.fetch()
+    return selector.select()
   }
 
   /**
@@ -231,13 +230,13 @@ export class Kernel extends SteppedKernel<Kernel> {
   async compile(device: Device): Promise<CompiledKernel> {
     checkDevice(device)
     const open = this.#opened()
-    return open ? new CompiledDispatch(open, device) : (await this.compileDefault(device)).compiled
+    return open ? new CompiledDispatch<Kernel>(open, device) : (await this.compileDefault(device)).compiled
   }
 
   /** Compiles the default schedule, as `compile` does without an open dispatch; returns also the kernel under this schedule. */
   async compileDefault(
     device: Device,
-  ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledSchedule }> {
+  ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledKernel }> {
     checkDevice(device)
     return compileDefault<Kernel>(this, device)
   }
@@ -284,4 +283,10 @@ function stillOpen({ kernel, name, branches }: Choice): never {
     expected: 'compile(device), or choose(device, inputs)',
     hint: `name a schedule of the kernel: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
   })
+}
+
+/** Throws SptError `api/argument` unless the argument is a kernel. */
+export function expectKernel(kernel: unknown): Kernel {
+  expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
+  return kernel as Kernel
 }

@@ -21,9 +21,8 @@ import type { Compilation } from '../../run/compile/compile.ts'
 import { formatInputs } from '../../schedule/coordinates/as/format-inputs.ts'
 import { valuesOf } from '../../schedule/steps/function-calls.ts'
 import { type Step, stepsOf } from '../../schedule/steps/resolve.ts'
-import type { SelectionContext, SelectionInputs } from '../dispatch/schedule-selection.ts'
-import { factsFor, lookupOf } from '../dispatch/schedule-selection.ts'
-import { kindOf } from '../dispatch/selection-context.ts'
+import { kindOf, type SelectionContext, type SelectionInputs } from '../dispatch/device-facts.ts'
+import { Facts } from '../dispatch/facts.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 
 interface Base<K> extends Pick<ErrorSources, 'sources'> {
@@ -60,9 +59,9 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
   async bind(on: SelectionContext, inputs: SelectionInputs = {}): Promise<Space<K>> {
     kindOf(on)
     const space = this.#space
-    const facts = factsFor(space, this.#base.compilation.source, inputs, formatInputs([], [space]))
+    const facts = new Facts(space, this.#base.compilation.source, on, inputs, formatInputs([], [space]))
     await facts.statistics.download(space.statistics)
-    const lookup = lookupOf(space, facts, on)
+    const lookup = facts.lookup()
     const found = new Map<string, number>()
     const known = (v: Var): number => getOrAdd(found, v.name, () => lookup(v))
     const use: SpaceUse = { space, params: this.#values, known }
@@ -72,7 +71,7 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
         notes: [...found].map(([name, value]) => `${name} is ${value}`),
         hint: 'leave out a condition, or give more values',
       })
-    return new Space(this.name, use, this.#base, facts.statistics.sizes)
+    return new Space(this.name, use, this.#base, facts.sizes)
   }
 
   /** Rebuilds the space from its origin in another thread: `kernel.space(name, ...args).rebuild(origin)`. */

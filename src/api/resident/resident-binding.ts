@@ -6,6 +6,7 @@ import { arraysOfLevel } from '../../columns/stored-level.ts'
 import { arrayName } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { additionalArrays } from '../../ir/formats/format-tables.ts'
+import { getOrAddPromise } from '../../ir/memoize.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
 import type { Residents } from '../../run/execution/external-memory.ts'
@@ -174,13 +175,9 @@ const known = new WeakMap<ResidentTensor, Promise<Tensor>>()
 
 /** Coordinates or index arrays without values; for a tensor in a format, the coordinates of its parts. */
 export function residentStructure(t: ResidentTensor): Promise<Tensor> {
-  const before = known.get(t)
-  if (before) return before
-  const made = t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : held(t)
-  known.set(t, made)
-  // Failures are not cached, because a later download may succeed.
-  made.catch(() => known.delete(t))
-  return made
+  return getOrAddPromise(known, t, () =>
+    t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : held(t),
+  )
 }
 
 const download = async (t: ResidentTensor, c: Column): Promise<Int32Array> =>

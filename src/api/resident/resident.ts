@@ -3,7 +3,6 @@ import { failWith, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { Instance } from '../../ir/formats/format.ts'
 import { givenParams } from '../../run/bind/sizes/bound-sizes.ts'
-import { Executable } from '../../run/execution/execute.ts'
 import type { Device } from '../../runtime/device.ts'
 import {
   type ConversionPlan,
@@ -15,7 +14,9 @@ import {
 } from '../../storage/engines/device/index.ts'
 import type { FormatOperands } from '../../storage/format-operands.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../../storage/tensor.ts'
-import { CompiledKernel, CompiledSchedule, PreparedKernel } from '../compiled/compiled.ts'
+import { CompiledKernel } from '../compiled/compiled.ts'
+import { type PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
+import type { CompiledCode } from '../dispatch/branches.ts'
 import {
   checkDevice,
   checkTensor,
@@ -115,7 +116,7 @@ export async function releaseConversions(device: Device): Promise<void> {
   await release(device)
 }
 
-function expectKernel(kernel: CompiledKernel): void {
+function expectKernel(kernel: CompiledCode): asserts kernel is CompiledKernel {
   expectArgument(kernel instanceof CompiledKernel, 'the kernel', kernel, 'what kernel.compile(device) gives')
 }
 
@@ -123,7 +124,7 @@ function expectKernel(kernel: CompiledKernel): void {
  * Format or composition in which a compiled kernel stores a tensor: the target `to` of a conversion.
  * @throws SptError `convert/no-format` if the tensor is stored as declared, `bind/unknown-name`
  */
-export function storageFormat(kernel: CompiledKernel, tensor: string): Instance {
+export function storageFormat(kernel: CompiledCode, tensor: string): Instance {
   expectKernel(kernel)
   expectName('a tensor', tensor)
   return reformatOf(kernel.compilation.kernel, tensor).reformat.instance
@@ -135,7 +136,7 @@ export function storageFormat(kernel: CompiledKernel, tensor: string): Instance 
  * @throws SptError `convert/no-format`, `bind/unknown-name`, `bind/unknown-size`, `bind/size-range`, and as `convert`
  */
 export async function convertForKernel(
-  kernel: CompiledKernel,
+  kernel: CompiledCode,
   name: string,
   tensor: ResidentTensor,
   given: Partial<Pick<FormatOperands, 'sizes' | 'lists' | 'sets'>> = {},
@@ -165,7 +166,7 @@ export async function convertForKernel(
  * or is on the host), `device/freed`, and as `bindInputs`
  */
 export async function prepareResident(
-  compiled: CompiledKernel,
+  compiled: CompiledCode,
   tensors: Readonly<Record<string, ResidentParts>>,
   inputs: ResidentInputs = {},
 ): Promise<PreparedKernel> {
@@ -189,10 +190,9 @@ export async function prepareResident(
       })
     checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
   }
-  const variant =
-    compiled instanceof CompiledSchedule ? await compiled.selectVariant(inputs, tensors) : compiled
+  const { kernel: variant } = await compiled.choose({ ...inputs, resident: tensors })
   return withSources(variant, async () => {
     const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
-    return new PreparedKernel(variant, await Executable.create(variant.program, bound, { resident }))
+    return preparedUnder(variant, bound, null, { resident })
   })
 }

@@ -12,21 +12,20 @@ import { type Bound, bindInputs, type Inputs } from '../../run/bind/index.ts'
 import { expectedOf, referenceInputs } from '../../run/bind/results/reference-inputs.ts'
 import { formatKey, type Sources } from '../../run/compile/compiled-program.ts'
 import { byteLength } from '../../run/execution/buffer-layout.ts'
-import { Executable } from '../../run/execution/execute.ts'
 import { reportedBuffers } from '../../run/execution/launch-commands.ts'
 import { precisionOf, type Verification } from '../../run/verify/verify.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
 import { toDevice } from '../../runtime/webgpu/widened-elements.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import { checkVerify } from '../compiled/check-prepared.ts'
-import { type CompiledSchedule, PreparedKernel } from '../compiled/compiled.ts'
+import type { CompiledKernel } from '../compiled/compiled.ts'
+import { type PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
 import { checkDevice } from '../inputs/argument-checks.ts'
 import { expectInputs, type RunInputs } from '../inputs/bound-inputs.ts'
 import { besideDeclared, formatInputsFor, SplitInputs, withBeside } from '../inputs/format-input-binding.ts'
 import { withRandom } from '../inputs/small-data.ts'
 import type { Bindable } from '../inputs/tensors.ts'
-import { expectKernel } from '../kernels/expect-kernel.ts'
-import type { Kernel } from '../kernels/kernel.ts'
+import { expectKernel, type Kernel } from '../kernels/kernel.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 import { checkedOptions, type WorkspaceOptions, WorkspaceResidents } from './workspace-residents.ts'
 
@@ -113,7 +112,7 @@ export class Workspace extends ErrorSources {
    * Binds the inputs in the formats of a compiled kernel, on the host.
    * @throws SptError `run/other-kernel`, `run/other-device`, `bind/too-many-elements`, and as `CompiledKernel.bind`
    */
-  bind(compiled: CompiledSchedule): Bound {
+  bind(compiled: CompiledKernel): Bound {
     this.#check(compiled)
     const { compilation } = compiled
     const { kernel } = compilation
@@ -143,7 +142,7 @@ export class Workspace extends ErrorSources {
     )
   }
 
-  #check({ compilation, device }: CompiledSchedule): void {
+  #check({ compilation, device }: CompiledKernel): void {
     if (compilation.source !== this.#source)
       failAs('run/other-kernel', {
         message: `the workspace was made for kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
@@ -173,9 +172,9 @@ export class Workspace extends ErrorSources {
   }
 
   /** Binds, and uploads arrays that are not on the device yet. @throws SptError as `bind` and `CompiledKernel.prepare` */
-  async prepare(given: CompiledSchedule): Promise<PreparedKernel> {
+  async prepare(given: CompiledKernel): Promise<PreparedKernel> {
     this.#check(given)
-    const compiled = await given.selectVariant(this.#all().inputs)
+    const { kernel: compiled } = await given.choose(this.#all().inputs)
     const { program, compilation } = compiled
     const { kernel } = compilation
     const there = await this.#residents.of({ whole: this.#all(), kernel, key: formatKey(compilation) })
@@ -198,12 +197,8 @@ export class Workspace extends ErrorSources {
         const memory = await this.#memoryOf(b, bound, outputs, used)
         if (memory) buffers.set(b.name, memory)
       }
-      const executable = await Executable.create(program, bound, {
-        source: compilation.source,
-        shared: { buffers, release },
-        ...(there && { resident: there.resident }),
-      })
-      return new PreparedKernel(compiled, executable)
+      const origin = { shared: { buffers, release }, ...(there && { resident: there.resident }) }
+      return await preparedUnder(compiled, bound, null, origin)
     } catch (error) {
       release()
       throw error

@@ -1,6 +1,6 @@
 /** Schedules and spaces (`--space`) with arguments, as options name them. */
 
-import type { SelectionContext, SelectionInputs } from '../../api/dispatch/schedule-selection.ts'
+import type { SelectionContext, SelectionInputs } from '../../api/dispatch/device-facts.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { KernelSpace } from '../../search/types.ts'

@@ -1,4 +1,4 @@
-/** Charts of rows: lines, scatter plots and bars. */
+/** Charts of rows: lines, scatter plots, bars, intervals and heatmaps. */
 import { colorOf, element, text } from '../../pictures/picture/svg.ts'
 import type { Figure } from '../figure.ts'
 import { brief } from '../numbers.ts'
@@ -6,7 +6,7 @@ import type { Row } from '../table.ts'
 import { channel, checkChart, groupBy, numbers } from './channels.ts'
 import { drawFrame, type FrameOptions, legendEntries, textWidth } from './frame.ts'
 import { type AxesOptions, drawLayers, type Layer } from './layers.ts'
-import { datumText, scaleOf } from './scale.ts'
+import { type Datum, datumText, scaleOf } from './scale.ts'
 
 export interface ChartOptions extends AxesOptions {
   /** Columns along the axes. */
@@ -124,4 +124,137 @@ export function bars(rows: readonly Row[], options: BarsOptions): Figure {
       return { marks: marks.join(''), x, y }
     },
   )
+}
+
+export interface IntervalsOptions extends FrameOptions {
+  /** Columns of the values and of the bounds of their intervals: numbers. */
+  readonly x: string
+  readonly from: string
+  readonly to: string
+  /** Column of the names, drawn from top to bottom in row order. */
+  readonly y: string
+  /** Column with labels of the intervals; default: no labels. */
+  readonly text?: string | undefined
+  /** Logarithmic axis; default: no. */
+  readonly log?: boolean | undefined
+}
+
+const ROW_HEIGHT = 26
+const CAP_HALF_HEIGHT = 5
+
+/** A dot with its interval for each row. @throws SptError as `lines` */
+export function intervals(rows: readonly Row[], options: IntervalsOptions): Figure {
+  checkChart('intervals', rows, options, ['from', 'to', 'text', 'log'])
+  const [values, from, to] = [options.x, options.from, options.to].map((c) => numbers(rows, c))
+  const names = channel(rows, options.y).map(datumText)
+  const texts = options.text === undefined ? names.map(() => '') : channel(rows, options.text).map(datumText)
+  const labels = { x: options.labels?.x ?? options.x, y: options.labels?.y ?? '' }
+  // Names may occur twice, so rows are identified by their index.
+  const rowKeys = names.map((_, k) => `${k}`)
+  const labelWidth = Math.max(...texts.map(textWidth)) + 6
+  return drawFrame({ ...options, labels }, rows.length * ROW_HEIGHT, names, [], (area) => {
+    const extents = [...values!, ...from!, ...to!]
+    const x = scaleOf(extents, area.left, area.right - labelWidth, {
+      log: options.log ?? false,
+      zero: !options.log,
+    })
+    const y = scaleOf(rowKeys, area.top, area.bottom, { log: false, zero: false })
+    const marks = rowKeys.map((rowKey, k) => {
+      const [center, low, high, middle] = [
+        x.pixelOf(values![k]!),
+        x.pixelOf(from![k]!),
+        x.pixelOf(to![k]!),
+        y.pixelOf(rowKey),
+      ]
+      const d = `M${low} ${middle - CAP_HALF_HEIGHT}v${2 * CAP_HALF_HEIGHT}M${low} ${middle}H${high}M${high} ${middle - CAP_HALF_HEIGHT}v${2 * CAP_HALF_HEIGHT}`
+      return (
+        element('path', { d, stroke: colorOf(0), 'stroke-width': 1.5, fill: 'none' }) +
+        element('circle', { cx: center, cy: middle, r: 4, fill: colorOf(0) }) +
+        text(area.right - labelWidth + 6, middle + 4, texts[k]!)
+      )
+    })
+    const labelled = { ...y, ticks: y.ticks.map((t, k) => ({ ...t, text: names[k]! })) }
+    return { marks: marks.join(''), x, y: labelled }
+  })
+}
+
+export interface HeatmapOptions extends FrameOptions {
+  /** Columns of the categories along the axes, in order of first occurrence. */
+  readonly x: string
+  readonly y: string
+  /** Column that determines the colours: numbers from light to dark, or categories with a legend. */
+  readonly value: string
+  /** Column with the text of cells; default: `value`. */
+  readonly text?: string | undefined
+  /** Centre of a diverging colour scale: blue below, orange above. Default: a sequential scale from light to dark. */
+  readonly midpoint?: number | undefined
+}
+
+const CELL = 30
+
+/** A heatmap with one cell for each row. @throws SptError as `lines` */
+export function heatmap(rows: readonly Row[], options: HeatmapOptions): Figure {
+  checkChart('heatmap', rows, options, ['value', 'text', 'midpoint'])
+  const xs = channel(rows, options.x).map(datumText)
+  const ys = channel(rows, options.y).map(datumText)
+  const values = channel(rows, options.value)
+  const texts = (options.text === undefined ? values : channel(rows, options.text)).map(datumText)
+  const labels = { x: options.labels?.x ?? options.x, y: options.labels?.y ?? '' }
+  const numeric = values.every((v) => typeof v === 'number')
+  const categories = numeric ? [] : [...new Set(values)]
+  const fillOf = numeric
+    ? colorScale(values.map(Number), options.midpoint)
+    : (v: Datum) => colorOf(categories.indexOf(v))
+  const height = new Set(ys).size * CELL
+  return drawFrame({ ...options, labels }, height, ys, legendEntries(categories.map(datumText)), (area) => {
+    const x = scaleOf(xs, area.left, area.right, { log: false, zero: false })
+    const y = scaleOf(ys, area.top, area.bottom, { log: false, zero: false })
+    const marks = values.map((value, k) => {
+      const fill = fillOf(value)
+      const [cx, cy] = [x.pixelOf(xs[k]!), y.pixelOf(ys[k]!)]
+      return (
+        element('rect', {
+          x: cx - x.band / 2 + 1,
+          y: cy - y.band / 2 + 1,
+          width: x.band - 2,
+          height: y.band - 2,
+          fill,
+        }) +
+        text(cx, cy + 4, texts[k]!, { 'text-anchor': 'middle', fill: isDark(fill) ? '#ffffff' : '#222222' })
+      )
+    })
+    return { marks: marks.join(''), x, y }
+  })
+}
+
+type Rgb = readonly [number, number, number]
+
+const PALE: Rgb = [0xf2, 0xf4, 0xf7]
+const BLUE: Rgb = [0x1b, 0x4f, 0x8f]
+const ORANGE: Rgb = [0xb8, 0x4a, 0x12]
+
+/** Maps numbers to colours `#rrggbb`. */
+function colorScale(values: readonly number[], middle?: number): (v: Datum) => string {
+  const [min, max] = [Math.min(...values), Math.max(...values)]
+  const origin = middle ?? min
+  const range = middle === undefined ? max - min : Math.max(max - middle, middle - min)
+  return (v) => {
+    const t = range === 0 ? 0 : (Number(v) - origin) / range
+    return mixColors(PALE, middle !== undefined && t > 0 ? ORANGE : BLUE, Math.abs(t))
+  }
+}
+
+const mixColors = (from: Rgb, to: Rgb, t: number): string =>
+  `#${from
+    .map((c, k) =>
+      Math.round(c + t * (to[k]! - c))
+        .toString(16)
+        .padStart(2, '0'),
+    )
+    .join('')}`
+
+/** True if white text is more readable than black on a colour, and for colours that are not in the form `#rrggbb`. */
+function isDark(color: string): boolean {
+  const [r, g, b] = [1, 3, 5].map((k) => Number.parseInt(color.slice(k, k + 2), 16))
+  return !color.startsWith('#') || 0.299 * r! + 0.587 * g! + 0.114 * b! < 150
 }

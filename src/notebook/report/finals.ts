@@ -4,7 +4,7 @@ import { confirmationText, tiedWithFastest } from '../../search/tune/finals/fina
 import { allOperations } from '../../search/tune/finals/last-comparison.ts'
 import type { Finalist, TuneResult } from '../../search/tune/index.ts'
 import type { Timing } from '../../search/types.ts'
-import { intervals } from '../chart/intervals.ts'
+import { intervals } from '../chart/index.ts'
 import { brief } from '../numbers.ts'
 import { table } from '../table.ts'
 import { paragraph, scrollable } from './page.ts'

@@ -74,7 +74,10 @@ export const mostElements = (device: Pick<Device, 'kind'>): number =>
  * Checks the buffers whose lengths these sizes determine against the device's limits, before data is created. Returns their total in
  * bytes. Throws SptError `plan/too-large`, `plan/overflow`, `device/buffer-too-large`.
  */
-export function checkFits({ device, plan }: Program, params: ReadonlyMap<string, number>): number {
+export function checkFits(
+  { device, plan }: Pick<Program, 'device' | 'plan'>,
+  params: ReadonlyMap<string, number>,
+): number {
   checkFacts(plan, params)
   let total = 0
   for (const b of plan.buffers) {

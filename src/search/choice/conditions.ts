@@ -1,8 +1,8 @@
 /** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
 import { brokenFact } from '../../analysis/integers/facts.ts'
-import { factsFor, lookupOf } from '../../api/dispatch/schedule-selection.ts'
-import type { SelectionContext } from '../../api/dispatch/selection-context.ts'
+import type { SelectionContext } from '../../api/dispatch/device-facts.ts'
+import { Facts } from '../../api/dispatch/facts.ts'
 import type { RunInputs } from '../../api/inputs/bound-inputs.ts'
 import type { Kernel } from '../../api/kernels/kernel.ts'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
@@ -92,8 +92,7 @@ export function questionsOf(kernel: Kernel): Questions {
       measure('processors'),
     ],
     valuesOn(on, inputs) {
-      const facts = factsFor(asking, source, inputs, kernel.allFormatInputs)
-      const look = lookupOf(asking, facts, on)
+      const look = new Facts(asking, source, on, inputs, kernel.allFormatInputs).lookup()
       const names = [...sizes, ...statistics.keys(), ...device.keys()]
       return new Map(
         names.flatMap((name) => {

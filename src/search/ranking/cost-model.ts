@@ -1,8 +1,7 @@
 /** The cost model as a predictor of schedules on some data, and as a prior of searches. */
 import { declaredOf, expectInputs, type RunInputs, sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
 import { besideDeclared, checkBound } from '../../api/inputs/format-input-binding.ts'
-import { expectKernel } from '../../api/kernels/expect-kernel.ts'
-import type { Kernel } from '../../api/kernels/kernel.ts'
+import { expectKernel, type Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/diagnostics/expect-argument.ts'
 import {

@@ -1,11 +1,10 @@
 /** The auto-scheduler: formats and sketches of a kernel as a space, derived from its loop nests. */
 
-import type { SelectionContext, SelectionInputs } from '../../api/dispatch/schedule-selection.ts'
-import { kindOf } from '../../api/dispatch/selection-context.ts'
+import type { SelectionContext, SelectionInputs } from '../../api/dispatch/device-facts.ts'
+import { kindOf } from '../../api/dispatch/device-facts.ts'
 import { checkSizes, expectArgument, expectOptions, isRecord } from '../../api/inputs/argument-checks.ts'
 import { declaredOf, sizesOf, valuesIn } from '../../api/inputs/bound-inputs.ts'
-import { expectKernel } from '../../api/kernels/expect-kernel.ts'
-import type { Kernel } from '../../api/kernels/kernel.ts'
+import { expectKernel, type Kernel } from '../../api/kernels/kernel.ts'
 import { failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { getOrAdd } from '../../ir/memoize.ts'

@@ -1,8 +1,7 @@
 /** Validates the options of `tune` and `tuneAll` before anything runs. */
 import { checkDevice, expectArgument, expectOptions } from '../../api/inputs/argument-checks.ts'
 import { declaredOf, type RunInputs, sizesOf } from '../../api/inputs/bound-inputs.ts'
-import { expectKernel } from '../../api/kernels/expect-kernel.ts'
-import type { Kernel } from '../../api/kernels/kernel.ts'
+import { expectKernel, type Kernel } from '../../api/kernels/kernel.ts'
 import {
   either,
   expectValues,

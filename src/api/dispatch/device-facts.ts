@@ -1,14 +1,16 @@
-/** Values of names in conditions of dispatches: kind, figures and features of the device, and statistics given by the caller. */
+/** Device properties in conditions of dispatches: its kind, figures and features. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { CostModel, ModelledDevice } from '../../cost-model/learned/trained-models.ts'
 import { selectionModel } from '../../cost-model/learned/trained-models.ts'
-import type { Choice, DeviceQuestion } from '../../elaborate/index.ts'
+import type { DeviceQuestion } from '../../elaborate/index.ts'
 import { EXPERIMENTAL, FEATURE_WORDS, featureText } from '../../elaborate/index.ts'
 import type { Var } from '../../ir/expressions/expr.ts'
 import { CPU_FEATURES } from '../../runtime/cpu/device.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'
+import type { ResidentTensor } from '../../storage/engines/device/index.ts'
 import { expectArgument, expectEach, isRecord } from '../inputs/argument-checks.ts'
+import type { RunInputs } from '../inputs/bound-inputs.ts'
 
 /** Device for which a schedule is selected, or its kind. */
 export type SelectionContext =
@@ -23,6 +25,15 @@ export interface DeviceFacts {
   readonly processors?: number | undefined
   /** Features for conditions with `has`: `['f16', 'subgroup_matrix(16, 16, 16, f16, f32)']`. */
   readonly features?: readonly string[] | undefined
+}
+
+/** Inputs of a schedule selection: bound values, statistics, and properties of the device. */
+export interface SelectionInputs extends RunInputs, DeviceFacts {
+  /**
+   * Tensors on the device, by name. Shapes are used, and the structure of those that are arrays over the kernel's axes; required
+   * offsets are downloaded once.
+   */
+  readonly resident?: Readonly<Record<string, ResidentTensor>>
 }
 
 /** Throws SptError `api/argument` or `choose/unknown-feature` for invalid device properties. */
@@ -166,37 +177,3 @@ function canonical(feature: string): string {
   const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
   return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))
 }
-
-/** Returns the statistics by their names in the dispatch. Throws SptError `api/argument`, `choose/unknown-name`. */
-export function callerStatistics(
-  { kernel, name: own, statistics }: Pick<Choice, 'kernel' | 'name' | 'statistics'>,
-  given: Readonly<Record<string, number>>,
-): ReadonlyMap<string, number> {
-  expectArgument(isRecord(given), 'statistics', given, "numbers by name: { 'longest(j)': 700 }")
-  const candidates = [...statistics.keys()]
-  const known = new Map<string, number>()
-  for (const [name, value] of Object.entries(given)) {
-    expectArgument(
-      typeof value === 'number' && value >= 0 && value < Infinity,
-      `the value of ${name}`,
-      value,
-      'a finite number that is not negative',
-    )
-    const meant = candidates.find((c) => unspaced(c) === unspaced(name))
-    expectArgument(
-      meant === undefined || !known.has(meant),
-      'statistics',
-      name,
-      'each statistic once, however it is spaced',
-    )
-    if (meant !== undefined) known.set(meant, value)
-    else
-      failWith('choose/unknown-name', `${kernel}.${own} does not depend on ${name}`, {
-        lookup: { name, candidates },
-        expected: candidates.join(', ') || 'no statistics',
-      })
-  }
-  return known
-}
-
-const unspaced = (name: string): string => name.replace(/\s+/g, '')

@@ -1,0 +1,236 @@
+/** Prepared kernels: compiled kernels with bound data. */
+import type { RefOptions, RefOutputs } from '../../reference/index.ts'
+import type { Bound, TensorFormat } from '../../run/bind/index.ts'
+import type { Sources } from '../../run/compile/compiled-program.ts'
+import { Turns } from '../../run/execution/call-queue.ts'
+import { Executable } from '../../run/execution/execute.ts'
+import type { Origin, ResidentDense } from '../../run/execution/external-memory.ts'
+import type { KernelGraph } from '../../run/execution/launch-commands.ts'
+import type { ExplainOptions, Explanation } from '../../run/explain/index.ts'
+import { type Verification, verify, verifyAgainst } from '../../run/verify/verify.ts'
+import type { Command, Device } from '../../runtime/device.ts'
+import { MAX_RUNS } from '../../runtime/device-checks.ts'
+import type { Measurement, MeasureOptions } from '../../runtime/measure.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import type { CompiledCode } from '../dispatch/branches.ts'
+import type { Selection } from '../dispatch/dispatch-conditions.ts'
+import { Dispatcher } from '../dispatch/dispatcher.ts'
+import type { RunSelection } from '../dispatch/measurements.ts'
+import { checkDevice, expectArgument, expectName, expectOptions } from '../inputs/argument-checks.ts'
+import { updateOf } from '../inputs/bound-inputs.ts'
+import type { Bindable } from '../inputs/tensors.ts'
+import { ErrorSources } from '../programs/error-sources.ts'
+import {
+  checkExplain,
+  checkRebuildable,
+  checkReported,
+  checkVerify,
+  checkWritable,
+  expectBuffer,
+} from './check-prepared.ts'
+import { leakDetector } from './leak-detector.ts'
+
+/** Uploads bound data. `selection`: the reason for the schedule. Throws SptError `device/…`. */
+export async function preparedUnder(
+  compiled: CompiledCode,
+  bound: Bound,
+  selection: Selection | null = null,
+  origin: Origin = {},
+): Promise<PreparedKernel> {
+  const { program, compilation } = compiled
+  const executable = await Executable.create(program, bound, { source: compilation.source, ...origin })
+  return new PreparedKernel(Dispatcher.fixed(compiled, executable, selection))
+}
+
+/**
+ * A compiled kernel with bound data. Asynchronous methods, also of its `executable`, take effect in call order, awaited or not;
+ * a failed call does not stop later ones. Launches of a graph are queued at once, so await earlier calls first.
+ */
+export class PreparedKernel extends ErrorSources {
+  readonly #dispatcher: Dispatcher
+  readonly #turns = new Turns()
+
+  constructor(dispatcher: Dispatcher) {
+    super()
+    this.#dispatcher = dispatcher
+    const { kernel, executable } = dispatcher
+    for (const t of executable.chained.values()) t.joins(this.#turns)
+    leakDetector?.watch(this, kernel.compilation.source.name, kernel.device, executable.bytes)
+  }
+
+  /** Compiled kernel; with dispatch at run time, that of the latest run. */
+  get kernel(): CompiledCode {
+    return this.#dispatcher.kernel
+  }
+
+  get sources(): Sources {
+    return this.kernel.sources
+  }
+
+  get executable(): Executable {
+    // `preserving` queues its inner calls itself.
+    return this.#turns.of(this.#within, ['free', 'preserving', 'output'])
+  }
+
+  get #within(): Executable {
+    return this.#dispatcher.executable
+  }
+
+  /** Selected schedule and the reason; `null` without a dispatch. With dispatch at run time, that of the latest run. */
+  get selection(): RunSelection | null {
+    return this.#dispatcher.selection
+  }
+
+  /** True if equal inputs give bitwise equal outputs in every run under this schedule (no `kernel.unorderedSums`). */
+  get deterministic(): boolean {
+    return this.kernel.deterministic
+  }
+
+  /** Resolves when all measured fill ratios of earlier runs have been read back from the device. */
+  awaitMeasurements(): Promise<void> {
+    return this.#turns.take(() => this.#dispatcher.awaitMeasurements())
+  }
+
+  /** Compiles the schedules for fill ratios 0 and 1, so that no run waits for the compiler. */
+  precompile(): Promise<void> {
+    return this.#turns.take(() => this.#dispatcher.precompile())
+  }
+
+  #running<T>(work: (e: Executable) => Promise<T>, timesOf?: (done: T) => readonly number[]): Promise<T> {
+    return this.#turns.take(() => this.#dispatcher.run(work, timesOf))
+  }
+
+  /**
+   * Formats of the tensors: parts, padding, bytes, build time in milliseconds, and proofs.
+   * @throws SptError `run/resident` after `prepareResident`
+   */
+  get formats(): readonly TensorFormat[] {
+    checkReported(this.#within)
+    return this.executable.bound.report()
+  }
+
+  /**
+   * Writes new values of an input with the same structure: in the order of the bound entries, or as a tensor with some of the
+   * bound coordinates (the others get the fill value). Entries stay in their parts, even if parts were selected by value. Do not change the
+   * array until the call has resolved.
+   * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (for
+   * a resident tensor, write to your memory)
+   */
+  async write(name: string, values: Bindable): Promise<void> {
+    expectName('an input', name)
+    checkWritable(this.#within, name)
+    const update = updateOf(this.executable.bound.kernel, name, values)
+    return this.#turns.take(() => this.#dispatcher.write(name, update))
+  }
+
+  /** Runs all launches; resolves when they have finished. */
+  run(): Promise<void> {
+    return this.#running((e) => e.run())
+  }
+
+  /** Records all launches for replays with one call, with new values by `write`, next to other work on a stream. */
+  graph(): Promise<KernelGraph> {
+    return this.executable.graph()
+  }
+
+  /** Commands of `run`, for a graph of several kernels: `device.graph([...a.commands, ...b.commands])`. */
+  get commands(): readonly Command[] {
+    return this.executable.commands
+  }
+
+  /** Measures runs in milliseconds: warm, with flushed caches, or the mean of many in a graph. */
+  async measure(options: MeasureOptions = {}): Promise<Measurement> {
+    expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
+    return this.#running((e) => e.measure(options))
+  }
+
+  /** Traffic, operations, occupancy and time of each launch (`run/explain/explanation.ts`). Outputs are restored. */
+  async explain(options: ExplainOptions = {}): Promise<Explanation> {
+    checkExplain(options)
+    return this.#turns.take(async () => {
+      // Loaded on demand, to keep browser bundles small.
+      const { explain } = await import('../../run/explain/index.ts')
+      return explain(this.kernel.compilation, this.#within, options)
+    })
+  }
+
+  /** Milliseconds of each of `repeats` runs, by device events if available. */
+  async time(repeats: number): Promise<number[]> {
+    const fits = Number.isInteger(repeats) && repeats >= 1 && repeats <= MAX_RUNS
+    expectArgument(fits, 'repeats', repeats, `an integer from 1 to ${MAX_RUNS}`)
+    return this.#running(
+      (e) => e.time(repeats),
+      (times) => times,
+    )
+  }
+
+  /**
+   * Reads a tensor in the coordinates of the kernel. If it has the structure of a resident tensor, this structure is
+   * downloaded too, each time.
+   * @throws SptError `api/unknown-buffer`, `run/resident`
+   */
+  async read(name: string): Promise<Tensor> {
+    expectBuffer(this.kernel.compilation.source, name)
+    return this.executable.read(name)
+  }
+
+  /**
+   * A dense output on the device, which can be bound to an input of another kernel without a copy. Calls on both kernels
+   * take effect in call order. The memory is freed with the last kernel that uses it.
+   * @throws SptError `api/unknown-buffer`, `run/resident` if it is not a dense output as declared, `run/shared`,
+   * `device/freed-buffer`
+   */
+  output(name: string): ResidentDense {
+    expectBuffer(this.kernel.compilation.source, name)
+    return this.#dispatcher.owner.output(name, this.#turns)
+  }
+
+  /** Reads all outputs, by name, like `read`. */
+  outputs(): Promise<Record<string, Tensor>> {
+    return this.#turns.take(async () => {
+      const { buffers } = this.kernel.compilation.source
+      const names = buffers.filter((b) => b.role === 'out' || b.role === 'inout').map((b) => b.name)
+      const whole = await this.#within.boundFor(names)
+      const out: [string, Tensor][] = []
+      for (const name of names) out.push([name, await this.#within.read(name, whole)])
+      return Object.fromEntries(out)
+    })
+  }
+
+  /**
+   * Runs from the bound or written values on poisoned memory, and compares every output with the reference. `sample` compares a
+   * random part of the coordinates of one axis, if they can be computed separately. Afterwards outputs are those of this run, and
+   * `inout` buffers are restored. Values of resident tensors are downloaded for the reference.
+   * @throws SptError `api/argument`, `run/resident`, and as `run`
+   */
+  async verify(options: RefOptions = {}): Promise<Verification> {
+    checkVerify(options)
+    return this.#running((e) =>
+      e.preserving(['inout'], () => verify(this.kernel.compilation.source, e, options)),
+    )
+  }
+
+  /** Like `verify`, but compares with given results of the reference, which must belong to the bound data. */
+  verifyAgainst(expected: RefOutputs): Promise<Verification> {
+    return this.#running((e) =>
+      e.preserving(['inout'], () => verifyAgainst(this.kernel.compilation.source, e, expected)),
+    )
+  }
+
+  /**
+   * Rebuilds the kernel on another device of the same kind, for example after `device/lost`: compiled under the selected
+   * schedule, with the values that were bound or written from the host. Create graphs again; `inout` tensors start from the bound values. This kernel is unchanged: free it.
+   * @throws SptError `run/resident` if a tensor was on the old device, `run/other-device`, and as `compile` and `prepare`
+   */
+  async rebuild(device: Device): Promise<PreparedKernel> {
+    checkDevice(device)
+    checkRebuildable(this.#within, device)
+    return this.#turns.take(async () => new PreparedKernel(await this.#dispatcher.rebuilt(device)))
+  }
+
+  /** Frees the memory at once; pending calls fail with `device/freed-buffer`. */
+  free(): void {
+    leakDetector?.forget(this)
+    this.#dispatcher.free()
+  }
+}

@@ -1,0 +1,232 @@
+/** Schedules of one kernel on the same data, between which a dispatch switches at run time. */
+import type { Coverage } from '../../elaborate/index.ts'
+import { capacityCounts, type RuntimeLists } from '../../ir/coordinates/runtime-lists.ts'
+import type { Bound } from '../../run/bind/index.ts'
+import { type BareValues, withValues } from '../../run/bind/results/update-values.ts'
+import { extentsOf } from '../../run/bind/sources/coordinate-sources.ts'
+import type { Compilation } from '../../run/compile/compile.ts'
+import type { Program, Sources } from '../../run/compile/compiled-program.ts'
+import { Executable } from '../../run/execution/execute.ts'
+import type { SharedMemory } from '../../run/execution/external-memory.ts'
+import { overflow } from '../../run/execution/overflow-error.ts'
+import { commandsMeasuring, commonBuffers } from '../../run/execution/shared-buffers.ts'
+import type { UnorderedSum } from '../../run/verify/verify.ts'
+import type { Command, Device } from '../../runtime/device.ts'
+import type { Tensor } from '../../storage/tensor.ts'
+import type { RunInputs } from '../inputs/bound-inputs.ts'
+import type { Selection } from './dispatch-conditions.ts'
+import { determinesFillRatio } from './fill-ratio.ts'
+
+/** A kernel compiled under one schedule. */
+export interface CompiledCode {
+  readonly compilation: Compilation
+  readonly program: Program
+  readonly device: Device
+  readonly sources: Sources
+  readonly unorderedSums: readonly UnorderedSum[]
+  readonly deterministic: boolean
+  /** Compiles the same schedule for another device. */
+  compileFor(device: Device): Promise<CompiledCode>
+  /** Prepares, runs, reads all outputs by name, and frees. */
+  run(inputs: RunInputs): Promise<Record<string, Tensor>>
+  release(): void
+}
+
+/** A schedule for some inputs, before it is compiled. */
+export interface Candidate {
+  /** The reason of a dispatch; `null` if no dispatch selected the schedule. */
+  readonly selection: Selection | null
+  readonly compilation: Compilation
+  /** Compiles the schedule, for the device of the dispatch or another one. */
+  compile(device?: Device): Promise<CompiledCode>
+  /** Binds the inputs in the formats of the schedule. Throws SptError `bind/…`, `format/…`. */
+  bind(): Bound
+}
+
+/** Call of the schedule in the dispatch; empty without a dispatch. */
+export const textOf = ({ selection }: Candidate): string => selection?.text ?? ''
+
+/** Fill ratios of formats built at run time in conditions of a dispatch, by name. */
+export type LiveRatios = ReadonlyMap<string, Coverage>
+
+interface Finding {
+  readonly statistic: string
+  readonly found: RuntimeLists
+  /** Number of elements of the dense tensor. */
+  readonly elements: number
+}
+
+/** A schedule, prepared for the data. */
+export class Branch {
+  readonly text: string
+  readonly compiled: CompiledCode
+  readonly executable: Executable
+  /** Fill ratios that its runs measure. */
+  readonly findings: readonly Finding[]
+  readonly times = new FillRatioTimes()
+  #commands: readonly Command[] | undefined
+
+  constructor(live: LiveRatios, text: string, compiled: CompiledCode, executable: Executable) {
+    this.text = text
+    this.compiled = compiled
+    this.executable = executable
+    const { plan } = compiled.program
+    const { source } = compiled.compilation
+    const extents = extentsOf(source, executable.bound.params)
+    this.findings = [...live].flatMap(([statistic, c]): Finding[] => {
+      // Counts that no statement reads have no buffer.
+      const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
+      const found = plan.runtimeLists?.find(
+        (f) => determinesFillRatio(f, c) && f.parts.every((p) => isThere(p.counts)),
+      )
+      const { axes } = source.buffers.find((b) => b.name === c.tensor)!
+      return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
+    })
+  }
+
+  static async create(
+    live: LiveRatios,
+    candidate: Candidate,
+    compiled: CompiledCode,
+    bound: Bound,
+    shared?: SharedMemory,
+  ): Promise<Branch> {
+    const { program, compilation } = compiled
+    const origin = { source: compilation.source, ...(shared && { shared }) }
+    const executable = await Executable.create(program, bound, origin)
+    return new Branch(live, textOf(candidate), compiled, executable)
+  }
+
+  finds(statistic: string): boolean {
+    return this.findings.some((f) => f.statistic === statistic)
+  }
+
+  /** The launches that measure fill ratios and overflows, without the rest of the kernel. Empty if they cannot run alone. */
+  get commands(): readonly Command[] {
+    const counts = this.findings.flatMap((f) => f.found.parts.map((p) => p.counts))
+    this.#commands ??= commandsMeasuring(this.executable, [...counts, ...capacityCounts(this.#plan)])
+    return this.#commands
+  }
+
+  /** True if a run modifies `inout` tensors, and so cannot be repeated. */
+  get updates(): boolean {
+    return this.#plan.buffers.some((b) => b.role === 'inout')
+  }
+
+  /** The overflow error of the latest measurement; undefined if the capacity suffices. */
+  overflow() {
+    const { executable } = this
+    return overflow(this.#plan, (counts) => executable.values(counts), executable.bound.params)
+  }
+
+  get #plan() {
+    return this.executable.program.plan
+  }
+}
+
+/** Maximum number of measurements that are kept; the oldest are dropped. */
+const MOST = 32
+
+/** Linear model of a schedule's time as a function of the fill ratio, fitted to measured times. */
+export class FillRatioTimes {
+  readonly #measured: { readonly covered: number; readonly milliseconds: number }[] = []
+
+  add(covered: number, milliseconds: number): void {
+    this.#measured.push({ covered, milliseconds })
+    if (this.#measured.length > MOST) this.#measured.shift()
+  }
+
+  /** Milliseconds at a fill ratio, by least squares. `null` without measurements, or if only another fill ratio was measured. */
+  at(covered: number): number | null {
+    const all = this.#measured
+    if (all.length === 0) return null
+    const mean = (of: (m: (typeof all)[number]) => number): number =>
+      all.reduce((sum, m) => sum + of(m), 0) / all.length
+    const [x, y] = [mean((m) => m.covered), mean((m) => m.milliseconds)]
+    const spread = mean((m) => (m.covered - x) ** 2)
+    if (all.every((m) => m.covered === all[0]!.covered)) return covered === all[0]!.covered ? y : null
+    return y + ((covered - x) * mean((m) => (m.covered - x) * (m.milliseconds - y))) / spread
+  }
+}
+
+/** Prepared schedules that share the memory of inputs and outputs; each is created on first use. */
+export class Branches {
+  readonly #live: LiveRatios
+  readonly #made = new Map<string, Branch>()
+  /** Schedules that cannot share memory, by text, with their `inout` tensors in another format. */
+  readonly #elsewhere = new Map<string, readonly string[]>()
+  /** Written values by tensor, for schedules that are prepared later. */
+  readonly #written = new Map<string, Tensor | BareValues>()
+  /** The first schedule, which owns the memory. */
+  readonly first: Branch
+
+  constructor(live: LiveRatios, first: Branch) {
+    this.#live = live
+    this.first = first
+    this.#made.set(first.text, first)
+  }
+
+  [Symbol.iterator](): Iterator<Branch> {
+    return this.#made.values()
+  }
+
+  /** The tensors that keep a schedule from sharing memory; undefined if none is known. */
+  elsewhere(text: string): readonly string[] | undefined {
+    return this.#elsewhere.get(text)
+  }
+
+  /** Passes the branch of a schedule to `use`, at once if the branch exists. Undefined if the schedule cannot share memory. */
+  with(candidate: Candidate, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
+    const text = textOf(candidate)
+    if (this.#elsewhere.has(text)) return undefined
+    const known = this.#made.get(text)
+    if (known) return use(known)
+    return this.#another(candidate, text).then((made) => made && use(made))
+  }
+
+  /** Prepares another schedule with the values written so far; undefined if the schedule stores an `inout` tensor in another format. */
+  async #another(candidate: Candidate, text: string): Promise<Branch | undefined> {
+    const compiled = await candidate.compile()
+    const bound = this.bind(candidate)
+    const { program } = compiled
+    const buffers = commonBuffers(this.first.executable, { program, bound })
+    const apart = program.plan.buffers.filter((b) => b.role === 'inout' && !buffers.has(b.name))
+    if (apart.length > 0) {
+      this.#elsewhere.set(
+        text,
+        apart.map((b) => b.name),
+      )
+      return undefined
+    }
+    const shared = { buffers, isOwn: true, release: () => {} }
+    const made = await Branch.create(this.#live, candidate, compiled, bound, shared)
+    this.#made.set(text, made)
+    return made
+  }
+
+  /** Binds the data, with the values written so far. */
+  bind(candidate: Candidate): Bound {
+    let bound = candidate.bind()
+    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
+    return bound
+  }
+
+  async write(name: string, update: Tensor | BareValues): Promise<void> {
+    const all = [...this].map(({ executable }) => ({
+      executable,
+      written: withValues(executable.bound, name, update),
+    }))
+    this.#written.set(name, update)
+    const there = new Set<unknown>()
+    for (const { executable, written } of all) {
+      const fresh = written.buffers.filter((b) => !there.has(executable.memory.get(b) ?? b))
+      for (const b of written.buffers) there.add(executable.memory.get(b))
+      await executable.rebind(written.bound, fresh)
+    }
+  }
+
+  free(): void {
+    for (const branch of this) if (branch !== this.first) branch.executable.free()
+    this.first.executable.free()
+  }
+}
