@@ -99,7 +99,7 @@ export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from 
  * @throws SptError with every error found; `render` prints it
  */
 export async function load(given: TextOrUrl, options: LoadOptions = {}): Promise<SptProgram> {
-  checkLoadOptions(options)
+  checkLoadOptions(options, {})
   const { read, root } = options
   const textOrPath = textOf(given)
   const imports: ReadText = read ?? (isPath(textOrPath) ? fetchText : async (path) => refuseImport(path))

@@ -5,11 +5,11 @@ import {
   checkTensor,
   checkWithin,
   expectArgument,
-  expectFlag,
   expectOptions,
 } from './api/inputs/argument-checks.ts'
 import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
 import { checkLoadOptions, isOddPath, isPath, loadWith, textOf, verifierFor } from './api/programs/program.ts'
+import { expectValues, FLAG } from './ast/diagnostics/value-kinds.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'
 import { devices as hosted } from './index.ts'
@@ -42,9 +42,8 @@ export interface NodeLoadOptions extends LoadOptions {
  * @throws SptError with every error found; `render` prints it
  */
 export async function load(given: TextOrUrl, options: NodeLoadOptions = {}): Promise<SptProgram> {
-  checkLoadOptions(options, 'verify')
+  checkLoadOptions(options, { verify: FLAG })
   const { read, root, verify = process.env.SPT_VERIFY === '1' } = options
-  expectFlag('verify', verify)
   const textOrPath = textOf(given)
   const isFile = isPath(textOrPath)
   if (!read && isOddPath(textOrPath)) await refuseFolder(textOrPath)
@@ -80,7 +79,7 @@ export async function readTensor(path: TextOrUrl, options: ReadOptions = {}): Pr
   if (options.dtype !== undefined) checkDtype(options.dtype)
   if (options.shape !== undefined) checkShape(options.shape)
   const { address } = options
-  expectFlag('tiles', options.tiles)
+  expectValues(options, { tiles: FLAG })
   expectArgument(address === undefined || typeof address === 'string', 'the address', address, 'a string')
   return readFileTensor(textOf(path), options)
 }

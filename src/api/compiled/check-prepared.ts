@@ -1,5 +1,6 @@
 /** Checks of calls on compiled kernels, and of calls on prepared kernels before they are queued. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { RefOptions } from '../../reference/index.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
@@ -7,7 +8,7 @@ import { bindParams } from '../../run/bind/sizes/bound-sizes.ts'
 import { checkFits, type Executable, type Program } from '../../run/execution/execute.ts'
 import type { ExplainOptions } from '../../run/explain/index.ts'
 import type { Device } from '../../runtime/device.ts'
-import { expectArgument, expectFlag, expectOptions, nameText } from '../inputs/argument-checks.ts'
+import { expectArgument, expectOptions, nameText } from '../inputs/argument-checks.ts'
 import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 
 type Planned = Pick<Program, 'device' | 'plan'>
@@ -76,10 +77,8 @@ export function checkWritable({ residents, chained }: Executable, name: string):
 }
 
 /** Throws SptError `api/argument` or `api/unknown-option` for invalid options. */
-export function checkExplain(options: ExplainOptions): void {
-  expectOptions('explain', options, ['time'])
-  expectFlag('time', options.time)
-}
+export const checkExplain = (options: ExplainOptions): void =>
+  expectFields('explain', options, { time: FLAG })
 
 /**
  * Checks the options of `verify`; an empty sample would pass without comparing anything. Throws SptError `api/argument`,

@@ -1,5 +1,6 @@
 /** Device properties in conditions of dispatches: its kind, figures and features. */
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { expectValues, NUMBER, POSITIVE_COUNT, TEXTS } from '../../ast/diagnostics/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { CostModel, ModelledDevice } from '../../cost-model/learned/trained-models.ts'
 import { selectionModel } from '../../cost-model/learned/trained-models.ts'
@@ -9,7 +10,7 @@ import type { Var } from '../../ir/expressions/expr.ts'
 import { CPU_FEATURES } from '../../runtime/cpu/device.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../../runtime/device.ts'
 import type { ResidentTensor } from '../../storage/engines/device/index.ts'
-import { expectArgument, expectEach, isRecord } from '../inputs/argument-checks.ts'
+import { expectArgument, isRecord } from '../inputs/argument-checks.ts'
 import type { RunInputs } from '../inputs/bound-inputs.ts'
 
 /** Device for which a schedule is selected, or its kind. */
@@ -37,30 +38,14 @@ export interface SelectionInputs extends RunInputs, DeviceFacts {
 }
 
 /** Throws SptError `api/argument` or `choose/unknown-feature` for invalid device properties. */
-export function checkDeviceFacts(
-  { capability, processors, features }: DeviceFacts,
-  questions: Iterable<DeviceQuestion>,
-): void {
-  expectArgument(
-    capability === undefined || typeof capability === 'number',
-    'the compute capability',
-    capability,
-    'a number: 9.0',
-  )
-  expectArgument(
-    processors === undefined || (Number.isSafeInteger(processors) && processors > 0),
-    'the number of multiprocessors',
-    processors,
-    'an integer that is positive: 132',
-  )
+export function checkDeviceFacts(facts: DeviceFacts, questions: Iterable<DeviceQuestion>): void {
+  expectValues(facts, {
+    capability: { ...NUMBER, expected: 'a compute capability: 9.0' },
+    processors: { ...POSITIVE_COUNT, expected: 'a number of multiprocessors: 132' },
+    features: { ...TEXTS, expected: "a list of texts: ['f16', 'subgroup_size(32)']" },
+  })
+  const { features } = facts
   if (features === undefined) return
-  expectEach(
-    'features of the device',
-    features,
-    (f) => typeof f === 'string',
-    'text',
-    "'f16' or 'subgroup_size(32)'",
-  )
   checkFeatures(
     features,
     [...questions].flatMap((q) => (q.kind === 'has' ? [wordOf(q.feature)] : [])),

@@ -10,7 +10,6 @@ import { DenseOnDevice, type Tensor, type ValueArray } from '../../storage/tenso
 export {
   expectArgument,
   expectDistinct,
-  expectFlag,
   expectOptions,
   isRecord,
   nameText,

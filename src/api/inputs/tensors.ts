@@ -2,6 +2,7 @@
 
 import { byName } from '../../ast/by-name.ts'
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../../ir/coordinates/axis.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import { packFields, unpackFields } from '../../ir/values/packed-fields.ts'
@@ -23,10 +24,8 @@ import {
   checkWithin,
   coordinatesOf,
   expectArgument,
-  expectFlag,
   expectInt32s,
   expectLevels,
-  expectOptions,
   isTyped,
   numbersOf,
 } from './argument-checks.ts'
@@ -138,8 +137,7 @@ export function stored(
 ): StoredTensor {
   checkShape(shape)
   expectLevels('the arrays', arrays, (axis) => `the arrays of axis ${axis}`)
-  expectOptions('stored', repair, ['sort', 'sum'])
-  for (const [name, is] of Object.entries(repair)) expectFlag(name, is)
+  expectFields('stored', repair, { sort: FLAG, sum: FLAG })
   const own = byName(
     Object.entries(arrays).map(([axis, of]) => [
       axis,

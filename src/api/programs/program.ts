@@ -1,5 +1,6 @@
 /** Programs: elaborated `.spt` sources. */
 import { failAs, type Source, withSources } from '../../ast/diagnostics/diagnostic.ts'
+import { expectFields, FLAG, FUNCTION, TEXT, type ValueKind } from '../../ast/diagnostics/value-kinds.ts'
 import { rejectInstructionTexts, type Shipped } from '../../ast/imports/instruction-texts.ts'
 import type { Program as Parsed } from '../../ast/imports/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../../ast/imports/resolve-imports.ts'
@@ -9,14 +10,7 @@ import type { AnyFormat } from '../../ir/formats/format.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
 import type { StageObserver } from '../../run/compile/compile.ts'
 import { loadProgram, programOf } from '../../schedule/steps/language.ts'
-import {
-  expectArgument,
-  expectFlag,
-  expectOptions,
-  isRecord,
-  nameText,
-  show,
-} from '../inputs/argument-checks.ts'
+import { expectArgument, isRecord, nameText, show } from '../inputs/argument-checks.ts'
 import { SptFormat } from '../inputs/format-values.ts'
 import { Kernel } from '../kernels/kernel.ts'
 import { ErrorSources } from './error-sources.ts'
@@ -209,19 +203,20 @@ const textFrom =
     return text
   }
 
+const FOLDER = { holds: (x: unknown) => typeof x === 'string' && x !== '', expected: "a folder: './kernels'" }
+
 /** Checks the options of `load`. `more`: further options of this host. Throws SptError `api/argument`, `api/unknown-option`. */
-export function checkLoadOptions<T extends LoadOptions>(
+export const checkLoadOptions = <T extends LoadOptions>(
   options: T,
-  ...more: readonly (keyof T & string)[]
-): void {
-  expectOptions('load', options, ['read', 'name', 'root', 'instructions', ...more])
-  const { read, name, root, instructions } = options
-  const isText = (x: unknown) => x === undefined || typeof x === 'string'
-  expectArgument(read === undefined || typeof read === 'function', 'read', read, 'a function')
-  expectArgument(isText(name), 'the name of a text', name, 'a string')
-  expectArgument(isText(root) && root !== '', 'the root of imports', root, "a folder: './kernels'")
-  expectFlag('instructions', instructions)
-}
+  more: Readonly<Record<Exclude<keyof T & string, keyof LoadOptions>, ValueKind>>,
+): void =>
+  expectFields<LoadOptions>('load', options, {
+    read: FUNCTION,
+    name: TEXT,
+    root: FOLDER,
+    instructions: FLAG,
+    ...more,
+  })
 
 /** Implements `load`: reads a path or source text, whose default name is `text.spt`. */
 export async function loadWith(textOrPath: string, options: LoadOptions, host: Host): Promise<SptProgram> {

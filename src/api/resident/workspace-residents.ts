@@ -1,6 +1,7 @@
 /** Inputs of a workspace that are converted on its device, which is much faster for large tensors. */
 import { byName } from '../../ast/by-name.ts'
 import { SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import { isNonunique } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { bindPlan, callerTensor } from '../../run/bind/bind-plan.ts'
@@ -13,7 +14,6 @@ import type { ResidentParts, ResidentTensor } from '../../storage/engines/device
 import { conversionPlan, releaseSpare, residentStorage } from '../../storage/engines/device/index.ts'
 import { isExact } from '../../storage/entries/entry-enumeration.ts'
 import { shapeOf } from '../../storage/storage.ts'
-import { expectArgument, expectOptions } from '../inputs/argument-checks.ts'
 import { boundResidents } from './resident-binding.ts'
 import { reformatOf } from './resident-check.ts'
 
@@ -213,14 +213,16 @@ export interface WorkspaceOptions {
 
 const CONVERSION_THRESHOLD = 2 ** 22
 
+const isSize = (x: unknown): boolean => typeof x === 'number' && x >= 0
+
 /** Returns the options with defaults. Throws SptError `api/argument`, `api/unknown-option`. */
 export function checkedOptions(device: Device, options: WorkspaceOptions): Required<WorkspaceOptions> {
-  expectOptions('Workspace', options, [
-    'shareOutputs',
-    'hostCacheBytes',
-    'limitExpansion',
-    'deviceConversionThreshold',
-  ])
+  expectFields('Workspace', options, {
+    shareOutputs: FLAG,
+    hostCacheBytes: { holds: isSize, expected: 'bytes, 0 or more' },
+    limitExpansion: FLAG,
+    deviceConversionThreshold: { holds: isSize, expected: 'a number of elements, 0 or more' },
+  })
   const elements = device.kind === 'cpu' ? Number.POSITIVE_INFINITY : CONVERSION_THRESHOLD
   const {
     shareOutputs = false,
@@ -228,15 +230,5 @@ export function checkedOptions(device: Device, options: WorkspaceOptions): Requi
     limitExpansion = false,
     deviceConversionThreshold = elements,
   } = options
-  const isSize = typeof hostCacheBytes === 'number' && hostCacheBytes >= 0
-  expectArgument(isSize, 'hostCacheBytes', hostCacheBytes, 'bytes, 0 or more')
-  expectArgument(typeof limitExpansion === 'boolean', 'limitExpansion', limitExpansion, 'true or false')
-  const isCount = typeof deviceConversionThreshold === 'number' && deviceConversionThreshold >= 0
-  expectArgument(
-    isCount,
-    'deviceConversionThreshold',
-    deviceConversionThreshold,
-    'a number of elements, 0 or more',
-  )
   return { shareOutputs, hostCacheBytes, limitExpansion, deviceConversionThreshold }
 }

@@ -72,8 +72,3 @@ export function expectOptions<T extends object>(
     ...(hint === undefined ? {} : { hint }),
   })
 }
-
-/** Checks an optional boolean. @throws SptError `api/argument` */
-export function expectFlag(subject: string, flag: unknown): void {
-  expectArgument(flag === undefined || typeof flag === 'boolean', subject, flag, 'true or false')
-}

@@ -1,5 +1,5 @@
 /** Kinds of option values, so that each is checked and described identically everywhere. */
-import { expectArgument, isRecord } from './expect-argument.ts'
+import { expectArgument, expectOptions, isRecord } from './expect-argument.ts'
 
 export interface ValueKind {
   readonly holds: (x: unknown) => boolean
@@ -48,4 +48,14 @@ export function expectValues(values: object, kinds: Readonly<Record<string, Valu
     const value = (values as Readonly<Record<string, unknown>>)[name]
     if (value !== undefined) expectValue(name, value, kindOfItems)
   }
+}
+
+/** Checks an object of options: their names, and the values that are given. @throws SptError `api/argument`, `api/unknown-option` */
+export function expectFields<T extends object>(
+  subject: string,
+  options: T,
+  kinds: Readonly<Record<keyof T & string, ValueKind>>,
+): void {
+  expectOptions(subject, options, Object.keys(kinds) as (keyof T & string)[])
+  expectValues(options, kinds)
 }

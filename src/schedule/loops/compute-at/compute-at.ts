@@ -1,8 +1,8 @@
 /** Producer-consumer fusion: a loop nest is computed inside of a loop of its consumer (`compute_at`). */
 
 import { writtenIn } from '../../../analysis/dependence/loop-writes.ts'
-import { expectFlag } from '../../../ast/diagnostics/expect-argument.ts'
 import { orList } from '../../../ast/diagnostics/suggest.ts'
+import { expectValues, FLAG } from '../../../ast/diagnostics/value-kinds.ts'
 import { boundIndex } from '../../../ir/instructions/hardware-axes.ts'
 import { writesOf } from '../../../ir/statements/accesses.ts'
 import { findLoop, type LoopLocation, loopsOf } from '../../../ir/statements/definitions.ts'
@@ -98,7 +98,7 @@ export const computeAt = primitive({
 
 function asked(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
   const { recompute, place } = arg.options('computeAt', how, ['recompute', 'place'])
-  expectFlag('recompute', recompute)
+  expectValues({ recompute }, { recompute: FLAG })
   return { ...(recompute ? { recompute } : {}), ...(place === undefined ? {} : { place }) }
 }
 

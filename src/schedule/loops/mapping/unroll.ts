@@ -1,6 +1,6 @@
 /** Loop unrolling, whole or by a factor (`unroll`). */
 
-import { expectFlag } from '../../../ast/diagnostics/expect-argument.ts'
+import { expectValues, FLAG } from '../../../ast/diagnostics/value-kinds.ts'
 import { replaceLoop } from '../../../ir/statements/definitions.ts'
 import { stmt } from '../../../ir/statements/tree.ts'
 import { featureMajor } from '../../examples.ts'
@@ -52,6 +52,6 @@ export const unroll = primitive({
 
 function isPredicated(more: { readonly predicated?: boolean } | undefined): true | undefined {
   const { predicated } = arg.options('unroll', more, ['predicated'])
-  expectFlag('predicated', predicated)
+  expectValues({ predicated }, { predicated: FLAG })
   return predicated ? true : undefined
 }
