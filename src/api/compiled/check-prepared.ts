@@ -14,16 +14,20 @@ import { type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 type Planned = Pick<Program, 'device' | 'plan'>
 
 /** Bytes of the buffers of a plan, computed from sizes. Throws SptError `bind/…`, and as `checkFits`. */
-export function fittingBytes(on: Planned, kernel: Kernel1, inputs: RunInputs): number {
-  const { tensors, params } = valuesIn(kernel, inputs)
+export function fittingBytes(
+  on: Planned,
+  kernel: Kernel1,
+  { tensors, params }: ReturnType<typeof valuesIn>,
+): number {
   const [bound, given] = [new Map(Object.entries(tensors)), new Map(Object.entries(params))]
   return checkFits(on, bindParams(kernel, bound, given))
 }
 
 /** Binds inputs whose buffers fit the plan (`null`: unknown). Throws SptError `bind/…`, `format/…`, and as `checkFits`. */
 export function bindWithin(on: Planned | null, kernel: Kernel1, inputs: RunInputs): Bound {
-  if (on) fittingBytes(on, kernel, inputs)
-  return bindInputs(kernel, valuesIn(kernel, inputs))
+  const values = valuesIn(kernel, inputs)
+  if (on) fittingBytes(on, kernel, values)
+  return bindInputs(kernel, values)
 }
 
 /** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */

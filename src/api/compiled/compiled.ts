@@ -1,7 +1,8 @@
 /** Compiled kernels: under one schedule, or with a schedule selected for each binding (`dispatch/compiled-dispatch.ts`). */
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import type { Sources } from '../../run/compile/compiled-program.ts'
+import { type Defaulted, runOn, type Sources } from '../../run/compile/compiled-program.ts'
+import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
 import { compileOn, lanesOf, type Program } from '../../run/execution/execute.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -9,7 +10,7 @@ import type { Tensor } from '../../storage/tensor.ts'
 import type { CompiledCode } from '../dispatch/branches.ts'
 import type { SelectionInputs } from '../dispatch/device-facts.ts'
 import type { Selection } from '../dispatch/dispatch-conditions.ts'
-import { isBound, type RunInputs } from '../inputs/bound-inputs.ts'
+import { isBound, type RunInputs, valuesIn } from '../inputs/bound-inputs.ts'
 import { ErrorSources } from '../programs/error-sources.ts'
 import { bindWithin, fittingBytes } from './check-prepared.ts'
 import { type PreparedKernel, preparedUnder } from './prepared.ts'
@@ -105,7 +106,8 @@ export class CompiledSchedule extends CompiledKernel {
   }
 
   estimateBytes(inputs: RunInputs): number {
-    return fittingBytes(this.program, this.compilation.kernel, inputs)
+    const { kernel } = this.compilation
+    return fittingBytes(this.program, kernel, valuesIn(kernel, inputs))
   }
 
   async choose(_inputs: SelectionInputs): Promise<CompiledVariant> {
@@ -118,5 +120,19 @@ export class CompiledSchedule extends CompiledKernel {
 
   release(): void {
     this.program.release()
+  }
+}
+
+/** Compiles a kernel with its steps and default thread bindings; without these bindings if the device rejects them. */
+export async function compileSchedule<
+  K extends Pick<ErrorSources, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
+>(kernel: K, device: Device): Promise<CompiledSchedule> {
+  const { sources } = kernel
+  const onThreads = runOn<K>(kernel, device.kind)
+  try {
+    return await CompiledSchedule.of(onThreads.compilation, device, sources)
+  } catch (why) {
+    if (onThreads === kernel || !isRefusedByDevice(why)) throw why
+    return CompiledSchedule.of(kernel.compilation, device, sources)
   }
 }

@@ -5,19 +5,18 @@ import { getOrAddPromise } from '../../ir/memoize.ts'
 import { bindPlan } from '../../run/bind/bind-plan.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Compilation } from '../../run/compile/compile.ts'
-import { type Defaulted, runOn, type Sources } from '../../run/compile/compiled-program.ts'
-import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
+import { runOn, type Sources } from '../../run/compile/compiled-program.ts'
 import { lanesOf, type Program } from '../../run/execution/execute.ts'
 import type { UnorderedSum } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
 import { bindWithin } from '../compiled/check-prepared.ts'
 import type { CompiledVariant, RunInputs } from '../compiled/compiled.ts'
-import { CompiledKernel, CompiledSchedule } from '../compiled/compiled.ts'
+import { CompiledKernel, type CompiledSchedule } from '../compiled/compiled.ts'
 import { PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
 import { isBound } from '../inputs/bound-inputs.ts'
 import { traceOf } from '../kernels/nests.ts'
-import { type ErrorSources, withPlace } from '../programs/error-sources.ts'
+import { withPlace } from '../programs/error-sources.ts'
 import type { Candidate } from './branches.ts'
 import type { SelectionInputs } from './device-facts.ts'
 import { Dispatcher } from './dispatcher.ts'
@@ -282,18 +281,4 @@ export async function compileDefault<K extends Selectable<K>>(
   if (bindPlan(kernel.compilation.kernel).operands.size > 0) return early
   const open = { base: kernel, choice: null, values: new Map(), text: 'auto' }
   return { kernel: early.kernel, compiled: new CompiledDispatch<K>(open, device, early) }
-}
-
-/** Compiles a kernel with its steps and default thread bindings; without these bindings if the device rejects them. */
-export async function compileSchedule<
-  K extends Pick<ErrorSources, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
->(kernel: K, device: Device): Promise<CompiledSchedule> {
-  const { sources } = kernel
-  const onThreads = runOn<K>(kernel, device.kind)
-  try {
-    return await CompiledSchedule.of(onThreads.compilation, device, sources)
-  } catch (why) {
-    if (onThreads === kernel || !isRefusedByDevice(why)) throw why
-    return CompiledSchedule.of(kernel.compilation, device, sources)
-  }
 }
