@@ -7,8 +7,9 @@ import {
   expectArgument,
   expectOptions,
 } from './api/inputs/argument-checks.ts'
+import { verifierFor } from './api/programs/lazy-verifier.ts'
 import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
-import { checkLoadOptions, isOddPath, isPath, loadWith, textOf, verifierFor } from './api/programs/program.ts'
+import { checkLoadOptions, isOddPath, isPath, loadWith, textOf } from './api/programs/program.ts'
 import { expectValues, FLAG } from './ast/diagnostics/value-kinds.ts'
 import { type ReadText, refuseImport, rooted } from './ast/imports/resolve-imports.ts'
 import { inPackage, readPackaged } from './ast/imports/resolve-path.ts'

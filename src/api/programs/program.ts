@@ -251,7 +251,3 @@ function namedText(text: string, name = 'text.spt'): Source {
 /** Returns true for a single line that ends in `.spt`, which is a path; other strings are source. */
 export const isPath = (s: string): boolean =>
   typeof s === 'string' && !s.includes('\n') && /\.spt$/.test(s.trim())
-
-/** Returns an observer that verifies each stage, loaded on demand; null unless `wanted`. */
-export const verifierFor = async (wanted: boolean): Promise<StageObserver | null> =>
-  wanted ? (await import('../stages/stage-verifier.ts')).verifyStages : null
