@@ -66,7 +66,10 @@ describe.each(DEVICES)('on $name', ({ open }) => {
     expect(download).toHaveBeenCalledTimes(1)
     expect(download.mock.calls[0]![1]).toBe(4 * indptr.length)
     download.mockRestore()
-    expect([selection!.text, selection!.values]).toEqual(['blocks(2)', { 'longest(j)': 3, 'nnz(A)': 5, d: 3 }])
+    expect([selection!.text, selection!.values]).toEqual([
+      'blocks(2)',
+      { 'longest(j)': 3, 'nnz(A)': 5, d: 3 },
+    ])
     const parts = await convertForKernel(chosen, 'A', there)
     const prepared = await prepareResident(chosen, { A: parts }, { tensors: { B } })
     await prepared.run()
