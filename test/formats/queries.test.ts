@@ -22,6 +22,8 @@ const KEYS: readonly (readonly [(i: number, j: number) => readonly number[], rea
   [(x) => [Math.floor(x / 3)], [div(i, int(3))]],
   [(x, y) => [Math.floor(x / 4), Math.floor(y / 4)], [div(i, int(4)), div(j, int(4))]],
   [(x, y) => [y - x], [sub(j, i)]],
+  [(x) => [x - 1], [sub(i, int(1))]],
+  [(_, y) => [y - 1], [sub(j, int(1))]],
   [(x, y) => [x % 2, y], [mod(i, int(2)), j]],
 ]
 const key = fc.constantFrom(...KEYS)
@@ -94,6 +96,19 @@ describe('queries agree with their definition', () => {
       }),
       { numRuns: runs(200) },
     )
+  })
+
+  it('rank: the first group and the first member may be -1', () => {
+    const t = matrix(
+      [3, 3],
+      [
+        [0, 0, 1],
+        [0, 1, 1],
+        [1, 0, 1],
+      ],
+    )
+    const [of, by] = [[sub(j, int(1))], [sub(i, int(1))]]
+    expect(ask(t, { name: 'q', kind: 'rank', of, by })).toEqual([0, 1, 0])
   })
 
   it('least: of an expression among those with the same by; possibly negative expressions are rejected', () => {

@@ -43,9 +43,10 @@ function pairOf(frame: F, { keys, cut }: Starts): [Int32Array, Int32Array] | nul
 
 /** Numbers runs of equal pairs, with `restarts` from 0 wherever the first key changes. Returns the number of runs. */
 function numberPairs(a: Int32Array, b: Int32Array, out: Int32Array, restarts: boolean): number {
-  let q = -1
-  let p = -1
-  let c = -1
+  // Keys may be negative, so the first pair starts the first run whatever its values.
+  let q = out.length === 0 ? -1 : 0
+  let p = a[0]!
+  let c = b[0]!
   for (let s = 0; s < out.length; s++) {
     if (a[s] !== p) {
       q = restarts ? 0 : q + 1
