@@ -74,24 +74,31 @@ export class Frame<C extends Column> extends FrameKnowledge {
     return [...this.columns.keys(), ...this.deferred.keys()]
   }
 
-  /** Binds a column to a name; the frame releases columns that it owns. */
+  /** Binds a column to a name; the frame releases columns that it owns when no name refers to them. */
   set(name: string, column: C, owned = true): void {
-    this.drop(name)
+    if (this.columns.get(name) !== column) this.drop(name)
+    this.deferred.delete(name)
     this.columns.set(name, column)
     if (owned) this.#owned.add(column)
   }
 
   setEntry(column: C, owned = true): void {
-    if (this.entry && this.#owned.delete(this.entry)) this.engine.release(this.entry)
+    const old = this.entry
     this.entry = column
     if (owned) this.#owned.add(column)
+    if (old) this.#releaseUnused(old)
   }
 
   drop(name: string): void {
     this.deferred.delete(name)
     const old = this.columns.get(name)
     this.columns.delete(name)
-    if (old && this.#owned.delete(old)) this.engine.release(old)
+    if (old) this.#releaseUnused(old)
+  }
+
+  #releaseUnused(column: C): void {
+    if (this.entry === column || [...this.columns.values()].includes(column)) return
+    if (this.#owned.delete(column)) this.engine.release(column)
   }
 
   /** The number of leading `keys` by which the entries are known to be lexicographically sorted. */

@@ -112,9 +112,7 @@ function sortFrame(frame: F, keys: readonly OpenSortKey[]): F {
   for (const name of frame.names()) out.deferred.set(name, () => gatherColumn(frame.column(name)!, order))
   for (const [k, { expr }] of keys.entries()) {
     const index = expr.kind === 'var' ? keyColumns.flat().indexOf(columns[k]!) : -1
-    // A name may occur in several keys; setting a column again would release it.
-    if (expr.kind !== 'var' || index < 0 || out.columns.has(expr.name)) continue
-    out.deferred.delete(expr.name)
+    if (expr.kind !== 'var' || index < 0) continue
     out.set(expr.name, sorted[index]!)
   }
   out.setEntry(order)
