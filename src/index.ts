@@ -19,8 +19,9 @@ export {
   PreparedKernel,
   type RunInputs,
 } from './api/compiled/compiled.ts'
+export type { CompiledCode } from './api/dispatch/branches.ts'
 export { CompiledDispatch } from './api/dispatch/compiled-dispatch.ts'
-export type { SelectionContext, SelectionInputs } from './api/dispatch/device-facts.ts'
+export type { BindInputs, SelectionContext, SelectionInputs } from './api/dispatch/device-facts.ts'
 export type { PredictedTime, Selection } from './api/dispatch/dispatch-conditions.ts'
 export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatch/measurements.ts'
 export { type ConvertedPart, ConvertedTensor } from './api/inputs/converted-tensor.ts'

@@ -159,4 +159,31 @@ describe('resident tensors', () => {
     const fits = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list, 'f32')))
     expect(await refusal(() => prepareResident(sum!, { A: fits }))).toBeUndefined()
   })
+
+  test('only choose reads resident tensors: prepare, bind and run would leave them out, or draw them at random', async () => {
+    const program = await load(`${TEXT}schedule sum.one choose { otherwise plain }\nschedule sum.plain { }`)
+    const inputs = { resident: { A: from }, params: { m: 4, n: 5 }, seed: 1 }
+    for (const kernel of [program.kernel('sum'), program.kernel('sum').schedule('one'), null]) {
+      const compiled = kernel ? await kernel.compile(host) : sum!
+      for (const call of [
+        () => compiled.prepare(inputs),
+        async () => compiled.bind(inputs),
+        () => compiled.run(inputs),
+      ])
+        expect(await refusal(call)).toMatchObject({
+          code: 'api/unknown-option',
+          hint: 'bind resident tensors with prepareResident(kernel, { A: parts }, { tensors })',
+        })
+      const { kernel: chosen } = await compiled.choose(inputs)
+      expect(chosen.compilation.source.name).toBe('sum')
+    }
+  })
+
+  test('without a dispatch, properties of the device are not used', async () => {
+    const compiled = await (await load(TEXT)).kernel('sum').compile(host)
+    const said = await refusal(() =>
+      compiled.prepare({ params: { m: 4, n: 5 }, seed: 1, processors: 132 } as never),
+    )
+    expect(said?.code).toBe('api/unknown-option')
+  })
 })

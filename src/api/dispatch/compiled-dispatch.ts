@@ -14,11 +14,11 @@ import { bindWithin } from '../compiled/check-prepared.ts'
 import type { CompiledVariant, RunInputs } from '../compiled/compiled.ts'
 import { CompiledKernel, type CompiledSchedule } from '../compiled/compiled.ts'
 import { PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
-import { isBound } from '../inputs/bound-inputs.ts'
+import { expectInputs, expectRecord, isBound } from '../inputs/bound-inputs.ts'
 import { traceOf } from '../kernels/nests.ts'
 import { withPlace } from '../programs/error-sources.ts'
 import type { Candidate } from './branches.ts'
-import type { SelectionInputs } from './device-facts.ts'
+import type { BindInputs, SelectionInputs } from './device-facts.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { RunTimeSelector } from './measurements.ts'
 import { type OpenDispatch, type Selectable, type SelectedKernel, Selector } from './selector.ts'
@@ -105,12 +105,14 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
   }
 
   /** Selects a schedule, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
-  bind(inputs: RunInputs): Bound {
+  bind(inputs: BindInputs): Bound {
+    this.#checkBindable(inputs)
     return this.#bindFirst(this.#options(inputs, this.#selector(inputs)))
   }
 
-  async prepare(inputs: SelectionInputs | Bound): Promise<PreparedKernel> {
+  async prepare(inputs: BindInputs | Bound): Promise<PreparedKernel> {
     if (isBound(inputs)) return this.#prepareBound(inputs)
+    this.#checkBindable(inputs)
     const selector = this.#selector(inputs)
     const fetching = selector?.fetch()
     if (fetching) await fetching
@@ -119,6 +121,13 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
       return this.#preparedForRuns(selector, first, selector.isMeasuredFirst)
     }
     return this.#prepareBound(this.#bindFirst(this.#options(inputs, selector)))
+  }
+
+  /** Throws SptError `api/unknown-option` for `resident` tensors, which only `choose` reads: they would be missing, or random. */
+  #checkBindable(inputs: BindInputs): void {
+    expectRecord(inputs)
+    const { capability, processors, features, ...values } = inputs
+    expectInputs(this.#open.choice ? values : inputs)
   }
 
   #bindFirst([first, ...others]: readonly Option[]): Bound {

@@ -28,8 +28,11 @@ export interface DeviceFacts {
   readonly features?: readonly string[] | undefined
 }
 
-/** Inputs of a schedule selection: bound values, statistics, and properties of the device. */
-export interface SelectionInputs extends RunInputs, DeviceFacts {
+/** Inputs of a binding under a dispatch: values, statistics, and properties of the device. */
+export interface BindInputs extends RunInputs, DeviceFacts {}
+
+/** Inputs of a schedule selection. */
+export interface SelectionInputs extends BindInputs {
   /**
    * Tensors on the device, by name. Shapes are used, and the structure of those that are arrays over the kernel's axes; required
    * offsets are downloaded once.

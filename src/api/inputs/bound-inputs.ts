@@ -55,6 +55,8 @@ export function expectInputs(inputs: RunInputs): void {
   expectRecord(inputs)
   const known = ['tensors', 'params', 'seed', 'statistics'] as const
   expectOptions('the object of inputs', inputs, known, (name) => {
+    if (name === 'resident')
+      return 'bind resident tensors with prepareResident(kernel, { A: parts }, { tensors })'
     const isNumber = ['number', 'boolean'].includes(typeof inputs[name as keyof RunInputs])
     return isNumber
       ? `put sizes and scalars under \`params\`: run({ tensors, params: { ${name}, … } })`
