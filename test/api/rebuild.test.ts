@@ -139,3 +139,18 @@ test('data that only the lost device had are named, and another device kind is r
     diagnostics: [{ code: 'run/resident', message: expect.stringContaining('B was resident') }],
   })
 })
+
+test('a rebuilt kernel does not depend on later writes to the first one', async () => {
+  const [cpu, B] = [await devices.cpu(), integers(72, 1)]
+  const tensors = { A: matrix(6, 9, 1), B: dense([9, 8], B) }
+  const first = await (await product.schedule('cpu').compile(cpu)).prepare({ tensors })
+  await first.write('B', integers(72, 2))
+  await first.run()
+  const before = await valuesOf(first)
+  const second = await first.rebuild(cpu)
+  await first.write('B', integers(72, 3))
+  first.free()
+  const third = await second.rebuild(cpu)
+  await third.run()
+  expect(await valuesOf(third)).toEqual(before)
+})

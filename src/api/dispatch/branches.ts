@@ -187,7 +187,7 @@ export class Branches {
   /** Prepares another schedule with the values written so far; undefined if the schedule stores an `inout` tensor in another format. */
   async #another(candidate: Candidate, text: string): Promise<Branch | undefined> {
     const compiled = await candidate.compile()
-    const bound = this.bind(candidate)
+    const bound = withWritten(candidate, this.#written)
     const { program } = compiled
     const buffers = commonBuffers(this.first.executable, { program, bound })
     const apart = program.plan.buffers.filter((b) => b.role === 'inout' && !buffers.has(b.name))
@@ -204,11 +204,11 @@ export class Branches {
     return made
   }
 
-  /** Binds the data, with the values written so far. */
-  bind(candidate: Candidate): Bound {
-    let bound = candidate.bind()
-    for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound
-    return bound
+  /** Returns a function that binds a schedule with the values written until now. */
+  snapshot(): (candidate: Candidate) => Bound {
+    const made = new Map([...this].map(({ text, executable }) => [text, executable.bound]))
+    const written = new Map(this.#written)
+    return (candidate) => made.get(textOf(candidate)) ?? withWritten(candidate, written)
   }
 
   async write(name: string, update: Tensor | BareValues): Promise<void> {
@@ -229,4 +229,12 @@ export class Branches {
     for (const branch of this) if (branch !== this.first) branch.executable.free()
     this.first.executable.free()
   }
+}
+
+type Written = ReadonlyMap<string, Tensor | BareValues>
+
+function withWritten(candidate: Candidate, written: Written): Bound {
+  let bound = candidate.bind()
+  for (const [name, update] of written) bound = withValues(bound, name, update).bound
+  return bound
 }

@@ -277,12 +277,13 @@ export class Dispatcher {
     return this.#branches.write(name, update)
   }
 
-  /** Rebuilds on another device, with the bound and written values. */
+  /** Rebuilds on another device, with the values that were bound or written until now. */
   rebuilt(device: Device): Promise<Dispatcher> {
+    const bind = this.#branches.snapshot()
     const moved = (candidate: Candidate): Candidate => ({
       ...candidate,
       compile: (other = device) => candidate.compile(other),
-      bind: () => this.#branches.bind(candidate),
+      bind: () => bind(candidate),
     })
     const select: RunTimeSelector['select'] = (...facts) => moved(this.#of.select(...facts))
     const first = (): Candidate => moved(this.#measured.select().candidate)
