@@ -100,7 +100,10 @@ export class Selector<K extends Selectable<K>> {
     })
   }
 
-  /** Schedules, the preferred one first; each later one runs if the data or the device reject those before it. Throws like `select`. */
+  /**
+   * Schedules, the preferred one first; each later one runs if the data or the device reject those before it. Empty if the auto-scheduler
+   * has no legal one. Throws like `select`.
+   */
   candidates(): readonly SelectedKernel<K>[] {
     const { base, choice } = this.#open
     if (choice) return [this.select()]
@@ -109,7 +112,7 @@ export class Selector<K extends Selectable<K>> {
     const forms = fastestCandidates(base, this.#on as Device, values)
     // The fastest format was selected from samples, so the data may not fit; lowering or the device may reject it.
     const declared = forms.find((f) => keepsDeclaredFormats(base, f))
-    const best = new Set([forms[0]?.kernel ?? base, declared?.kernel ?? base])
+    const best = new Set([forms[0], declared].flatMap((f) => f?.kernel ?? []))
     return [...best].map((kernel) => ({ kernel, selection: null }))
   }
 
