@@ -25,6 +25,13 @@ function slow(limits: ConstructorParameters<typeof RankingTime>[0]) {
   return { expected, time, asked, wait }
 }
 
+test('pauses of the search do not count as time for ranking', () => {
+  const { expected, time, asked, wait } = slow({ seconds: 400 })
+  const work = expected.asked(points, time)
+  while (!work.next().done) wait(1)
+  expect(time.spent).toBe(100 * asked.length)
+})
+
 test('the prior first takes 1.5 s or a quarter of the search, later a quarter of the elapsed time', () => {
   for (const [seconds, first] of [
     [400, 15],

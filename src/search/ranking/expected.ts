@@ -136,19 +136,18 @@ export class Expected {
       const batch = queue.slice(start, start + size)
       start += size
       const { spent } = time
-      yield* time.during(work ? this.#rank(batch, work) : this.#rankAtOnce(batch))
+      yield* time.during(this.#rank(batch, work))
+      // A batch that takes long may follow many that do not.
       size = !work && time.spent - spent < SHORT ? 2 * size : usualSize
+      // Outside of the time for ranking, because other work may run here.
+      yield
     }
     return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
   }
 
-  *#rank(points: readonly Point[], work: InSteps): Stepwise<void> {
-    this.#keep(points, yield* work.costs(points))
-  }
-
-  *#rankAtOnce(points: readonly Point[]): Stepwise<void> {
-    this.prior(points)
-    yield
+  *#rank(points: readonly Point[], work: InSteps | undefined): Stepwise<void> {
+    if (work) this.#keep(points, yield* work.costs(points))
+    else this.prior(points)
   }
 
   /** Predicted costs; `Infinity` for points predicted to be rejected. @throws SptError `search/prior` */
