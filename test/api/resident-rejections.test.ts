@@ -5,6 +5,7 @@ import {
   convertForKernel,
   coords,
   type Diagnostic,
+  dense,
   devices,
   load,
   planConversion,
@@ -177,6 +178,17 @@ describe('resident tensors', () => {
       const { kernel: chosen } = await compiled.choose(inputs)
       expect(chosen.compilation.source.name).toBe('sum')
     }
+  })
+
+  test('a size that differs from that of a resident tensor: both tensors are named', async () => {
+    const buffers = 'buffer D: f32[i] in\n  buffer C: f32[i] out'
+    const text = `${kernel('scaled', 'in', 'SR { C[i] += A[i, j] * D[i] }', buffers)}
+schedule scaled.one choose { when (n > 3) plain otherwise plain }
+schedule scaled.plain { }`
+    const compiled = await (await load(text)).kernel().schedule('one').compile(host)
+    const inputs = { tensors: { D: dense([6], new Float32Array(6)) }, resident: { A: from } }
+    const said = await refusal(() => compiled.choose(inputs))
+    expect(said?.message).toBe('size m is 6 by dimension 0 of D, and 4 by dimension 0 of A')
   })
 
   test('without a dispatch, properties of the device are not used', async () => {

@@ -83,7 +83,7 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
     return this.#default.unorderedSums
   }
 
-  compileFor(device: Device): Promise<CompiledSchedule> {
+  async compileFor(device: Device): Promise<CompiledSchedule> {
     return this.#default.compileFor(device)
   }
 

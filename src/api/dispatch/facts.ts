@@ -2,6 +2,7 @@
  * Facts for the conditions of dispatches and search spaces before any run: sizes and properties of the device, and statistics of the
  * bound data. Runs add `measurements.ts`.
  */
+import { byName } from '../../ast/by-name.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Choice } from '../../elaborate/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -53,11 +54,13 @@ export class Facts {
     this.#device = { capability, processors, features }
     checkDeviceFacts(this.#device, this.#asking.device.values())
     const there = declaredOf(source, resident, used)
-    // Arrays without a shape get sizes from the shapes of resident tensors.
+    // Arrays without a shape get sizes from the shapes of resident tensors, which are not sizes that the caller gave.
     const sizes = Object.fromEntries(agreedSizes(source, Object.entries(there), {}))
     const params = isRecord(inputs.params ?? {}) ? { ...sizes, ...inputs.params } : inputs.params
     const declared = { ...inputs, ...(params && { params }), tensors: declaredOf(source, tensors, used) }
-    this.values = valuesIn(source, asking ? declared : { ...declared, statistics })
+    const values = valuesIn(source, asking ? declared : { ...declared, statistics })
+    const own = Object.entries(values.params).filter(([name]) => Object.hasOwn(inputs.params ?? {}, name))
+    this.values = { ...values, params: byName(own) }
     this.inputs = { ...inputs, tensors: { ...tensors, ...this.values.tensors } }
     this.statistics = new Statistics(source, {
       ...this.values,
