@@ -167,3 +167,12 @@ test('comments and pages name files that exist', () => {
   expect(named.length).toBeGreaterThan(100)
   expect(named.filter(([, name]) => !all.some((f) => f.endsWith(`/${name}`)))).toEqual([])
 })
+
+test('mutants that change no result are listed with files that exist', () => {
+  const judged: readonly { readonly file: string }[] = JSON.parse(
+    readFileSync('scripts/mutate/judged.json', 'utf8'),
+  )
+  const all = new Set(files('src'))
+  expect(judged.length).toBeGreaterThan(0)
+  expect(judged.map((j) => j.file).filter((f) => !all.has(f))).toEqual([])
+})
