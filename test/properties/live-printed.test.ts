@@ -32,3 +32,33 @@ test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])(
       }
   },
 )
+
+test('names of the builder give way to those of the kernel, also the name of the reducer of words', () => {
+  const { text } = LIVE.panels
+  const reducer = `monoid bit_or(x: i32) {
+  identity -1
+  combine (a, b) = bit_and(a.x, b.x)
+}`
+  const kernel = KERNELS.left
+    .replace('mul [', 'rank_A [')
+    .replace(
+      /}$/,
+      '  buffer D: i32[i, j] in\n  buffer E: i32[i] out\n  iterate list_A [i, j] as SR { E[i] bit_or= D[i, j] }\n}',
+    )
+  const printed = parseProgram(
+    `${text}\n${reducer}\n${kernel}\nschedule product.s { A as panels(2, 4) live }`,
+  )
+    .kernel()
+    .schedule('s')
+    .show(1)
+  expect(printed).toContain(reducer)
+  for (const [name, statement] of [
+    ['rank_A', 'C['],
+    ['list_A', 'E[i] bit_or= D'],
+    ['rank_A_2', 'iterate start_A'],
+    ['list_A_2', 'jo_of_A['],
+    ['mark_A', 'marks_A[io, jo_word] bit_or_2='],
+  ])
+    expect(printed.split(`iterate ${name} [`)[1]?.split('\n')[1]?.trim()).toContain(statement)
+  expect(printed).toContain('combine (a, b) = bit_or(a.value, b.value)')
+})

@@ -38,7 +38,7 @@ import {
 import { type LiveFormat, liveFormat, refuseLive } from './format.ts'
 import { ended, goingAlong, inGroups, positionAt, whereHeld } from './groups.ts'
 import { type Built, buildNests } from './lists.ts'
-import type { Source } from './mark.ts'
+import { type Source, wordReducer } from './mark.ts'
 import { elementOf } from './nests.ts'
 import { withOffsets } from './offsets.ts'
 import { checkParts, type LivePart, livePartsOf, ofPart } from './parts.ts'
@@ -100,7 +100,7 @@ export function applyLive(
     // For a single list, the total capacity is that of the list.
     const isInAll = step.total !== undefined && format.outer.length > 0
     const [capacity, total] = isInAll ? [undefined, room] : [room, undefined]
-    const source = { buffer, start, over, axes: kernel.axes, where }
+    const source = { buffer, start, over, axes: kernel.axes, where, reducer: wordReducer(kernel) }
     const built = buildNests(format, source, unused, at, { capacity, total, label })
     return { ...p, instance: overLists(p.instance, format, built), format, built, isInAll, source }
   })

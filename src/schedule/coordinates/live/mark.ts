@@ -5,7 +5,9 @@
  */
 import { type Axis, isStored, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { NestDefault } from '../../../ir/coordinates/runtime-lists.ts'
-import type { Buffer1, Iteration } from '../../../ir/coordinates/stage1.ts'
+import type { Buffer1, Iteration, Kernel1 } from '../../../ir/coordinates/stage1.ts'
+import { declaredMonoids } from '../../../ir/coordinates/stage1-tree.ts'
+import { unusedName } from '../../../ir/expressions/bound-names.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import {
   add,
@@ -44,6 +46,8 @@ export interface Source {
   readonly axes: readonly Axis[]
   /** A further condition on the elements, over the names of the axes in `over`; null if there is no condition. */
   readonly where: Expr | null
+  /** The reducer of words of the bitmask. */
+  readonly reducer: Monoid
 }
 
 /** Returns the value of the bit at `place`. */
@@ -56,6 +60,13 @@ const BITS: Monoid = {
   left: [LEFT],
   right: [RIGHT],
   result: [call('bit_or', [LEFT, RIGHT])],
+}
+
+/** Returns the reducer of words, under a name that no other reducer of the kernel has. */
+export function wordReducer({ body }: Kernel1): Monoid {
+  const declared = declaredMonoids(body)
+  const isOther = (name: string): boolean => (declared.get(name) ?? BITS).result !== BITS.result
+  return { ...BITS, name: unusedName(BITS.name, isOther) }
 }
 
 /** Returns the loop nest `name` over the loops `word` and `bit`, which fills `marks`, and its default schedules. */
@@ -102,7 +113,7 @@ export function markNest(
         sum(
           { ...marks, dtype: 'i32' },
           exists.length > 0 ? select(all(exists), bits, constant(0, 'i32')) : bits,
-          BITS,
+          source.reducer,
         ),
       ],
       inside.filter((e) => !isOfList(e)),
