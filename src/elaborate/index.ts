@@ -11,7 +11,15 @@ import type { Instr, Memory } from '../ir/instructions/instr.ts'
 import { getOrAdd } from '../ir/memoize.ts'
 import type { Monoid } from '../ir/values/monoid.ts'
 import { elaborateChoice } from './choices/choices.ts'
-import { currentErrors, errorCount, report, reportingTo, throwErrors } from './diagnostics.ts'
+import {
+  collectErrors,
+  currentErrors,
+  errorCount,
+  report,
+  reportAll,
+  reportingTo,
+  throwErrors,
+} from './diagnostics.ts'
 import { declarationIn, type FindFormat, formatNamed } from './formats/format-uses.ts'
 import { elaborateFormat } from './formats/formats.ts'
 import { constantArguments, type Family, familyOf, type Values } from './instructions/instances.ts'
@@ -85,21 +93,23 @@ export interface Named {
 }
 
 /**
- * Memoises the result of each declaration, so that several uses give one result, and report an error once to the whole
- * elaboration: uses in trials would discard it. `all` collects the results without errors.
+ * Memoises the result of each declaration, so that several uses give one result. Its errors are reported to the whole
+ * elaboration, because uses in trials would discard them, and to every use, so that none takes it for a valid one. `all`
+ * collects the results without errors.
  */
 function memo<K extends object, V extends NonNullable<unknown> | null>(
   make: (key: K) => V,
   all?: Set<NonNullable<V>>,
 ): (key: K) => V {
-  const done = new Map<K, V>()
-  const errors = currentErrors()
-  return (key) =>
-    getOrAdd(done, key, () => {
-      const made = reportingTo(errors, () => make(key))
-      if (made) all?.add(made)
-      return made
-    })
+  const done = new Map<K, ReturnType<typeof collectErrors<V>>>()
+  const whole = currentErrors()
+  return (key) => {
+    const { result, errors } = getOrAdd(done, key, () => collectErrors(() => make(key)))
+    reportingTo(whole, () => reportAll(...errors))
+    reportAll(...errors)
+    if (result) all?.add(result)
+    return result
+  }
 }
 
 /**
