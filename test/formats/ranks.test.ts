@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { AllocationLimit, withAllocationLimit } from '../../src/columns/allocate.ts'
 import type { StoredAxis } from '../../src/ir/coordinates/axis.ts'
 import { buildStorage } from '../../src/storage/build-storage.ts'
-import { Ranker, rankSegments } from '../../src/storage/engines/host/segment-ranks.ts'
+import { MAX_EXTENT, Ranker, rankSegments } from '../../src/storage/engines/host/segment-ranks.ts'
 import { runs as cases } from '../support/cases.ts'
 import { denseFixed, sparseFixed, sparseVariable } from './arbitrary.ts'
 
@@ -50,6 +51,15 @@ it('ranks runs of any order, length and spread', () => {
     }),
     { numRuns: cases(100) },
   )
+})
+
+it('needs memory for the entries, not for the extent of few coordinates', () => {
+  const n = 20
+  const limit = new AllocationLimit(2 ** 30)
+  const column = Int32Array.from({ length: n }, (_, e) => (e * 7919 * 104_729) % MAX_EXTENT)
+  const { rank } = withAllocationLimit(limit, () => rankSegments(null, column, MAX_EXTENT, 1))!
+  expect([...rank]).toEqual([...column].map((c) => ascending([...column]).indexOf(c)))
+  expect(limit.used).toBeLessThan(100 * n)
 })
 
 const EXTENT = 40

@@ -138,17 +138,15 @@ export const MAX_EXTENT = 2 ** 26
 
 /** Ranks runs of coordinates in `[0, extent)`, with `extent <= MAX_EXTENT`. */
 export class Ranker {
-  private readonly mask: Int32Array
-  private readonly summary: Int32Array
-  private readonly wordOffsets: Int32Array
+  private readonly extent: number
+  private mask: Int32Array = new Int32Array(0)
+  private summary: Int32Array = new Int32Array(0)
+  private wordOffsets: Int32Array = new Int32Array(0)
   private readonly sorted = new Int32Array(MAX_INSERTION)
   private flags: Int32Array = new Int32Array(0)
 
   constructor(extent: number) {
-    const words = (extent >>> 5) + 1
-    this.mask = allocate(words, 'mask words')
-    this.wordOffsets = allocate(words, 'mask words')
-    this.summary = allocate((words >>> 5) + 1, 'mask words')
+    this.extent = extent
   }
 
   /** Writes the ranks of `of[lo … hi - 1]` to the same indices of `out`; returns the number of distinct coordinates. */
@@ -229,6 +227,13 @@ export class Ranker {
     min: number,
     max: number,
   ): number {
+    // Few coordinates below a large extent may need no bitmap.
+    if (this.mask.length === 0) {
+      const words = (this.extent >>> 5) + 1
+      this.mask = allocate(words, 'mask words')
+      this.wordOffsets = allocate(words, 'mask words')
+      this.summary = allocate((words >>> 5) + 1, 'mask words')
+    }
     const { mask, summary, wordOffsets } = this
     for (let e = lo; e < hi; e++) {
       const c = coordinates[e]!
