@@ -20,7 +20,7 @@ test('an instance equals the kernel written with the type', () => {
       const { text } = generate(new Choices(numbers))
       const head = /^kernel (\w+)\(/m
       const typed = text.replace(/\bf32\[/g, 'T_[').replace(head, 'kernel $1<T_: f32 or f64>(')
-      if (!typed.includes('T_[')) return
+      fc.pre(typed.includes('T_['))
       for (const type of ['f32', 'f64']) {
         drawn++
         const plain = text.replace(/\bf32\[/g, `${type}[`)
@@ -36,7 +36,7 @@ test('an instance equals the kernel written with the type', () => {
         expect(kernelsOf(read(typed.replace('f32 or f64', type)))).toEqual(expected)
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   )
   expect(drawn).toBeGreaterThanOrEqual(30)
   expect(2 * compared).toBeGreaterThanOrEqual(drawn)
