@@ -39,5 +39,6 @@ export interface ImportName extends Node {
 
 /** A set of schedules of a kernel, with the way to decide on one: rules, or a search. */
 export type Choice = Dispatch | Space
+/** Declarations that belong to a kernel. */
 export type KernelSchedule = Schedule | Choice
 export type Decl = Kernel | Monoid | Format | ScheduleFunction | KernelSchedule | Memory | Instr

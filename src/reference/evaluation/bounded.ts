@@ -1,8 +1,8 @@
 /**
- * Expressions of Stage I as closures that store the error bound of their value in `last.error`. At discontinuities
- * (comparisons, `floor`, casts to integers), operands that may be on either side make the result undecided.
+ * Expressions of Stage I as closures: by exact arithmetic (`compileExpr`), or storing the error bound of their value in
+ * `last.error` (`compileBounded`). At discontinuities (comparisons, `floor`, casts to integers), operands that may be on
+ * either side make the result undecided.
  */
-
 import { InternalError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
