@@ -16,6 +16,7 @@ import {
   binary,
   bool,
   ceildiv,
+  constant,
   ge,
   int,
   lt,
@@ -132,6 +133,13 @@ test.each(CONDITION_RULES)('equal by rule: $name', ({ match: pattern, to }) => {
     { numRuns: runs(4000) },
   )
   expect(cases).toBeGreaterThan(0)
+})
+
+test('no bound of a float is implied', () => {
+  const remainder = binary('mod', variable('x', 'f32'), constant(3, 'f32'))
+  // NaN is not below 3, and neither is the remainder of -1e-9, which is rounded to 3.
+  expect(new Facts().implies(lt(remainder, constant(3, 'f32')))).toBe(false)
+  expect(new Facts().implies(lt(binary('mod', variable('x'), int(3)), int(3)))).toBe(true)
 })
 
 property.prop([integers, fc.constantFrom('lt', 'le', 'gt', 'ge', 'eq', 'ne')], RUNS)(

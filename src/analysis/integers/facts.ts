@@ -258,6 +258,8 @@ export class Facts implements Bounds, FormPremises {
     if (cond.kind === 'const') return cond.value !== 0
     if (cond.kind !== 'binary') return false
     if (cond.op === 'and') return this.implies(cond.a) && this.implies(cond.b)
+    // Rules are about integers: a float may be NaN, and a remainder of floats may be rounded up to the divisor.
+    if (!isWord(cond.a.dtype) || !isWord(cond.b.dtype)) return false
     if (cond.op === 'lt') return this.below(cond.a, cond.b)
     return cond.op === 'ge' && cond.b.kind === 'const' && cond.b.value <= 0 && this.nonNegative(cond.a)
   }
