@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
-import { add, builtin, int, lt } from '../../src/ir/expressions/expr.ts'
+import { add, builtin, constant, int, lt } from '../../src/ir/expressions/expr.ts'
 import type { For, Kernel2, LoopMode, Stmt } from '../../src/ir/statements/loops.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../support/stage2-builders.ts'
@@ -14,6 +14,10 @@ const buffers = [
 const kernel = (...body: Stmt[]): Kernel2 => kernel2('k', ['m'], buffers, body)
 const bind = (to: 'block.x' | 'block.y' | 'thread.x'): { mode: LoopMode } => ({ mode: { kind: 'bind', to } })
 const put = (i: string, f: string | number = 0): Stmt => store(at('Y', [i, f]), at('X', [i, f]))
+const register = (name: string, length: string | number): Stmt => ({
+  kind: 'alloc',
+  buffer: buffer(name, [length], 'local', { scope: 'register' }),
+})
 const over = (i: string, body: Stmt[], more: Partial<For> = {}): For => loop(i, 'm', body, more)
 
 describe('invariants of Stage II', () => {
@@ -21,6 +25,12 @@ describe('invariants of Stage II', () => {
 
   test.each<[string, string, Kernel2]>([
     ['a variable out of scope', 'i: not bound here', kernel(put('i'))],
+    ['a variable after its loop', 'i: not bound here', kernel(over('i', [put('i')]), put('i'))],
+    [
+      'a local after its body',
+      'no buffer R here',
+      kernel(over('i', [register('R', 1)]), over('f', [store(at('R', [0]), 1)])),
+    ],
     ['a variable bound twice', 'i is bound twice', kernel(over('i', [over('i', [put('i')])]))],
     ['a variable named like a buffer', 'X is bound twice', kernel(over('X', [put('X')]))],
     ['an unknown buffer', 'no buffer Z', kernel(over('i', [store(at('Z', ['i']), 1)]))],
@@ -35,6 +45,11 @@ describe('invariants of Stage II', () => {
       'a guard too far inside',
       'further out',
       kernel(over('i', [over('f', [put('i')], { guards: [lt(expr('i'), int(3))] })])),
+    ],
+    [
+      'a guard that the loop changes',
+      'reads what the loop writes',
+      kernel(over('i', [put('i')], { guards: [lt(at('Y', ['i', 0]), constant(3, 'f32'))] })),
     ],
     [
       'a hardware index',
@@ -62,10 +77,11 @@ describe('invariants of Stage II', () => {
       'reads memory',
       kernel(loop('i', at('n_indptr', [0], 'index'), [put('i')], bind('block.x'))),
     ],
+    ['a local of unknown size', 'not constant', kernel(register('R', 'm'))],
     [
-      'a local of unknown size',
-      'not constant',
-      kernel({ kind: 'alloc', buffer: buffer('R', ['m'], 'local', { scope: 'register' }) }),
+      'a global local',
+      'in global memory',
+      kernel({ kind: 'alloc', buffer: buffer('R', [1], 'local', { scope: 'global' }) }),
     ],
     [
       'a wide vector',
