@@ -21,6 +21,22 @@ for i in 0..m
   expect(kernel.buffers.map((b) => b.name)).not.toContain('yp')
 })
 
+test('a loop that is unrolled stays unrolled where its partial results are added', () => {
+  const text = (mode: string) => `kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis j = dense_fixed(n)
+    axis f = dense_fixed(4)
+    buffer X: f32[i, j, f] in
+    buffer y: f32[i, f] out
+    iterate s [i, j, f] as SRS { y[i, f] += X[i, j, f] }
+  }
+  schedule k.s { ${mode} f  split j by 4 -> (jo, ji)  rfactor ji }`
+  const loops = (mode: string) =>
+    printBody(parseProgram(text(mode)).kernel().schedule('s').compilation.loops.body)
+  expect(loops('unroll')).toContain('for f_2 (y_partial.f) in 0..4  @unroll')
+  expect(() => loops('vectorize')).toThrow('the vector loop f has to stay innermost')
+})
+
 test('elements of neighbouring rows are copied cooperatively, row by row', () => {
   const { loops } = parseProgram(`kernel rows(m: size) {
     axis i = dense_fixed(m)

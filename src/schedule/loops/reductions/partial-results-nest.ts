@@ -60,7 +60,8 @@ export function partialResultsNest(
   const conditions = conditionsAround([top], reduce, remaining).map((c) => c.cond)
   checkRestated(cx, path, remaining, conditions)
   const list = ascendingList(cx.kernel, reduce, remaining)
-  return combineNest(cx, reduce, own, spatialFirst(remaining, reduce), conditions, list)
+  const loops = spatialFirst(remaining, reduce).map((l): For => ({ ...l, mode: { kind: 'serial' } }))
+  return combineNest(cx, reduce, own, loops, conditions, list)
 }
 
 /**
@@ -80,9 +81,9 @@ export function combineNest(
   const map = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(names[k]!)]))
   const row = list && variable(cx.fresh('row'))
   const clones = loops.map((l, k): For => {
-    const isList = list?.loop === l && row
+    const isList = list?.loop.var === l.var && row
     const extent = isList ? sub(list.first(add(row, int(1))), list.first(row)) : substitute(l.extent, map)
-    return { ...l, var: names[k]!, nest, mode: { kind: 'serial' }, guards: [], extent }
+    return { ...l, var: names[k]!, nest, guards: [], extent }
   })
   if (list && row) {
     map.set(list.loop.var, add(list.first(row), map.get(list.loop.var)!))
