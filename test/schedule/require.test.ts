@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
+import { dense } from '../../src/node.ts'
+import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 
 const TEXT = `
 format blocks(b) over (i, j) {
@@ -41,4 +43,23 @@ test('a tile that is split further stays unguarded', () => {
   const split = kernel.require('m', { multiple: 4 }).split('ii', 2)
   expect(guards(split)).toBe(1)
   expect(guards(kernel.split('ii', 2).require('m', { multiple: 4 }))).toBe(1)
+})
+
+test('a write that no size permits is reported as lost', async () => {
+  const cpu = createCpuDevice()
+  const compiled = await parseProgram(`kernel k(m: size, n: size) {
+    axis i = dense_fixed(m)
+    axis c = dense_fixed(n)
+    buffer X: f32[i] in
+    buffer Y: f32[c] out
+    iterate s [i] as R { Y[7] += X[i] }
+  }`)
+    .kernel()
+    .require('n', { equal: 4 })
+    .compile(cpu)
+  const X = dense([2], Float32Array.of(1, 2))
+  await expect(compiled.run({ tensors: { X }, params: { n: 4 } })).rejects.toThrow(
+    'elements of Y that do not exist',
+  )
+  compiled.release()
 })

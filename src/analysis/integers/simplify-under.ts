@@ -93,7 +93,9 @@ export function simplifyUnder(body: Body, facts: Facts): Body {
     const cond = simplify(s.cond)
     const then = simplifyUnder(s.then, facts.where(cond))
     const otherwise = simplifyUnder(s.else, facts)
-    if (cond.kind === 'const') return isTrue(cond) ? then : otherwise
+    if (isTrue(cond)) return then
+    // A write that is never made is reported as lost.
+    if (cond.kind === 'const' && s.absent === undefined) return otherwise
     const same = cond === s.cond && then === s.then && otherwise === s.else
     return [same ? s : stmt<If>({ ...s, cond, then, else: otherwise })]
   })
