@@ -81,7 +81,7 @@ export function verifyStatements(body: Body, scope: Scope, rules: Rules, path: r
   for (const name of declared) if (!scope.vars.delete(name)) scope.buffers.delete(name)
 }
 
-/** Verifies nodes that are not in `known`; `more` checks the stage's additional invariants of a node. */
+/** Verifies nodes that are not in `verified`, and adds them; `checkNode` checks the stage's additional invariants. */
 function verifyExpr(
   e: Expr,
   scope: Scope,

@@ -68,7 +68,10 @@ function conditionKey(condition: Expr): string {
   return boundKey(g)
 }
 
-/** Returns whether the guard only selects elements of the target, and each consumer evaluates the same guard. */
+/**
+ * Returns whether the guard only selects elements of the target, and each consumer evaluates the same guard. The guard
+ * may change in between: if it fails at the producer and holds at a consumer, the element has no value without this step.
+ */
 export function isUnread(
   guard: Expr,
   s: Stmt,
