@@ -12,7 +12,7 @@ import { gatherColumn } from './scatter.ts'
 export const reduceGroups: Host['reduceGroups'] = (frame, name, by, of, reduction) => {
   const columns = of.map((e) => valuesOf(frame, e))
   const [values] = columns
-  const changed = changes(columns)
+  const changed = changes(reduction === 'tuples' ? columns : [])
   const out = borrow(frame.n, 'entries')
   fillRuns(
     by.map((e) => valuesOf(frame, e)),
