@@ -42,7 +42,10 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
   readonly #compiled = new Map<unknown, Promise<CompiledSchedule>>()
   /** The schedule of bound data, and those that follow it. */
   readonly #bound = new WeakMap<Bound, readonly Option[]>()
-  /** The schedule without data, for the auto-scheduler. */
+  /**
+   * Schedule of the auto-scheduler without data: the first candidate on the CPU, `parallel()` on GPUs; `null` for a dispatch. It runs
+   * data that no candidate accepts, such as ready-made parts of formats, and reports errors in the data.
+   */
   readonly #withoutData: CompiledSchedule | null
 
   constructor(
@@ -92,7 +95,8 @@ export class CompiledDispatch<K extends Selectable<K> = never> extends CompiledK
   }
 
   /**
-   * Selects and compiles the schedule for some inputs.
+   * Selects and compiles the schedule for some inputs. For data with errors, the auto-scheduler returns the schedule without data,
+   * whose `bind` reports the errors.
    * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `prepare` would reject
    */
   async choose(inputs: SelectionInputs): Promise<CompiledVariant> {
