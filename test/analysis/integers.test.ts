@@ -135,6 +135,13 @@ test.each(CONDITION_RULES)('equal by rule: $name', ({ match: pattern, to }) => {
   expect(cases).toBeGreaterThan(0)
 })
 
+test('each stated bound is implied, whatever the number and order of bounds', () => {
+  const [facts, x] = [new Facts(), variable('x')]
+  const ends = Array.from({ length: 20 }, (_, k) => variable(`n${k}`))
+  for (const end of ends) facts.isBelow(x, end)
+  expect(ends.every((end) => facts.implies(lt(x, end)))).toBe(true)
+})
+
 test('no bound of a float is implied', () => {
   const remainder = binary('mod', variable('x', 'f32'), constant(3, 'f32'))
   // NaN is not below 3, and neither is the remainder of -1e-9, which is rounded to 3.

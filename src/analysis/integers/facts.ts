@@ -32,7 +32,7 @@ export interface Known {
   readonly ofData?: (e: Expr) => boolean
 }
 
-/** The maximum number of upper bounds of an expression, which otherwise multiply with its depth. */
+/** The maximum number of derived upper bounds of an expression, which otherwise multiply with its depth. */
 const MOST_ENDS = 16
 
 export class Facts implements Bounds, FormPremises {
@@ -237,7 +237,7 @@ export class Facts implements Bounds, FormPremises {
 
   readonly ends = (e: Expr): readonly Expr[] => {
     this.#allEnds ??= perExpr<readonly Expr[]>((x) =>
-      [...this.#knownEnds(x), ...endsBy(x, this)].slice(0, MOST_ENDS),
+      [...this.#knownEnds(x), ...endsBy(x, this).slice(0, MOST_ENDS)],
     )
     return this.#allEnds(e)
   }
