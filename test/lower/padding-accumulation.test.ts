@@ -21,6 +21,7 @@ const REASONS = {
   divided: 'what is read depends on a quotient by the loop',
   shared: 'the tile is no thread’s own',
   lengths: 'lengths of inner loops are read from the padding',
+  counted: 'another statement of the loop counts rows',
   masked: 'another condition, which goes on being asked, reads what only rows have',
 } as const
 type Reason = keyof typeof REASONS
@@ -60,6 +61,7 @@ function strips(r: number, why?: Reason): Kernel2 {
                 why === 'lengths'
                   ? loop('f', at('lengths', [row('v')], 'index'), [sum], { reduce: true })
                   : sum,
+                ...(why === 'counted' ? [reduce(at('y', ['m']), '+', 1, {})] : []),
               ],
               {
                 guards: [

@@ -32,7 +32,7 @@ export interface GuardedReduction {
   readonly body: Body
 }
 
-/** Returns the body without guards of loops around reductions that are redundant, step by step. */
+/** Returns the body without guards of loops around single reductions that are redundant, step by step. */
 export function dropGuards(
   body: Body,
   isRedundant: (at: GuardedReduction) => (guard: Expr) => boolean,
@@ -41,7 +41,7 @@ export function dropGuards(
   walkStmts(body, (s, path) => {
     if (found || s.kind !== 'reduce') return
     for (const [k, loop] of path.entries()) {
-      if (loop.guards.length === 0) continue
+      if (loop.guards.length === 0 || !onlyLoopsAround(loop, s)) continue
       const inside = [loop, ...path.slice(k + 1)] as const
       const guard = loop.guards.find(isRedundant({ reduce: s, inside, around: path.slice(0, k), body }))
       if (guard) found = { loop, guard }
@@ -115,7 +115,7 @@ export function eliminateRedundantGuards(body: Body, within?: string): Body {
   return dropGuards(body, ({ reduce: s, inside, around, body }) => {
     const [loop] = inside
     const isOutside = within !== undefined && ![...around, loop].some((l) => l.var === within)
-    if (isOutside || !onlyLoopsAround(loop, s)) return () => false
+    if (isOutside) return () => false
     const decided = variablesDecidedBy(inside)
     const inRange = accessesOf([s]).every(
       (a) =>
