@@ -236,9 +236,10 @@ export class Facts implements Bounds, FormPremises {
   }
 
   readonly ends = (e: Expr): readonly Expr[] => {
-    this.#allEnds ??= perExpr<readonly Expr[]>((x) =>
-      [...this.#knownEnds(x), ...endsBy(x, this).slice(0, MOST_ENDS)],
-    )
+    this.#allEnds ??= perExpr<readonly Expr[]>((x) => [
+      ...this.#knownEnds(x),
+      ...endsBy(x, this).slice(0, MOST_ENDS),
+    ])
     return this.#allEnds(e)
   }
 
