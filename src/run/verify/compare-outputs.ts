@@ -10,6 +10,7 @@ import { type MonoidLaws, monoidLaws } from '../../reference/evaluation/monoid-l
 import { type RefResult, type RefSample, reductions } from '../../reference/index.ts'
 import { decoder, type Tensor } from '../../storage/tensor.ts'
 import { referenceInputs } from '../bind/results/reference-inputs.ts'
+import { ranked } from '../bind/sources/coordinate-sources.ts'
 import { Random } from '../bind/sources/random-tensors.ts'
 import type { Bound } from '../bind/types.ts'
 
@@ -73,16 +74,14 @@ export function compareOutput(
   })
   if (values.length !== want.values.length)
     return wrong(`${values.length} values, the reference has ${want.values.length}`)
-  if (want.kind === 'sparse' && got.kind === 'coords')
-    for (const [d, column] of want.coords.entries()) {
-      const at = column.findIndex((c, e) => c !== got.coords[d]![e])
-      if (at >= 0)
-        return wrong(
-          `entry ${at} is at ${got.coords.map((c) => c[at]).join(', ')}, the reference has ${want.coords.map((c) => c[at]).join(', ')}`,
-        )
-    }
-  const elements = computedElements(name, want, sampled)
   const read = decoder(got.dtype)
+  const paired = want.kind === 'sparse' && got.kind === 'coords' ? pairEntries(got.coords, want) : null
+  if (typeof paired === 'string') return wrong(paired)
+  const outputAt = (e: number): number => {
+    const value = values[paired ? paired[e]! : e]!
+    return read ? read(value) : value
+  }
+  const elements = computedElements(name, want, sampled)
   const scale = rootMeanSquare(want.values, elements)
   const count = elements?.length ?? values.length
   let [relative, absolute, undecided, weak, notANumber] = [0, 0, 0, 0, 0]
@@ -94,7 +93,7 @@ export function compareOutput(
       undecided++
       continue
     }
-    const x = read ? read(values[e]!) : values[e]!
+    const x = outputAt(e)
     const r = want.values[e]!
     if (allowed >= Math.abs(r) && allowed > NOTICED) weak++
     if (x === r) continue
@@ -120,13 +119,37 @@ export function compareOutput(
     want.kind === 'sparse'
       ? want.coords.map((c) => c[worst.at]).join(', ')
       : coordinatesAt(worst.at, want.shape).join(', ')
-  const value = read ? read(values[worst.at]!) : values[worst.at]
   return {
     ...found,
     strange: !Number.isFinite(relative),
     element: worst.at,
-    problem: `${name}[${at}] is ${value}, the reference has ${want.values[worst.at]} (allowed error ${worst.allowed.toExponential(2)})`,
+    problem: `${name}[${at}] is ${outputAt(worst.at)}, the reference has ${want.values[worst.at]} (allowed error ${worst.allowed.toExponential(2)})`,
   }
+}
+
+/**
+ * The entry of the output for each entry of the reference: at the same coordinates, and duplicates in their order. `null`: all are at
+ * the same places; text: the coordinates that only one of them has.
+ */
+function pairEntries(
+  coords: readonly Int32Array[],
+  want: Extract<RefResult, { kind: 'sparse' }>,
+): Int32Array | string | null {
+  if (coords.every((column, d) => column.every((c, e) => c === want.coords[d]![e]))) return null
+  const [ours, theirs] = [ranked(coords, true), ranked(want.coords, true)]
+  const at = theirs.columns[0]!.findIndex((_, e) =>
+    theirs.columns.some((column, d) => column[e] !== ours.columns[d]![e]),
+  )
+  if (at >= 0) {
+    const [x, y] = [ours, theirs].map(({ columns }) => columns.map((c) => c[at]!))
+    const d = x!.findIndex((c, k) => c !== y![k])
+    return x![d]! < y![d]!
+      ? `an entry is at ${x!.join(', ')}, where the reference has none or fewer`
+      : `no entry, or too few, at ${y!.join(', ')}, where the reference has one`
+  }
+  const entryAt = new Int32Array(ours.rank.length)
+  for (const [e, r] of ours.rank.entries()) entryAt[r] = e
+  return theirs.rank.map((r) => entryAt[r]!)
 }
 
 /** Indices of the elements that the reference computed, ascending; `null`: all elements. */
