@@ -6,7 +6,7 @@ import { type CommandSpec, longName } from './arguments/command.ts'
 import { checkPaths } from './arguments/paths.ts'
 import { EXIT, failureJson, rejectUsage, showFailure, UsageError } from './output/failure.ts'
 import { linesText } from './output/figures.ts'
-import { handleVersionFlag, type Io, withProgress } from './output/io.ts'
+import { handleVersionFlag, type Io, isVersionFlag, withProgress } from './output/io.ts'
 import { standardStream, writeText } from './output/outputs.ts'
 
 /** Commands, loaded on demand with their dependencies. */
@@ -58,7 +58,9 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
       io.err(await overviewText())
       return EXIT.usage
     }
-    if (handleVersionFlag(first, io)) return EXIT.ok
+    if (args.length === 0 && handleVersionFlag(first, io)) return EXIT.ok
+    if (isVersionFlag(first))
+      return rejectUsage({ message: `${first} takes no arguments, not ${args[0]}`, hint: `spt ${first}` })
     if (first === '-h' || first === '--help' || first === 'help') {
       const topic = args.find((a) => !a.startsWith('-'))
       io.out(topic === undefined ? await overviewText() : helpOf(await findCommand(topic)))

@@ -54,11 +54,11 @@ export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): 
   )
   const limit = Math.min(limits.maxBufferBytes, limits.maxBindingBytes, Number.MAX_SAFE_INTEGER)
   if (bytes <= limit) return
-  const scope = limits.maxBindingBytes < limits.maxBufferBytes ? 'one kernel argument' : 'one buffer'
+  const isArgument = limits.maxBindingBytes < limits.maxBufferBytes
   failAs('device/buffer-too-large', {
-    message: `${label} needs ${showBytes(bytes)}; this device allows ${showBytes(limit)} in ${scope}`,
+    message: `${label} needs ${showBytes(bytes)}; this device allows ${showBytes(limit)} in one ${isArgument ? 'kernel argument' : 'buffer'}`,
     expected: `at most ${limit} bytes`,
-    hint: 'run on a device with more memory to an argument (cpu, cuda), or partition the tensor',
+    hint: `use smaller sizes, or ${isArgument ? 'run on cpu or cuda, which allow larger arguments' : 'partition the tensor'}`,
   })
 }
 

@@ -139,7 +139,10 @@ export function extentOf(extents: ReadonlyMap<string, number>, axis: string): nu
       n === undefined ? `axis ${axis} has no extent` : `axis ${axis} has the extent ${n}`,
       {
         expected: `an integer from 0 to ${MAX_POSITIONS}`,
-        hint: 'bind the sizes that the extent is made of',
+        hint:
+          n === undefined
+            ? 'bind the sizes that determine the extent'
+            : 'bind other sizes, or partition the tensor',
       },
     )
   return n

@@ -261,6 +261,17 @@ describe('the selected schedule', () => {
     expect([other.selection?.text, other.selection?.reason]).toEqual(['plain', 'otherwise'])
   })
 
+  test.each([
+    '(d == 8 or d == 3) and n == 3',
+    'n == 3 and (d == 8 or d == 3)',
+    'd == 8 or d == 3 and n == 4',
+    'not (d == 3 or d == 4) and n == 3',
+  ])('the reason is the condition as written: %s', async (written) => {
+    const k = await choosing(`when (${written}) plain\notherwise wide`)
+    const prepared = await (await k.compile(cpu)).prepare(inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 8 }))
+    expect(prepared.selection).toMatchObject({ schedule: 'plain', reason: written })
+  })
+
   test('axes of axes', async () => {
     const p = await load(`kernel sums(m: size, n: size, o: size) {
       axis i = dense_fixed(m)

@@ -1,6 +1,6 @@
 /** Options that nobody reads are refused, and names of the user's are only names. */
 import { describe, expect, test } from 'vitest'
-import { dense } from '../../src/api/inputs/tensors.ts'
+import { dense, stored } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import * as browser from '../../src/index.ts'
 import * as api from '../../src/node.ts'
@@ -66,11 +66,24 @@ describe('unknown options', async () => {
     ['tensor', () => k.prepare({ tensor: { X: values } } as never)],
     ['repeat', () => prepared.measure({ repeat: 3 } as never)],
     ['times', () => prepared.explain({ times: false } as never)],
+    [
+      'wid',
+      async () =>
+        parseProgram(kernel('m', 'X', 'Y'))
+          .kernel()
+          .emit('c', { wid: true } as never),
+    ],
     ['samples', () => prepared.verify({ samples: 3 } as never)],
     ['counts', () => prepared.verify({ sample: { counts: 3, seed: 1 } } as never)],
   ]
   test.each(calls)('%s', async (name, call) => {
     await expect(call()).rejects.toThrow(new RegExp(`api/unknown-option: .* has no option ${name}`))
+  })
+  test('an unknown array of a stored tensor', () => {
+    const arrays = { indptr: [0, 1], indices: [0] }
+    expect(() => stored([1, 1], { j: { ...arrays, foo: [0] } as never })).toThrow(
+      'api/unknown-option: the arrays of axis j cannot include foo',
+    )
   })
   test('a size that contradicts the bindings', async () => {
     await expect(k.prepare({ tensors: { X: values }, params: { m: 3 } })).rejects.toThrow(

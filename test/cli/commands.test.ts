@@ -41,6 +41,9 @@ describe('spt', () => {
   test('--version prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
     expect(await spt(['--version'])).toEqual({ code: 0, out: `sparsetile ${version}\n`, err: '' })
+    const { code, out, err } = await spt(['--version', 'extra'])
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain('spt: --version takes no arguments, not extra')
   })
 })
 

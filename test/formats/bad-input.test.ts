@@ -393,4 +393,17 @@ describe('coordinates', () => {
     ['an axis of another storage', 'bind/unknown-axis', () => restrict(build(at), ['i', 'q']), ['q']],
   ]
   it.each(table)('%s', (_, code, f, words) => check(f, code, ...words))
+
+  it('hints at other sizes if an extent is bound, but too large', () => {
+    const hint = (sizes: ReadonlyMap<string, number>): string => {
+      try {
+        buildStorage({ axes: csr, extents: sizes, coords: at })
+      } catch (e) {
+        return (e as { diagnostics: { hint: string }[] }).diagnostics[0]!.hint
+      }
+      return ''
+    }
+    expect(hint(new Map())).toBe('bind the sizes that determine the extent')
+    expect(hint(new Map([...extents, ['j', 2 ** 31]]))).toBe('bind other sizes, or partition the tensor')
+  })
 })

@@ -206,7 +206,7 @@ test.each([
     'outer',
     65_536,
     65_537,
-    'a condition in outer_0 does not fit 32 bits: i * n reaches 4294967295 (n = 65537)',
+    'an expression in outer_0 does not fit 32 bits: i * n reaches 4294967295 (n = 65537)',
   ],
   ['dot', 65_536, 65_536, null],
   ['outer', 46_340, 46_340, null],

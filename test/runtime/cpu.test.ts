@@ -31,5 +31,9 @@ test('memory may be longer than an array of bytes', async () => {
   const { memory } = b as unknown as { memory: ArrayBuffer }
   expect([...new Int32Array(memory, 2 ** 32, 4)]).toEqual([0, 7, 8, 0])
   b.free()
-  expect(await codeOf(() => device.alloc(2 ** 33 + 4, 'longer'))).toBe('device/buffer-too-large')
+  const refused = () => device.alloc(2 ** 33 + 4, 'longer')
+  expect(await codeOf(refused)).toBe('device/buffer-too-large')
+  await expect(async () => refused()).rejects.toMatchObject({
+    diagnostics: [{ hint: 'use smaller sizes, or partition the tensor' }],
+  })
 })

@@ -4,7 +4,14 @@ import { type Diagnostic, failAs, failWith, type Span, SptError } from '../../as
 import type { RuleOrigin } from '../../ast/nodes/nodes.ts'
 import { appliedName } from '../../ast/print/message-text.ts'
 import { withoutDivisionByZero } from '../../elaborate/expressions/index-arithmetic.ts'
-import type { Branch, Choice, ScheduleCall, ScheduleParam, Statistic } from '../../elaborate/index.ts'
+import type {
+  Branch,
+  Choice,
+  Condition,
+  ScheduleCall,
+  ScheduleParam,
+  Statistic,
+} from '../../elaborate/index.ts'
 import { coverageText, withNumbers } from '../../elaborate/index.ts'
 import { type Expr, type Var, variable } from '../../ir/expressions/expr.ts'
 import { children, freeVars, rewriteExpr } from '../../ir/expressions/expr-tree.ts'
@@ -128,8 +135,7 @@ export function decide(
       )
       continue
     }
-    const reason =
-      branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise'
+    const reason = branch.conditions.length > 0 ? conjunction(branch.conditions) : 'otherwise'
     const all = branch.calls.map((call) => {
       const given = call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined))
       return { call, given, text: callText(call.schedule, given) }
@@ -165,6 +171,15 @@ export function decide(
     expected: 'a condition that holds',
     hint: 'end the dispatch with `otherwise schedule`',
   })
+}
+
+/** The conjunction of conditions and comparisons, as text. */
+export function conjunction(conditions: readonly Condition[], comparisons: readonly string[] = []): string {
+  const isSingle = conditions.length + comparisons.length === 1
+  const operands = conditions.map(({ expr, text }) =>
+    !isSingle && expr.kind === 'binary' && expr.op === 'or' ? `(${text})` : text,
+  )
+  return [...operands, ...comparisons].join(' and ')
 }
 
 /** Throws one SptError with all errors of `look` for values that the dispatch may need. */

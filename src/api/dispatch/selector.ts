@@ -24,7 +24,13 @@ import { type ErrorSources, withPlace } from '../programs/error-sources.ts'
 import { residentStructure } from '../resident/resident-binding.ts'
 import type { LiveRatios } from './branches.ts'
 import { kindOf, modelFor, type SelectionContext, type SelectionInputs } from './device-facts.ts'
-import { type Decision, type DispatchCall, decide, type Selection } from './dispatch-conditions.ts'
+import {
+  conjunction,
+  type Decision,
+  type DispatchCall,
+  decide,
+  type Selection,
+} from './dispatch-conditions.ts'
 import { Facts } from './facts.ts'
 
 /** A kernel (`K`) to which schedules can be applied. */
@@ -269,6 +275,6 @@ function checkRequirements(
     span: call.span,
     ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
     expected: 'a condition that implies the requirement of the schedule',
-    hint: `when (${[...branch.conditions.map((c) => c.text), factText(broken)].join(' and ')})`,
+    hint: `when (${conjunction(branch.conditions, [factText(broken)])})`,
   })
 }

@@ -2,6 +2,7 @@
 
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../../ast/diagnostics/expect-argument.ts'
+import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -169,11 +170,18 @@ export function refuseFill(what: string, tensor: Tensor): void {
     })
 }
 
-/** Throws SptError `api/argument` unless `arrays` maps axes to objects of arrays. */
+/** Checks that `arrays` maps axes to objects of arrays. @throws SptError `api/argument`, `api/unknown-option` */
 export function expectLevels(what: string, arrays: unknown, of: (axis: string) => string): void {
   expectArgument(isRecord(arrays), what, arrays, 'arrays by axis: { j: { indptr, indices } }')
-  for (const [axis, own] of Object.entries(arrays as object))
+  for (const [axis, own] of Object.entries(arrays as object)) {
     expectArgument(isRecord(own), of(axis), own, '{ indptr, indices }, or what the axis has of them')
+    const name = Object.keys(own as object).find((k) => !LEVEL_ARRAYS.some((array) => array === k))
+    if (name !== undefined)
+      failWith('api/unknown-option', `${of(axis)} cannot include ${name}`, {
+        lookup: { name, candidates: LEVEL_ARRAYS },
+        expected: `some of ${LEVEL_ARRAYS.join(', ')}`,
+      })
+  }
 }
 
 /** Checks for one coordinate per dimension and one value per entry (`null`: a pattern without values). Throws SptError `tensor/…`. */

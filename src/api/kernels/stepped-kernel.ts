@@ -4,6 +4,7 @@ import { permutableDimensions } from '../../analysis/permutations/permutable-dim
 import { type SparsityAttributes, sparsityAttributes } from '../../analysis/sparsity/attributes.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { orList } from '../../ast/diagnostics/suggest.ts'
+import { expectFields, FLAG } from '../../ast/diagnostics/value-kinds.ts'
 import type { TextOptions } from '../../backends/target.ts'
 import { type ModuleText, TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
@@ -206,12 +207,11 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
 
   /**
    * Generated code for a target, one module for each launch. `wide`: with indices of 64 bits, as in runs with more than
-   * 2^31 - 1 elements or iterations. @throws SptError `emit/…`, `plan/…`
+   * 2^31 - 1 elements or iterations. @throws SptError `emit/…`, `plan/…`, `api/…`
    */
-  emit(
-    target: ModuleText['target'],
-    { wide = false }: Pick<TextOptions, 'wide'> = {},
-  ): readonly ModuleText[] {
+  emit(target: ModuleText['target'], options: Pick<TextOptions, 'wide'> = {}): readonly ModuleText[] {
+    expectFields('emit', options, { wide: FLAG })
+    const { wide = false } = options
     expectArgument(TARGET_NAMES.includes(target), 'the target', target, TARGET_NAMES.join(', '))
     if (wide && !TARGETS[target].wideIndices)
       failWith('emit/index-width', `${target} has no 64-bit indices`, {

@@ -81,9 +81,11 @@ export function processIo(): Io {
   }
 }
 
-/** Prints the version if the first word requests it, without loading the commands. */
-export function handleVersionFlag(first: string | undefined, io: Io): boolean {
-  if (first !== '-v' && first !== '--version') return false
+export const isVersionFlag = (word: string | undefined): boolean => word === '-v' || word === '--version'
+
+/** Prints the version if the only word requests it, without loading the commands. */
+export function handleVersionFlag(word: string | undefined, io: Io): boolean {
+  if (!isVersionFlag(word)) return false
   io.out(`sparsetile ${version()}\n`)
   return true
 }

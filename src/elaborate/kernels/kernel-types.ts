@@ -9,12 +9,22 @@ import { TYPED } from '../instructions/instances.ts'
 /** The first type of each parameter, in which a kernel without a list of types is used. */
 export const firstTypes = (k: Ast.Kernel): readonly string[] => k.typeParams.map((p) => p.types[0]!.name)
 
-/** True if each type parameter is used, under a name without another meaning. */
+/** True if each type parameter is used, under a name without another meaning, and lists each type once. */
 export function checkTypeParameters(decl: Ast.Kernel): boolean {
   const before = errorCount()
   const names = [...decl.params.map((p) => p.name), ...decl.members.map((m) => m.name)].map((n) => n.name)
-  for (const { name } of decl.typeParams) {
-    if (names.includes(name.name) || isDtype(name.name))
+  for (const [k, { name, types }] of decl.typeParams.entries()) {
+    for (const { span, name: type } of types.filter((t, n) => types.findIndex((x) => x.name === t.name) < n))
+      report('check/duplicate', span, {
+        message: `${type} is listed twice among the types of ${name.name}`,
+        hint: `remove one \`${type}\``,
+      })
+    if (decl.typeParams.findIndex((p) => p.name.name === name.name) < k)
+      report('check/duplicate', name.span, {
+        message: `kernel ${decl.name.name} has two type parameters ${name.name}`,
+        hint: `rename a type parameter ${name.name}`,
+      })
+    else if (names.includes(name.name) || isDtype(name.name))
       report('check/duplicate', name.span, {
         message: `${name.name} has another meaning in kernel ${decl.name.name}`,
         hint: 'choose another name for the type',

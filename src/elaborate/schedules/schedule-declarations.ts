@@ -50,8 +50,13 @@ export function namesAround(
 }
 
 function checkFunction(s: Ast.ScheduleFunction, made: ReadonlySet<string>): void {
-  for (const { name, span } of s.results)
-    if (!made.has(name))
+  for (const [k, { name, span }] of s.results.entries())
+    if (s.results.findIndex((r) => r.name === name) < k)
+      report('check/duplicate', span, {
+        message: `function ${s.name.name} has two results ${name}`,
+        hint: `remove one \`${name}\``,
+      })
+    else if (!made.has(name))
       report('check/unknown-name', span, {
         message: `no step of function ${s.name.name} makes ${name}`,
         lookup: { name, candidates: [...made] },

@@ -99,7 +99,7 @@ function refuse(
               ? `how many elements of ${of.name} each listed coordinate has`
               : of.kind === 'operand'
                 ? 'an operand of an instruction'
-                : 'a condition'
+                : 'an expression'
   const span = expr.span ?? (of.kind === 'loop' ? of.loop.span : 'span' in of ? of.span : undefined)
   failAs('plan/overflow', {
     message: `${what} in ${launch} does not fit ${isWide ? '53 bits' : '32 bits'}: ${reaches}`,
