@@ -376,3 +376,13 @@ schedule pruned_linear_f16.pick choose {
   expect([refused.code, refused.out]).toEqual([1, ''])
   for (const held of ['8.0', '9.0', '13.0']) expect((await emitted(held)).code).toBe(0)
 })
+
+test('a missing dispatch table: the command that writes it', async () => {
+  const file = folder.file('tabled.spt', `${PROGRAM}\nschedule mul.auto choose from "tab.spt"\n`)
+  const { code, err } = await spt(['check', file])
+  expect(code).toBe(1)
+  expect(err).toContain('error[io/not-found]')
+  expect(folder.plain(err)).toContain(
+    'remove this dispatch until `spt tune … --generalise FOLDER/tab.spt` has written the table',
+  )
+})

@@ -1,5 +1,5 @@
 /** Each command does what it says, on standard output and by its exit code. */
-import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/index.ts'
 import { withProgress } from '../../src/cli/output/io.ts'
@@ -582,6 +582,12 @@ describe('spt emit', () => {
     expect(code).toBe(0)
     expect(folder.plain(err)).toBe('wrote FOLDER/shaders/two_0.wgsl\nwrote FOLDER/shaders/two_1.wgsl\n')
     expect(readFileSync(folder.at('shaders/two_1.wgsl'), 'utf8')).toContain('fn two_1')
+    const refused = await spt(['emit', two, '--target', 'wgsl', '--out', folder.at('two.wgsl')])
+    expect([refused.code, existsSync(folder.at('two.wgsl'))]).toEqual([2, false])
+    expect(folder.plain(refused.err)).toContain(
+      'spt emit: --out FOLDER/two.wgsl cannot hold 2 WGSL modules in one file',
+    )
+    expect(folder.plain(refused.err)).toContain('hint: --out FOLDER/two/')
     expect((await spt(['emit', two, '--target', 'cuda', '--out', folder.at('two.cu')])).code).toBe(0)
     expect(readFileSync(folder.at('two.cu'), 'utf8')).toMatch(/two_0\([\s\S]*two_1\(/)
   })

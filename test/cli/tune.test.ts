@@ -5,6 +5,7 @@ import { afterAll, expect, test } from 'vitest'
 import { Call } from '../../src/cli/arguments/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
+import { writeTable } from '../../src/cli/tune/generalise-option.ts'
 import { defaultKeptText, tuneAllReport } from '../../src/cli/tune/tune-all-report.ts'
 import { tuneText } from '../../src/cli/tune/tune-report.ts'
 import { trialText } from '../../src/cli/tune/tune-worker.ts'
@@ -592,6 +593,24 @@ test('--generalise takes the name of a table and several cases, before anything 
   const other = folder.file('other.spt', 'dispatch add { otherwise a }')
   expect(await told(...two, '--generalise', other)).toContain('table/kernel')
   expect(await told(...two, '--generalise', folder.file('cut.spt', 'dispatch {'))).toContain('parse/unclosed')
+})
+
+test.each([
+  ['default', 'no schedule is faster than the default, so there are no rules to store'],
+  [null, 'tuning ended before all candidates were compared'],
+])('--generalise reports why it writes no table: verdict %s', async (verdict, reason) => {
+  const table = folder.at('absent-table.spt')
+  for (const json of [false, true]) {
+    const [out, err]: [string[], string[]] = [[], []]
+    const io = { env: {}, out: (t: string) => out.push(t), err: (t: string) => err.push(t) } as never
+    const options = new Map([['generalise', [table]], ...(json ? [['json', ['']] as const] : [])])
+    const call = new Call('tune', [program], options as never, io)
+    const result = { verdict, schedule: null, cases: [] } as never
+    expect(await writeTable({ call } as never, [], result)).toBeUndefined()
+    const text = `${table} was not written: ${reason}.\n`
+    expect([out, err]).toEqual(json ? [[], [text]] : [[`\n// ${text}`], []])
+  }
+  expect(existsSync(table)).toBe(false)
 })
 
 test('--generalise writes a table, and a program with the dispatch that reads it', async () => {

@@ -105,7 +105,7 @@ async function filesFrom(
   const problems: Diagnostic[] = []
   const first = pathOf(entry)
   const seen = new Set([first])
-  let pending: { readonly path: string; readonly span?: Span }[] = [{ path: first }]
+  let pending: PendingFile[] = [{ path: first }]
   while (pending.length > 0) {
     const texts = await Promise.allSettled(
       pending.map(async ({ path }) => {
@@ -114,10 +114,11 @@ async function filesFrom(
       }),
     )
     const next: typeof pending = []
-    for (const [k, { path, span }] of pending.entries()) {
+    for (const [k, reference] of pending.entries()) {
+      const { path } = reference
       const text = texts[k]!
       if (text.status === 'rejected') {
-        problems.push(...unreadable(path, span, text.reason))
+        problems.push(...unreadable(reference, text.reason))
         continue
       }
       const source = { name: path, text: text.value }
@@ -132,12 +133,13 @@ async function filesFrom(
         continue
       }
       files.set(path, file)
+      const tables = tablesIn(file)
       for (const named of pathsIn(file)) {
         const target = resolvePath(path, named.value)
         if (seen.has(target)) continue
         if (seen.size === MAX_FILES) withSources({ sources }, () => rejectFileCount(named))
         seen.add(target)
-        next.push({ path: target, span: named.span })
+        next.push({ path: target, span: named.span, isTable: tables.includes(named) })
       }
     }
     pending = next
@@ -148,11 +150,18 @@ async function filesFrom(
   })
 }
 
+interface PendingFile {
+  readonly path: string
+  /** Where a program names the file; undefined for the entry. */
+  readonly span?: Span
+  readonly isTable?: boolean
+}
+
 /** The other files that a file names: imports and dispatch tables. */
-const pathsIn = ({ imports, decls }: File): readonly Path[] => [
-  ...imports.map((i) => i.path),
-  ...decls.flatMap((d) => (d.kind === 'choice' && d.by === 'rules' && d.table ? [d.table] : [])),
-]
+const pathsIn = (file: File): readonly Path[] => [...file.imports.map((i) => i.path), ...tablesIn(file)]
+
+const tablesIn = ({ decls }: File): readonly Path[] =>
+  decls.flatMap((d) => (d.kind === 'choice' && d.by === 'rules' && d.table ? [d.table] : []))
 
 const rejectFileCount = ({ value, span }: Path): never =>
   failAt('import/too-many-files', span, {
@@ -162,7 +171,8 @@ const rejectFileCount = ({ value, span }: Path): never =>
   })
 
 /** Diagnostics for an unreadable path, located at the import that names it. */
-function unreadable(path: string, span: Span | undefined, reason: unknown): readonly Diagnostic[] {
+function unreadable(file: PendingFile, reason: unknown): readonly Diagnostic[] {
+  const { path, span } = file
   const diagnostics: readonly Diagnostic[] =
     reason instanceof SptError
       ? reason.diagnostics
@@ -176,15 +186,17 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
           },
         ]
   return span
-    ? diagnostics.map((d) => ({ ...d, hint: atImport(d, path), span: d.span ?? span }))
+    ? diagnostics.map((d) => ({ ...d, hint: atImport(d, file), span: d.span ?? span }))
     : diagnostics
 }
 
 const reasonOf = (reason: unknown): string =>
   (reason instanceof Error ? reason.message || reason.name : nameText(reason)).trim().split('\n')[0]!
 
-/** The reader's hint, extended by the folder that the path is relative to. */
-function atImport({ code, hint }: Diagnostic, path: string): string {
+/** The reader's hint, extended by the folder that the path is relative to; for a table, the command that writes it. */
+function atImport({ code, hint }: Diagnostic, { path, isTable }: PendingFile): string {
+  if (isTable && code === 'io/not-found' && !inPackage(path))
+    return `remove this dispatch until \`spt tune … --generalise ${path}\` has written the table; ${hintFor(path)}`
   if (hint === undefined) return hintFor(path)
   return code === 'io/not-found' ? `${hint}; ${hintFor(path)}` : hint
 }

@@ -109,7 +109,13 @@ export const emit: CommandSpec = {
       call.io.out(`${joinModules(texts).trimEnd()}\n`)
       return EXIT.ok
     }
-    const files = await outputFiles(out, texts, extension)
+    const isFolder = await namesFolder(out)
+    if (!isFolder && target === 'wgsl' && texts.length > 1 && standardStream(out) === null)
+      return call.reject(`--out ${out} cannot hold ${texts.length} WGSL modules in one file`, {
+        expected: 'a folder, for one file per module',
+        hint: `--out ${out.slice(0, -extname(out).length)}/`,
+      })
+    const files = await outputFiles(out, isFolder, texts, extension)
     // Checked here, because names of files in a folder depend on the modules.
     await checkSources(
       call,
@@ -163,15 +169,18 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
 const withHeader = ([first, ...remaining]: readonly NamedText[], header: string): NamedText[] =>
   first ? [{ ...first, text: `// ${header}\n${first.text}` }, ...remaining] : []
 
+const namesFolder = async (out: string): Promise<boolean> =>
+  standardStream(out) === null &&
+  (/[/\\]$/.test(out) || extname(out) === '' || Boolean((await stat(out).catch(() => null))?.isDirectory()))
+
 /** Output paths with their contents; creates the folder. */
 async function outputFiles(
   out: string,
+  isFolder: boolean,
   texts: readonly NamedText[],
   extension: string,
 ): Promise<readonly { readonly path: string; readonly text: string }[]> {
-  const isFolder =
-    /[/\\]$/.test(out) || extname(out) === '' || (await stat(out).catch(() => null))?.isDirectory()
-  if (!isFolder || standardStream(out) !== null) return [{ path: out, text: joinModules(texts) }]
+  if (!isFolder) return [{ path: out, text: joinModules(texts) }]
   await withFileErrors(out, 'write', () => makeFolder(out))
   return texts.map(({ name, text }) => ({ path: join(out, `${name}${extension}`), text }))
 }

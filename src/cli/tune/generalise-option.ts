@@ -40,14 +40,27 @@ export async function checkGeneralise(
   if (existsSync(path)) checkTable(await readFile(path, 'utf8'), path, kernel)
 }
 
-/** Writes the table, and returns the declaration of the dispatch that reads it, with the schedules that it calls. */
+/**
+ * Writes the table, and returns the declaration of the dispatch that reads it, with the schedules that it calls. Without
+ * rules, reports why the table was not written, and returns undefined.
+ */
 export async function writeTable(
   { call, kernel, kind, device }: Tuning,
   cases: readonly TuneFiles[],
-  { schedule, cases: results }: TuneAllResult,
+  { schedule, cases: results, verdict }: TuneAllResult,
 ): Promise<string | undefined> {
   const path = tablePath(call)
-  if (path === undefined || !schedule) return undefined
+  if (path === undefined) return undefined
+  if (!schedule) {
+    const reason =
+      verdict === 'default'
+        ? 'no schedule is faster than the default, so there are no rules to store'
+        : 'tuning ended before all candidates were compared'
+    const text = `\n// ${path} was not written: ${reason}.\n`
+    if (call.flag('json')) call.io.err(text.slice('\n// '.length))
+    else call.io.out(text)
+    return undefined
+  }
   const { dispatchTable } = await import('../../search/choice/table-text.ts')
   const date = new Date().toISOString().slice(0, 10)
   const names = cases.flatMap(({ files }) => [...files.values()].map((f) => basename(f)))
