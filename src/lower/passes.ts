@@ -33,6 +33,7 @@ import { markLostWrites } from './memory/lost-writes.ts'
 import { removeRedundantInitialization } from './memory/redundant-initialization.ts'
 import { promoteToScalars } from './memory/scalar-promotion.ts'
 import { privatizeTiles, replaceArraysByScalars } from './memory/tile-privatization.ts'
+import { removeUnreadBuffers } from './memory/unread-buffers.ts'
 import { insertAsyncWaits } from './pipelining/async-wait-insertion.ts'
 import { injectSoftwarePipelines } from './pipelining/software-pipelining.ts'
 import { reduceAcrossThreads } from './reduce/cross-thread-reduction.ts'
@@ -68,6 +69,7 @@ export interface LoopPass {
 
 /** The passes from Stage II to Stage II (loop nests), in order. */
 export const LOOP_PASSES: readonly LoopPass[] = [
+  { name: 'unread-buffers', run: removeUnreadBuffers },
   { name: 'independent-loops', run: markIndependentLoops },
   { name: 'redundant-initialization', run: removeRedundantInitialization },
   { name: 'redundant-atomics', run: removeRedundantAtomics },

@@ -22,7 +22,11 @@ interface Mask {
   readonly text: string
   readonly params?: Readonly<Record<string, number>>
   readonly tensors?: (of: Shape, seed: number) => Readonly<Record<string, ReturnType<typeof dense>>>
-  readonly pairs: (of: Shape, seed: number) => { readonly sees: Pair; readonly bias?: Pair }
+  /** `bias` is added to s, or is the score if it `ignores` s. */
+  readonly pairs: (
+    of: Shape,
+    seed: number,
+  ) => { readonly sees: Pair; readonly bias?: Pair; readonly ignores?: true }
 }
 
 const documentOf = ({ blocks, b }: Shape, seed: number): Int32Array =>
@@ -84,8 +88,31 @@ const MASKS: Readonly<Record<string, Mask>> = {
   },
 }
 
+const all: Pair = () => 1
+/** Masks and scores that ignore s, so that nothing reads the products of queries and keys. */
+const WITHOUT_PRODUCTS: Readonly<Record<string, Mask>> = {
+  near: {
+    text: `kernel near<T: f32 or f16>() extends tiled_attention<T> {
+      define score(s, h, q, k) = -abs(f32(q - k))
+    }`,
+    pairs: () => ({ sees: all, bias: (_, q, k) => -Math.abs(q - k), ignores: true }),
+  },
+  mean: {
+    text: `kernel mean<T: f32 or f16>() extends mask_attention<T> {
+      define mask(h, q, k) = k <= q
+      define score(s, h, q, k) = 0.0
+    }`,
+    pairs: () => ({ sees: causal, ignores: true }),
+  },
+  nothing: {
+    text: `kernel nothing<T: f32 or f16>() extends tiled_attention<T> { define mask(h, q, k) = false }`,
+    pairs: () => ({ sees: () => 0 }),
+  },
+}
+const ALL: Readonly<Record<string, Mask>> = { ...MASKS, ...WITHOUT_PRODUCTS }
+
 const kernelOf = async (name: string, T: string) =>
-  (await load(`${IMPORT}\n${MASKS[name]!.text}`)).kernel(name, { T })
+  (await load(`${IMPORT}\n${ALL[name]!.text}`)).kernel(name, { T })
 
 function inputs(
   name: string,
@@ -98,7 +125,7 @@ function inputs(
     const x = normals(of.blocks * of.b * of.heads * width, seed + k)
     return T === 'f16' ? halves(shape, x) : dense(shape, x)
   }
-  const mask = MASKS[name]!
+  const mask = ALL[name]!
   const tensors = { Q: values(of.d, 1), K: values(of.d, 2), V: values(of.e, 3), ...mask.tensors?.(of, seed) }
   return { tensors, params: { scale: 0.3, ...mask.params } }
 }
@@ -109,10 +136,10 @@ function expected(
   { tensors: { Q, K, V } }: ReturnType<typeof inputs>,
   seed: number,
 ): Float32Array {
-  const { sees, bias } = MASKS[name]!.pairs(of, seed)
+  const { sees, bias, ignores } = ALL[name]!.pairs(of, seed)
   const arrays = { Q: floats(Q), K: floats(K), V: floats(V) }
   const counts = (h: number, q: number, k: number): boolean => sees(h, q, k) !== 0
-  return attend({ ...of, tokens: of.blocks * of.b }, arrays, 0.3, counts, bias)
+  return attend({ ...of, tokens: of.blocks * of.b }, arrays, ignores ? 0 : 0.3, counts, bias)
 }
 
 const floats = ({ values }: DenseTensor): Float32Array =>
@@ -130,43 +157,51 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   }, 120_000)
   afterAll(() => device.dispose())
 
-  test.each(sample(Object.keys(MASKS), kind === 'cpu' ? 5 : 3))(
-    '%s agrees with plain loops',
-    async (name) => {
-      const { schedule, args, b, e } = ON[kind]
-      for (const T of sample(['f32', 'f16'], kind === 'cpu' ? 2 : 1)) {
-        const compiled = await (await kernelOf(name, T)).schedule(schedule, ...args).compile(device)
-        await fc.assert(
-          fc.asyncProperty(
-            fc.integer({ min: 0, max: 4 }),
-            fc.integer({ min: 1, max: 3 }),
-            fc.nat(99),
-            async (blocks, heads, seed) => {
-              const of = { blocks, b, heads, d: 5, e }
-              const given = inputs(name, of, T, seed)
-              const O = floats((await compiled.run(given)).O as DenseTensor)
-              expect(apart(O, expected(name, of, given, seed))).toBeLessThan(T === 'f16' ? 4e-3 : 1e-5)
-            },
-          ),
-          { numRuns: runs(4) },
-        )
-        compiled.release()
-      }
-    },
-  )
+  test.each([
+    ...sample(Object.keys(MASKS), kind === 'cpu' ? 5 : 3),
+    ...sample(Object.keys(WITHOUT_PRODUCTS), 3),
+  ])('%s agrees with plain loops', async (name) => {
+    const { schedule, args, b, e } = ON[kind]
+    for (const T of sample(['f32', 'f16'], kind === 'cpu' ? 2 : 1)) {
+      const compiled = await (await kernelOf(name, T)).schedule(schedule, ...args).compile(device)
+      await fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 0, max: 4 }),
+          fc.integer({ min: 1, max: 3 }),
+          fc.nat(99),
+          async (blocks, heads, seed) => {
+            const of = { blocks, b, heads, d: 5, e }
+            const given = inputs(name, of, T, seed)
+            const O = floats((await compiled.run(given)).O as DenseTensor)
+            expect(apart(O, expected(name, of, given, seed))).toBeLessThan(T === 'f16' ? 4e-3 : 1e-5)
+          },
+        ),
+        { numRuns: runs(4) },
+      )
+      compiled.release()
+    }
+  })
 })
 
-test.each(sample(Object.keys(MASKS), 1))('%s on tensor cores equals the CPU, interpreted', async (name) => {
-  const of = { blocks: 2, b: 16, heads: 1, d: 16, e: 16 }
-  const kernel = await kernelOf(name, 'f16')
-  const { tensors, params } = inputs(name, of, 'f16', 1)
-  const given = { tensors, params: { ...params, ...of, key_blocks: of.blocks } }
-  const run = (schedule: string): number[] =>
-    Array.from(
-      interpreted(kernel.schedule(schedule, 16, 16, ...(schedule === 'mma' ? [16] : [])), given).get('O')!,
-      Number,
-    )
-  expect(run('mma')).toEqual(run('cpu'))
+test.each([...sample(Object.keys(MASKS), 1), ...sample(Object.keys(WITHOUT_PRODUCTS), 1)])(
+  '%s on tensor cores equals the CPU, interpreted',
+  async (name) => {
+    const of = { blocks: 2, b: 16, heads: 1, d: 16, e: 16 }
+    const kernel = await kernelOf(name, 'f16')
+    const { tensors, params } = inputs(name, of, 'f16', 1)
+    const given = { tensors, params: { ...params, ...of, key_blocks: of.blocks } }
+    const run = (schedule: string): number[] =>
+      Array.from(
+        interpreted(kernel.schedule(schedule, 16, 16, ...(schedule === 'mma' ? [16] : [])), given).get('O')!,
+        Number,
+      )
+    expect(run('mma')).toEqual(run('cpu'))
+  },
+)
+
+test.each(['cpu', 'mma'])('products that nothing reads take no memory: %s', async (schedule) => {
+  const { buffers } = (await kernelOf('near', 'f16')).schedule(schedule).compilation.plan
+  expect(buffers.map((b) => b.name)).not.toContain('S')
 })
 
 test('a mask takes few lines', () => {

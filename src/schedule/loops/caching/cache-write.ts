@@ -5,7 +5,7 @@ import { conditionsAround, hoistable, writtenIn } from '../../../analysis/depend
 import { capacityCounts } from '../../../ir/coordinates/runtime-lists.ts'
 import { cast, type Expr, load } from '../../../ir/expressions/expr.ts'
 import { mentionsSome } from '../../../ir/expressions/expr-tree.ts'
-import { accessesOf } from '../../../ir/statements/accesses.ts'
+import { accessesOf, readsOf } from '../../../ir/statements/accesses.ts'
 import { allocatedNames } from '../../../ir/statements/bindings.ts'
 import { type LoopLocation, replaceLoop } from '../../../ir/statements/definitions.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../../ir/statements/loops.ts'
@@ -48,7 +48,8 @@ import { localCopy } from './read-copies.ts'
  * A reduction that is complete in one iteration starts at the identity in the local buffer and is then stored. A
  * reduction that continues in other iterations, or goes to rows of an index list, is combined into `C` by its reducer.
  * All targets of a tuple move together. Several statements may combine into the elements if only the first initialises
- * them. A local buffer of the kernel that only the iteration uses is replaced completely.
+ * them. A local buffer of the kernel that only the iteration uses is replaced completely. If nothing reads any target, they
+ * remain, because whether a definition reads a buffer must not decide which steps are legal; lowering removes them.
  */
 export const cacheWrite = primitive({
   word: 'cache_write',
@@ -136,7 +137,9 @@ export const cacheWrite = primitive({
         cast(load(locals[k]!.name, localIndex(prints[k]!, { index, path }), locals[k]!.dtype), b.dtype),
       )
     })
-    const unused = whole ? buffers.filter((b) => usedOnlyIn(cx, b, loop)).map((b) => b.name) : []
+    const read = readsOf(cx.kernel.body)
+    const replaced = whole && buffers.some((b) => read.has(b.name))
+    const unused = replaced ? buffers.filter((b) => usedOnlyIn(cx, b, loop)).map((b) => b.name) : []
     const tiles = prints.map((p) => meetingAgain(p, scattered))
     const back = copyBack(cx, writer, buffers, locals, tiles, step.scope, whole, conditions).filter(
       (_, k) => !unused.includes(buffers[k]!.name),
