@@ -82,6 +82,16 @@ test('errors of derived kernels are reported at their text', () => {
   expect(d).toMatchObject({ code: 'check/definition', hint: 'pass i as an argument' })
 })
 
+test('a definition that overrides none of the base is called, or is an error that lists those of the base', () => {
+  const extending = (text: string): string => `${TYPED} kernel more() extends scale { ${text} }`
+  expect(errors(extending('define ff(v) = 2 * v'))).toMatchObject([
+    { code: 'check/definition', expected: 'f', lookup: { name: 'ff', candidates: ['f'] } },
+  ])
+  expect(errors(extending('define ff(v) = ff(v)'))).toMatchObject([{ code: 'check/definition' }])
+  const called = 'buffer z: f32[i] out; define ff(v) = 2 * v; iterate also [i] as S { z[i] = ff(f32(x[i])) }'
+  expect([...read(extending(called)).kernels.keys()]).toContain('more')
+})
+
 const TYPED = `
 kernel scale<T: f16 or bf16 or f32>(m: size, a: T) {
   axis i = dense_fixed(m)

@@ -1,6 +1,7 @@
 /** Inline expansion of a kernel's definitions: `define mask(q, k) = k <= q` replaces each call of `mask`. */
+import { orList } from '../../ast/diagnostics/suggest.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
-import { type AnyNode, mapSyntax, namesIn } from '../../ast/nodes/walk.ts'
+import { type AnyNode, mapSyntax, namesIn, walkSyntax } from '../../ast/nodes/walk.ts'
 import { quantity } from '../../ast/parse/checks.ts'
 import { report, reportAll } from '../diagnostics.ts'
 import { FUNCTIONS } from '../expressions/expressions.ts'
@@ -34,11 +35,31 @@ export function mergedDefinitions(
         labels: [{ span: inherited.name.span, text: 'defined here' }],
         expected: `define ${name}(${inherited.params.map((p) => p.name).join(', ')}) = …`,
       })
+    else if (base && !inherited && !isCalled(name, kernel))
+      reportAll({
+        ...wrong,
+        message: `kernel ${kernel.base!.name.name} has no definition ${name}, and nothing in kernel ${kernel.name.name} calls ${name}`,
+        ...(base.length > 0 && { expected: orList(base.map((b) => b.name.name)) }),
+        lookup: { name, candidates: base.map((b) => b.name.name) },
+        hint: `override a definition of the base, call ${name}, or remove it`,
+      })
     // The order of the base is kept, because its definitions may call earlier ones.
     else merged.set(name, d)
     own.set(name, d)
   }
   return [...merged.values()]
+}
+
+/** True if a member of the kernel's own text calls a definition, other than the definition itself. */
+function isCalled(name: string, { members }: Ast.Kernel): boolean {
+  let found = false
+  for (const m of members)
+    if (!(isDefine(m) && m.name.name === name))
+      walkSyntax(m, (node) => {
+        const call = node as Ast.Call
+        found ||= call.kind === 'call' && !call.by && call.fn.name === name
+      })
+  return found
 }
 
 /**
