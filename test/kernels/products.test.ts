@@ -112,7 +112,6 @@ test.each(sample([1, 3, 8, 12], 2))('spmm of rows of length %i agrees on cpu and
 
 kernelSuite({
   file: 'kernels/sddmm.spt',
-  // Lanes of a row exchange registers, and rows are of different lengths: lanes.test.ts runs these.
   alsoWith: [
     ['sddmm', 'rows_by_length', 128],
     ['sddmm', 'rows', 512, 8, 2, 32],
