@@ -70,7 +70,7 @@ test('zeros of dense dimensions beside a format are elements, where the format s
       .kernel()
       .as('A', as)
       .compile(await devices.cpu())
-    const values = as === 'csr' ? floats(1, 0, 0, 0) : floats(1, 0, 0, 0, 0, 0, 0, 0)
+    const values = as === 'csr' ? floats(1, 0, 0, 0) : floats(1, 0, 7, 7, 0, 0, 7, 7)
     const prepared = await compiled.prepare({ tensors: { A: stored([2, 2, 2], { jo }, values) } })
     await prepared.run()
     expect([...(await prepared.read('C')).values!]).toEqual([3, 2])

@@ -238,13 +238,7 @@ describe('kernels', () => {
         )
         // Padding is at no coordinate, however often it is there.
         const padded = sorted.flatMap((r) => [...r, 4, 4, 4].slice(0, 3))
-        const A = stored(
-          shape,
-          { j: { indices: ints(...padded) } },
-          Float32Array.from({ length: padded.length * d }, (_, p) =>
-            padded[Math.floor(p / d)]! < 4 ? 1 : 0,
-          ),
-        )
+        const A = stored(shape, { j: { indices: ints(...padded) } }, ones(padded.length * d))
         expect(await codeOf(fixed, { tensors: { A } })).toBe(expected)
       }),
       { numRuns: runs(60) },

@@ -56,33 +56,6 @@ export function* entriesOf<C extends Column>(
   inverse: Inverse<C>,
   sizes = inverse.sizes,
 ): Coroutine<Frame<C>> {
-  const { positions, coordinates, levelPositions, allocated, dims, toTensor, held, within } = slotsOf(
-    engine,
-    stored,
-    inverse,
-  )
-  const elementConditions = [
-    ...held,
-    ...droppedOf(positions, stored),
-    ...(stored.mask ? [isElement(positions, stored.mask, stored.trees, levelPositions)] : []),
-  ]
-  yield* checkInverse(positions, stored, inverse, { elementConditions, coordinates, dims, toTensor })
-  const conditions = [...elementConditions, ...within]
-  const frame =
-    conditions.length === 0
-      ? allPositions(positions, dims, sizes, allocated)
-      : yield* engine.compact(positions, all(conditions), dims, sizes)
-  for (const d of inverse.dims) frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
-  frame.sortedBy = impliedOrder(stored, inverse)
-  engine.release(...allocated.filter((c) => ![...frame.columns.values()].includes(c)))
-  return frame
-}
-
-/**
- * A frame of all positions, with expressions over it: coordinates, and the conditions for the position to store an element, whatever
- * its value is (`held`: not padding; `within`: within the tensor).
- */
-export function slotsOf<C extends Column>(engine: Engine<C>, stored: StoredLevels<C>, inverse: Inverse<C>) {
   const positions = new Frame(engine, stored.size, inverse.sizes)
   bindTables(positions, inverse.tables)
   const { coordinates, levelPositions, allocated } = coordinatesOnLevels(positions, stored, variable(ENTRY))
@@ -95,13 +68,24 @@ export function slotsOf<C extends Column>(engine: Engine<C>, stored: StoredLevel
       inverse.tables,
     )
   const dims = new Map(inverse.dims.map(({ name }, k) => [name, toTensor(inverse.exprs[k]!)]))
-  const levels = stored.trees.flat().filter((l) => hasWidth(l.axis) && !isPadded(l.axis))
-  const held = [
+  const elementConditions = [
     ...listConditions(inverse.exprs, lists).map(toTensor),
-    ...levels.map((l) => lt(coordinates.get(l.axis.name)!, positions.bindSize(l.extent))),
+    ...elementConditionsOf(positions, stored, coordinates),
+    ...(stored.mask ? [isElement(positions, stored.mask, stored.trees, levelPositions)] : []),
   ]
-  const within = inverse.dims.flatMap((d) => withinExtent(positions, d, dims, inverse))
-  return { positions, coordinates, levelPositions, allocated, dims, toTensor, held, within }
+  yield* checkInverse(positions, stored, inverse, { elementConditions, coordinates, dims, toTensor })
+  const conditions = [
+    ...elementConditions,
+    ...inverse.dims.flatMap((d) => withinExtent(positions, d, dims, inverse)),
+  ]
+  const frame =
+    conditions.length === 0
+      ? allPositions(positions, dims, sizes, allocated)
+      : yield* engine.compact(positions, all(conditions), dims, sizes)
+  for (const d of inverse.dims) frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
+  frame.sortedBy = impliedOrder(stored, inverse)
+  engine.release(...allocated.filter((c) => ![...frame.columns.values()].includes(c)))
+  return frame
 }
 
 /** Coordinates and positions on each level by axis, for `valuePosition`; `allocated`: new columns. */
@@ -177,17 +161,22 @@ function* checkInverse<C extends Column>(
   yield* checkReads(frame, listReads.flat(), label, [...maps.elementConditions, ...otherConditions])
 }
 
-/** The condition that a position does not have the dropped value; empty if none is dropped. */
-function droppedOf<C extends Column>(frame: Frame<C>, { values, dtype, drop }: StoredLevels<C>): Expr[] {
-  return values && drop !== null ? [valueDiffers(frame, values, dtype, drop)] : []
-}
-
-/** The condition that the value of a position differs from `fill`. */
-export function valueDiffers<C extends Column>(frame: Frame<C>, values: C, dtype: Dtype, fill: number): Expr {
-  return differs(
-    load(VALUES, [variable(ENTRY)], frame.engine.bindNumbers(frame, VALUES, values, dtype)),
-    fill,
-  )
+/** Conditions for a position to hold an element: not padding, and not the dropped value. */
+function elementConditionsOf<C extends Column>(
+  frame: Frame<C>,
+  stored: StoredLevels<C>,
+  coordinates: ReadonlyMap<string, Expr>,
+): Expr[] {
+  const levels = stored.trees.flat()
+  const out = levels
+    .filter((l) => hasWidth(l.axis))
+    .map((l) => lt(coordinates.get(l.axis.name)!, frame.bindSize(l.extent)))
+  if (stored.values && stored.drop !== null) {
+    const dtype = frame.engine.bindNumbers(frame, VALUES, stored.values, stored.dtype)
+    const value = load(VALUES, [variable(ENTRY)], dtype)
+    out.push(differs(value, stored.drop))
+  }
+  return out
 }
 
 const VALUES = '@values'

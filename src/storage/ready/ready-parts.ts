@@ -23,7 +23,6 @@ import { bindTables } from '../remapping/inverse-remapping.ts'
 import { pointAt, pointOf, separatesDuplicates } from '../storage.ts'
 import type { StoredTensor } from '../tensor.ts'
 import { checkDisjoint, isKnownDisjoint, levelsAreUnique } from './elements.ts'
-import { checkPaddingValues } from './padding-values.ts'
 import {
   checkLists,
   checkMask,
@@ -63,11 +62,6 @@ export function partsFromArrays(
       filled: fullAxes(p.part.instance),
       order: shape.length,
     })
-  }
-  for (const [k, p] of parts.entries()) {
-    if (!arrays[k]!.tensor.values) continue
-    const source = levelsOf(p, stored)
-    checkPaddingValues(p.part.label || undefined, source.stored, source.inverse, fill)
   }
   checkCoordinates(stored)
   for (const [k, p] of parts.entries()) {

@@ -5,15 +5,7 @@ import { LEVEL_ARRAYS } from '../../ast/nodes/axis-kinds.ts'
 import type { Frame } from '../../columns/column-engine.ts'
 import { runSync } from '../../columns/coroutines.ts'
 import type { Level } from '../../columns/stored-level.ts'
-import {
-  arraysOfAxis,
-  hasIndptr,
-  isPadded,
-  parentOf,
-  type StoredAxis,
-  sourceName,
-} from '../../ir/coordinates/axis.ts'
-import { variable } from '../../ir/expressions/expr.ts'
+import { arraysOfAxis, hasIndptr, isPadded, parentOf, type StoredAxis } from '../../ir/coordinates/axis.ts'
 import type { FormatInstance, Table } from '../../ir/formats/format.ts'
 import type { TypedArray } from '../../ir/values/arrays.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
@@ -28,7 +20,6 @@ import type { Inverse } from '../remapping/inverse-remapping.ts'
 import { extentOf, makeStorage, markPadding, paddedPositions, type Storage, treesOf } from '../storage.ts'
 import { checkValueArray, filledArray, type StoredTensor, type ValueArray } from '../tensor.ts'
 import { checkElements } from './elements.ts'
-import { checkPaddingValues } from './padding-values.ts'
 
 export interface ValidateOptions {
   /** The name of the input, for messages about its values. */
@@ -45,7 +36,7 @@ export interface ValidateOptions {
  * @throws SptError `bind/shape`, `bind/missing-array`, `bind/extra-array`, `bind/array-type`, `bind/values-length`,
  * `bind/value-type`, `bind/too-large`, `bind/extent`, `bind/axis-order`, `bind/branching`, `bind/width`, and the errors of
  * levels: `bind/indptr-…`, `bind/indices-length`, `bind/index-range`, `bind/lengths`, `bind/unsorted`, `bind/duplicate`,
- * `bind/padding`, `bind/padding-values`, `bind/mask-…`, `bind/starts-length`, `bind/runs`
+ * `bind/padding`, `bind/mask-…`, `bind/starts-length`, `bind/runs`
  */
 export function validateStored(
   axes: readonly StoredAxis[],
@@ -75,22 +66,8 @@ export function validateStored(
   }
   const storage = makeStorage(axes, levels)
   if (tensor.values) checkValues(storage, tensor.values, tensor.dtype, options.name)
-  if (!options.part) {
-    checkPadding(storage, tensor, options)
-    checkElements(storage, tensor, options)
-  }
+  if (!options.part) checkElements(storage, tensor, options)
   return storage
-}
-
-function checkPadding(
-  { axes, trees, size, levels }: Storage,
-  { values, dtype }: StoredTensor,
-  { name, fill = 0 }: ValidateOptions,
-): void {
-  const stored = { trees, size, values, dtype, drop: null }
-  const dims = axes.map((a) => ({ name: sourceName(a), extent: levels.get(a.name)!.extent }))
-  const exprs = axes.map((a) => variable(a.name))
-  checkPaddingValues(name, stored, { dims, exprs, sizes: new Map(), tables: new Map() }, fill)
 }
 
 /** The values of a validated tensor; for a pattern, 1 at stored elements and `fill` in padding. */

@@ -18,7 +18,6 @@ import { HOST } from '../../../storage/engines/host/engine.ts'
 import { entriesOf, isExact } from '../../../storage/entries/entry-enumeration.ts'
 import { type FormatOperands, givenList } from '../../../storage/format-operands.ts'
 import { checkDisjoint, levelsAreUnique } from '../../../storage/ready/elements.ts'
-import { checkPaddingValues } from '../../../storage/ready/padding-values.ts'
 import { checkPlacement, type Placement } from '../../../storage/ready/ready-parts.ts'
 import {
   checkLists,
@@ -229,7 +228,6 @@ function partEntries(
   const stored = { trees, size: storage.size, values, dtype, drop, mask: mask ?? null }
   const inverse = { dims, exprs: dims.map((d) => d.of), sizes: known.sizes, tables: loads, lists }
   if (bits) checkMaskAgrees(bits.name, stored, inverse, { filled, order: t.axes.length })
-  if (tensor.values) checkPaddingValues(b.name, stored, inverse, fill, t.axes.length)
   const frame = runSync(entriesOf<TypedArray>(HOST, stored, inverse))
   bindLists(frame, known.lists, known)
   bindTables(frame, loads)
