@@ -120,7 +120,7 @@ test('resident tensors are compared by their structure', async () => {
   there.free()
 })
 
-test('arrays with additional elements are compared without them', async () => {
+test('an array that is given as undefined is compared as absent', async () => {
   const indptr = Int32Array.of(0, 2, 3, 5)
   const indices = Int32Array.of(0, 3, 1, 0, 2)
   const stored = (more: object) => {
@@ -138,7 +138,7 @@ test('arrays with additional elements are compared without them', async () => {
     (await k.choose('cuda', { tensors: { A: stored(more) }, params: { d: 8 } })).selection.predictions
   const plain = await expected({})
   expect(plain.length).toBeGreaterThan(1)
-  expect(await expected({ rows: 3, name: 'mine', mask: undefined })).toEqual(plain)
+  expect(await expected({ mask: undefined })).toEqual(plain)
 })
 
 test('a dispatch checks for a model, and uses the list if there is one', async () => {
