@@ -31,12 +31,12 @@ export const axesOf = (kernel: Kernel1, buffer: Buffer1): StoredAxis[] =>
 export function structured(
   kernel: Kernel1,
   shape: readonly number[],
-  arrays: { readonly indptr: Int32Array; readonly indices: Int32Array },
+  { indptr, indices }: { readonly indptr: Int32Array; readonly indices: Int32Array },
   values: ValueArray | null,
   dtype: Dtype,
 ): StoredTensor {
   const axes = axesOf(kernel, inputs(kernel)[0]!)
   const sparse = axes.find((a) => a.kind === 'sparse_variable')
   if (!sparse) throw new Error(`the first input of ${kernel.name} has no axis of varying length`)
-  return { kind: 'stored', shape, arrays: { [sparse.name]: arrays }, values, dtype }
+  return { kind: 'stored', shape, arrays: { [sparse.name]: { indptr, indices } }, values, dtype }
 }
