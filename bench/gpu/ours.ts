@@ -49,7 +49,7 @@ export const AS_IT_IS: Built = { parts: null, milliseconds: 0, bytes: 0 }
 /** Runs after which a choice stays as it is on the same data: one that finds, one that is led, one that finds no other. */
 const LEADING = 3
 
-/** Whether data decide among the schedules of a choice. */
+/** True if a dispatch of the program selects the schedule by the data. */
 const isOpen = (compiled: CompiledKernel): compiled is CompiledDispatch =>
   compiled instanceof CompiledDispatch && compiled.dispatch !== null
 

@@ -1,4 +1,4 @@
-/** What must be refused. */
+/** Errors that tests expect. */
 import { expect } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 
