@@ -323,7 +323,7 @@ describe('the selected schedule', () => {
     const seen = new Set<string | undefined>()
     for (let seed = 0; seed < 8; seed++) {
       const prepared = await compiled.prepare({ params: { m: 7, n: 6, d: 2 }, seed })
-      const source = prepared.executable.bound.sources().find((s) => s.name === 'A')!
+      const source = prepared.executable.bound.sources.find((s) => s.name === 'A')!
       expect(prepared.selection?.values['count(j)']).toBe(source.columns[0]!.length)
       expect((await prepared.verify()).ok).toBe(true)
       seen.add(prepared.selection?.schedule ?? undefined)

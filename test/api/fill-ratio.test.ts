@@ -200,7 +200,7 @@ describe('covered', () => {
     const program = await choosing('fill_ratio(A, csr) > 0 and fill_ratio(D, csr) > 0')
     const compiled = await program.kernel().compile(cpu)
     const prepared = await compiled.prepare({ params: { m: 6, n: 5 }, seed: 3 })
-    const sources = prepared.executable.bound.sources()
+    const sources = prepared.executable.bound.sources
     const elements = sources.find((s) => s.name === 'A')!.columns[0]!.length
     const drawn = prepared.executable.bound.dense.get('D') as Extract<Tensor, { kind: 'dense' }>
     expect(prepared.selection?.values).toEqual({

@@ -154,3 +154,18 @@ test.each(['', 'csr', 'csc', 'bsr(2)'])(
     expect([...Y!.values!]).toEqual(values)
   },
 )
+
+test('the bound data can be read after any number of updates', async () => {
+  const copy = await load(`kernel k(m: size) {
+    axis i = dense_fixed(m)
+    buffer A: f32[i] in
+    buffer Y: f32[i] out
+    iterate all [i] as S { Y[i] = A[i] }
+  }`)
+  const prepared = await (await copy.kernel().compile(await devices.cpu())).prepare({ tensors: { A: [0] } })
+  // More updates than calls that may be nested.
+  for (let n = 1; n <= 12_000; n++) await prepared.write('A', Float32Array.of(n))
+  expect((await prepared.verify()).ok).toBe(true)
+  expect([...(await prepared.read('Y')).values!]).toEqual([12_000])
+  prepared.free()
+})

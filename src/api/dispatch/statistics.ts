@@ -138,7 +138,7 @@ export class Statistics {
   #random(tensor: string): Tensor | undefined {
     if (this.#given.seed === undefined) return undefined
     const bound = this.#bare(tensor)
-    return bound.dense.get(tensor) ?? bound.sources().find((s) => s.name === tensor)?.tensor ?? undefined
+    return bound.dense.get(tensor) ?? bound.sources.find((s) => s.name === tensor)?.tensor ?? undefined
   }
 
   #of(axis: string, asked: Var): Lengths {

@@ -183,7 +183,7 @@ export function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs
   const extents = extentsOf(kernel, params)
   for (const name of bound.random) {
     const dense = bound.dense.get(name)
-    const source = dense ? undefined : bound.sources().find((s) => s.name === name)
+    const source = dense ? undefined : bound.sources.find((s) => s.name === name)
     if (!dense && !source) continue
     tensors[name] = dense ??
       source!.tensor ?? {

@@ -139,12 +139,12 @@ function residentsOf(
   }
   /** Returns the host data with the values written since binding, for tensors from the host. */
   const withWritten = (all: Bound, now: Bound): Bound => {
-    const own = (name: string) => now.sources().find((s) => s.name === name)
+    const own = (name: string) => now.sources.find((s) => s.name === name)
     return {
       ...all,
       arrays: new Map([...all.arrays, ...[...now.arrays].filter(([name]) => !buffers.has(name))]),
       dense: now.dense,
-      sources: () => all.sources().map((s) => (names.includes(s.name) ? s : (own(s.name) ?? s))),
+      sources: all.sources.map((s) => (names.includes(s.name) ? s : (own(s.name) ?? s))),
     }
   }
   const check = (): void => {

@@ -48,7 +48,7 @@ export function sparseSizes(bound: Bound): SparseSizes {
 
 /** Number of distinct coordinates over these axes; `undefined` if no source covers all axes. */
 function countDistinct(bound: Bound, axes: readonly string[]): number | undefined {
-  const sources = bound.sources().filter((s) => s.isOver(axes))
+  const sources = bound.sources.filter((s) => s.isOver(axes))
   if (sources.length === 0) return undefined
   const columns = sources.map((s) => s.over(axes))
   const keys = new Float64Array(columns.reduce((n, c) => n + c[0]!.length, 0))

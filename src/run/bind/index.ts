@@ -97,8 +97,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
     for (const [name, values] of valuesOf(shared, tables, elsewhere)) arrays.set(name, values)
   for (const p of kernel.params) if (!params.has(p.name)) params.set(p.name, 0)
   checkPaddedFactors(kernel, dense, params)
-  const all = [...sources, ...parts.sources, ...wholes]
-  const boundSources = (): readonly EntryList[] => all
+  const boundSources = [...sources, ...parts.sources, ...wholes]
   const routes = new Map<string, Route>()
   const routeInput = { ...shared, sources: boundSources, known, ready: parts.sources }
   const reportInput = { ...shared, tables, splitTimes: split.times, levelTimes }

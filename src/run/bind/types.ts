@@ -85,8 +85,8 @@ export interface Bound {
   readonly storages: ReadonlyMap<string, Storage>
   /** Values of `in` and `inout` buffers, index arrays and tables, by buffer name. */
   readonly arrays: ReadonlyMap<string, ValueArray>
-  /** Bound tensors as coordinates. Ready-made arrays are converted on first access. */
-  readonly sources: () => readonly EntryList[]
+  /** Bound tensors as coordinates, which are computed on first access for ready-made arrays. */
+  readonly sources: readonly EntryList[]
   /** Entries of the sources, per set of stored axes. */
   readonly lists: readonly EntryList[]
   /** Positions of a list's entries in a buffer over its axes; `null`: entry e has position e. Computed once. `separateDuplicates`: as in `locate`. */

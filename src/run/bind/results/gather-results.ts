@@ -89,9 +89,9 @@ export function routeOf(input: RouteInput, name: string): Route {
   const t = tensorOf(kernel, name)
   const direct = routeOfLists(t, input)
   if (direct) return direct
-  const columns = fullColumns(t.axes, bindPlan(kernel).axes, known.extents, input.sources())
+  const columns = fullColumns(t.axes, bindPlan(kernel).axes, known.extents, input.sources)
   const all = new EntryList(name, t.axes, () => ({ columns, tensor: null }))
-  const { lists } = remapSources(kernel, [...input.sources(), all], known)
+  const { lists } = remapSources(kernel, [...input.sources, all], known)
   return {
     columns,
     parts: lists.flatMap((p) => {
@@ -141,5 +141,5 @@ function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): r
   const { axes } = bindPlan(kernel)
   const { structured } = t
   if (structured.length === 0 || t.axes.some((a) => chainTo(axes, a)[0] !== t.axes[0])) return []
-  return sources().filter((s) => s.isOver(structured))
+  return sources.filter((s) => s.isOver(structured))
 }

@@ -21,7 +21,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   const add = (axis: string, s: RefStructure): void => {
     structure[axis] = [...(structure[axis] ?? []), s]
   }
-  for (const s of bound.sources()) {
+  for (const s of bound.sources) {
     const buffer = kernel.buffers.find((b) => b.name === s.name)
     // Structure steps may have given a dense tensor new axes, which the kernel as written does not have.
     const over = buffer?.axes ?? s.axes

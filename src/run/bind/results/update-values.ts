@@ -69,7 +69,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
         hint: 'write coords(shape, columns, values), or prepare again with the new arrays',
       },
     )
-  const source = bound.sources().find((s) => s.name === name)!
+  const source = bound.sources.find((s) => s.name === name)!
   const { dtype, fill } = t.first
   const tensorNow = sourceOf(bound.kernel, name, tensorOf(bound, source, update), bound.params)
   const next = matched(source, tensorNow, fill, dtype === 'bool')
@@ -113,7 +113,7 @@ const written = (
     ...bound,
     arrays: new Map([...bound.arrays, ...fresh]),
     dense: dense ? new Map([...bound.dense, dense]) : bound.dense,
-    sources: () => bound.sources().map((s) => (s.name === source?.name ? source : s)),
+    sources: source ? bound.sources.map((s) => (s.name === source.name ? source : s)) : bound.sources,
   },
   buffers: [...fresh.keys()],
 })
@@ -164,7 +164,7 @@ function updatedArrays(
 
 /** The source of a one-part tensor with new values, none of which may be in padding. @throws `bind/absent-coordinate` */
 function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueArray): EntryList {
-  const source = bound.sources().find((s) => s.name === name)!
+  const source = bound.sources.find((s) => s.name === name)!
   const list = bound.lists.find((p) => p.name === name)!
   const at = bound.positions(list, first.name)
   const { dtype } = first
