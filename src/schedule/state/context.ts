@@ -104,7 +104,7 @@ export class Context implements FreshNames {
     )
   }
 
-  /** Throws an error that prints the current loops, with `loops` marked; they are no field of the diagnostic. */
+  /** Throws an error that prints the current loops, with `loops` marked. A `problem` has no loops. */
   refuse(code: string, loops: readonly For[], problem: Problem & { readonly loops?: never }): never {
     const notes = [print2(this.kernel, { mark: loops.map((l) => l.var), bodyOnly: true })]
     failAt(code, this.span, { ...problem, notes })

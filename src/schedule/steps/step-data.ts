@@ -1,5 +1,5 @@
 /** Steps as data, by the declared arguments of their primitives: validation, and conversion to text. */
-import { type Advice, type Diagnostic, failAt, type Span } from '../../ast/diagnostics/diagnostic.ts'
+import { type Advice, type Diagnostic, failAt } from '../../ast/diagnostics/diagnostic.ts'
 import { isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
 import type { StepSyntax, Syntax, ValueSyntax } from '../../ast/nodes/step-syntax.ts'
 import { THREAD_AXES } from '../../ir/expressions/expr.ts'
@@ -8,6 +8,7 @@ import { memoize } from '../../ir/memoize.ts'
 import { isHandle, type LoopRef } from '../names/kernel-names.ts'
 import type { StepIn } from '../primitive.ts'
 import { LOOP_STEPS } from '../primitives.ts'
+import type { Located } from '../refusals.ts'
 
 /** `call`: a call of the step's method, for the hint. */
 type Words = Readonly<Record<string, StepSyntax & { readonly call?: string }>>
@@ -113,7 +114,7 @@ export function stepProblem(step: unknown, words: Words, where = ''): Problem | 
 /** Throws if a value is not a step; only untyped callers can pass such values. @throws SptError `schedule/bad-step` */
 export function checkStep(step: unknown, words: Words, where?: string): void {
   const problem = stepProblem(step, words, where)
-  if (problem) failAt('schedule/bad-step', ((step ?? {}) as { readonly span?: Span }).span, problem)
+  if (problem) failAt('schedule/bad-step', (step as Located | null | undefined)?.span, problem)
 }
 
 // Conversion to text ---------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import {
   sourceName,
 } from '../../../ir/coordinates/axis.ts'
 import type { CoordinateList } from '../../../ir/coordinates/derived-names.ts'
-import { div, type Expr, int, variable } from '../../../ir/expressions/expr.ts'
+import { div, type Expr, int, isOne, variable } from '../../../ir/expressions/expr.ts'
 import { rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
@@ -222,7 +222,6 @@ function checkDigits(
   }
   const wrong = inverse.findIndex((e, k) => !isDigits(e, over[k]!.extent))
   if (wrong >= 0) refuse(`its coordinates of ${sourceName(over[wrong]!)} are not made of digits`)
-  const isOne = (e: Expr): boolean => e.kind === 'const' && e.value === 1
   const unused = axes.find((a) => !used.has(a.name) && !isOne(a.extent))
   if (unused) refuse(`no coordinate depends on ${unused.name}`)
 }

@@ -27,6 +27,7 @@ import {
   div,
   type Expr,
   int,
+  isOne,
   type Load,
   mod,
   variable,
@@ -194,7 +195,7 @@ export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]
   return opened(answered)[0]!
 }
 
-const isOpen = (e: Expr): boolean => e.kind !== 'const' || e.value !== 1
+const isOpen = (e: Expr): boolean => !isOne(e)
 
 const opened = (body: Body1): Body1 =>
   body.flatMap((s) => {

@@ -136,7 +136,7 @@ export function buildNests(
   source: Source,
   unused: Unused,
   span: StepSpan,
-  { capacity, total, label = '' }: { capacity?: Expr | undefined; total?: Expr | undefined; label?: string },
+  { capacity, total, label }: { capacity: Expr | undefined; total: Expr | undefined; label: string },
 ): Built {
   const { outer, extent, group } = format
   const width = int(format.width)

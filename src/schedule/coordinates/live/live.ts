@@ -280,12 +280,12 @@ function consumer(
 /** Describes a built part for consumers after a run, which read the lengths of its lists. */
 function foundOf({ format, built, label, instance }: BuiltPart, buffer: string): RuntimePart {
   const { width, extent, outer, inner } = format
-  const all = (axes: readonly StoredAxis[]): Expr => axes.reduce<Expr>((n, a) => mul(n, a.extent), int(1))
+  const sizeOf = (axes: readonly StoredAxis[]): Expr => axes.map((a) => a.extent).reduce(mul, int(1))
   const axis = (built.group ?? built.position).name
   const own = { label, instance, buffer }
   const counts = built.arrays.counts.name
   const capacity = built.capacity && { counts, width, capacity: built.capacity }
-  return { ...own, axis, counts, lists: all(outer), width, extent, slots: all(inner), capacity }
+  return { ...own, axis, counts, lists: sizeOf(outer), width, extent, slots: sizeOf(inner), capacity }
 }
 
 function endOf({ width }: LiveFormat, { group, position, count }: Built): Expr {

@@ -9,7 +9,7 @@ import { offsetArrayName } from '../../../ir/coordinates/derived-names.ts'
 import type { NestDefault } from '../../../ir/coordinates/runtime-lists.ts'
 import type { Buffer1, Iteration, IterKind, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { writtenBuffers1 } from '../../../ir/coordinates/stage1-tree.ts'
-import { unusedName } from '../../../ir/expressions/bound-names.ts'
+import { type FreshNames, Names } from '../../../ir/expressions/bound-names.ts'
 import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import { add, ceildiv, div, int, load, lt, min, mod, mul } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
@@ -53,21 +53,16 @@ export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
 
 /** Adds a loop nest for the offsets of the last axis, and nests each axis of `chain` in the previous one. */
 export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepSpan): Kernel1 {
-  const taken = takenNames(kernel)
+  const names = new Names(takenNames(kernel))
   const stored = chain.filter(isStored)
   const axis = stored.at(-1)!
-  const unused = (base: string): string => {
-    const name = unusedName(base, (x) => taken.has(x))
-    taken.add(name)
-    return name
-  }
   const counted = (isDense(axis) && axis.count) || int(0)
-  const sums = prefixSum(stored, counted, unused, span)
+  const sums = prefixSum(stored, counted, names, span)
   const read = buffersRead(counted)
   const last = kernel.body.findLastIndex((s) => [...writtenBuffers1([s])].some((b) => read.has(b)))
   const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
   // Buffers that the builder writes exist before the offsets, so they get a separate axis.
-  const slot = denseAxis(unused(`${axis.name}_slot`), axis.extent)
+  const slot = denseAxis(names.fresh(`${axis.name}_slot`), axis.extent)
   const early = writtenBuffers1(before)
   const isEarly = (b: Buffer1): boolean => early.has(b.name) && b.axes.includes(axis.name)
   const under = new Map(stored.map((a, k) => [a.name, k === 0 ? null : stored[k - 1]!.name]))
@@ -101,11 +96,11 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
 }
 
 /** Claims names: the offsets without the limit of the capacity are `wanted`. */
-const claimNames = (axis: StoredAxis, unused: (base: string) => string) => {
-  const claimed = (what: string): string => unused(`${axis.name}_${what}`)
+const claimNames = (axis: StoredAxis, free: FreshNames) => {
+  const claimed = (what: string): string => free.fresh(`${axis.name}_${what}`)
   return {
     arrays: namesFor(['sizes', 'totals', 'bases', 'offsets', 'wanted'], (x) =>
-      unused(offsetArrayName(x, axis.name)),
+      free.fresh(offsetArrayName(x, axis.name)),
     ),
     loops: namesFor(['place', 'end', 'all', 'chunk', 'part', 'other', 'earlier'], claimed),
     nests: namesFor(['scan', 'size', 'total', 'base', 'offset', 'start'], claimed),
@@ -115,16 +110,11 @@ const claimNames = (axis: StoredAxis, unused: (base: string) => string) => {
 type OffsetNames = ReturnType<typeof claimNames>
 
 /** Returns the prefix sum over positions of the outer axes: the sum before each chunk, and the sum inside of the chunk. */
-function prefixSum(
-  stored: readonly StoredAxis[],
-  counted: Expr,
-  unused: (base: string) => string,
-  span: StepSpan,
-) {
+function prefixSum(stored: readonly StoredAxis[], counted: Expr, free: FreshNames, span: StepSpan) {
   const axis = stored.at(-1)!
   const outer = stored.slice(0, -1)
   const room = isDense(axis) ? axis.capacity : undefined
-  const names = claimNames(axis, unused)
+  const names = claimNames(axis, free)
   const { arrays, loops } = names
   const wanted = room ? arrays.wanted : arrays.offsets
   const places = outer.map((a) => a.extent).reduce(mul)

@@ -13,7 +13,7 @@ import { allocations, type LoopLocation, replaceLoop } from '../../../ir/stateme
 import type { For, Stmt } from '../../../ir/statements/loops.ts'
 import { isSingleIteration, loopsUsedBy } from '../../../ir/statements/reductions.ts'
 import { whenAll } from '../../../ir/statements/statement-builders.ts'
-import { type Body, bodiesOf, replaceStmt, stmt } from '../../../ir/statements/tree.ts'
+import { type Body, replaceStmt, someStmt, stmt } from '../../../ir/statements/tree.ts'
 import { iterationsOf } from '../../legality/loop-dependence.ts'
 import { decidingDimensions } from '../../legality/nest-dependence.ts'
 import { gone, type Outcome } from '../../primitive.ts'
@@ -85,7 +85,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
         a.buffer === b.buffer &&
         !local.has(a.buffer) &&
         (a.mode === 'write' || b.mode === 'write') &&
-        !(produced.includes(a.buffer) && b.mode === 'read' && inside(producer, a.stmt)),
+        !(produced.includes(a.buffer) && b.mode === 'read' && someStmt([producer], (s) => s === a.stmt)),
     ),
   )
   if (clash)
@@ -277,5 +277,3 @@ function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a:
     })
   )
 }
-
-const inside = (s: Stmt, x: Stmt): boolean => s === x || bodiesOf(s).some((b) => b.some((y) => inside(y, x)))
