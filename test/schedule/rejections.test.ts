@@ -371,6 +371,24 @@ describe('rejections', () => {
     `)
   })
 
+  test.each([
+    ['rfactor', 0, { kind: 'rfactor', loop: 'r' }],
+    ['combine of a row', 0, { kind: 'combine', buffer: 'y' }],
+    ['combine of a row list', at('idx', ['i'], 'index'), { kind: 'combine', buffer: 'y' }],
+  ] as const)('of %s state the reduction loop that an extent depends on', (_, row, step) => {
+    const sum = loop('p', 'r', [reduce(at('y', [row, 'p']), '+', at('X', [row === 0 ? 0 : 'i', 'r']))])
+    const inner = loop('r', 4, [sum], { reduce: true })
+    const rows = [buffer('X', ['m', 4], 'in'), buffer('y', ['n', 4], 'inout')]
+    const body = row === 0 ? inner : loop('i', 'm', [inner], { reduce: true })
+    const k = kernel2('stairs', ['m', 'n'], [buffer('idx', ['m'], 'in', { dtype: 'i32' }), ...rows], [body])
+    expect(refusal(k, step)).toMatchObject({
+      code: 'schedule/not-rectangular',
+      message: expect.stringContaining('partial results: the extent of p, r, depends on r ('),
+      expected: 'a loop whose extent is the same in every iteration of r',
+      hint: 'use atomic instead',
+    })
+  })
+
   test('state the fate of a loop', () => {
     const d = refusal(rowSums, split('i', 8), bind('i', 'block.x'))
     expect(d.message).toMatchInlineSnapshot(`"i was split into io, ii by step 1 (step 2: bind i to block.x)"`)

@@ -4,7 +4,7 @@
  */
 
 import type { Expr } from '../../ir/expressions/expr.ts'
-import { freeVars, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
+import { freeVars, mentions, readsMemory, someExpr } from '../../ir/expressions/expr-tree.ts'
 import { boundIndex } from '../../ir/instructions/hardware-axes.ts'
 import { memoize } from '../../ir/memoize.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
@@ -88,18 +88,20 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
   return chain
 }
 
-/** Throws `schedule/not-rectangular` if the extent of `inner` depends on a loop of `outer`. */
-export function checkRectangular(cx: Context, outer: readonly For[], inner: For, verb: string): void {
-  const on = outer.find((l) => freeVars(inner.extent).has(l.var))
+/** Throws `schedule/not-rectangular` if the extent of `inner` depends on a loop of `outer`. `what` needs the same extent everywhere. */
+export function checkRectangular(
+  cx: Context,
+  outer: readonly For[],
+  inner: For,
+  what: string,
+  hint?: string,
+): void {
+  const on = outer.find((l) => mentions(inner.extent, l.var))
   if (!on) return
   cx.refuse('schedule/not-rectangular', [on, inner], {
-    message: `${verb}: the extent of ${inner.name}, ${printExpr(inner.extent)}, depends on ${on.name}`,
+    message: `${what}: the extent of ${inner.name}, ${printExpr(inner.extent)}, depends on ${on.name}`,
     expected: `a loop whose extent is the same in every iteration of ${on.name}`,
-    ...(verb === 'fuse'
-      ? {
-          hint: 'fuse before the first step on loops (an atomic is one): the fused loop then iterates over stored elements',
-        }
-      : {}),
+    ...(hint !== undefined && { hint }),
   })
 }
 

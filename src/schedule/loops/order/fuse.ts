@@ -16,6 +16,9 @@ import { gone, type Outcome, primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 
+const EARLIER =
+  'fuse before the first step on loops (an atomic is one): the fused loop then iterates over stored elements'
+
 /**
  * `fuse (i, f) -> g`: perfectly nested loops become one loop over the product of their extents, in the same order. The
  * step is illegal if an inner extent depends on an outer loop (for ragged rows, fuse the iterators on coordinates), or
@@ -48,7 +51,7 @@ export const fuse = primitive({
       })
     for (const [k, l] of chain.entries()) {
       checkSerial(cx, l, 'fuse')
-      checkRectangular(cx, chain.slice(0, k), l, 'fuse')
+      checkRectangular(cx, chain.slice(0, k), l, 'fuse', EARLIER)
     }
     const mixed = chain.find((l) => l.reduce !== chain[0]!.reduce)
     if (mixed) cx.refuse('schedule/mixed-reduction', chain, mixedReduction(chain))

@@ -6,18 +6,18 @@ import type { Buffer, For, Reduce, Stmt } from '../../../ir/statements/loops.ts'
 import { elementChanges, initLoops, reductionsOf } from '../../../ir/statements/reductions.ts'
 import { rewriteStmts, stmt } from '../../../ir/statements/tree.ts'
 import { rowList } from '../../examples.ts'
-import { checkNamedOutside, checkUsedAlone, refuseNoReduction, SEPARATE } from '../../legality/checks.ts'
+import {
+  checkNamedOutside,
+  checkRectangular,
+  checkUsedAlone,
+  refuseNoReduction,
+  SEPARATE,
+} from '../../legality/checks.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
 import { checkOthersApart } from '../caching/cache-write-checks.ts'
-import {
-  checkExtent,
-  checkRectangular,
-  partialResults,
-  partialResultsNest,
-  type Update,
-} from './partial-results-nest.ts'
+import { checkExtent, partialResults, partialResultsNest, type Update } from './partial-results-nest.ts'
 import { rfactor } from './rfactor.ts'
 
 /**
@@ -135,5 +135,6 @@ function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
   const path = reductionsOf(rewritten).find((r) => r.reduce === own)!.path
   const inside = path.slice(path.findIndex((l) => l.reduce))
   const hidden = inside.filter((l) => l.reduce)
-  if (hidden.length > 0) checkRectangular(cx, initLoops(own, inside), hidden)
+  for (const l of initLoops(own, inside))
+    checkRectangular(cx, hidden, l, 'partial results', 'use atomic instead')
 }

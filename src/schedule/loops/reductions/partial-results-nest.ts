@@ -122,18 +122,6 @@ export function checkExtent(cx: Context, l: For, hint: string): void {
   })
 }
 
-/** Throws `schedule/not-rectangular` if the extent of a copied loop depends on a reduction loop outside of the copy. */
-export function checkRectangular(cx: Context, copied: readonly For[], lacking: readonly For[]): void {
-  for (const l of copied) {
-    const on = lacking.find((x) => mentions(l.extent, x.var))
-    if (on)
-      cx.refuse('schedule/not-rectangular', [on, l], {
-        message: `the extent of ${l.name}, ${printExpr(l.extent)}, depends on the reduction loop ${on.name}`,
-        hint: 'use atomic instead',
-      })
-  }
-}
-
 /** Throws `schedule/condition-inside` unless the remaining loops can evaluate the conditions of an update. */
 function checkRestated(
   cx: Context,

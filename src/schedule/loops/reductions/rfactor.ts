@@ -11,6 +11,7 @@ import { columnSplit } from '../../examples.ts'
 import {
   checkNamedOutside,
   checkNoReduction,
+  checkRectangular,
   checkSerial,
   checkUsedAlone,
   SEPARATE,
@@ -19,7 +20,7 @@ import type { LoopRef } from '../../names/kernel-names.ts'
 import { primitive } from '../../primitive.ts'
 import type { Context } from '../../state/context.ts'
 import * as arg from '../../steps/arguments.ts'
-import { checkExtent, checkRectangular, combineNest, partialResults } from './partial-results-nest.ts'
+import { checkExtent, combineNest, partialResults } from './partial-results-nest.ts'
 
 /**
  * `rfactor ji -> yp`: partial results. The reduction into `y` becomes a reduction into `yp`, which has `ji` as a
@@ -51,11 +52,8 @@ export const rfactor = primitive({
       reduce.targets.flatMap((t) => t.index),
     )
     // The second loop nest lacks the reduction loops.
-    checkRectangular(
-      cx,
-      again,
-      inside.filter((l) => !again.includes(l)),
-    )
+    const lacking = inside.filter((l) => !again.includes(l))
+    for (const l of again) checkRectangular(cx, lacking, l, 'partial results', 'use atomic instead')
 
     const { partials, own } = partialResults(cx, reduce, (t, of) => {
       const named = step.into && (reduce.targets.length === 1 ? step.into : `${step.into}_${of.name}`)
