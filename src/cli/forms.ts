@@ -85,7 +85,7 @@ const alternativeTexts = ([first, ...alternatives]: readonly Form[]): readonly s
 export const formText = (forms: readonly Form[]): string =>
   [selectedFormText(forms[0]!), ...alternativeTexts(forms)].join('; ')
 
-/** The schedule, if any, and a text for each form, which a schedule without loop steps has, too; otherwise `none`. */
+/** The schedule, if any, followed by a text for each form; `none` without both. A schedule without loop steps has forms, too. */
 export function scheduleTexts(
   schedule: string | null,
   forms: readonly Form[],

@@ -58,7 +58,7 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
       io.err(await overviewText())
       return EXIT.usage
     }
-    if (args.length === 0 && handleVersionFlag(first, io)) return EXIT.ok
+    if (handleVersionFlag(argv, io)) return EXIT.ok
     if (isVersionFlag(first))
       return rejectUsage({ message: `${first} takes no arguments, not ${args[0]}`, hint: `spt ${first}` })
     if (first === '-h' || first === '--help' || first === 'help') {

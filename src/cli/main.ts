@@ -13,7 +13,7 @@ if (problem !== null) {
 process.env.SPT_LEAKS ??= '0'
 const argv = process.argv.slice(2)
 const io = processIo()
-const code = argv.length === 1 && handleVersionFlag(argv[0], io) ? 0 : await runCommand()
+const code = handleVersionFlag(argv, io) ? 0 : await runCommand()
 // Some drivers keep the process alive, so it exits once both streams are flushed.
 // On a write error, `processIo` ends the process.
 process.stdout.write('', (error) => {

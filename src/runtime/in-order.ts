@@ -12,7 +12,7 @@ export interface InOrder {
   finish(): Promise<void>
 }
 
-export class InOrderEvent implements DeviceEvent {
+class InOrderEvent implements DeviceEvent {
   #time: Promise<bigint> | undefined
   #freed = false
 

@@ -1,4 +1,5 @@
 /** Schedules of one kernel on the same data, between which a dispatch switches at run time. */
+import { lazy } from '../../ast/lazy.ts'
 import type { Coverage } from '../../elaborate/index.ts'
 import { capacityCounts, type RuntimeLists } from '../../ir/coordinates/runtime-lists.ts'
 import type { Bound } from '../../run/bind/index.ts'
@@ -64,7 +65,10 @@ export class Branch {
   /** Fill ratios that its runs measure. */
   readonly findings: readonly Finding[]
   readonly times = new FillRatioTimes()
-  #commands: readonly Command[] | undefined
+  readonly #commands = lazy(() => {
+    const counts = this.findings.flatMap((f) => f.found.parts.map((p) => p.counts))
+    return commandsMeasuring(this.executable, [...counts, ...capacityCounts(this.#plan)])
+  })
 
   constructor(live: LiveRatios, text: string, compiled: CompiledCode, executable: Executable) {
     this.text = text
@@ -103,9 +107,7 @@ export class Branch {
 
   /** The launches that measure fill ratios and overflows, without the rest of the kernel. Empty if they cannot run alone. */
   get commands(): readonly Command[] {
-    const counts = this.findings.flatMap((f) => f.found.parts.map((p) => p.counts))
-    this.#commands ??= commandsMeasuring(this.executable, [...counts, ...capacityCounts(this.#plan)])
-    return this.#commands
+    return this.#commands()
   }
 
   /** True if a run modifies `inout` tensors, and so cannot be repeated. */

@@ -11,10 +11,9 @@ import type { UnorderedSum } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
 import { isUnscheduled, scheduleCandidates } from '../auto-schedule/schedule-candidates.ts'
 import { bindWithin } from '../compiled/check-prepared.ts'
-import type { CompiledVariant, RunInputs } from '../compiled/compiled.ts'
-import { CompiledKernel, type CompiledSchedule } from '../compiled/compiled.ts'
+import { CompiledKernel, type CompiledSchedule, type CompiledVariant } from '../compiled/compiled.ts'
 import { PreparedKernel, preparedUnder } from '../compiled/prepared.ts'
-import { expectInputs, expectRecord, isBound } from '../inputs/bound-inputs.ts'
+import { expectInputs, expectRecord, isBound, type RunInputs } from '../inputs/bound-inputs.ts'
 import { traceOf } from '../kernels/nests.ts'
 import { withPlace } from '../programs/error-sources.ts'
 import type { Candidate } from './branches.ts'
@@ -284,12 +283,12 @@ export async function compileDefault<K extends Selectable<K>>(
   kernel: K,
   device: Device,
 ): Promise<{ readonly kernel: K; readonly compiled: CompiledKernel }> {
-  const of = async (k: K) => ({ kernel: k, compiled: await k.compileSchedule(device) })
-  if (!isUnscheduled(kernel.compilation)) return of(kernel)
+  const compiledWith = async (k: K) => ({ kernel: k, compiled: await k.compileSchedule(device) })
+  if (!isUnscheduled(kernel.compilation)) return compiledWith(kernel)
   // On GPUs, candidates are compiled once sizes are known, because code for unknown sizes has a version per remainder.
   const guess = device.kind === 'cpu' ? scheduleCandidates(kernel, 'cpu', undefined, 1)[0] : undefined
   // Lowering may reject the candidate, but accept the unscheduled kernel.
-  const early = await firstAccepted(guess ? [guess.kernel, kernel] : [kernel], of)
+  const early = await firstAccepted(guess ? [guess.kernel, kernel] : [kernel], compiledWith)
   // Lists and sets of formats are not inputs of the kernel as declared, on which candidates are compared.
   if (bindPlan(kernel.compilation.kernel).operands.size > 0) return early
   const open = { base: kernel, choice: null, values: new Map(), text: 'auto' }

@@ -17,7 +17,7 @@ import type { Lookup } from './dispatch-conditions.ts'
 import { Statistics } from './statistics.ts'
 
 /** Facts about data and device that a dispatch or a space uses. */
-export type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
+type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
 
 /** The auto-scheduler has no conditions. */
 const NOTHING: QueriedFacts = { kernel: '', name: 'auto', statistics: new Map(), device: new Map() }

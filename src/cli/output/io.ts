@@ -83,9 +83,9 @@ export function processIo(): Io {
 
 export const isVersionFlag = (word: string | undefined): boolean => word === '-v' || word === '--version'
 
-/** Prints the version if the only word requests it, without loading the commands. */
-export function handleVersionFlag(word: string | undefined, io: Io): boolean {
-  if (!isVersionFlag(word)) return false
+/** Prints the version if its flag is the only word, without loading the commands. */
+export function handleVersionFlag([word, ...others]: readonly string[], io: Io): boolean {
+  if (!isVersionFlag(word) || others.length > 0) return false
   io.out(`sparsetile ${version()}\n`)
   return true
 }

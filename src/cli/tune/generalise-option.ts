@@ -56,9 +56,9 @@ export async function writeTable(
       verdict === 'default'
         ? 'no schedule is faster than the default, so there are no rules to store'
         : 'tuning ended before all candidates were compared'
-    const text = `\n// ${path} was not written: ${reason}.\n`
-    if (call.flag('json')) call.io.err(text.slice('\n// '.length))
-    else call.io.out(text)
+    const text = `${path} was not written: ${reason}.\n`
+    if (call.flag('json')) call.io.err(text)
+    else call.io.out(`\n// ${text}`)
     return undefined
   }
   const { dispatchTable } = await import('../../search/choice/table-text.ts')

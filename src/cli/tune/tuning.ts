@@ -115,7 +115,7 @@ export const dataName = ({ files }: TuneFiles): string | undefined =>
   [...files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined
 
 /** Reports the state of a search on the points of `space`; `null` while the candidates of all cases are tried. */
-export type ReportProgress = (
+type ReportProgress = (
   search: TuneProgress | null,
   space: KernelSpace<Kernel> | undefined,
   name?: string,

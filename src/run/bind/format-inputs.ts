@@ -12,7 +12,7 @@ import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { Random, randomCoords, seedFor } from './sources/random-tensors.ts'
 
-export type GivenData = Pick<FormatOperands, 'lists' | 'sets'>
+type GivenData = Pick<FormatOperands, 'lists' | 'sets'>
 
 /**
  * Lists and sets by name; with a seed, missing ones are random, and their lengths are added to `params`. Throws SptError

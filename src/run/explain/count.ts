@@ -13,7 +13,7 @@ import { actionOf, Counters, type Frame, type Numbers } from './work-counters.ts
 const MOST_STEPS = 2 ** 23
 
 /** Sizes of a binding, and its arrays with known values, by name. */
-export interface KnownData {
+interface KnownData {
   readonly params: ReadonlyMap<string, number>
   readonly arrays: ReadonlyMap<string, Numbers>
 }

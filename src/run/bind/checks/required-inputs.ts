@@ -74,8 +74,8 @@ export function requireStructure(
 
 /** Checks the axes of lists and patterns that no tensor has. */
 function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
-  const { axes } = bindPlan(kernel)
-  const open = bindPlan(kernel).bare.find((a) => isStructured(axes, a) && !given.has(a))
+  const { axes, bare } = bindPlan(kernel)
+  const open = bare.find((a) => isStructured(axes, a) && !given.has(a))
   if (open !== undefined)
     failWith('bind/no-structure', `axis ${open} has no structure: no bound tensor gives its coordinates`, {
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,

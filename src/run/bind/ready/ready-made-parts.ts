@@ -35,7 +35,7 @@ import { bindingOf } from '../binding-names.ts'
 import { EntryList } from '../sources/entry-list.ts'
 import { tablesOf } from './ready-made-tables.ts'
 
-export interface ReadyParts {
+interface ReadyParts {
   readonly sources: readonly EntryList[]
   readonly lists: readonly EntryList[]
   readonly tables: ReadonlyMap<string, Int32Array>

@@ -13,7 +13,7 @@ import { callerTensors } from '../bind-plan.ts'
 import { distinctLists, type EntryList } from '../sources/entry-list.ts'
 import type { Bound, PartFormat, TensorFormat } from '../types.ts'
 
-export interface ReportInput {
+interface ReportInput {
   readonly kernel: Kernel1
   readonly storages: ReadonlyMap<string, Storage>
   readonly tables: ReadonlyMap<string, Int32Array>

@@ -78,7 +78,7 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
   return { kind: 'dense', shape, values: out, dtype }
 }
 
-export type RouteInput = Pick<Bound, 'kernel' | 'sources' | 'lists' | 'positions'> & {
+type RouteInput = Pick<Bound, 'kernel' | 'sources' | 'lists' | 'positions'> & {
   readonly known: FormatOperands
   readonly ready: readonly EntryList[]
 }

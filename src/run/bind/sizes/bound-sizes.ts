@@ -279,10 +279,7 @@ export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, numbe
 const FILLED = 4096
 
 /** Throws SptError `bind/group-width` if a group has far more positions than there are coordinates. */
-export function checkGroupWidths(
-  { runtimeLists: found = [] }: Kernel1,
-  params: ReadonlyMap<string, number>,
-): void {
+function checkGroupWidths({ runtimeLists: found = [] }: Kernel1, params: ReadonlyMap<string, number>): void {
   for (const { tensor, parts, span } of found)
     for (const { instance, axis, width, extent } of parts) {
       const coordinates = Number(evaluate(extent, params))
