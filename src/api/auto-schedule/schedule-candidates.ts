@@ -172,16 +172,16 @@ function inOrder<K extends AutoSchedulable<K>>(
     on,
     forms.map((f) => f.kernel.compilation),
   )
-  const told = forms.map((f, k) => {
+  const predicted = forms.map((f, k) => {
     const milliseconds = times[k] ?? null
     return { ...f, milliseconds, costModel: milliseconds === null ? null : on.model.chip }
   })
-  if (!told[0] || told[0].milliseconds === null) return told
-  const rank = told.map(
+  if (!predicted[0] || predicted[0].milliseconds === null) return predicted
+  const rank = predicted.map(
     ({ milliseconds }, k) => (milliseconds ?? Number.POSITIVE_INFINITY) * (k === 0 ? SURE : 1),
   )
-  const order = [...told.keys()].sort((a, b) => (rank[a] === rank[b] ? 0 : rank[a]! - rank[b]!))
-  return order.map((k) => told[k]!)
+  const order = [...predicted.keys()].sort((a, b) => (rank[a] === rank[b] ? 0 : rank[a]! - rank[b]!))
+  return order.map((k) => predicted[k]!)
 }
 
 const timesOf = <K extends AutoSchedulable<K>>(

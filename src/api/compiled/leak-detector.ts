@@ -67,8 +67,8 @@ function placeIn(stack: string): string {
 
 function isDevelopment(): boolean {
   const { process: here } = globalThis as { process?: { env?: Readonly<Record<string, string | undefined>> } }
-  const told = here?.env?.SPT_LEAKS
-  if (told === '0' || told === '1') return told === '1'
+  const setting = here?.env?.SPT_LEAKS
+  if (setting === '0' || setting === '1') return setting === '1'
   return !['production', 'test'].includes(environment())
 }
 

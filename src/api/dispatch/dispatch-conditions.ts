@@ -90,9 +90,9 @@ function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Cho
   const statistics = new Map<string, Statistic>()
   for (const [name, s] of choice.statistics) {
     const isOpen = s.kind === 'fill_ratio' && s.args.some((a) => typeof a !== 'string' && a.kind !== 'const')
-    const of = isOpen ? withNumbers(s, (e) => exact(e, (v) => values.get(v.name)!, s.span)) : s
-    if (of.kind === 'fill_ratio') names.set(name, coverageText(of))
-    statistics.set(names.get(name) ?? name, of)
+    const statistic = isOpen ? withNumbers(s, (e) => exact(e, (v) => values.get(v.name)!, s.span)) : s
+    if (statistic.kind === 'fill_ratio') names.set(name, coverageText(statistic))
+    statistics.set(names.get(name) ?? name, statistic)
   }
   if ([...names].every(([name, now]) => name === now)) return choice
   const named = (e: Expr): Expr =>
@@ -119,7 +119,7 @@ export function decide(
 ): readonly Decision[] {
   const seen = new Map<string, number | boolean>()
   const rejectedBranches: string[] = []
-  refuseMissing(choice, (variable) => values.get(variable.name) ?? known(variable))
+  rejectMissing(choice, (variable) => values.get(variable.name) ?? known(variable))
   for (const branch of choice.branches) {
     const look: Lookup = (variable) => {
       const value = values.get(variable.name) ?? known(variable)
@@ -183,18 +183,18 @@ export function conjunction(conditions: readonly Condition[], comparisons: reado
 }
 
 /** Throws one SptError with all errors of `look` for values that the dispatch may need. */
-function refuseMissing({ branches }: Choice, look: Lookup): void {
+function rejectMissing({ branches }: Choice, look: Lookup): void {
   const missing = new Map<string, readonly Diagnostic[]>()
   for (const { conditions, calls, span } of branches) {
-    const of = (e: Expr): number | undefined => partly(e, look, span, missing)
+    const evaluate = (e: Expr): number | undefined => partly(e, look, span, missing)
     let holds: number | undefined = 1
     for (const c of conditions) {
-      const truth = of(c.expr)
+      const truth = evaluate(c.expr)
       if (truth !== 1) holds = truth
       if (truth === 0) break
     }
     if (holds === 0) continue
-    for (const { args } of calls) for (const a of args) if (a) of(a)
+    for (const { args } of calls) for (const a of args) if (a) evaluate(a)
     if (holds !== undefined) break
   }
   if (missing.size > 0) throw new SptError([...missing.values()].flat())
@@ -207,22 +207,22 @@ function partly(
   place: Span,
   missing: Map<string, readonly Diagnostic[]>,
 ): number | undefined {
-  const of = (x: Expr): number | undefined => partly(x, look, place, missing)
+  const evaluate = (x: Expr): number | undefined => partly(x, look, place, missing)
   if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
     const decides = e.op === 'and' ? (x?: number) => x === 0 : (x?: number) => x !== undefined && x !== 0
-    const a = of(e.a)
+    const a = evaluate(e.a)
     if (decides(a)) return a
-    const b = of(e.b)
+    const b = evaluate(e.b)
     return decides(b) || a !== undefined ? b : undefined
   }
   if (e.kind === 'select') {
-    const cond = of(e.cond)
-    if (cond !== undefined) return of(cond !== 0 ? e.then : e.else)
-    of(e.then)
-    of(e.else)
+    const cond = evaluate(e.cond)
+    if (cond !== undefined) return evaluate(cond !== 0 ? e.then : e.else)
+    evaluate(e.then)
+    evaluate(e.else)
     return undefined
   }
-  if (e.kind !== 'var' && children(e).map(of).includes(undefined)) return undefined
+  if (e.kind !== 'var' && children(e).map(evaluate).includes(undefined)) return undefined
   try {
     return exact(e, look, place)
   } catch (error) {
@@ -261,7 +261,7 @@ export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0,
 
 /** Evaluates in exact arithmetic without overflow. Operands of `and` and `or` are evaluated lazily. */
 function exact(e: Expr, look: Lookup, place: Span): number {
-  const of = (x: Expr): number =>
-    evaluateNode(x, of, look, withoutDivisionByZero('choose/division', x.span ?? place))
-  return of(e)
+  const evaluate = (x: Expr): number =>
+    evaluateNode(x, evaluate, look, withoutDivisionByZero('choose/division', x.span ?? place))
+  return evaluate(e)
 }

@@ -24,7 +24,7 @@ import {
 const MOST_RUNS_BETWEEN_SAMPLES = 16
 
 export class Dispatcher {
-  readonly #of: RunTimeSelector
+  readonly #selector: RunTimeSelector
   readonly #branches: Branches
   readonly #measured: Measurements
   #now: Branch
@@ -36,10 +36,15 @@ export class Dispatcher {
   #sampled = 1
   readonly #readings = new SparsityReadback()
 
-  private constructor(of: RunTimeSelector, first: Candidate, branch: Branch, found?: Measurements['found']) {
-    this.#of = of
-    this.#branches = new Branches(of.live, branch)
-    this.#measured = new Measurements(of, this.#branches, found)
+  private constructor(
+    selector: RunTimeSelector,
+    first: Candidate,
+    branch: Branch,
+    found?: Measurements['found'],
+  ) {
+    this.#selector = selector
+    this.#branches = new Branches(selector.live, branch)
+    this.#measured = new Measurements(selector, this.#branches, found)
     this.#now = branch
     this.#decision = this.#measured.decided(first)
   }
@@ -56,63 +61,61 @@ export class Dispatcher {
       compile: async (device) => (device ? compiled.compileFor(device) : compiled),
       bind: () => executable.bound,
     }
-    const of = { live: new Map(), unknown: new Set<string>(), select: () => candidate }
-    return new Dispatcher(of, candidate, new Branch(of.live, textOf(candidate), compiled, executable))
+    const live = new Map()
+    const branch = new Branch(live, textOf(candidate), compiled, executable)
+    return new Dispatcher({ live, unknown: new Set(), select: () => candidate }, candidate, branch)
   }
 
   /**
-   * `first`: selects on the host. `isFound`: true if the device may measure the fill ratio first, which saves the host from reading the data.
+   * `first`: selects on the host. `isMeasuredFirst`: true if the device may measure the fill ratio first, so that the host need not
+   * read the data.
    */
-  static async create(of: RunTimeSelector, first: () => Candidate, isFound: boolean): Promise<Dispatcher> {
-    const asked = isFound ? await Dispatcher.#asked(of) : null
-    if (asked) return asked
-    const made = await Dispatcher.#made(of, first())
+  static async create(selector: RunTimeSelector, first: () => Candidate, isMeasuredFirst: boolean) {
+    const measured = isMeasuredFirst ? await Dispatcher.#measuredFirst(selector) : null
+    if (measured) return measured
+    const dispatcher = await Dispatcher.#prepared(selector, first())
     try {
-      await made.#measured.observe(made.#now)
+      await dispatcher.#measured.observe(dispatcher.#now)
     } catch (e) {
-      made.free()
+      dispatcher.free()
       throw e
     }
-    return made
+    return dispatcher
   }
 
-  static async #made(
-    of: RunTimeSelector,
-    first: Candidate,
-    found?: Measurements['found'],
-  ): Promise<Dispatcher> {
-    const branch = await Branch.create(of.live, first, await first.compile(), first.bind())
-    return new Dispatcher(of, first, branch, found)
+  static async #prepared(selector: RunTimeSelector, first: Candidate, found?: Measurements['found']) {
+    const branch = await Branch.create(selector.live, first, await first.compile(), first.bind())
+    return new Dispatcher(selector, first, branch, found)
   }
 
   /**
    * Measures the bound data with the launches of a builder. Null if no schedule can measure, or its launches are rejected or cannot run
    * alone.
    */
-  static async #asked(of: RunTimeSelector): Promise<Dispatcher | null> {
-    let made: Dispatcher | undefined
+  static async #measuredFirst(selector: RunTimeSelector): Promise<Dispatcher | null> {
+    let dispatcher: Dispatcher | undefined
     try {
-      made = await Dispatcher.#made(of, selectAt(of, 0))
-      const { findings, commands } = made.#now
+      dispatcher = await Dispatcher.#prepared(selector, selectAt(selector, 0))
+      const { findings, commands } = dispatcher.#now
       if (findings.length > 0 && commands.length > 0) {
-        await made.#measured.observe(made.#now)
-        for (const branch of [made.#now, ...made.#measured.others(made.#now)])
-          await made.#measured.sample(branch, 'given')
-        await made.#decide()
-        const decision = made.#measured.select()
-        if (textOf(decision.candidate) === made.#now.text) return made
+        await dispatcher.#measured.observe(dispatcher.#now)
+        for (const branch of [dispatcher.#now, ...dispatcher.#measured.others(dispatcher.#now)])
+          await dispatcher.#measured.sample(branch, 'given')
+        await dispatcher.#decide()
+        const decision = dispatcher.#measured.select()
+        if (textOf(decision.candidate) === dispatcher.#now.text) return dispatcher
         // No data has been updated yet, so the selected schedule may use its own storage.
-        const other = await Dispatcher.#made(of, decision.candidate, made.#measured.found)
-        made.free()
-        made = other
-        made.#decision = decision
-        await made.#measured.observe(made.#now)
-        return made
+        const other = await Dispatcher.#prepared(selector, decision.candidate, dispatcher.#measured.found)
+        dispatcher.free()
+        dispatcher = other
+        dispatcher.#decision = decision
+        await dispatcher.#measured.observe(dispatcher.#now)
+        return dispatcher
       }
     } catch (e) {
       if (!(e instanceof SptError)) throw e
     }
-    made?.free()
+    dispatcher?.free()
     return null
   }
 
@@ -134,7 +137,7 @@ export class Dispatcher {
     const { candidate, overflowed, fillRatios: covered } = this.#decision
     if (!candidate.selection) return null
     const { since, found } = this.#measured
-    const branches = this.#of.live.size > 0 ? [...this.#branches] : []
+    const branches = this.#selector.live.size > 0 ? [...this.#branches] : []
     const estimates = branches.map(({ text, times, findings: [own] }) => ({
       text,
       // Schedules without a measured fill ratio have a constant time.
@@ -174,7 +177,7 @@ export class Dispatcher {
       try {
         return await work(this.executable)
       } catch (e) {
-        if (!isOverflow(e) || this.#of.live.size === 0) throw e
+        if (!isOverflow(e) || this.#selector.live.size === 0) throw e
         const error = await this.#afterOverflow(e)
         if (error) throw error
       }
@@ -213,7 +216,7 @@ export class Dispatcher {
     const { candidate } = decision
     const isElsewhere = (): boolean => this.#branches.elsewhere(textOf(candidate)) !== undefined
     const isKnown = isElsewhere()
-    const taken = this.#branches.with(candidate, (branch) => {
+    const switched = this.#branches.with(candidate, (branch) => {
       if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
       this.#now = branch
       this.#decision = decision
@@ -221,7 +224,7 @@ export class Dispatcher {
       return this.#measured.observe(branch)
     })
     // A schedule that turns out not to share memory is skipped.
-    return taken?.then(() => (!isKnown && isElsewhere() ? this.#decide() : undefined))
+    return switched?.then(() => (!isKnown && isElsewhere() ? this.#decide() : undefined))
   }
 
   /**
@@ -269,8 +272,9 @@ export class Dispatcher {
   /** Compiles the schedules that runs may select. */
   async precompile(): Promise<void> {
     const known = (): undefined => undefined
-    for (const share of [0, 1]) await this.#branches.with(selectAt(this.#of, share), known)
-    for (const name of this.#of.live.keys()) await this.#branches.with(selectAt(this.#of, 1, name), known)
+    const selector = this.#selector
+    for (const share of [0, 1]) await this.#branches.with(selectAt(selector, share), known)
+    for (const name of selector.live.keys()) await this.#branches.with(selectAt(selector, 1, name), known)
   }
 
   write(name: string, update: Tensor | BareValues): Promise<void> {
@@ -285,9 +289,9 @@ export class Dispatcher {
       compile: (other = device) => candidate.compile(other),
       bind: () => bind(candidate),
     })
-    const select: RunTimeSelector['select'] = (...facts) => moved(this.#of.select(...facts))
+    const select: RunTimeSelector['select'] = (...facts) => moved(this.#selector.select(...facts))
     const first = (): Candidate => moved(this.#measured.select().candidate)
-    return Dispatcher.create({ ...this.#of, select }, first, false)
+    return Dispatcher.create({ ...this.#selector, select }, first, false)
   }
 
   free(): void {

@@ -28,16 +28,16 @@ export class Facts {
   readonly inputs: RunInputs
   /** Checked values that the kernel declares. */
   readonly values: ReturnType<typeof valuesIn>
-  readonly #asking: QueriedFacts
+  readonly #queried: QueriedFacts
   readonly #on: SelectionContext
   readonly #device: DeviceFacts
 
   /**
-   * `asking`: `null` for the auto-scheduler. `used`: lists and sets that formats take; the scheduled kernel checks these. Throws SptError `api/argument`, `choose/unknown-name`,
-   * `choose/unknown-feature`, and as `valuesIn`.
+   * `queried`: `null` for the auto-scheduler. `used`: lists and sets that formats take; the scheduled kernel checks these.
+   * Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`, and as `valuesIn`.
    */
   constructor(
-    asking: QueriedFacts | null,
+    queried: QueriedFacts | null,
     source: Kernel1,
     on: SelectionContext,
     given: SelectionInputs,
@@ -49,24 +49,24 @@ export class Facts {
     const { tensors = {} } = inputs
     expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
     for (const [name, t] of Object.entries(resident)) checkResident(t, `what is resident as ${name}`)
-    this.#asking = asking ?? NOTHING
+    this.#queried = queried ?? NOTHING
     this.#on = on
     this.#device = { capability, processors, features }
-    checkDeviceFacts(this.#device, this.#asking.device.values())
+    checkDeviceFacts(this.#device, this.#queried.device.values())
     const there = declaredOf(source, resident, used)
     // Arrays without a shape get sizes from the shapes of resident tensors, which are not sizes that the caller gave.
     const sizes = Object.fromEntries(agreedSizes(source, Object.entries(there), {}))
     const params = isRecord(inputs.params ?? {}) ? { ...sizes, ...inputs.params } : inputs.params
     const declared = { ...inputs, ...(params && { params }), tensors: declaredOf(source, tensors, used) }
-    const values = valuesIn(source, asking ? declared : { ...declared, statistics })
+    const values = valuesIn(source, queried ? declared : { ...declared, statistics })
     const own = Object.entries(values.params).filter(([name]) => Object.hasOwn(inputs.params ?? {}, name))
     this.values = { ...values, params: byName(own) }
     this.inputs = { ...inputs, tensors: { ...tensors, ...this.values.tensors } }
     this.statistics = new Statistics(source, {
       ...this.values,
-      by: `${'conditions' in this.#asking ? 'space' : 'schedule'} ${this.#asking.name}`,
+      by: `${'conditions' in this.#queried ? 'space' : 'schedule'} ${this.#queried.name}`,
       resident: there,
-      statistics: callerStatistics(this.#asking, statistics),
+      statistics: callerStatistics(this.#queried, statistics),
       beside: besideDeclared(source, tensors, used),
     })
   }
@@ -80,7 +80,7 @@ export class Facts {
    * @param found - Statistics measured by runs, by name, which replace others
    */
   lookup(found?: ReadonlyMap<string, number>): Lookup {
-    const { device, statistics } = this.#asking
+    const { device, statistics } = this.#queried
     return (variable) => {
       const measured = found?.get(variable.name)
       if (measured !== undefined) return measured

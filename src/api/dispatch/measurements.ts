@@ -67,12 +67,12 @@ export const selectAt = (
  * Schedules that measure a fill ratio, found by repeatedly skipping the selected one: the first if the other fill ratios are 1, and the
  * first if they are 0.
  */
-function* observersOf(of: RunTimeSelector, name: string): Generator<Candidate, void> {
-  const ratio = of.live.get(name)!
+function* observersOf(selector: RunTimeSelector, name: string): Generator<Candidate, void> {
+  const ratio = selector.live.get(name)!
   for (const others of [1, 0]) {
     const passed = new Set<string>()
     for (;;) {
-      const candidate = resultOrError(() => selectAt(of, others, name, passed))
+      const candidate = resultOrError(() => selectAt(selector, others, name, passed))
       if (candidate instanceof SptError) break
       const { runtimeLists = [] } = candidate.compilation.kernel
       if (runtimeLists.some((f) => determinesFillRatio(f, ratio))) {
@@ -95,7 +95,7 @@ export interface Decided {
 
 /** Fill ratios and overflows that runs of schedules measure, or samples by the launches of a builder alone. */
 export class Measurements {
-  readonly #of: RunTimeSelector
+  readonly #selector: RunTimeSelector
   readonly #branches: Branches
   /** Latest fill ratios, by name. */
   readonly found: Map<string, KnownFillRatio>
@@ -109,8 +109,8 @@ export class Measurements {
   isNews = false
   isFreed = false
 
-  constructor(of: RunTimeSelector, branches: Branches, found?: ReadonlyMap<string, KnownFillRatio>) {
-    this.#of = of
+  constructor(selector: RunTimeSelector, branches: Branches, found?: ReadonlyMap<string, KnownFillRatio>) {
+    this.#selector = selector
     this.#branches = branches
     this.found = new Map(found)
   }
@@ -122,7 +122,7 @@ export class Measurements {
    */
   select(here = false): Decided {
     const found = new Map([...this.found].map(([name, { value }]) => [name, value]))
-    const first = this.#of.select(found)
+    const first = this.#selector.select(found)
     const passed = new Set<string>()
     let overflowed: string | null = null
     let counted: ReadonlySet<string> = new Set()
@@ -136,10 +136,10 @@ export class Measurements {
       if (full) overflowed ??= text
       counted = new Set([...counted, ...(full?.findings ?? []).map((f) => f.statistic)])
       const all = new Map([...found, ...[...counted].map((name) => [name, 1] as const)])
-      let next = resultOrError(() => this.#of.select(all, passed))
+      let next = resultOrError(() => this.#selector.select(all, passed))
       if (next instanceof SptError) {
         counted = new Set()
-        next = resultOrError(() => this.#of.select(found, passed))
+        next = resultOrError(() => this.#selector.select(found, passed))
       }
       if (next instanceof SptError) {
         if (next.diagnostics[0]!.code !== 'choose/no-match') throw next
@@ -155,7 +155,7 @@ export class Measurements {
     overflowed: string | null = null,
     counted: ReadonlySet<string> = new Set(),
   ): Decided {
-    const { live, unknown } = this.#of
+    const { live, unknown } = this.#selector
     const values = candidate.selection?.values ?? {}
     const fillRatios = [...live.keys()].flatMap((name): [string, FillRatio][] => {
       if (!(name in values)) return []
@@ -169,13 +169,15 @@ export class Measurements {
 
   /** Branches to sample: those that measure fill ratios of other schedules, and those that overflowed. */
   others(now: Branch): readonly Branch[] {
-    const names = [...this.#of.live.keys()].filter((name) => !now.finds(name))
+    const names = [...this.#selector.live.keys()].filter((name) => !now.finds(name))
     const full = [...this.full].filter((b) => b !== now && b.commands.length > 0)
     return [...new Set([...names.flatMap((name) => this.#observers.get(name) ?? []), ...full])]
   }
 
   observe(now: Branch): Promise<void> | undefined {
-    const unseen = [...this.#of.live.keys()].filter((name) => !now.finds(name) && !this.#observers.has(name))
+    const unseen = [...this.#selector.live.keys()].filter(
+      (name) => !now.finds(name) && !this.#observers.has(name),
+    )
     if (unseen.length === 0) return undefined
     const all = async (): Promise<void> => {
       for (const name of unseen) this.#observers.set(name, await this.#observerOf(name))
@@ -185,7 +187,7 @@ export class Measurements {
 
   /** Returns a branch whose launches measure a fill ratio without the rest of the kernel; null if there is none. */
   async #observerOf(name: string): Promise<Branch | null> {
-    for (const candidate of observersOf(this.#of, name)) {
+    for (const candidate of observersOf(this.#selector, name)) {
       let found: Branch | null = null
       const error = await valueOrError(async () =>
         this.#branches.with(candidate, (branch) => {

@@ -134,7 +134,7 @@ export class Selector<K extends Selectable<K>> {
     if (plain) return plain
     const model = modelFor(this.#on)
     const decisions = decide(open, this.#facts.lookup(found), passed)
-    const made = (decision: Decision): Decided<K> => {
+    const variantOf = (decision: Decision): Decided<K> => {
       const kernel = applied(open, decision)
       checkRequirements(open, decision, kernel.compilation, this.#facts.sizes)
       return { kernel, selection: decision.selection }
@@ -143,13 +143,13 @@ export class Selector<K extends Selectable<K>> {
     const compares = Object.keys(sparse).length > 0
     const legal: Decided<K>[] = []
     for (const decision of decisions) {
-      const variant = resultOrError(() => made(decision))
+      const variant = resultOrError(() => variantOf(decision))
       if (variant instanceof SptError) continue
       if (!compares) return variant
       legal.push(variant)
     }
     // If none of the schedules is legal, report the error of the first.
-    return legal.length < 2 ? (legal[0] ?? made(decisions[0]!)) : this.#fastest(model!, sparse, legal)
+    return legal.length < 2 ? (legal[0] ?? variantOf(decisions[0]!)) : this.#fastest(model!, sparse, legal)
   }
 
   /** True if another fill ratio may select another schedule, because a condition uses it. */
@@ -167,7 +167,7 @@ export class Selector<K extends Selectable<K>> {
   /** True if the device may measure the fill ratios first. */
   get isMeasuredFirst(): boolean {
     const tensors = Object.values(this.#inputs.tensors ?? {})
-    const isGiven = [...this.live.keys()].some((name) => this.#facts.statistics.isTold(name))
+    const isGiven = [...this.live.keys()].some((name) => this.#facts.statistics.isGiven(name))
     return !isGiven && !tensors.some((t) => t instanceof DenseOnDevice)
   }
 

@@ -57,7 +57,7 @@ export class Statistics {
     this.#axes = allAxesOf(kernel)
   }
 
-  isTold(name: string): boolean {
+  isGiven(name: string): boolean {
     return this.#given.statistics.has(name)
   }
 
@@ -89,30 +89,30 @@ export class Statistics {
   }
 
   /** Returns the value of a statistic. Throws SptError `choose/unknown-statistic`, and like `bindInputs` for invalid structure. */
-  of(s: Statistic, asked: Var): number {
-    const given = this.#given.statistics.get(asked.name)
+  of(s: Statistic, variable: Var): number {
+    const given = this.#given.statistics.get(variable.name)
     if (given !== undefined) return given
-    if (s.kind === 'fill_ratio') return this.#covered(s, asked)
-    return s.kind === 'nnz' ? this.#elements(s.tensor, asked) : this.#of(s.axis, asked)[s.kind]
+    if (s.kind === 'fill_ratio') return this.#fillRatio(s, variable)
+    return s.kind === 'nnz' ? this.#elements(s.tensor, variable) : this.#of(s.axis, variable)[s.kind]
   }
 
-  #covered(c: Coverage, asked: Var): number {
+  #fillRatio(c: Coverage, variable: Var): number {
     const before = this.#coverages.get(c)
     if (before !== undefined) return before
     const { tensors } = this.#given
     const name = c.tensor
     const own = tensors[name] ?? this.#structures.get(name) ?? this.#random(name)
-    const beside = this.#besides(c)
+    const operands = this.#operands(c)
     const axes = axesOfBinding(this.#kernel, name)
     // Arrays of a format are not over the kernel's axes.
     const isOwn = own?.kind !== 'stored' || namedArrays(own).every(([axis]) => axes.includes(axis))
-    if (!own || own instanceof DenseOnDevice || !isOwn || !beside) {
+    if (!own || own instanceof DenseOnDevice || !isOwn || !operands) {
       // A run will measure it; until then the fill ratio counts as 1.
-      if (!c.live) return this.#unknown(asked, name)
-      this.unknown.add(asked.name)
+      if (!c.live) return this.#unknown(variable, name)
+      this.unknown.add(variable.name)
       return 1
     }
-    const found = storedFraction(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), beside)
+    const found = storedFraction(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), operands)
     this.#coverages.set(c, found)
     return found
   }
@@ -121,7 +121,7 @@ export class Statistics {
    * Returns the format arguments for a fill ratio, including masks that the kernel has as tensors; undefined if only runs can determine
    * them.
    */
-  #besides(c: Coverage): Readonly<Record<string, Tensor>> | undefined {
+  #operands(c: Coverage): Readonly<Record<string, Tensor>> | undefined {
     const { tensors, beside } = this.#given
     if (c.live && !isWhole(c)) return undefined
     const own: [string, Tensor][] = []
@@ -141,15 +141,15 @@ export class Statistics {
     return bound.dense.get(tensor) ?? bound.sources.find((s) => s.name === tensor)?.tensor ?? undefined
   }
 
-  #of(axis: string, asked: Var): Lengths {
+  #of(axis: string, variable: Var): Lengths {
     return getOrAdd(this.#lengths, axis, () => {
-      const brought = this.#downloaded.get(axis) ?? this.#brought(axis)
-      return (brought && lengthsOf(brought)) ?? this.#built(axis, asked)
+      const offsets = this.#downloaded.get(axis) ?? this.#boundOffsets(axis)
+      return (offsets && lengthsOf(offsets)) ?? this.#built(axis, variable)
     })
   }
 
   /** Offsets of an axis that only one bound tensor has: ready-made, or counted from sorted coordinates. Otherwise undefined. */
-  #brought(axis: string): ArrayLike<number> | undefined {
+  #boundOffsets(axis: string): ArrayLike<number> | undefined {
     const from = Object.entries(this.#given.tensors).filter(([name]) =>
       axesOfBinding(this.#kernel, name).includes(axis),
     )
@@ -174,17 +174,17 @@ export class Statistics {
   }
 
   /** Statistics from the structure that binding builds of all bound or random data. */
-  #built(axis: string, asked: Var): Lengths {
-    this.#whole ??= this.#structure(axis, asked)
+  #built(axis: string, variable: Var): Lengths {
+    this.#whole ??= this.#structure(axis, variable)
     const indptr = this.#whole.get(axis)
-    return (indptr && lengthsOf(indptr)) ?? this.#unknown(asked, axis)
+    return (indptr && lengthsOf(indptr)) ?? this.#unknown(variable, axis)
   }
 
   /** Binds the sparse tensors only, without values. */
-  #structure(axis: string, asked: Var): ReadonlyMap<string, Int32Array | null> {
+  #structure(axis: string, variable: Var): ReadonlyMap<string, Int32Array | null> {
     const { tensors, seed } = this.#given
     const from = Object.keys(tensors).filter((n) => axesOfBinding(this.#kernel, n).includes(axis))
-    if (from.length === 0 && seed === undefined) return this.#unknown(asked, axis)
+    if (from.length === 0 && seed === undefined) return this.#unknown(variable, axis)
     const out = new Map<string, Int32Array | null>()
     for (const { levels } of this.#bare().storages.values())
       for (const [name, level] of levels) out.set(name, level.indptr)
@@ -224,20 +224,20 @@ export class Statistics {
   }
 
   /** Number of elements: the product of the positions of each chain's last axis. */
-  #elements(tensor: string, asked: Var): number {
+  #elements(tensor: string, variable: Var): number {
     const axes = callerTensor(this.#kernel, tensor)?.axes ?? []
     const parents = new Set(axes.map((a) => parentOf(this.#axes.get(a)!)))
-    return axes.filter((a) => !parents.has(a)).reduce((n, a) => n * this.#positions(a, asked), 1)
+    return axes.filter((a) => !parents.has(a)).reduce((n, a) => n * this.#positions(a, variable), 1)
   }
 
-  #positions(name: string, asked: Var): number {
+  #positions(name: string, variable: Var): number {
     const axis = this.#axes.get(name)
-    if (!axis) return this.#unknown(asked, name)
-    if (hasIndptr(axis)) return this.#of(name, asked).count
+    if (!axis) return this.#unknown(variable, name)
+    if (hasIndptr(axis)) return this.#of(name, variable).count
     const parent = parentOf(axis)
-    const above = parent === null ? 1 : this.#positions(parent, asked)
+    const above = parent === null ? 1 : this.#positions(parent, variable)
     const each = isStored(axis) ? segmentSize(axis) : null
-    return each ? above * this.#evaluated(each) : this.#unknown(asked, name)
+    return each ? above * this.#evaluated(each) : this.#unknown(variable, name)
   }
 
   #evaluated(e: Expr): number {
@@ -246,19 +246,19 @@ export class Statistics {
   }
 
   /** Throws `choose/unknown-statistic`. `of`: an axis, or a tensor that is needed by coordinates. */
-  #unknown(asked: Var, of: string): never {
+  #unknown(variable: Var, of: string): never {
     const isTensor = callerTensor(this.#kernel, of) !== undefined
     const resident = Object.entries(this.#given.resident).find(([name]) =>
       isTensor ? name === of : axesOfBinding(this.#kernel, name).includes(of),
     )
-    return failWith('choose/unknown-statistic', `missing ${asked.name} (required by the dispatch)`, {
-      ...(asked.span ? { span: asked.span } : {}),
+    return failWith('choose/unknown-statistic', `missing ${variable.name} (required by the dispatch)`, {
+      ...(variable.span ? { span: variable.span } : {}),
       expected: isTensor
         ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host if the condition needs them' : ''}`
         : resident
           ? `arrays over ${of}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`
           : `a tensor over ${of}, or its structure`,
-      hint: `give a number: statistics: { '${asked.name}': … } (--size '${asked.name}=…' on the command line), or name a schedule (spt tune: a space)`,
+      hint: `give a number: statistics: { '${variable.name}': … } (--size '${variable.name}=…' on the command line), or name a schedule (spt tune: a space)`,
     })
   }
 }

@@ -123,14 +123,14 @@ export class Space<K extends Base<K>> extends ErrorSources {
   /** Serialisable description from which another thread rebuilds the space. */
   origin(): SpaceOrigin<K> {
     const { space, params, known } = this.#use
-    const asked = [
+    const names = [
       ...space.statistics.keys(),
       ...space.device.keys(),
       ...this.#base.compilation.source.params.map((p) => p.name),
     ]
     const args = [...params.values()].flatMap((v) => v ?? [])
     const answers = new Map<string, number>()
-    for (const name of asked) {
+    for (const name of names) {
       const answer = resultOrError(() => known(variable(name)))
       if (typeof answer === 'number') answers.set(name, answer)
     }

@@ -36,19 +36,19 @@ function wrapMethods(prototype: object): void {
   for (const [name, member] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
     const { get, value } = member
     if (name === 'constructor' || name === 'sources') continue
-    if (get) Object.defineProperty(prototype, name, { ...member, get: telling(get) })
+    if (get) Object.defineProperty(prototype, name, { ...member, get: withErrorSources(get) })
     if (typeof value === 'function')
-      Object.defineProperty(prototype, name, { ...member, value: telling(value) })
+      Object.defineProperty(prototype, name, { ...member, value: withErrorSources(value) })
   }
   wrapMethods(Object.getPrototypeOf(prototype) as object)
 }
 
-function telling(method: (...args: unknown[]) => unknown): typeof method {
-  const told = function (this: ErrorSources, ...args: unknown[]): unknown {
+function withErrorSources(method: (...args: unknown[]) => unknown): typeof method {
+  const wrapped = function (this: ErrorSources, ...args: unknown[]): unknown {
     return withSources(this, () => method.apply(this, args))
   }
-  Object.defineProperty(told, 'name', { value: method.name })
-  return Object.defineProperty(told, 'length', { value: method.length })
+  Object.defineProperty(wrapped, 'name', { value: method.name })
+  return Object.defineProperty(wrapped, 'length', { value: method.length })
 }
 
 /** Returns an error with the place of the selection that caused it as a label. */

@@ -121,18 +121,18 @@ export class SptProgram extends ErrorSources {
     const [single] = declared.keys()
     const isSingle =
       declared.size === 1 && this.kernels.every((k) => k.startsWith(`${single}<`) || k === single)
-    const asked = name ?? only ?? (isSingle ? single : undefined)
-    if (typeof asked !== 'string') return asked
-    const [base = '', list] = asked.split(/[<>]/).map((s) => s.trim())
+    const requested = name ?? only ?? (isSingle ? single : undefined)
+    if (typeof requested !== 'string') return requested
+    const [base = '', list] = requested.split(/[<>]/).map((s) => s.trim())
     const kernel = declared.get(base)
     const unknown = Object.keys(types).find((t) => !kernel?.params.some((p) => p.name === t))
     if (unknown !== undefined)
       failAs('api/unknown-type-parameter', {
-        message: `kernel ${nameText(asked)} has no type parameter ${nameText(unknown)}`,
+        message: `kernel ${nameText(requested)} has no type parameter ${nameText(unknown)}`,
         lookup: { name: unknown, candidates: kernel?.params.map((p) => p.name) ?? [] },
         ...(kernel ? {} : { hint: 'leave out the types' }),
       })
-    if (!kernel) return asked
+    if (!kernel) return requested
     const given = list === undefined ? [] : list.split(',').map((t) => t.trim())
     return instanceName(
       base,

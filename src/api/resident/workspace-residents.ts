@@ -34,7 +34,7 @@ interface Converted {
 }
 
 /** A kernel of the workspace with its inputs. */
-interface Asked {
+interface ConversionRequest {
   /** The unscheduled kernel with its inputs, including generated random ones. */
   readonly whole: { readonly bound: Bound; readonly inputs: Inputs }
   readonly kernel: Kernel1
@@ -59,25 +59,25 @@ export class WorkspaceResidents {
    * Returns data converted on the device; `null` if the host must convert, for example for lack of device memory. Throws SptError as
    * `convert`, `bindInputs`.
    */
-  async of(asked: Asked): Promise<MadeThere | null> {
-    if (asked.key === '' || this.#converted.get(asked.key) === null) return null
+  async of(request: ConversionRequest): Promise<MadeThere | null> {
+    if (request.key === '' || this.#converted.get(request.key) === null) return null
     try {
-      const converted = await this.#convertedOf(asked)
-      if (converted === null) return this.#refused(asked.key)
-      return await this.#bound(asked, converted)
+      const converted = await this.#convertedOf(request)
+      if (converted === null) return this.#markForHost(request.key)
+      return await this.#bound(request, converted)
     } catch (e) {
       if (!(e instanceof SptError) || !isForHost(e)) throw e
       this.free()
-      return this.#refused(asked.key)
+      return this.#markForHost(request.key)
     }
   }
 
-  #refused(key: string): null {
+  #markForHost(key: string): null {
     this.#converted.set(key, null)
     return null
   }
 
-  async #bound({ kernel, whole: { inputs } }: Asked, converted: Converted): Promise<MadeThere> {
+  async #bound({ kernel, whole: { inputs } }: ConversionRequest, converted: Converted): Promise<MadeThere> {
     const { tensors } = converted
     converted.users++
     let open = true
@@ -96,7 +96,7 @@ export class WorkspaceResidents {
     }
   }
 
-  async #convertedOf({ kernel, whole, key }: Asked): Promise<Converted | null> {
+  async #convertedOf({ kernel, whole, key }: ConversionRequest): Promise<Converted | null> {
     const known = this.#converted.get(key)
     if (known) return known
     const names = namesOf(kernel)

@@ -190,10 +190,10 @@ export class Workspace extends ErrorSources {
       const buffers = new Map<string, DeviceBuffer>()
       const packed = new Set(program.arenas.map((a) => a.buffer.name))
       const outputs = new Map<string, number>()
-      const told = reportedBuffers(program.plan)
+      const reported = reportedBuffers(program.plan)
       for (const b of program.plan.buffers) {
         // Outcomes are private, because another kernel may run before they are checked.
-        if (packed.has(b.name) || told.has(b.name) || there?.resident.buffers.has(b.name)) continue
+        if (packed.has(b.name) || reported.has(b.name) || there?.resident.buffers.has(b.name)) continue
         const memory = await this.#memoryOf(b, bound, outputs, used)
         if (memory) buffers.set(b.name, memory)
       }

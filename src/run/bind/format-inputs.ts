@@ -190,11 +190,11 @@ export function withArguments<T>(kernel: Kernel1, work: () => T): T {
     return work()
   } catch (error) {
     if (!(error instanceof SptError)) throw error
-    const told = error.diagnostics.map((d) => {
-      const of = d.code === 'bind/width' && d.span ? argumentsAt(kernel, d.span) : undefined
-      return of === undefined ? d : { ...d, message: `${d.message} (${of})` }
+    const diagnostics = error.diagnostics.map((d) => {
+      const format = d.code === 'bind/width' && d.span ? argumentsAt(kernel, d.span) : undefined
+      return format === undefined ? d : { ...d, message: `${d.message} (${format})` }
     })
-    throw Object.assign(new SptError(told), { sources: error.sources })
+    throw Object.assign(new SptError(diagnostics), { sources: error.sources })
   }
 }
 

@@ -28,11 +28,11 @@ export function storedElsewhere(
 }
 
 type Counts = ArrayLike<number | bigint | boolean>
-type Rooms = Pick<Plan, 'name' | 'runtimeLists'>
+type ListCapacities = Pick<Plan, 'name' | 'runtimeLists'>
 
 /** Checks the counts of lists after a run. Returns the error, or undefined if no list exceeds its capacity. */
 export async function overflow(
-  plan: Rooms,
+  plan: ListCapacities,
   values: (counts: string) => Promise<ValueArray>,
   sizes: ReadonlyMap<string, number>,
 ): Promise<SptError | undefined> {
@@ -43,7 +43,7 @@ export async function overflow(
 
 /** Checks counts that are already on the host. */
 export function overflowIn(
-  plan: Rooms,
+  plan: ListCapacities,
   values: { get(counts: string): Counts | undefined },
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {
@@ -63,12 +63,12 @@ function overflowOf(
   let most = 0
   for (let k = 0; k < counts.length; k++) most = Math.max(most, Number(counts[k]))
   const positions = Math.ceil(most / width)
-  const room = Number(evaluate(capacity, sizes))
-  if (positions <= room) return undefined
+  const limit = Number(evaluate(capacity, sizes))
+  if (positions <= limit) return undefined
   const part = lists.parts.length > 1 ? `${instance.text} of ${lists.tensor}` : ''
   return new SptError({
     code: CODE,
-    message: `${name} has ${quantity(positions, 'position')} of ${axis}${part ? ` (part ${part})` : ''}, and the capacity is ${room} (${printExpr1(capacity)})`,
+    message: `${name} has ${quantity(positions, 'position')} of ${axis}${part ? ` (part ${part})` : ''}, and the capacity is ${limit} (${printExpr1(capacity)})`,
     ...(lists.span && { span: lists.span }),
     expected: `a capacity of at least ${positions}`,
     hint: `increase the number after \`capacity\`${part ? ', which may have one for each part: capacity (E, E)' : ''}, or leave it out: the capacity is then the maximum`,

@@ -10,23 +10,23 @@ import { commandsOf } from './launch-commands.ts'
 
 /** Device buffers of an executable that another program of the same kernel can share: tensors that both store as declared. */
 export function commonBuffers(
-  of: Executable,
+  owner: Executable,
   { program, bound }: { readonly program: Program; readonly bound: Bound },
 ): ReadonlyMap<string, DeviceBuffer> {
   const { device } = program
-  const there = new Map(of.program.plan.buffers.map((b) => [b.name, b]))
+  const ownBuffers = new Map(owner.program.plan.buffers.map((b) => [b.name, b]))
   const asDeclared = (b: Bound, name: string): boolean => {
     const t = callerTensor(b.kernel, name)
     return t !== undefined && isRowMajor(t)
   }
   const out = new Map<string, DeviceBuffer>()
   for (const b of program.plan.buffers) {
-    const same = there.get(b.name)
-    if (!same || same.role !== b.role || same.dtype !== b.dtype || of.chained.has(b.name)) continue
+    const same = ownBuffers.get(b.name)
+    if (!same || same.role !== b.role || same.dtype !== b.dtype || owner.chained.has(b.name)) continue
     if (b.role === 'local' || b.role === 'index') continue
-    if (!asDeclared(of.bound, b.name) || !asDeclared(bound, b.name)) continue
-    if (byteLength(device, same, of.bound) !== byteLength(device, b, bound)) continue
-    out.set(b.name, of.memory.get(b.name)!)
+    if (!asDeclared(owner.bound, b.name) || !asDeclared(bound, b.name)) continue
+    if (byteLength(device, same, owner.bound) !== byteLength(device, b, bound)) continue
+    out.set(b.name, owner.memory.get(b.name)!)
   }
   return out
 }

@@ -51,9 +51,9 @@ export class StatementCounter {
       case 'let': {
         const value = this.#expr(s.value)
         if (!this.#relevant.has(s.name)) return value
-        const of = compileValue(s.value)
+        const valueIn = compileValue(s.value)
         // Values of other lanes are unknown.
-        return this.#and(value, (f) => f.vars.set(s.name, s.lane ? Number.NaN : of(f)))
+        return this.#and(value, (f) => f.vars.set(s.name, s.lane ? Number.NaN : valueIn(f)))
       }
       case 'alloc': {
         this.#counters.buffers.set(s.buffer.name, s.buffer)

@@ -240,12 +240,12 @@ function operandsOf(
   places: readonly Place[],
 ): ReadonlyMap<string, Operands> {
   const all = new Map<string, Operands>()
-  const asked = new Set(places.map((p) => `${p.buffer} ${p.element}`))
+  const requested = new Set(places.map((p) => `${p.buffer} ${p.element}`))
   const options = { sampled, visits: VISITS }
   try {
     reductions(source, referenceInputs(source, bound), options, (reducer, buffer, element, operand) => {
       const known = getOrAdd(all, buffer, (): Operands => ({ reducer, of: new Map(), kept: 0 }))
-      if (known.kept >= KEPT && !asked.has(`${buffer} ${element}`)) return
+      if (known.kept >= KEPT && !requested.has(`${buffer} ${element}`)) return
       getOrAdd(known.of, element, () => []).push(operand)
       known.kept++
     })

@@ -125,11 +125,11 @@ function routeOfLists(t: CallerTensor, input: RouteInput): Route | null {
     columns,
     parts: mine.map((p) => {
       const buffer = bufferOf(t, p).name
-      const of = entries.get(p.source)!
+      const indices = entries.get(p.source)!
       const elements = allocate(p.count, 'elements')
       for (let k = 0; k < elements.length; k++) {
         const e = p.entries ? p.entries[k]! : k
-        elements[k] = rank[of ? of[e]! : e]!
+        elements[k] = rank[indices ? indices[e]! : e]!
       }
       return { buffer, elements, positions: positions(p, buffer) }
     }),

@@ -53,13 +53,13 @@ export function bindParams(
     // A list of n + 1 boundaries has n segments.
     if (bindingOf(kernel, name, tensor).kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
   }
-  refuseMissing(kernel, openParams(kernel), params)
+  rejectMissing(kernel, openParams(kernel), params)
   checkDimensions(kernel, tensors, params)
   checkGroupWidths(kernel, params)
   return params
 }
 
-function refuseMissing(
+function rejectMissing(
   kernel: Kernel1,
   wanted: readonly Param[],
   known: Pick<ReadonlySet<string>, 'has'>,
@@ -79,7 +79,7 @@ export function checkSizesBeside(
     for (const { extent } of bindingOf(kernel, name).dimensions)
       if (extent.kind === 'var') known.add(extent.name)
   const sizes = openParams(kernel).filter((p) => p.kind === 'size')
-  refuseMissing(kernel, sizes, known)
+  rejectMissing(kernel, sizes, known)
 }
 
 /** A value with a shape, including device-resident tensors. */
