@@ -133,6 +133,7 @@ export class ExprPrinter {
 
   /** Text of an expression of type `index` in 64 bits; undefined if its operands determine its width. */
   #wideText(e: Expr, wide: WideIndices): Text | undefined {
+    const { helpers } = this.#c
     const widened = (operand: Text): Text => {
       const text = wide.fromWord(operand[0])
       return text === operand[0] ? operand : [text, UNARY]
@@ -152,17 +153,13 @@ export class ExprPrinter {
         // Bit operations and signs have 32 bits, which the check of ranges ensures.
         const args = e.args.map((x) => this.word(x))
         const [x = '', y = ''] = args
-        return widened([
-          this.#target.math[e.fn]({ args, x, y, dtype: 'i32', helpers: this.#c.helpers }),
-          ATOM,
-        ])
+        const text = this.#target.math[e.fn]({ args, x, y, dtype: 'i32', helpers })
+        return widened([text, ATOM])
       }
-      case 'cast': {
+      case 'cast':
         if (e.x.dtype === 'index') return this.#print(e.x)
-        return computeType(e.x.dtype) === 'i32'
-          ? widened(this.#print(e.x))
-          : widened([this.#target.cast(this.text(e.x), scalarType(e.x.dtype), 'i32', this.#c.helpers), ATOM])
-      }
+        if (computeType(e.x.dtype) === 'i32') return widened(this.#print(e.x))
+        return widened([this.#target.cast(this.text(e.x), scalarType(e.x.dtype), 'i32', helpers), ATOM])
       default:
         return undefined
     }

@@ -14,8 +14,11 @@ export type Helpers = Map<string, string>
 /** Adds a helper function to a module, and prints its call. */
 export type HelperCall = (helpers: Helpers, name: string, ...args: readonly string[]) => string
 
-/** Functions for the helpers of a target: `addHelper` adds a helper after the helpers that it calls. */
-export function helpersOf(table: Readonly<Record<string, string>>): {
+/** Functions for the helpers of a target: `addHelper` adds a helper after the helpers that it calls. `printCall`: a call's text. */
+export function helpersOf(
+  table: Readonly<Record<string, string>>,
+  printCall = (name: string, ...args: readonly string[]): string => `${name}(${args.join(', ')})`,
+): {
   readonly addHelper: (helpers: Helpers, name: string) => void
   readonly helperCall: HelperCall
   /** A mathematical function that a helper computes. */
@@ -31,7 +34,7 @@ export function helpersOf(table: Readonly<Record<string, string>>): {
   }
   const helperCall: HelperCall = (helpers, name, ...args) => {
     addHelper(helpers, name)
-    return `${name}(${args.join(', ')})`
+    return printCall(name, ...args)
   }
   const helperFunction =
     (name: string) =>

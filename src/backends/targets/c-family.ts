@@ -26,18 +26,24 @@ export const REGISTER: Readonly<Record<Dtype, string>> = {
   bool: 'bool',
 }
 
-/** Conversions of elements between memory and registers. `storeBool`: a bool in a register as an element. */
-export const memoryConversions = (helperCall: HelperCall, storeBool: (x: string) => string) => ({
-  fromMemory: (t: Dtype, text: string, helpers: Helpers): string => {
+/** Elements in memory and their values in registers. `storeBool`: a bool in a register as an element. */
+export function memoryAccess(helperCall: HelperCall, storeBool: (x: string) => string) {
+  const fromMemory = (t: Dtype, text: string, helpers: Helpers): string => {
     if (isHalf(t)) return helperCall(helpers, `${t}_to_f32`, text)
     return t === 'bool' ? `(${text} != 0)` : t === 'i8' || t === 'u8' ? `(int)${text}` : text
-  },
-  toMemory: (t: Dtype, text: string, helpers: Helpers): string => {
+  }
+  const toMemory = (t: Dtype, text: string, helpers: Helpers): string => {
     if (isHalf(t)) return helperCall(helpers, `f32_to_${t}`, text)
     if (t === 'bool') return storeBool(text)
     return t === 'i8' || t === 'u8' ? `(${MEMORY[t]})(${text})` : text
-  },
-})
+  }
+  const access: Pick<Spellings, 'load' | 'store'> = {
+    load: ({ name, buffer }, index, helpers) => fromMemory(buffer.dtype, `${name}[${index}]`, helpers),
+    store: ({ name, buffer }, index, value, helpers) =>
+      `${name}[${index}] = ${toMemory(buffer.dtype, value, helpers)};`,
+  }
+  return { fromMemory, toMemory, access }
+}
 
 const suffix = (dtype: Dtype): string => (dtype === 'f64' ? '' : 'f')
 

@@ -9,14 +9,14 @@ import {
   libraryCall,
   literalPrinter,
   MEMORY,
-  memoryConversions,
+  memoryAccess,
   oneLiteral,
   REGISTER,
   wideIndices,
 } from '../c-family.ts'
 import { helperCall, helperFunction } from './helpers.ts'
 
-const { fromMemory, toMemory } = memoryConversions(helperCall, (x) => x)
+const { fromMemory, toMemory, access } = memoryAccess(helperCall, (x) => x)
 
 const MATH: Spellings['math'] = {
   ...LIBRARY_MATH,
@@ -36,6 +36,7 @@ const MATH: Spellings['math'] = {
 
 export const SPELLINGS: Spellings = {
   ...C_FAMILY,
+  ...access,
   ...SERIAL_THREADS,
   name: 'c',
   wideIndices: wideIndices((op, a, b, _wraps, helpers) => helperCall(helpers, `${op}_i64`, a, b)),
@@ -65,9 +66,6 @@ export const SPELLINGS: Spellings = {
     if (to === 'i8' || to === 'u8') return `(int)(${MEMORY[to]})(${x})`
     return `(${REGISTER[to]})(${x})`
   },
-  load: ({ name, buffer }, index, helpers) => fromMemory(buffer.dtype, `${name}[${index}]`, helpers),
-  store: ({ name, buffer }, index, value, helpers) =>
-    `${name}[${index}] = ${toMemory(buffer.dtype, value, helpers)};`,
   shared: (name, dtype, length) => `${MEMORY[dtype]} ${name}[${length}];`,
   barrier: ';',
   atomic: ({ name, buffer: { dtype } }, index, op, value) => {

@@ -12,7 +12,7 @@ import {
   libraryCall,
   literalPrinter,
   MEMORY,
-  memoryConversions,
+  memoryAccess,
   REGISTER,
   wideIndices,
 } from '../c-family.ts'
@@ -21,7 +21,7 @@ import { addHelper, helperCall, helperFunction } from './helpers.ts'
 /** Number of lanes of a warp. */
 export const WARP = 32
 
-const { fromMemory, toMemory } = memoryConversions(helperCall, (x) => `(unsigned char)(${x} ? 1 : 0)`)
+const { fromMemory, toMemory, access } = memoryAccess(helperCall, (x) => `(unsigned char)(${x} ? 1 : 0)`)
 
 /** Vector widths of one access in elements, largest first. */
 const WIDTHS: Readonly<Record<Dtype, readonly number[]>> = {
@@ -96,6 +96,7 @@ const MATH: Spellings['math'] = {
 
 export const SPELLINGS: Spellings = {
   ...C_FAMILY,
+  ...access,
   name: 'cuda',
   wideIndices: wideIndices((op, a, b) => `${op}(${a}, ${b})`),
   math: MATH,
@@ -137,9 +138,6 @@ export const SPELLINGS: Spellings = {
     if (to === 'i8' || to === 'u8') return `(int)(${MEMORY[to]})(${x})`
     return from === 'bool' ? `(${REGISTER[to]})(${x} ? 1 : 0)` : `(${REGISTER[to]})(${x})`
   },
-  load: ({ name, buffer }, index, helpers) => fromMemory(buffer.dtype, `${name}[${index}]`, helpers),
-  store: ({ name, buffer }, index, value, helpers) =>
-    `${name}[${index}] = ${toMemory(buffer.dtype, value, helpers)};`,
   widths: ({ dtype }) => WIDTHS[dtype],
   loadVector: ({ ref, index, temporary }, names, helpers) => {
     const { dtype } = ref.buffer

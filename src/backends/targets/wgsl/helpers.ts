@@ -1,6 +1,6 @@
 /** Helper functions that WGSL code defines on demand, for operations that the language leaves undefined or lacks. */
 import { INT_RANGE } from '../../../ir/values/dtype.ts'
-import { type HelperCall, helpersOf } from '../../print/spellings.ts'
+import { helpersOf } from '../../print/spellings.ts'
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
 const saturatingCast = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
@@ -122,8 +122,6 @@ export const HELPERS: Readonly<Record<string, string>> = {
 }`,
 }
 
-export const { addHelper } = helpersOf(HELPERS)
-
 /** A call. Comparisons are parenthesised if WGSL would parse `<` and `>` of two operands as template arguments. */
 export function functionCall(name: string, ...args: readonly string[]): string {
   const opens = args.findIndex((x) => / < /.test(x))
@@ -132,8 +130,4 @@ export function functionCall(name: string, ...args: readonly string[]): string {
   return `${name}(${args.map((x) => (isAmbiguous && / [<>]/.test(x) ? `(${x})` : x)).join(', ')})`
 }
 
-/** Call of a helper function. */
-export const helperCall: HelperCall = (helpers, name, ...args) => {
-  addHelper(helpers, name)
-  return functionCall(name, ...args)
-}
+export const { helperCall, helperFunction } = helpersOf(HELPERS, functionCall)

@@ -5,7 +5,7 @@ import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/val
 import { decimal } from '../../../ir/values/half.ts'
 import type { BufferRef, Helpers, MathCall, Spellings, VectorRef } from '../../print/spellings.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
-import { addHelper, functionCall, helperCall } from './helpers.ts'
+import { functionCall, helperCall, helperFunction } from './helpers.ts'
 
 const REGISTER: Readonly<Record<Dtype, string>> = {
   f64: 'f32',
@@ -37,12 +37,6 @@ const builtin =
   (name: string) =>
   ({ args }: MathCall): string =>
     functionCall(name, ...args)
-
-/** Call of a helper function. */
-const helperFunction =
-  (name: string) =>
-  ({ args, helpers }: MathCall): string =>
-    helperCall(helpers, name, ...args)
 
 const MATH: Spellings['math'] = {
   exp: helperFunction('exp_f32'),
@@ -91,15 +85,9 @@ const createSpellings = (elements: Elements): Wgsl => ({
     if (dtype === 'bool') return value !== 0 ? 'true' : 'false'
     if (!isFloat(dtype))
       return dtype === 'u32' ? `${value}u` : value === -2147483648 ? '(-2147483647i - 1i)' : `${value}i`
-    if (Number.isNaN(value)) {
-      addHelper(helpers, 'nan')
-      return 'nan()'
-    }
+    if (Number.isNaN(value)) return helperCall(helpers, 'nan')
     // WGSL rejects constants that overflow.
-    if (!Number.isFinite(value)) {
-      addHelper(helpers, 'inf')
-      return value < 0 ? '-inf()' : 'inf()'
-    }
+    if (!Number.isFinite(value)) return `${value < 0 ? '-' : ''}${helperCall(helpers, 'inf')}`
     const text = decimal(value, 'f32')
     return `${/[.e]/.test(text) ? text : `${text}.0`}f`
   },
