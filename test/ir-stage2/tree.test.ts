@@ -69,7 +69,7 @@ describe('names', () => {
   test('a loop is found with the loops around it', () => {
     const found = findLoop(rowProduct.body, 'f')!
     expect(found.path.map((l) => l.var)).toEqual(['i', 'j'])
-    expect(found.way.map((w) => w.list[w.index])).toEqual([...found.path, found.loop])
+    expect(found.places.map((p) => p.list[p.index])).toEqual([...found.path, found.loop])
     expect(findLoop(rowProduct.body, 'q')).toBeUndefined()
   })
 

@@ -70,4 +70,5 @@ export const capacitiesOf = ({ runtimeLists = [] }: Builder) =>
   )
 
 /** Names of the arrays that the host compares with capacities. */
-export const capacityCounts = (of: Builder): readonly string[] => capacitiesOf(of).map((c) => c.counts)
+export const capacityCounts = (builder: Builder): readonly string[] =>
+  capacitiesOf(builder).map((c) => c.counts)

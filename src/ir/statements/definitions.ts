@@ -64,11 +64,11 @@ class Definitions {
     return this.#names
   }
 
-  /** Collects `of` for the statement and those nested in it, outer before inner. */
-  #all<T>(of: (s: Stmt) => readonly T[]): T[] {
+  /** Collects `select` for the statement and those nested in it, outer before inner. */
+  #all<T>(select: (s: Stmt) => readonly T[]): T[] {
     const out: T[] = []
     const visit = (s: Stmt): void => {
-      out.push(...of(s))
+      out.push(...select(s))
       for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) visit(b[k]!)
     }
     visit(this.#stmt)
@@ -106,7 +106,7 @@ export interface LoopLocation {
   /** The loops around it, outermost first. */
   readonly path: readonly For[]
   /** The bodies around the loop, outermost first, with the statement of each that contains or is the loop. */
-  readonly way: readonly Place[]
+  readonly places: readonly Place[]
 }
 
 interface Place {
@@ -142,24 +142,19 @@ function indexOfContainer(body: Body, name: string): number {
 /** The loop with this variable, with its path and position; `undefined` if there is none. */
 export function findLoop(body: Body, name: string): LoopLocation | undefined {
   const index = indexOfContainer(body, name)
-  return index < 0 ? undefined : locateLoop(body, index, name, [], [])
+  const places = index < 0 ? undefined : placesAround(body, index, name)
+  if (!places) return undefined
+  const loops = places.flatMap(({ stmt }) => (stmt.kind === 'for' ? [stmt] : []))
+  return { loop: loops.at(-1)!, path: loops.slice(0, -1), places }
 }
 
-function locateLoop(
-  list: Body,
-  start: number,
-  name: string,
-  path: readonly For[],
-  around: readonly Place[],
-): LoopLocation | undefined {
+function placesAround(list: Body, start: number, name: string): readonly Place[] | undefined {
   for (let index = start; index < list.length; index++) {
-    const s = list[index]!
-    const way = [...around, { list, index, stmt: s }]
-    if (s.kind === 'for' && s.var === name) return { loop: s, path, way }
-    const innerPath = s.kind === 'for' ? [...path, s] : path
-    for (const b of bodiesOf(s)) {
-      const location = locateLoop(b, 0, name, innerPath, way)
-      if (location) return location
+    const stmt = list[index]!
+    if (stmt.kind === 'for' && stmt.var === name) return [{ list, index, stmt }]
+    for (const b of bodiesOf(stmt)) {
+      const inner = placesAround(b, 0, name)
+      if (inner) return [{ list, index, stmt }, ...inner]
     }
   }
   return undefined

@@ -68,9 +68,9 @@ export const sharesWork = (body: Body): boolean =>
  */
 function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
   if (s.kind !== 'for' && s.kind !== 'store') return false
-  const isOfThreads = (x: Stmt): boolean =>
+  const bindsOrAllocates = (x: Stmt): boolean =>
     x.kind === 'for' ? x.mode.kind === 'bind' : x.kind === 'alloc' && x.buffer.scope === 'shared'
-  if (someStmt([s], isOfThreads)) return false
+  if (someStmt([s], bindsOrAllocates)) return false
   const written = accessesOf([s]).filter((a) => a.mode === 'write')
   return written.length > 0 && written.every((a) => shared.has(a.buffer) && a.stmt.kind === 'store')
 }
@@ -81,11 +81,13 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
  */
 function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<string>): s is For {
   if (s.kind !== 'for') return false
-  const isOther = (x: Stmt): boolean =>
+  const preventsCopy = (x: Stmt): boolean =>
     x.kind === 'for'
       ? x.reduce || x.mode.kind === 'bind' || (x.mode.kind === 'instr' && x.mode.instr.threads > 1)
       : x.kind !== 'store' || local.has(x.buffer)
-  return !someStmt([s], isOther) && accessesOf([s]).some((a) => a.mode === 'read' && shared.has(a.buffer))
+  return (
+    !someStmt([s], preventsCopy) && accessesOf([s]).some((a) => a.mode === 'read' && shared.has(a.buffer))
+  )
 }
 
 /**

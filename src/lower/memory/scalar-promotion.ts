@@ -85,9 +85,9 @@ type Element = Pick<BufferAccess, 'buffer' | 'index'>
 
 /** Elements that a loop reads and writes at one loop-invariant index. */
 function elementsOf(loop: For, cx: Context): readonly Element[] {
-  const isShared = (s: Stmt): boolean =>
+  const isCollective = (s: Stmt): boolean =>
     s.kind === 'barrier' || s.kind === 'instr' || (s.kind === 'let' && s.lane !== undefined)
-  if (someStmt([loop], isShared)) return []
+  if (someStmt([loop], isCollective)) return []
   const accessesByBuffer = groupBy(accessesOf([loop]), (a) => a.buffer)
   const written = writesOf([loop])
   const bound = boundVarsOf([loop])

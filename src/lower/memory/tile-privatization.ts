@@ -47,7 +47,7 @@ export function privatizeTiles(body: Body): Body {
 
 /** Register arrays that are accessed by element only, with the indices of all accesses. */
 function registerArrays(body: Body): ReadonlyMap<Buffer, (readonly Expr[])[]> {
-  const arrays = new Map([...allocations(body).values()].map((b) => [b.name, b]))
+  const arrays = allocations(body)
   const indices = new Map<string, (readonly Expr[])[]>()
   for (const b of arrays.values()) if (b.scope === 'register') indices.set(b.name, [])
   for (const a of accessesOf(body))

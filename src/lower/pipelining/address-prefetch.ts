@@ -91,7 +91,7 @@ interface Kept extends Address {
 }
 
 /**
- * Replaces the addresses for which `asked` returns true by registers. `around`: enclosing loops in which these addresses are invariant.
+ * Replaces the addresses that `isSelected` accepts by registers. `around`: enclosing loops in which these addresses are invariant.
  */
 function inRegisters(
   copies: Body,

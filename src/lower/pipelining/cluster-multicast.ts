@@ -43,9 +43,9 @@ export function blockInvariantCopies(
   if (someStmt([top], (s) => contains(s) && exprsOf(s).some(varies))) return undefined
   const invariantFills = new Map<string, boolean>()
   for (const s of copies) {
-    const isOwn = (x: Stmt): boolean =>
+    const differs = (x: Stmt): boolean =>
       (x.kind === 'for' && x.mode.kind === 'instr' && !x.mode.instr.multicast) || exprsOf(x).some(varies)
-    const same = !someStmt([s], isOwn)
+    const same = !someStmt([s], differs)
     for (const a of accessesOf([s]))
       if (a.mode === 'write') invariantFills.set(a.buffer, same && invariantFills.get(a.buffer) !== false)
   }

@@ -116,7 +116,7 @@ export function sequenceCursor(
   ])
   const exists = lt(held(tile), over.extent)
   const number = (k: Expr): Expr => add(held(first), k)
-  const enter = (fill: Body): Body => {
+  const enterTile = (fill: Body): Body => {
     const inside = inEveryThread(substituteStmts(fill, new Map([[over.var, held(tile)]])))
     return [
       set(length, int(0)),
@@ -131,22 +131,22 @@ export function sequenceCursor(
     whileLoop(all([exists, ge(held(slice), held(length))]), [
       set(tile, add(held(tile), int(1))),
       set(slice, int(0)),
-      ...enter(copyStatements(fill, names)),
+      ...enterTile(copyStatements(fill, names)),
     ])
-  const advance = (load: () => Body): Body => [set(slice, add(held(slice), int(1))), skip(load())]
+  const advance = (enter: () => Body): Body => [set(slice, add(held(slice), int(1))), skip(enter())]
   return {
     at: () => at,
     exists: () => exists,
     number,
     moves: (a) => a.buffer !== slice.name && someExpr(a, (x) => x.kind === 'load' && x.buffer === slice.name),
-    begin: (load) => {
-      const fill = load()
+    begin: (enter) => {
+      const fill = enter()
       const registers = [tile, slice, length].map((b) => alloc(b))
-      return [...registers, set(tile, int(0)), set(slice, int(0)), ...enter(fill), skip(fill)]
+      return [...registers, set(tile, int(0)), set(slice, int(0)), ...enterTile(fill), skip(fill)]
     },
-    prologue: (count, copies, load) => {
+    prologue: (count, copies, enter) => {
       const k = names.fresh('round')
-      return [forLoop(k, int(count), [...copies(variable(k)), ...advance(load)])]
+      return [forLoop(k, int(count), [...copies(variable(k)), ...advance(enter)])]
     },
     advance,
     fill: (addresses) => inEveryThread(addresses.fill(exists)),

@@ -191,9 +191,13 @@ function sameForAll(
 }
 
 /** Returns the extents, guards and conditions from a loop around the copy inwards, without those of the loops `except`. */
-export const conditionsFrom = (l: For, { way }: LoopLocation, except?: ReadonlySet<Stmt>): readonly Expr[] =>
-  way
-    .slice(way.findIndex((w) => w.stmt === l))
+export const conditionsFrom = (
+  l: For,
+  { places }: LoopLocation,
+  except?: ReadonlySet<Stmt>,
+): readonly Expr[] =>
+  places
+    .slice(places.findIndex((p) => p.stmt === l))
     .flatMap(({ stmt: s }) => ((s.kind === 'for' || s.kind === 'if') && !except?.has(s) ? exprsOf(s) : []))
 
 /** Rewrites an expression over the digit loops as an expression over the dimensions of the box. */

@@ -113,12 +113,12 @@ function findProducer(
   nest: string,
   at: LoopLocation,
 ): { list: Body; producer: For; consumer: Stmt } {
-  for (const { list, index, stmt: consumer } of at.way) {
+  for (const { list, index, stmt: consumer } of at.places) {
     const producer = list.slice(0, index).find((s): s is For => s.kind === 'for' && s.nest === nest)
     if (producer) return { list, producer, consumer }
   }
   const beside = new Set(
-    at.way.flatMap(({ list, stmt: own }) =>
+    at.places.flatMap(({ list, stmt: own }) =>
       list.flatMap((s) => (s.kind === 'for' && s !== own ? [s.nest] : [])),
     ),
   )

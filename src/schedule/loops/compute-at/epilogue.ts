@@ -38,7 +38,7 @@ export interface Pair {
 
 /** Returns the loop nest if it comes after the statement around the loop, in the same list; undefined otherwise. */
 export function findConsumer(nest: string, at: LoopLocation): Pair | undefined {
-  for (const { list, index, stmt: producer } of at.way) {
+  for (const { list, index, stmt: producer } of at.places) {
     const named = list.filter((s): s is For => s.kind === 'for' && s.nest === nest)
     // If an epilogue of parts has left several loop nests of the name, the consumer is the loop nest that reads the
     // results of the loop.
@@ -95,7 +95,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
       [consumer],
       `${alone}${meeting(after, clash.buffer, produced)}`,
     )
-  if (at.way.slice(at.way.findIndex((w) => w.stmt === producer)).some((w) => w.stmt.kind === 'if'))
+  if (at.places.slice(at.places.findIndex((p) => p.stmt === producer)).some((p) => p.stmt.kind === 'if'))
     refuse(
       'schedule/not-every-element',
       `${loop.name} runs only where a condition around it holds`,
