@@ -208,15 +208,15 @@ export function tailGuards(
   const around = [...at.path, at.loop].filter((l) => !members.includes(l))
   const facts = factsInside([...around, ...members], kernel)
   const tails = together(members).filter(({ guards, vars }) => {
-    const speaks = (e: Expr): boolean => mentionsSome(e, vars)
+    const varies = (e: Expr): boolean => mentionsSome(e, vars)
     const first = new Map([...vars].map((v) => [v, int(0)]))
     const addressesThere = (e: Expr): boolean =>
-      someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && speaks(x))
+      someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && varies(x))
     return (
       guards.every((g) => facts.implies(substitute(g, first))) &&
-      ![...members.map((l) => l.extent), ...conditions].some(speaks) &&
+      ![...members.map((l) => l.extent), ...conditions].some(varies) &&
       index.every(
-        (e, k) => !speaks(e) || (!addressesThere(e) && isWithin([e], buffer.shape.slice(k, k + 1), facts)),
+        (e, k) => !varies(e) || (!addressesThere(e) && isWithin([e], buffer.shape.slice(k, k + 1), facts)),
       )
     )
   })

@@ -239,8 +239,8 @@ const isComparison = (e: Expr): boolean => e.kind === 'binary' && isCompare(e.op
 
 function reasonOf(name: string, what: Use['what'], shown: Expr): string {
   const text = printExpr1(shown)
-  const asks = what === 'condition' || isComparison(shown)
-  if (asks) return `the condition ${text} asks for the coordinate ${name}`
+  const isCondition = what === 'condition' || isComparison(shown)
+  if (isCondition) return `the condition ${text} asks for the coordinate ${name}`
   if (shown.kind === 'var') return `the coordinate ${name} is a value`
   return `${what === 'index' ? 'the index' : 'the value'} ${text} computes with the coordinate ${name}`
 }

@@ -35,15 +35,15 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     })
   }
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
-  const isFound = kernel.runtimeLists?.some((f) => f.tensor === mask.name)
+  const isBuiltAtRunTime = kernel.runtimeLists?.some((f) => f.tensor === mask.name)
   if (!('index' in found))
     return failAt('schedule/mask', step.span, {
-      message: isFound
+      message: isBuiltAtRunTime
         ? `the consumers of ${mask.name} already iterate over the run-time format: ${found.reason}`
         : found.reason,
       ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),
       expected: `an iteration whose results are not needed where ${mask.name} is ${mask.fill}`,
-      hint: isFound ? `move the mask before the step that makes ${mask.name} live` : found.hint,
+      hint: isBuiltAtRunTime ? `move the mask before the step that makes ${mask.name} live` : found.hint,
       notes: [print1(kernel)],
     })
   const held = differs(load(mask.name, found.index, mask.dtype), mask.fill)

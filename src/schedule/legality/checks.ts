@@ -88,7 +88,10 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
   return chain
 }
 
-/** Throws `schedule/not-rectangular` if the extent of `inner` depends on a loop of `outer`. `what` needs the same extent everywhere. */
+/**
+ * Throws `schedule/not-rectangular` if the extent of `inner` depends on a loop of `outer`: `what` needs one extent in all
+ * of their iterations.
+ */
 export function checkRectangular(
   cx: Context,
   outer: readonly For[],

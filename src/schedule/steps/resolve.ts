@@ -255,10 +255,10 @@ export function mergeParts(
 ): readonly Step[] {
   const parts = partsOf(now.kernel, step.buffer)
   const labels = parts.map((p) => p.label)
-  const isFound = parts.at(-1)!.along !== undefined
+  const isBuiltAtRunTime = parts.at(-1)!.along !== undefined
   const tops = new Set(now.loops.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))
   const last = labels.at(-1)!
-  const copies = isFound ? iterationsOver(parts.at(-1)!, now.kernel) : iterationsOf(now.kernel.body)
+  const copies = isBuiltAtRunTime ? iterationsOver(parts.at(-1)!, now.kernel) : iterationsOf(now.kernel.body)
   const bases = copies.flatMap(({ name }) =>
     name.endsWith(`_${last}`) ? [name.slice(0, -last.length - 1)] : [],
   )

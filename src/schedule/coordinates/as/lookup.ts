@@ -166,16 +166,16 @@ function checkMap(l: Lookup, part: FormatInstance): void {
       l,
       `${l.buffer.buffer.name} is accessed at coordinates that are not iterators, and ${part.text} stores coordinates in the list ${list.axis.name}, which cannot be searched`,
     )
-  const asked = part.queries.find((q) => part.map.some((m) => freeVars(m).has(q.name)))
-  if (asked)
+  const query = part.queries.find((q) => part.map.some((m) => freeVars(m).has(q.name)))
+  if (query)
     refuse(
       l,
-      `${l.buffer.buffer.name} is accessed at coordinates that are not iterators, and the map of ${part.text} depends on ${ASKED[asked.kind]}, which is known only for iterated coordinates`,
+      `${l.buffer.buffer.name} is accessed at coordinates that are not iterators, and the map of ${part.text} depends on ${QUERY_TEXTS[query.kind]}, which is known only for iterated coordinates`,
     )
 }
 
 /** Descriptions of the kinds of queries, for messages. */
-export const ASKED: Readonly<Record<Query['kind'], string>> = {
+export const QUERY_TEXTS: Readonly<Record<Query['kind'], string>> = {
   count: 'a count of stored coordinates',
   rank: 'a rank among stored coordinates',
   least: 'the least of stored coordinates',

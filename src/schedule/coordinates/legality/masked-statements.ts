@@ -62,12 +62,12 @@ function orIdentity({ reducer, values }: Reduce1, k: number, held: Expr): Expr {
 export const fillOf = (b: Buffer1, like: Expr): Expr => cast(constant(b.fill, b.dtype), like.dtype)
 
 /**
- * Returns the split with the mask among its buffers. The mask of parts for which `asks` is false keeps the name `HELD`,
- * and `settled` replaces it.
+ * Returns the split with the mask among its buffers. The mask of parts for which `needsMask` is false keeps the name
+ * `HELD`, and `settled` replaces it.
  */
-export function withMasks(split: Split, asks: (part: FormatInstance) => boolean): Split {
+export function withMasks(split: Split, needsMask: (part: FormatInstance) => boolean): Split {
   const parts = split.instance.parts.map((p) =>
-    p.instance.mask !== undefined && asks(p.instance) ? p.instance.mask : HELD,
+    p.instance.mask !== undefined && needsMask(p.instance) ? p.instance.mask : HELD,
   )
   const buffer: Buffer1 = {
     name: HELD,

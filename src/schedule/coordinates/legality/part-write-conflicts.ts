@@ -133,7 +133,7 @@ function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: K
   const { over } = kernel.reformats[writes[0]!.reformat]!.instance
   const dims = over.map((a) => a.name)
   const decide = selectorsOf(tree)
-  const asked = new Set(
+  const deciding = new Set(
     decide.flatMap((e) => [...dependsOn(e, tree.queries, dims)].map((v) => dims.indexOf(v))),
   )
   const below = childrenOf(tree).map((): Write[] => [])
@@ -142,7 +142,7 @@ function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: K
   for (const w of writes) {
     const child = childOf.get(w.part)!
     below[child]!.push(w)
-    const places = placesOf(w, asked)
+    const places = placesOf(w, deciding)
     const key = JSON.stringify(places)
     const { groups } = getOrAdd(classes, key, () => ({ places, groups: new Map<number, string[]>() }))
     getOrAdd(groups, child, () => []).push(w.iteration)
@@ -165,10 +165,10 @@ interface Class {
   readonly groups: Map<number, string[]>
 }
 
-const placesOf = (w: Write, asked: ReadonlySet<number>): Places | null =>
-  w.padded || asked.has(-1)
+const placesOf = (w: Write, deciding: ReadonlySet<number>): Places | null =>
+  w.padded || deciding.has(-1)
     ? null
-    : [...asked].map((k) =>
+    : [...deciding].map((k) =>
         w.indices.map((index) => index.flatMap((e, d) => (sameExpr(e, w.coordinates[k]!) ? [d] : []))),
       )
 
@@ -210,8 +210,8 @@ function dimensionsOf(a: Class, b: Class): readonly number[] | undefined {
   const told = a.places.map((mine, k) =>
     mine.flatMap((x) => b.places![k]!.map((y) => x.filter((d) => y.includes(d)))),
   )
-  if (!told.every((of) => of.every((d) => d.length > 0))) return undefined
-  const common = told.map((of) => of[0]?.find((d) => of.every((other) => other.includes(d))))
+  if (!told.every((dims) => dims.every((d) => d.length > 0))) return undefined
+  const common = told.map((dims) => dims[0]?.find((d) => dims.every((other) => other.includes(d))))
   return common.every((d) => d !== undefined) ? [...new Set(common)] : []
 }
 

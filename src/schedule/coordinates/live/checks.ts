@@ -22,7 +22,7 @@ import { underMask } from '../mask.ts'
 
 /** Throws `schedule/live-tensor` unless the tensor is dense: only a dense tensor can be scanned at every run. */
 export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
-  const along = foundOver(kernel, b)
+  const along = listsUnder(kernel, b)
   if (along)
     failAt('schedule/live-tensor', at.span, {
       message: `${b.name} of ${kernel.name} is stored over positions that are built at run time from ${along.tensor}, and is not dense any more`,
@@ -39,7 +39,7 @@ export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxi
 }
 
 /** The structure that an earlier step builds at run time, if the tensor is a temporary over its positions. */
-function foundOver({ axes, runtimeLists: found = [] }: Kernel1, b: Buffer1): RuntimeLists | undefined {
+function listsUnder({ axes, runtimeLists: found = [] }: Kernel1, b: Buffer1): RuntimeLists | undefined {
   const ends = axes.flatMap((a) => (isDense(a) && a.count && b.axes.includes(a.name) ? [a.count] : []))
   const counts = new Set(ends.flatMap((e) => [...buffersRead(e)]))
   return found.find((f) => f.parts.some((p) => counts.has(p.counts)))
@@ -160,8 +160,8 @@ export function checkVisited(
   at: StepSpan,
 ): void {
   const reader = body.find((s) => readsIn([s]).some((l) => l.buffer === b.name))
-  const goes = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
-  if (!reader || someStmt1(body, goes)) return
+  const isOver = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
+  if (!reader || someStmt1(body, isOver)) return
   const isAgain = found.some((f) => f.tensor === b.name)
   failAt('schedule/live-tensor', at.span, {
     message: isAgain

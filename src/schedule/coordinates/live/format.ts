@@ -28,7 +28,7 @@ import { rewriteExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { printExpr1 } from '../../../ir/print/print-stage1.ts'
-import { ASKED } from '../as/lookup.ts'
+import { QUERY_TEXTS } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 
 /**
@@ -136,8 +136,8 @@ function checkSimple(
   refuse: Refuse,
 ): void {
   if (sorts.length > 0) refuse('it sorts coordinates', 'coordinates in their own order')
-  const asked = queries.find((q) => q.kind !== 'rank')
-  if (asked) refuse(`its map asks for ${ASKED[asked.kind]}`, 'a map over coordinates and their ranks')
+  const query = queries.find((q) => q.kind !== 'rank')
+  if (query) refuse(`its map asks for ${QUERY_TEXTS[query.kind]}`, 'a map over coordinates and their ranks')
   if (claims.length > 0) refuse(`${claims[0]!.axis} is claimed ${claims[0]!.claim}`, 'no claims')
   if (measured.length > 0) refuse(`${measured[0]!.name} is measured`, `a number for ${measured[0]!.name}`)
   const packed = [...axes, ...lists.map((l) => l.axis)].find((a) => hasIndices(a) && a.packed)
@@ -179,7 +179,7 @@ function checkGroups(
   refuse: Refuse,
 ): void {
   const listed = digits.get(list)!
-  const keys = (of: readonly Expr[]): string => [...new Set(of.map(keyOf))].sort().join('; ')
+  const keys = (exprs: readonly Expr[]): string => [...new Set(exprs.map(keyOf))].sort().join('; ')
   // An axis with one position does not separate coordinates.
   const above = outer.map((a) => digits.get(a.name)!).filter((e) => e.kind !== 'const')
   const isRank = queries.some(
@@ -213,9 +213,9 @@ function checkDigits(
   const isDigits = (e: Expr, end: Expr): boolean => {
     const { terms, constant } = linear(e)
     const axesIn = [...terms.values()].map(({ term, coefficient }) => {
-      const of = term.kind === 'var' && !used.has(term.name) ? term.name : ''
-      used.add(of)
-      return { of, stride: int(coefficient), extent: extents.get(of) }
+      const name = term.kind === 'var' && !used.has(term.name) ? term.name : ''
+      used.add(name)
+      return { of: name, stride: int(coefficient), extent: extents.get(name) }
     })
     const reach = constant === 0 && axesIn.length > 0 ? tileReach(axesIn, end) : undefined
     return reach === 'exact' || reach === 'partial'

@@ -124,7 +124,7 @@ function cleanIn(body: Body1, whole: readonly Iteration[], p: Positions): Readon
 // Simplifications in iterations over a format that is built at run time. Temporaries that only these
 // iterations use need the capacity of the lists only, and a test whether the tensor holds a value is true.
 
-interface Of {
+interface LiveTensor {
   readonly buffer: Buffer1
   /** The tensor's axes that the format replaces, and those that the kernel's text has in their place (`chosen`). */
   readonly over: readonly StoredAxis[]
@@ -138,7 +138,10 @@ interface Of {
  * From now on, such a temporary is stored over the tensor's positions, and a read at an unlisted coordinate returns the
  * temporary's initial value.
  */
-export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of): readonly SplitBuffer[] {
+export function temporariesAlong(
+  kernel: Kernel1,
+  { buffer, over, chosen, from }: LiveTensor,
+): readonly SplitBuffer[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const early = new Set(accessesOf(kernel.body.slice(0, from), axes).map((a) => a.buffer))
   const accesses = accessesOf(kernel.body.slice(from), axes)

@@ -147,8 +147,8 @@ export function buildNests(
   const words = ceildiv(extent, int(WORD))
   const most = group ? ceildiv(extent, width) : extent
   const room = capacity ? min(max(capacity, int(0)), most) : most
-  const found = elementOf(arrays.counts, { [chunk]: int(0) })
-  const count = capacity ? min(found, mul(room, width)) : found
+  const needed = elementOf(arrays.counts, { [chunk]: int(0) })
+  const count = capacity ? min(needed, mul(room, width)) : needed
   const mark = markNest(
     format,
     source,

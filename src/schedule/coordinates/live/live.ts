@@ -36,7 +36,7 @@ import {
   writtenUpTo,
 } from './checks.ts'
 import { type LiveFormat, liveFormat, refuseLive } from './format.ts'
-import { ended, goingAlong, inGroups, positionAt, whereHeld } from './groups.ts'
+import { ended, inGroups, positionAt, temporariesAlong, whereHeld } from './groups.ts'
 import { type Built, buildNests } from './lists.ts'
 import { type Source, wordReducer } from './mark.ts'
 import { elementOf } from './nests.ts'
@@ -66,8 +66,8 @@ export function applyLive(
   checkDense(shared, tensor, chosen, at)
   const written = writtenUpTo(shared, tensor, at)
   const carried = new Set(step.for)
-  const asked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }, at), shared)
-  const { kernel, over } = withOwnAxes(asked, tensor.name, chosen, unused, asked.body.slice(written))
+  const masked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }, at), shared)
+  const { kernel, over } = withOwnAxes(masked, tensor.name, chosen, unused, masked.body.slice(written))
   const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
   const leaving = leavingOf(over)
   const instance = instantiate(step, over, unused, at)
@@ -106,7 +106,7 @@ export function applyLive(
   })
   const [only] = parts
   const isAlone = parts.length === 1
-  const alongside = isAlone ? goingAlong(kernel, { buffer, over, chosen, from }) : []
+  const alongside = isAlone ? temporariesAlong(kernel, { buffer, over, chosen, from }) : []
   const copied: SplitBuffer | undefined =
     step.live === 'live'
       ? { buffer, parts: parts.map((p) => unused(valuesName(buffer.name), p.label)), start, stays: true }
@@ -149,7 +149,7 @@ export function applyLive(
         tensor: tensor.name,
         format: step.format,
         args: step.args,
-        parts: parts.map((p, k) => foundOf(p, copied?.parts[k] ?? tensor.name)),
+        parts: parts.map((p, k) => runtimePartOf(p, copied?.parts[k] ?? tensor.name)),
         defaults: built.flatMap((b) => b.defaults),
         ...at,
       },
@@ -217,8 +217,8 @@ function visited(body: Body1, { format, built, instance }: BuiltPart, part: numb
 /** A capacity of all lists together needs consecutive lists, so offsets are added. */
 function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: StepSpan): Kernel1 {
   if (!isInAll) return kernel
-  const lies = new Map(kernel.axes.map((a) => [a.name, a]))
-  const chain = [...format.outer, built.group ?? built.position].map((a) => lies.get(a.name)!)
+  const axes = new Map(kernel.axes.map((a) => [a.name, a]))
+  const chain = [...format.outer, built.group ?? built.position].map((a) => axes.get(a.name)!)
   return withOffsets(kernel, chain, at)
 }
 
@@ -278,7 +278,7 @@ function consumer(
 }
 
 /** Describes a built part for consumers after a run, which read the lengths of its lists. */
-function foundOf({ format, built, label, instance }: BuiltPart, buffer: string): RuntimePart {
+function runtimePartOf({ format, built, label, instance }: BuiltPart, buffer: string): RuntimePart {
   const { width, extent, outer, inner } = format
   const sizeOf = (axes: readonly StoredAxis[]): Expr => axes.map((a) => a.extent).reduce(mul, int(1))
   const axis = (built.group ?? built.position).name

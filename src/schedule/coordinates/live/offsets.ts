@@ -66,14 +66,14 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
   const early = writtenBuffers1(before)
   const isEarly = (b: Buffer1): boolean => early.has(b.name) && b.axes.includes(axis.name)
   const under = new Map(stored.map((a, k) => [a.name, k === 0 ? null : stored[k - 1]!.name]))
-  const lies = (a: Axis): Axis => {
+  const nested = (a: Axis): Axis => {
     const parent = under.get(a.name)
     if (!isDense(a) || parent === undefined) return a
     return { ...a, parent, ...(a.name === axis.name ? { offsets: sums.offsets } : {}) }
   }
   return {
     ...kernel,
-    axes: [...kernel.axes.map(lies), slot, ...sums.axes],
+    axes: [...kernel.axes.map(nested), slot, ...sums.axes],
     buffers: [
       ...kernel.buffers.map((b) =>
         isEarly(b) ? { ...b, axes: b.axes.map((a) => (a === axis.name ? slot.name : a)) } : b,
@@ -155,11 +155,11 @@ function sumNest(
 ): Iteration {
   const { nest, sum, set } = statementsAt(span)
   const at = (name: string, index: Expr): Load => load(name, [index])
-  const positionOf = (of: string): Expr => add(mul(v(loops.chunk), int(CHUNK)), v(of))
+  const positionOf = (loop: string): Expr => add(mul(v(loops.chunk), int(CHUNK)), v(loop))
   const mine = positionOf(loops.part)
   const [size, result] = [at(arrays.sizes, mine), at(wanted, mine)]
   const [total, base] = [at(arrays.totals, v(loops.chunk)), at(arrays.bases, v(loops.chunk))]
-  const chunkwise = (of: string, kind: IterKind) => [iter(loops.chunk, 'S'), iter(of, kind)]
+  const chunkwise = (loop: string, kind: IterKind) => [iter(loops.chunk, 'S'), iter(loop, kind)]
   const other = at(arrays.sizes, positionOf(loops.other))
   return nest(
     nests.scan,

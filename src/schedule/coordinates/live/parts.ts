@@ -30,7 +30,7 @@ import type { Instance, PartInstance } from '../../../ir/formats/format.ts'
 import type { PartTree } from '../../../ir/formats/part-tree.ts'
 import type { Query } from '../../../ir/formats/queries.ts'
 import { among } from '../../refusals.ts'
-import { ASKED } from '../as/lookup.ts'
+import { QUERY_TEXTS } from '../as/lookup.ts'
 import type { StepSpan } from '../as/tensor-split.ts'
 import { refuseLive } from './format.ts'
 import { atIterators } from './groups.ts'
@@ -69,15 +69,15 @@ export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): 
       return
     }
     const answers = new Map(tree.queries.map((q) => [q.name, answerOf(q, kernel, instance, at)]))
-    const asked = (e: Expr): Expr => asCondition(substitute(e, answers))
+    const resolved = (e: Expr): Expr => asCondition(substitute(e, answers))
     if (tree.kind === 'index') {
-      const index = asked(tree.index)
+      const index = resolved(tree.index)
       for (const [k, child] of tree.children.entries()) visit(child, [...path, eq(index, int(k))])
       return
     }
     const before: Expr[] = []
     for (const { where, child } of tree.cases) {
-      const own = where && asked(where)
+      const own = where && resolved(where)
       visit(child, [...path, ...before.map((e) => not(e)), ...(own ? conjuncts(own) : [])])
       if (own) before.push(own)
     }
@@ -96,7 +96,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   if (q.kind !== 'held')
     return refuseLive(
       instance.text,
-      `a condition depends on ${ASKED[q.kind]}, which is not known before the format is built`,
+      `a condition depends on ${QUERY_TEXTS[q.kind]}, which is not known before the format is built`,
       at,
       KNOWN,
     )

@@ -86,8 +86,8 @@ export const cacheRead = primitive({
         hint: `cache_write ${buffer.name}, or cache further inside`,
       })
     // A padded copy in registers evaluates the conditions of the read for each element.
-    const asks = step.padded !== undefined && step.scope === 'register'
-    if (uses.some((u) => u.conditional && !(asks && u.under)))
+    const keepsConditions = step.padded !== undefined && step.scope === 'register'
+    if (uses.some((u) => u.conditional && !(keepsConditions && u.under)))
       cx.refuse('schedule/conditional-read', [loop], {
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read ${buffer.name}`,
         hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
@@ -106,8 +106,8 @@ export const cacheRead = primitive({
         message: `the extent of ${recursive.name} depends on ${buffer.name}`,
         hint: `cache at ${recursive.name}, or further inside`,
       })
-    const told = asks ? uses : uses.map((u) => ({ ...u, under: null }))
-    const print: Footprint = { ...plain, conditions: readConditions(cx, at, told, step.scope) }
+    const copied = keepsConditions ? uses : uses.map((u) => ({ ...u, under: null }))
+    const print: Footprint = { ...plain, conditions: readConditions(cx, at, copied, step.scope) }
     // The copy is just before the first use, after other copies that its index reads.
     const first = Math.min(...uses.map((u) => u.child))
     checkStable(cx, loop, print, first)

@@ -141,10 +141,10 @@ export interface Bounding<A> {
 
 /**
  * Returns the loads with a constant upper bound that the sum `e` adds, if each occurs in one term only. Loads in the
- * index of a table are included unless a condition of `asked` reads them: each of their values is a valid index of
+ * index of a table are included unless a condition of `needed` reads them: each of their values is a valid index of
  * the table.
  */
-function addends(e: Expr, bounded: (x: Load) => boolean, asked: readonly Expr[]): readonly Load[] {
+function addends(e: Expr, bounded: (x: Load) => boolean, needed: readonly Expr[]): readonly Load[] {
   const terms = [...linear(e).terms.values()].map((t) => t.term)
   const alone = (x: Load, term: Expr): boolean =>
     terms.every((y) => y === term || !someExpr(y, (z) => keyOf(z) === keyOf(x)))
@@ -152,8 +152,8 @@ function addends(e: Expr, bounded: (x: Load) => boolean, asked: readonly Expr[])
     if (x.kind !== 'load') return []
     if (bounded(x)) return alone(x, x) ? [x] : []
     if (x.index.length !== 1) return []
-    const unasked = (y: Load): boolean => !asked.some((g) => someExpr(g, (z) => keyOf(z) === keyOf(y)))
-    return addends(x.index[0]!, bounded, asked).filter((y) => alone(y, x) && unasked(y))
+    const isFree = (y: Load): boolean => !needed.some((g) => someExpr(g, (z) => keyOf(z) === keyOf(y)))
+    return addends(x.index[0]!, bounded, needed).filter((y) => alone(y, x) && isFree(y))
   })
 }
 
@@ -176,10 +176,10 @@ export function boundingOf(cx: Context, at: LoopLocation, buffer: Buffer) {
     const inside = [...at.path, at.loop, ...access.path]
     // Guards that always hold are ignored.
     const known = factsInside(inside, cx.kernel)
-    const asks = (g: Expr): boolean => !known.implies(g)
-    const asked = access.path.flatMap((l) => l.guards.filter(asks))
+    const isNeeded = (g: Expr): boolean => !known.implies(g)
+    const needed = access.path.flatMap((l) => l.guards.filter(isNeeded))
     const index = access.index.map((e, k) => {
-      for (const [n, x] of addends(e, (l) => endOf(l) !== undefined, asked).entries())
+      for (const [n, x] of addends(e, (l) => endOf(l) !== undefined, needed).entries())
         held.set(`@${k}.${n}`, x)
       return named(e)
     })
@@ -194,9 +194,9 @@ export function boundingOf(cx: Context, at: LoopLocation, buffer: Buffer) {
       return stmt<For>({ ...l, guards })
     })
     // Bounds checks of the element are guards of the new loops already, so the original guards are removed.
-    const said = new Set(loops.flatMap((l) => l.guards.map(boundKey)))
+    const covered = new Set(loops.flatMap((l) => l.guards.map(boundKey)))
     const path = access.path.map((l) => {
-      const guards = l.guards.filter((g) => asks(g) && !said.has(boundKey(named(g))))
+      const guards = l.guards.filter((g) => isNeeded(g) && !covered.has(boundKey(named(g))))
       return guards.length === l.guards.length ? l : stmt<For>({ ...l, guards })
     })
     return { access: { ...access, index, path: [...path, ...loops] }, held }

@@ -181,8 +181,8 @@ export function checkOwnStarts(
 ): void {
   const starts = updatesOf(consumer).find((u) => u?.init)
   if (!starts || combining.length === 0) return
-  const asked = [...conditions, ...elements.flatMap((l) => [l.extent, ...l.guards])]
-  const by = combining.find((l) => asked.some((e) => mentions(e, l.var)))
+  const evaluated = [...conditions, ...elements.flatMap((l) => [l.extent, ...l.guards])]
+  const by = combining.find((l) => evaluated.some((e) => mentions(e, l.var)))
   if (!by && conditions.length === 0) return
   const { buffer } = starts.targets[0]!
   cx.refuse('schedule/starts-in-reduction', [by ?? combining[0]!, consumer], {

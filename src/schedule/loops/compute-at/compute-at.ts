@@ -42,7 +42,7 @@ export const computeAt = primitive({
     nest: string,
     at: LoopRef,
     how?: { readonly recompute?: boolean; readonly place?: arg.MemoryScope },
-  ) => ({ nest, at, ...asked(how) }),
+  ) => ({ nest, at, ...options(how) }),
   apply(cx, step) {
     const at = cx.loop(step.at)
     checkOneNest(cx, at.loop, 'compute_at')
@@ -54,11 +54,11 @@ export const computeAt = primitive({
     const { list, producer, consumer } = findProducer(cx, step.nest, at)
     const produced = checkProducts(cx, producer, at)
     checkBetween(cx, list, producer, consumer, at.loop)
-    const asks = step.recompute || step.scope !== undefined
+    const isRestricted = step.recompute || step.scope !== undefined
     const reducing = reductionAround(producer, consumer, at)
-    if (reducing && !asks) refuseStart(cx, producer, reducing, at)
+    if (reducing && !isRestricted) refuseStart(cx, producer, reducing, at)
     const windows = windowsOf(cx, producer, at, produced)
-    if (windows.size > 0 || asks) checkUnseen(cx, producer, at.loop, produced)
+    if (windows.size > 0 || isRestricted) checkUnseen(cx, producer, at.loop, produced)
     const inside = [...restrict(cx, producer, at, windows), ...at.loop.body]
     const within = (body: Body, without: Body = cx.kernel.body): Body => {
       const shrunk = replaceStmt(without, producer, () => [])
@@ -73,7 +73,7 @@ export const computeAt = primitive({
     const threads = [...at.path, at.loop].some((l) => l.reduce && boundIndex(l, 'thread'))
     const isLocal = reducing !== undefined || threads || step.scope !== undefined
     const own =
-      clash || asks
+      clash || isRestricted
         ? inPrivate(cx, at, inside, {
             nest: producer.nest,
             produced,
@@ -96,7 +96,7 @@ export const computeAt = primitive({
   example: { ...twoNests, steps: 'compute_at produce at consume.i' },
 })
 
-function asked(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
+function options(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
   const { recompute, place } = arg.options('computeAt', how, ['recompute', 'place'])
   expectValues({ recompute }, { recompute: FLAG })
   return { ...(recompute ? { recompute } : {}), ...(place === undefined ? {} : { place }) }

@@ -114,7 +114,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
   const elements = new ElementLoops(consumer.nest, (name) => cx.fresh(name))
   let rows: For | undefined
   const conditions: Expr[] = []
-  const asked = chain.flatMap((l) => l.guards)
+  const guards = chain.flatMap((l) => l.guards)
   // Loops of one iteration whose value no index determines.
   const atStart = chain.filter(isSingleIteration).map((l) => [l.var, int(0)] as const)
   // The consumer's loops are in the order of the buffer with the most loops.
@@ -187,7 +187,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
         }
       }
     }
-    const asks = asked.map((g) => substitute(g, new Map([...atStart, ...values])))
+    const asks = guards.map((g) => substitute(g, new Map([...atStart, ...values])))
     const key = conditionKeys([...around, ...elements.loops])
     checkGuards(cx, around, write.index, chain, { places, exact, map, tails, asks, key })
     if (parts?.buffer.name === name) conditions.push(substitute(isFirsts(cx.kernel, parts), map))
@@ -219,7 +219,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
   const within = [...at.path, loop, ...clones]
   const key = conditionKeys(within)
   const held = new Set(within.flatMap((l) => l.guards.map(key)))
-  const left = asked.map((g) => substitute(g, values)).filter((g) => !held.has(key(g)))
+  const left = guards.map((g) => substitute(g, values)).filter((g) => !held.has(key(g)))
   const combined = within.filter(meets)
   checkOwnStarts(cx, consumer, {
     combining: combined,
