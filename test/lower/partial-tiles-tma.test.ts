@@ -287,7 +287,7 @@ kernel batch(g: size, m: size, k: size) {
       tensorize As.ir with bulk`
     expect(refused('batch', text, batch)).toEqual([
       'schedule/guarded',
-      'bulk: io * 2 + ir_3 < m decides which elements are copied, and is no edge of A, beyond which boxes have zeros',
+      'bulk: io * 2 + ir_3 < m decides which elements are copied, and is not an edge of A, beyond which boxes have zeros',
       'b < g or po * 4 + pr_2 < k',
     ])
   })

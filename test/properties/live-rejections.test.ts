@@ -53,6 +53,12 @@ format coo over (i, j) {
   map (i, j) -> (i, j)
   inverse (io, jo) -> (io, jo)
 }
+format counted over (i, j) {
+  axis io = dense_fixed(i)
+  axis jo = sparse_variable(io, j)
+  map (i, j) -> (i, min(j, j + count(j by i)))
+  inverse (io, jo) -> (io, jo)
+}
 format later(h, s) over (i, j) {
   axis io = dense_fixed(ceildiv(i, h))
   axis go = dense_variable(io, j)
@@ -77,6 +83,10 @@ test.each([
   ['S as panels(2, 2)', 'schedule/live-tensor: S of product is over r'],
   ['A as claimed(2)', 'schedule/live-format: claimed(2) cannot be built at run time: ji is claimed full'],
   ['A as overlapping(2)', 'its coordinates of q are not made of digits'],
+  [
+    'A as counted',
+    'its map depends on a count of stored coordinates; expected a map over coordinates and their ranks',
+  ],
   ['A as ell(2)', 'jo is not a variable-length index list'],
   ['A as coo', 'it does not have exactly one list of coordinates'],
   [

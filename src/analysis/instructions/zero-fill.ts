@@ -74,7 +74,7 @@ export function fillProblem(
   if (other)
     return no(
       'schedule/guarded',
-      `${printExpr(other)} decides which elements are copied, and is no edge of ${b.name}, beyond which boxes ${box.mode === 'write' ? 'are not stored' : 'have zeros'}`,
+      `${printExpr(other)} decides which elements are copied, and is not an edge of ${b.name}, beyond which boxes ${box.mode === 'write' ? 'are not stored' : 'have zeros'}`,
       {
         expected: limits.map((g) => printExpr(g)).join(' or '),
         hint: 'require that the tiles divide the sizes',

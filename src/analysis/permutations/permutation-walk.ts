@@ -240,7 +240,7 @@ const isComparison = (e: Expr): boolean => e.kind === 'binary' && isCompare(e.op
 function reasonOf(name: string, what: Use['what'], shown: Expr): string {
   const text = printExpr1(shown)
   const isCondition = what === 'condition' || isComparison(shown)
-  if (isCondition) return `the condition ${text} asks for the coordinate ${name}`
+  if (isCondition) return `the condition ${text} depends on the coordinate ${name}`
   if (shown.kind === 'var') return `the coordinate ${name} is a value`
   return `${what === 'index' ? 'the index' : 'the value'} ${text} computes with the coordinate ${name}`
 }

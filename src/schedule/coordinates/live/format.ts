@@ -137,7 +137,7 @@ function checkSimple(
 ): void {
   if (sorts.length > 0) refuse('it sorts coordinates', 'coordinates in their own order')
   const query = queries.find((q) => q.kind !== 'rank')
-  if (query) refuse(`its map asks for ${QUERY_TEXTS[query.kind]}`, 'a map over coordinates and their ranks')
+  if (query) refuse(`its map depends on ${QUERY_TEXTS[query.kind]}`, 'a map over coordinates and their ranks')
   if (claims.length > 0) refuse(`${claims[0]!.axis} is claimed ${claims[0]!.claim}`, 'no claims')
   if (measured.length > 0) refuse(`${measured[0]!.name} is measured`, `a number for ${measured[0]!.name}`)
   const packed = [...axes, ...lists.map((l) => l.axis)].find((a) => hasIndices(a) && a.packed)
