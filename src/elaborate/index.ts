@@ -11,15 +11,7 @@ import type { Instr, Memory } from '../ir/instructions/instr.ts'
 import { getOrAdd } from '../ir/memoize.ts'
 import type { Monoid } from '../ir/values/monoid.ts'
 import { elaborateChoice } from './choices/choices.ts'
-import {
-  collectErrors,
-  currentErrors,
-  errorCount,
-  report,
-  reportAll,
-  reportingTo,
-  throwErrors,
-} from './diagnostics.ts'
+import { collectErrors, currentErrors, report, reportAll, reportingTo, throwErrors } from './diagnostics.ts'
 import { declarationIn, type FindFormat, formatNamed } from './formats/format-uses.ts'
 import { elaborateFormat } from './formats/formats.ts'
 import { constantArguments, type Family, familyOf, type Values } from './instructions/instances.ts'
@@ -172,9 +164,8 @@ function elaborated(linked: Program): Elaborated {
   const memoryOf = memo((m: Ast.Memory) => {
     const before = memoryFamilies.get(m)
     if (before) return before
-    const errors = errorCount()
     const family = familyOf(m, elaborateMemory)
-    if (family && errorCount() === errors) memoryFamilies.set(m, family)
+    if (family) memoryFamilies.set(m, family)
     return family
   }, named.memories)
   const declared =
@@ -211,10 +202,9 @@ function elaborated(linked: Program): Elaborated {
     const { memories } = scope
     const before = instrFamilies.get(s)
     if (before && sameEntries(before.memories, memories)) return before.family
-    const errors = errorCount()
     const make = (own: Ast.Instr, values: Values) => elaborateInstr(own, values, memoryIn(scope))
     const family = familyOf(s, make)
-    if (family && errorCount() === errors) instrFamilies.set(s, { memories, family })
+    if (family) instrFamilies.set(s, { memories, family })
     return family
   }, named.instrs)
   /** The resolution of names for a schedule, function, dispatch or space; null if its kernel is unknown. */

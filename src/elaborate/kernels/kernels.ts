@@ -21,13 +21,7 @@ export function elaborateKernel(
   monoid: (name: Ast.Ident) => Monoid | null,
 ): Kernel1 | null {
   const before = errorCount()
-  // The errors of a monoid may have been reported for an earlier kernel.
-  let isWhole = true
-  const d = nothingDeclared((name) => {
-    const found = monoid(name)
-    isWhole &&= found !== null
-    return found
-  })
+  const d = nothingDeclared(monoid)
   declareParams(d, k.params)
   const sizes = new Set([...d.params.values()].filter((p) => p.kind === 'size').map((p) => p.name))
   const axes = k.members.filter(isAxis)
@@ -59,8 +53,8 @@ export function elaborateKernel(
   }
   reportAll(...checkKinds(kernel))
   // If statements are missing, errors about unwritten buffers would be unreliable.
-  if (isWhole && errorCount() === before) reportAll(...checkDataflow(kernel))
-  return isWhole && errorCount() === before ? kernel : null
+  if (errorCount() === before) reportAll(...checkDataflow(kernel))
+  return errorCount() === before ? kernel : null
 }
 
 // Definite assignment: outputs and temporaries must be written before they are read, in the order of the
