@@ -142,7 +142,7 @@ export function featureOf(e: Ast.Call): string | null {
       expected: FEATURE_WORDS.join(', '),
     })
   const args = written.kind === 'call' ? written.args : []
-  const texts = args.map((a) => argumentOf(a))
+  const texts = args.map(argumentOf)
   if (texts.some((t) => t === null)) return null
   const isRight =
     params.length === args.length && params.every((p, k) => (p === 'number') === (args[k]!.kind === 'number'))

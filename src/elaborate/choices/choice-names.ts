@@ -95,23 +95,23 @@ export class ChoiceNames implements Names {
   readonly #kernel: Kernel1
   readonly #params: readonly string[]
   readonly #find: FindFormat
-  readonly #ofFormats: ArgumentNames
+  readonly #formatNames: ArgumentNames
   readonly #axes: ReadonlyMap<string, Axis>
 
   /**
-   * @param params names of integers @param ofFormats names that arguments of formats may use: those of `params` whose
+   * @param params names of integers @param formatNames names that arguments of formats may use: those of `params` whose
    * values are known before data are bound
    */
   constructor(
     kernel: Kernel1,
     params: readonly string[],
-    { format }: { readonly format: FindFormat },
-    ofFormats: ArgumentNames = { names: params, what: 'parameters of the choice' },
+    find: FindFormat,
+    formatNames: ArgumentNames = { names: params, what: 'parameters of the choice' },
   ) {
     this.#kernel = kernel
     this.#params = params
-    this.#find = format
-    this.#ofFormats = ofFormats
+    this.#find = find
+    this.#formatNames = formatNames
     this.#axes = new Map(kernel.axes.map((a) => [a.name, a]))
   }
 
@@ -127,8 +127,8 @@ export class ChoiceNames implements Names {
         message: `${e.name} is a scalar, and schedules are chosen by sizes`,
         expected,
       })
-    if (isDevice(e.name)) return this.#asks(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
-    if (isFigure(e.name)) return this.#asks(e.name, { kind: e.name }, FIGURES[e.name], e.span)
+    if (isDevice(e.name)) return this.#deviceQuery(e.name, { kind: 'is', device: e.name }, 'bool', e.span)
+    if (isFigure(e.name)) return this.#deviceQuery(e.name, { kind: e.name }, FIGURES[e.name], e.span)
     const isAxis = this.#axes.has(e.name)
     return report('check/unknown-name', e.span, {
       message: isAxis ? `${e.name} is an axis` : `there is no ${e.name} here`,
@@ -144,7 +144,7 @@ export class ChoiceNames implements Names {
     })
   }
 
-  #asks(name: string, question: DeviceQuestion, dtype: Dtype, span: Span): Typed {
+  #deviceQuery(name: string, question: DeviceQuestion, dtype: Dtype, span: Span): Typed {
     this.device.set(name, question)
     return plain(variable(name, dtype, span))
   }
@@ -172,12 +172,14 @@ export class ChoiceNames implements Names {
       })
     if (fn === 'has') {
       const feature = featureOf(e)
-      return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
+      return feature === null
+        ? null
+        : this.#deviceQuery(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
     }
     if (!STATISTICS.includes(fn)) return undefined
     if (fn === 'fill_ratio') {
-      const found = coverageOf(e, this.#kernel, this.#ofFormats, this.#find)
-      return found && this.#told(coverageText(found), found, 'f64', e.span)
+      const found = coverageOf(e, this.#kernel, this.#formatNames, this.#find)
+      return found && this.#statistic(coverageText(found), found, 'f64', e.span)
     }
     const [of] = e.args
     if (e.by || e.args.length !== 1 || of?.kind !== 'name')
@@ -187,10 +189,10 @@ export class ChoiceNames implements Names {
       })
     const found = fn === 'nnz' ? this.#nnz(of) : this.#ofAxis(fn as AxisStatistic, of)
     if (!found) return null
-    return this.#told(`${fn}(${of.name})`, found, fn === 'mean' ? 'f64' : 'index', e.span)
+    return this.#statistic(`${fn}(${of.name})`, found, fn === 'mean' ? 'f64' : 'index', e.span)
   }
 
-  #told(name: string, found: Statistic, dtype: 'f64' | 'index', span: Span): Typed {
+  #statistic(name: string, found: Statistic, dtype: 'f64' | 'index', span: Span): Typed {
     this.statistics.set(name, found)
     return plain(variable(name, dtype, span))
   }

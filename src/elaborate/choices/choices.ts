@@ -53,7 +53,7 @@ export function elaborateChoice(
   const context: Context = {
     choice: c,
     path: inside,
-    names: new ChoiceNames(kernel, own, r),
+    names: new ChoiceNames(kernel, own, r.format),
     params: own,
     base: base ?? null,
     origins: table?.origins ?? [],

@@ -32,7 +32,7 @@ export function storedDispatch(c: Ast.Dispatch, r: Resolve): StoredDispatch | nu
     })
   const before = errorCount()
   const declared = table.items.filter((x): x is Ast.Origin => 'fields' in x)
-  const origins = declared.map((x) => originOf(x))
+  const origins = declared.map(originOf)
   const branches = table.items.filter((x): x is Ast.Branch => 'cond' in x)
   const candidates = origins.map((o) => o.name)
   for (const [k, { name }] of declared.entries())

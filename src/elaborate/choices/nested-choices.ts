@@ -106,12 +106,12 @@ function isKnown(
   own: readonly string[],
 ): boolean {
   const text = coverageText(of)
-  const asked = of.args
+  const unknown = of.args
     .flatMap((a) => (typeof a === 'string' ? [] : [...freeVars(a)]))
     .find((v) => !own.includes(v))
-  if (asked !== undefined)
+  if (unknown !== undefined)
     report('check/choice-argument', call.span, {
-      message: `${inner.name} evaluates ${text}, and ${asked} is not known before data are bound`,
+      message: `${inner.name} evaluates ${text}, and ${unknown} is not known before data are bound`,
       labels: [{ span: of.span, text: 'evaluated here' }],
       expected: `numbers and parameters of the choice${own.length > 0 ? ` (${own.join(', ')})` : ''} as arguments of ${inner.name}`,
     })

@@ -1,4 +1,4 @@
-/** Index arithmetic: `ceildiv(a, b)` (the least integer that is not less than a / b), divisions by 0, control expressions. */
+/** Index arithmetic: `ceildiv(a, b)` (a / b, rounded up to an integer), divisions by 0, control expressions. */
 import { isNonNegative, NATURAL } from '../../analysis/integers/interval.ts'
 import { rangesBy } from '../../analysis/integers/ranges.ts'
 import { failWith, type Span } from '../../ast/diagnostics/diagnostic.ts'

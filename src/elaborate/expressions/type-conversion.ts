@@ -100,7 +100,8 @@ export const settle = ({ expr, literal, span, real }: Operand): Expr | null =>
   literal === null ? expr : literalAs(expr, literal === 'int' ? 'i32' : real, span)
 
 /** The value converted to `to`. `what` names the place in the message. */
-export function coerce({ expr, literal, span }: Operand, to: ExprType, what: string): Expr | null {
+export function coerce(value: Omit<Operand, 'real'>, to: ExprType, what: string): Expr | null {
+  const { expr, literal, span } = value
   if (literal !== null) {
     if (literal === 'int' || isFloat(to)) return literalAs(expr, to, span)
     return report('check/literal-type', span, {

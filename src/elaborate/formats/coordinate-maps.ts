@@ -65,9 +65,9 @@ export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace
     size: (dim) => place.size?.(which === 'map' ? (renamed.get(dim) ?? dim) : dim),
     queries: at.queries,
   }
-  const asked = new ListPositions(m, at, here)
-  const exprs = m.to.map((_, k) => asked.coordinate(k))
-  return exprs.some((e) => e === null) ? null : { exprs: exprs as Expr[], positions: asked.positions }
+  const lists = new ListPositions(m, at, here)
+  const exprs = m.to.map((_, k) => lists.coordinate(k))
+  return exprs.some((e) => e === null) ? null : { exprs: exprs as Expr[], positions: lists.positions }
 }
 
 /** Positions of coordinates in lists, derived from the map's expressions for the list and the axes above it. */
@@ -82,7 +82,9 @@ class ListPositions {
     this.#map = map
     this.#at = at
     this.#scope =
-      typeof at.queries === 'string' ? scope : { ...scope, position: (list, span) => this.#ask(list, span) }
+      typeof at.queries === 'string'
+        ? scope
+        : { ...scope, position: (list, span) => this.#position(list, span) }
   }
 
   coordinate(k: number): Expr | null {
@@ -93,7 +95,7 @@ class ListPositions {
    * The position of a coordinate: its rank among the distinct coordinates that the list has under the same outer
    * position.
    */
-  #ask(name: string, span: Span): Expr | null {
+  #position(name: string, span: Span): Expr | null {
     const { queries, to } = this.#at
     const list = this.#scope.lists?.find((l) => l.name === name)
     if (typeof queries === 'string' || !list) return null
@@ -106,8 +108,8 @@ class ListPositions {
     const [of, ...by] = [name, ...list.under].map((axis) => this.coordinate(to.indexOf(axis)))
     this.#around.pop()
     if (!of || by.some((e) => e === null)) return null
-    const answer = queries.ask({ kind: 'rank', of: [of], by: by as Expr[] }, span)
-    this.positions.set(name, answer.name)
-    return answer
+    const rank = queries.add({ kind: 'rank', of: [of], by: by as Expr[] }, span)
+    this.positions.set(name, rank.name)
+    return rank
   }
 }

@@ -76,7 +76,7 @@ function composed(
   const rules = elaborateRules(
     parts.map((p) => ({ kind: 'part', name: null, use: p, where: p.where, span: p.span })),
     {
-      what: 'what is put together here',
+      what: 'the composition',
       over,
       values: numbersOf(numbers),
       given: {

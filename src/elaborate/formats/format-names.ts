@@ -42,7 +42,7 @@ function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
   if (word?.takes === null) {
     const queries = queriesAt(p, e.name, e.span)
     const nothing = { list: '', set: '', of: [], by: [], dims: [], span: e.span }
-    return queries && plain(word.expand(nothing, (q) => queries.ask(q, e.span)))
+    return queries && plain(word.expand(nothing, (q) => queries.add(q, e.span)))
   }
   const kind = p.given.kinds.get(e.name)
   if (kind === 'list' || kind === 'set')
@@ -125,7 +125,7 @@ function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed 
   const { queries } = p
   const place = e.buffer.name === sort.place
   if (place && typeof queries !== 'string')
-    return plain(queries.ask({ kind: 'place', sort: sort.place, of: x }, e.span))
+    return plain(queries.add({ kind: 'place', sort: sort.place, of: x }, e.span))
   if (!place && typeof queries === 'string') return plain(load(sort.at, [x], 'index', e.span))
   return place
     ? report('check/query-place', e.span, {

@@ -88,7 +88,7 @@ export function integerAt(e: Ast.Expr, names: Names, what: string): Expr | null 
   })
 }
 
-export function integersAt(list: readonly Ast.Expr[], names: Names, what: string): Expr[] | null {
+function integersAt(list: readonly Ast.Expr[], names: Names, what: string): Expr[] | null {
   const out = list.map((e) => integerAt(e, names, what))
   return out.some((e) => e === null) ? null : (out as Expr[])
 }
@@ -135,13 +135,12 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
   const enough = word.takes(operands.length, p.dims.length)
   if (word.sourceKind && (e.args.length === 0 || !enough)) return wrong()
   const source = word.sourceKind ? givenName(p, e.args[0]!, word.sourceKind, fn) : ''
-  const of = integersAt(operands, names, `what ${fn} is asked of`)
-  const by = integersAt(e.by ?? [], names, `what ${fn} is asked of`)
+  const [of, by] = [operands, e.by ?? []].map((list) => integersAt(list, names, `an operand of ${fn}`))
   if (source === null || !of || !by) return null
   if (!enough) return wrong()
   const dims = p.dims.map((d) => variable(d))
   const written = { list: source, set: source, of, by, dims, span: e.span }
-  return plain(word.expand(written, (q) => queries.ask(q, e.span)))
+  return plain(word.expand(written, (q) => queries.add(q, e.span)))
 }
 
 function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {

@@ -41,7 +41,7 @@ export function unknownFormat({ name, span }: Ast.Ident, candidates: readonly st
   }
 }
 
-export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
+const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   code: 'check/ambiguous',
   message: `${name.name} is declared by ${decls.length} of the files imported here`,
   span: name.span,
@@ -122,7 +122,7 @@ export class Queries {
     this.#taken = taken
   }
 
-  ask(question: UnnamedQuery, span: Span): Var {
+  add(question: UnnamedQuery, span: Span): Var {
     const key = queryKey(question)
     let query = this.#byKey.get(key)
     if (!query) {

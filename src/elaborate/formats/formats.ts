@@ -26,7 +26,7 @@ import { type FindFormat, Queries, queriesOf } from './format-uses.ts'
 export function elaborateFormat(f: Ast.Format, find: FindFormat): AnyFormat | null {
   const write = (order: number): OrderedFormat | null => {
     const plain = writtenOut(f, order)
-    return plain && ofOneOrder(plain, (name) => find(name))
+    return plain && ofOneOrder(plain, find)
   }
   if (!listOver(f)) return write(f.over.length)
   const over = f.over.map((o) => ({ name: o.name, list: o.all === true }))

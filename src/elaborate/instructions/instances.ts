@@ -175,7 +175,7 @@ export function constantArguments(
   use: Ast.Instance,
   family: Pick<Family<unknown>, 'name' | 'params'>,
 ): readonly Argument[] | null {
-  const args = instanceArguments(use, family, (e) => constantInteger(e))
+  const args = instanceArguments(use, family, constantInteger)
   return args?.every((a) => a !== null) ? args : null
 }
 

@@ -101,14 +101,9 @@ function fillOf(b: Ast.BufferDecl): number | null {
     })
   }
   const float = !Number.isInteger(value) || isFloatLiteral(b.fill)
+  const expr = constant(value, float ? 'f64' : 'i32')
   const literal = float ? 'float' : 'int'
-  const given = {
-    expr: constant(value, float ? 'f64' : 'i32'),
-    literal,
-    span: b.fill.span,
-    real: 'f32',
-  } as const
-  const e = coerce(given, dtype, `the fill value of ${b.name.name}`)
+  const e = coerce({ expr, literal, span: b.fill.span }, dtype, `the fill value of ${b.name.name}`)
   return e?.kind === 'const' ? e.value : null
 }
 

@@ -12,7 +12,7 @@ import type { Expr } from '../../ir/expressions/expr.ts'
 import { sameExpr } from '../../ir/expressions/structural-equality.ts'
 import type { ExprType } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
-import { report, reportAll } from '../diagnostics.ts'
+import { report } from '../diagnostics.ts'
 
 export interface Declared {
   readonly params: Map<string, Param>
@@ -37,18 +37,15 @@ export const nothingDeclared = (monoid: Declared['monoid'] = () => null): Declar
 
 /** Reports a name where an axis is required; for a size, the hint is an axis with this extent. */
 export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
-  const report = { code: 'check/unknown-axis', span }
   if (d.params.get(name)?.kind !== 'size')
-    return reportAll({
-      ...report,
+    return report('check/unknown-axis', span, {
       message: `there is no axis ${name}`,
       lookup: { name, candidates: [...d.axes.keys()] },
     })
   const over = [...d.axes.values()].find(
     (a) => isDense(a) && a.parent === null && a.extent.kind === 'var' && a.extent.name === name,
   )
-  return reportAll({
-    ...report,
+  return report('check/unknown-axis', span, {
     message: `${name} is a size, not an axis`,
     expected: 'the name of an axis',
     hint: over

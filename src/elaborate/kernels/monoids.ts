@@ -38,7 +38,7 @@ export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
       const field = m.fields[k]
       return field ? converted(e, names, field.type.name, `component ${field.name.name}`) : null
     })
-  const identity = values(m.identity, constants())
+  const identity = values(m.identity, CONSTANTS)
   const result = values(m.result, operands(m))
   if (errorCount() > before || [...identity, ...result].some((e) => e === null)) return null
   const monoid: Monoid = {
@@ -60,14 +60,12 @@ export function elaborateMonoid(m: Ast.Monoid): Monoid | null {
   return monoid
 }
 
-function constants(): Names {
-  const refuse = (e: Ast.Expr): null =>
-    report('check/monoid-identity', e.span, {
-      message: 'an identity is constant',
-      expected: 'literals, such as 0 or -inf',
-    })
-  return noNames(refuse)
-}
+const CONSTANTS: Names = noNames((e) =>
+  report('check/monoid-identity', e.span, {
+    message: 'an identity is constant',
+    expected: 'literals, such as 0 or -inf',
+  }),
+)
 
 function operands(m: Ast.Monoid): Names {
   const sides = [m.left.name, m.right.name]

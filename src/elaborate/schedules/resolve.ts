@@ -3,7 +3,6 @@ import type { Scope as FileScope } from '../../ast/imports/linked-program.ts'
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Instr, Memory } from '../../ir/instructions/instr.ts'
-
 import type { FindFormat } from '../formats/format-uses.ts'
 import type { Family } from '../instructions/instances.ts'
 import type { Space } from '../spaces/space-types.ts'

@@ -2,8 +2,8 @@
 import type * as Ast from '../../ast/nodes/nodes.ts'
 import { SCALAR_TYPES } from '../../ast/nodes/nodes.ts'
 import { quantity } from '../../ast/parse/checks.ts'
-import { report, reportAll } from '../diagnostics.ts'
-import { ambiguity, checkArguments } from '../formats/format-uses.ts'
+import { report } from '../diagnostics.ts'
+import { checkArguments, declarationIn } from '../formats/format-uses.ts'
 import type { OfSteps, Resolve } from './resolve.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
@@ -69,17 +69,17 @@ export function findSchedule(
 ): Schedule | null {
   const { name, span } = step.schedule
   const known = r.schedules
-  const decl = known?.get(name) ?? r.functions.get(name)
-  const several = r.ambiguous.get(name)
-  if (!decl && several) return reportAll(ambiguity(step.schedule, several))
-  if (!decl)
-    return report('check/unknown-schedule', span, {
-      message:
-        s.kind === 'function'
-          ? `there is no schedule function ${name}`
-          : `kernel ${s.kernel.name} has no schedule ${name}`,
-      lookup: { name, candidates: [...(known?.keys() ?? []), ...r.functions.keys()] },
-    })
+  const decls = new Map<string, Ast.KernelSchedule | Ast.ScheduleFunction>([...r.functions, ...(known ?? [])])
+  const decl = declarationIn(decls, step.schedule, r, () => ({
+    code: 'check/unknown-schedule',
+    message:
+      s.kind === 'function'
+        ? `there is no schedule function ${name}`
+        : `kernel ${s.kernel.name} has no schedule ${name}`,
+    span,
+    lookup: { name, candidates: [...(known?.keys() ?? []), ...r.functions.keys()] },
+  }))
+  if (!decl) return null
   if (decl.kind === 'choice' && decl.by === 'rules')
     return report('check/choice-used', span, {
       message: `${name} is chosen when data are bound, and has no steps before`,

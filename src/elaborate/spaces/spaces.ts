@@ -58,7 +58,7 @@ class Elaboration {
     for (const { name } of [...formats, ...this.#decisions]) this.#take(name)
     const names = [...this.#params.map((p) => p.name), ...this.#decisions.map((n) => n.name.name)]
     const constants = { names: [], what: 'constants, as numbers of a space are decided later' }
-    this.#names = new ChoiceNames(kernel, names, r, constants)
+    this.#names = new ChoiceNames(kernel, names, r.format, constants)
     this.#numbers = new SpaceNumbers(this.#decisions, this.#names)
     this.#walk = new StepWalk(
       s,
@@ -233,8 +233,8 @@ class Elaboration {
     const fits = checkArguments(`space ${name}`, args.length, decl.params, step.span)
     const nested = find(decl, this.#path)
     if (!nested || !fits) return []
-    for (const [asked, s] of nested.statistics) this.#names.statistics.set(asked, s)
-    for (const [asked, q] of nested.device) this.#names.device.set(asked, q)
+    for (const [text, s] of nested.statistics) this.#names.statistics.set(text, s)
+    for (const [text, q] of nested.device) this.#names.device.set(text, q)
     return { space: nested, prefix: `${this.#unnamed(name)}.`, args, span }
   }
 }
