@@ -78,7 +78,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): BuiltStorage {
   return { ...makeStorage(axes, levels as ReadonlyMap<string, Level>), entries }
 }
 
-/** The prefixes of trees whose levels exist, with the positions of the entries. @throws SptError `bind/absent-coordinate` */
+/** Prefixes of trees whose levels exist, with the entries' positions. @throws SptError `bind/absent-coordinate` */
 function existingPrefixes(
   frame: Frame<TypedArray>,
   axes: readonly StoredAxis[],
@@ -133,7 +133,9 @@ export function sizesOfAxes(
   axes: readonly StoredAxis[],
   { sizes, extents }: Pick<FormatOperands, 'sizes' | 'extents'>,
 ): AxisSizes {
-  const [widths, paddings, capacities] = [new Map<string, number>(), new Map(), new Map()]
+  const widths = new Map<string, number>()
+  const paddings = new Map<string, number>()
+  const capacities = new Map<string, number>()
   const add = (to: Map<string, number>, { name }: StoredAxis, e: Expr): void => {
     const value = knownValue(e, sizes)
     if (value !== null) to.set(name, value)

@@ -2,33 +2,32 @@
 
 import { operandsOf } from '../nodes/axis-kinds.ts'
 import type * as ast from '../nodes/nodes.ts'
-import type { AsPart, Call, Expr, For, FormatUse, NumberLit } from '../nodes/nodes.ts'
 import { INFIX, LEVEL } from '../nodes/nodes-exprs.ts'
 import type { Doc } from './layout-document.ts'
 import { bracketList, commaSeparated, group, layout, line, nest, softline } from './layout-document.ts'
 
-function levelOf(e: Expr): number {
+function levelOf(e: ast.Expr): number {
   if (e.kind === 'binary') return INFIX[e.op][1]
   if (e.kind === 'unary') return e.op === 'not' ? LEVEL.not : LEVEL.negation
   return LEVEL.primary
 }
 
 /** `e`, in parentheses if it binds less tightly than `level`. */
-function atLevel(level: number, e: Expr): Doc {
+function atLevel(level: number, e: ast.Expr): Doc {
   return levelOf(e) < level ? group('(', nest(exprDoc(e)), ')') : exprDoc(e)
 }
 
 /** An operand that binds like a name: every compound expression is in parentheses. */
-export const primaryDoc = (e: Expr): Doc => atLevel(LEVEL.primary, e)
+export const primaryDoc = (e: ast.Expr): Doc => atLevel(LEVEL.primary, e)
 
-function numberText({ value, float }: NumberLit): string {
+function numberText({ value, float }: ast.NumberLit): string {
   if (value === Number.POSITIVE_INFINITY) return 'inf'
   if (Number.isNaN(value)) return 'nan'
   const text = String(value)
   return float && /^\d+$/.test(text) ? `${text}.0` : text
 }
 
-export function exprDoc(e: Expr): Doc {
+export function exprDoc(e: ast.Expr): Doc {
   switch (e.kind) {
     case 'number':
       return numberText(e)
@@ -61,23 +60,23 @@ export function exprDoc(e: Expr): Doc {
   }
 }
 
-export const useDoc = ({ format, args }: FormatUse): Doc =>
+export const useDoc = ({ format, args }: ast.FormatUse): Doc =>
   args.length === 0 ? format.name : bracketList(`${format.name}(`, args.map(exprDoc), ')')
-export const whereDoc = (e: Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
+export const whereDoc = (e: ast.Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
 
 /** The parts of a composition on one line, as in a schedule: `blocks(16) where (…) + rows`. */
-export const partsDoc = (parts: readonly AsPart[]): Doc =>
+export const partsDoc = (parts: readonly ast.AsPart[]): Doc =>
   group(nest(...parts.map((a, k): Doc => [k === 0 ? '' : [line, '+ '], useDoc(a), whereDoc(a.where)])))
 
 /** ` for k from 1 to 2`. */
-export const forDoc = ({ name, from, to }: For): Doc => [
+const forDoc = ({ name, from, to }: ast.For): Doc => [
   ` for ${name.name} from `,
   exprDoc(from),
   to ? [' to ', exprDoc(to)] : '',
 ]
 
 /** `f(a, b by c)`. Without operands, `by -x` would parse as a difference, so the first group is in parentheses. */
-function queryDoc({ fn, args }: Call, by: readonly Expr[]): Doc {
+function queryDoc({ fn, args }: ast.Call, by: readonly ast.Expr[]): Doc {
   const [first, ...otherGroups] = by.map(exprDoc)
   const needsParentheses = args.length === 0 && by[0] !== undefined && beginsWithMinus(by[0])
   const groups: Doc = [
@@ -88,19 +87,19 @@ function queryDoc({ fn, args }: Call, by: readonly Expr[]): Doc {
   return group(`${fn.name}(`, nest(softline, operands, groups), softline, ')')
 }
 
-function beginsWithMinus(e: Expr): boolean {
+function beginsWithMinus(e: ast.Expr): boolean {
   return e.kind === 'unary' ? e.op === 'neg' : e.kind === 'binary' && beginsWithMinus(e.a)
 }
 
 /** `value`, or `value ^ power`. */
-export const widthDoc = (value: Expr, power: Expr | null): Doc =>
+export const widthDoc = (value: ast.Expr, power: ast.Expr | null): Doc =>
   power ? [atLevel(LEVEL.primary, value), '^', atLevel(LEVEL.primary, power)] : exprDoc(value)
 
 /** `a + b - c`: operands of one level side by side; lines may break before any operator. */
-function chainDoc(e: Expr & { kind: 'binary' }): Doc {
+function chainDoc(e: ast.Expr & { kind: 'binary' }): Doc {
   const [, level] = INFIX[e.op]
   const tail: Doc[] = []
-  let first: Expr = e
+  let first: ast.Expr = e
   for (; first.kind === 'binary' && INFIX[first.op][1] === level; first = first.a) {
     tail.unshift([line, `${INFIX[first.op][0]} `, atLevel(level + 1, first.b)])
     if (level === LEVEL.compare) {

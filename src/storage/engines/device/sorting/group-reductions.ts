@@ -1,5 +1,6 @@
 /** Reductions of groups that are runs of entries, by a segmented scan. */
 
+import type { GroupReduction } from '../../../../columns/engine-operands.ts'
 import { binary, type Expr, int, sub } from '../../../../ir/expressions/expr.ts'
 import { INT_RANGE } from '../../../../ir/values/dtype.ts'
 import { combine, type Op } from '../kernels/block-scan.ts'
@@ -20,7 +21,7 @@ interface Reduction {
 const complement = (x: Expr): Expr => sub(int(INT_RANGE.i32[1]), x)
 
 /** A minimum is computed as a maximum of complements, because scans support only + and max. */
-const REDUCTIONS: Readonly<Record<Parameters<DeviceEngine['reduceGroups']>[4], Reduction>> = {
+const REDUCTIONS: Readonly<Record<GroupReduction, Reduction>> = {
   entries: { op: '+', value: () => int(1), result: (total) => total },
   tuples: { op: '+', value: (at, e) => flag(differs(at, e)), result: (total) => total },
   minimum: { op: 'max', value: (at, e, of) => complement(at(e)[of]!), result: complement },
