@@ -21,7 +21,7 @@ export function rejectCount(count: number, what: string): never {
 export class AllocationLimit {
   readonly max: number
   #used = 0
-  #asked = 0
+  #requested = 0
 
   constructor(max: number) {
     this.max = max
@@ -33,19 +33,19 @@ export class AllocationLimit {
 
   /** The number of elements that exceeded the limit; `null` if it was not exceeded. */
   get exceeded(): number | null {
-    return this.#asked > this.max ? this.#asked : null
+    return this.#requested > this.max ? this.#requested : null
   }
 
   /** Counts an allocation. @throws SptError `bind/too-many-elements` */
   add(length: number, what: string): void {
-    this.#asked = this.#used + length
-    if (this.#asked > this.max)
+    this.#requested = this.#used + length
+    if (this.#requested > this.max)
       failWith(
         'bind/too-many-elements',
-        `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than the data may take`,
+        `${countText(length)} ${what}: ${countText(this.#requested)} elements together are more than the data may take`,
         { expected: `at most ${this.max}`, hint: FEWER_POSITIONS },
       )
-    this.#used = this.#asked
+    this.#used = this.#requested
   }
 }
 

@@ -229,6 +229,6 @@ function packedWidth(axis: PaddedAxis, parents: number, declared: number | undef
   if (parents === 0) return 0
   return failWith('bind/width', `axis ${axis.name} is packed, and the width is not known`, {
     expected: 'a value for the width',
-    hint: 'bind the size that the width is declared with declared with',
+    hint: 'bind the size that the declaration of the width names',
   })
 }

@@ -60,7 +60,7 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
   const repeatsLast = padsWithLast(axis)
   invariant(
     !isPadded(axis) || repeatsLast || padding !== undefined,
-    `what axis ${axis.name} is padded with is not known`,
+    `the padding of axis ${axis.name} is not known`,
   )
   const allowsPadding = hasWidth(axis) && !isPadded(axis)
   const maximum = allowsPadding ? extent : extent - 1

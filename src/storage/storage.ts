@@ -82,7 +82,7 @@ export function treesOf(axes: readonly StoredAxis[]): readonly (readonly StoredA
 export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
   treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
 
-/** Assembles a storage from its levels. @throws SptError `bind/too-large` */
+/** Assembles a storage from its levels; the copy evaluates `size`. @throws SptError `bind/too-large` */
 export const makeStorage = (axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level>): Storage => ({
   ...makeLazyStorage(axes, levels),
 })

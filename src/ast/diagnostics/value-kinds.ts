@@ -50,7 +50,7 @@ export function expectValues(values: object, kinds: Readonly<Record<string, Valu
   }
 }
 
-/** Checks an object of options: their names, and the values that are given. @throws SptError `api/argument`, `api/unknown-option` */
+/** Checks the names and values of options. @throws SptError `api/argument`, `api/unknown-option` */
 export function expectFields<T extends object>(
   subject: string,
   options: T,

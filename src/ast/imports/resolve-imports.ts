@@ -152,7 +152,7 @@ async function filesFrom(
 
 interface PendingFile {
   readonly path: string
-  /** Where a program names the file; undefined for the entry. */
+  /** The path in the importing file; undefined for the entry. */
   readonly span?: Span
   readonly isTable?: boolean
 }
@@ -203,7 +203,7 @@ function atImport({ code, hint }: Diagnostic, { path, isTable }: PendingFile): s
 
 const hintFor = (path: string): string =>
   inPackage(path)
-    ? `what begins with ${PACKAGE} is in the package; a folder of that name is ./${PACKAGE}`
+    ? `a path that begins with ${PACKAGE} is in the package; a folder of that name is ./${PACKAGE}`
     : 'paths are relative to the importing file'
 
 function singleTextProgram(source: Source, memory: TreeCache): Program {

@@ -58,7 +58,7 @@ export interface Braces<T> {
 /** True for signs and keywords, which have no node: in the grammar, `kw`, `semi` and the rules named `…Word`. */
 const isToken = (n: Node): boolean => n.isTerminal() || /^kw$|^semi$|Word$/.test(n.ctorName)
 
-/** Actions of rules without an action of their own: lists, options (null if absent), names, and the only part that is not a keyword. */
+/** Actions of rules without their own: lists, options (null if absent), names, and the only part that is not a token. */
 export const defaults: Actions = {
   _iter(...children) {
     return this.isOptional() ? (children[0] ? get(children[0]) : null) : children.map(get)

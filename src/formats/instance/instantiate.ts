@@ -218,7 +218,7 @@ function translateSelector(
   // A sort orders the elements of one part, so it cannot select parts.
   invariant(
     queries.every((q) => sourceOf(q, 'sort') === undefined),
-    'a condition asks for a place in a sort',
+    'a condition depends on a place in a sort',
   )
   const { format, variables } = a.scope
   const measuredParam = format.params.find((p) => p.measured && variables.get(p.name)?.kind === 'var')

@@ -75,7 +75,7 @@ function* evaluateOverEntries<C extends Column>(frame: Frame<C>, q: Query, scope
     frame.signed.add(q.name)
     return engine.takeValues(frame, q.name, scope.values)
   }
-  invariant('by' in q, `${q.kind} is asked by`)
+  invariant('by' in q, `${q.kind} has groups`)
   if (column === 'rankByMagnitude') return yield* rankByMagnitude(frame, q, scope)
   if (q.kind === 'least') return yield* minimum(frame, q)
   if (q.kind === 'rank') return yield* rank(frame, q)

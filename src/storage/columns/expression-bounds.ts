@@ -1,4 +1,4 @@
-/** Bounds of expressions over a frame, from its columns, sizes and tables (given lists ascend), and sort keys within bounds. */
+/** Bounds of expressions over a frame, from its columns, sizes and tables (given lists ascend); sort keys within them. */
 import { HIGHEST, type Interval, interval, type NamedRange } from '../../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../../analysis/integers/ranges.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'

@@ -19,8 +19,9 @@ import { type Expanded, expandTree } from './stored-coords.ts'
  * Value position of each entry of `coords` (one array per axis of the storage). If a nonunique axis stores equal
  * coordinates repeatedly and `separateDuplicates` is true, the k-th of equal entries gets the k-th position, or the
  * last. Otherwise, all of them get the first position, because the others are padding that repeats a coordinate. By
- * default, duplicates are separate in a storage of one tree. `placed`: by the last axis of a tree, the entries from which it
- * was built, which distinguish its elements from padding. @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
+ * default, duplicates are separate in a storage of one tree. `placed`: by the last axis of a tree, the entries from which
+ * it was built, which distinguish its elements from padding.
+ * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
  */
 export function locate(
   storage: Storage,
@@ -184,7 +185,8 @@ export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
 /**
  * The values of a buffer in position order, with `fill` at positions without an entry. Entries at one position are summed
  * in float64, then rounded, or combined by `or`. If the storage was built from another tensor, this one may have fewer
- * coordinates, but no additional ones. `placed`: the positions of the entries, if known. `locationOf` describes an entry in messages.
+ * coordinates, but no additional ones. `placed`: the positions of the entries, if known. `locationOf` describes an entry
+ * in messages.
  *
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`, `bind/value-range`,
  * `bind/value-type`, `bind/values-length`, `bind/out-of-memory`

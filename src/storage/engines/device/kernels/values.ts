@@ -27,7 +27,7 @@ import { compute, launchOver, numbers } from './map-reduce.ts'
 const BITS = '@bits'
 const ENTRIES = '@entries'
 
-/** The index of an entry in the source (`entry[e]`, or e), with its column and its share of a kernel's key. */
+/** The index of an entry in the source (`entry[e]`, or e), with its column and its part of the kernel's key. */
 const sourceIndex = (entry: Column | null) => ({
   at: (e: Expr): Expr => (entry ? get('x_entry', e) : e),
   columns: (entry ? { x_entry: natural(entry) } : {}) as LaunchSpec['columns'],
