@@ -1,6 +1,6 @@
 /** A declaration that was read before is read wherever it stands, with whatever comments, as by a parser that has seen nothing. */
 import { fc, test as property } from '@fast-check/vitest'
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { type Parser, parserFor } from '../../src/ast/parse/parse.ts'
 import { print } from '../../src/ast/print/print.ts'
@@ -51,4 +51,11 @@ property.prop(
       for (const n of nodes) before.add(n)
     }
   }
+})
+
+test('two trees of a text share no lists', () => {
+  const text = 'schedule a.b extends { }\nschedule a.c choose from "c.spt"\n'
+  const first = new Set(nodesOf(outcome(newParser(), 'first.spt', text)))
+  expect(first.size).toBeGreaterThan(10)
+  expect(nodesOf(outcome(newParser(), 'second.spt', text)).some((n) => first.has(n))).toBe(false)
 })

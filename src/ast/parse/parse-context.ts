@@ -130,8 +130,8 @@ const action = (length: number, run: (node: Node, children: readonly Node[]) => 
 type Field<T> = '' | '...' | Key<T> | `${Key<T>}${'*' | '?' | '='}` | `{${Key<T>}}`
 type Key<T> = T extends unknown ? keyof T & string : never
 
-/** Fields with the same value in all nodes of a rule: the `kind`, or several. */
-type Head<T> = KindOf<T> | Partial<T> | null
+/** Fields with the same value in all nodes of a rule: the `kind`, or several; made for each node if they have lists. */
+type Head<T> = KindOf<T> | Partial<T> | (() => Partial<T>) | null
 type KindOf<T> = T extends { readonly kind: infer K } ? K : never
 
 /**
@@ -166,7 +166,7 @@ function maker(head: unknown, fields: readonly string[]) {
     field === '' ? [] : [{ k, name: field.replace(/\W/g, ''), mark: field.replace(/\w/g, '') }],
   )
   return (own: Node, children: readonly Node[]) => {
-    const fieldsOfNode: Record<string, unknown> = { ...common }
+    const fieldsOfNode: Record<string, unknown> = { ...(typeof common === 'function' ? common() : common) }
     let braces: Braces<object> | undefined
     for (const { k, name, mark } of filled) {
       const child = children[k]!

@@ -178,7 +178,7 @@ export const choices: Actions = {
   ),
   Choice_stored: checked(
     line<ast.Dispatch>(
-      { ...DISPATCH, branches: [] },
+      () => ({ ...DISPATCH, branches: [] }),
       ...(['', '...', '', 'name', 'params*', '', '', 'table'] as const),
     ),
     ({ table, kernel }: ast.Dispatch) => {
@@ -192,7 +192,7 @@ export const choices: Actions = {
   ),
   Choice_extended: checked(
     line<ast.Dispatch>(
-      { ...DISPATCH, params: [], isExtension: true },
+      () => ({ ...DISPATCH, params: [], isExtension: true }),
       ...(['', '...', '', 'name', '', '{branches}'] as const),
     ),
     checkBranches,
