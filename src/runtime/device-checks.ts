@@ -139,7 +139,7 @@ function checkScalar(kernel: string, spec: ArgSpec & { kind: 'scalar' }, value: 
 
 const EXPECTED = {
   scalar: 'a number',
-  buffer: 'what alloc gives',
+  buffer: 'a buffer from alloc',
   matrix: '{ memory, rows, columns }',
 } as const
 
@@ -236,7 +236,7 @@ export function expectCommands(commands: readonly Command[]): void {
         Array.isArray(c.args))
   expectArgument(
     Array.isArray(commands) && commands.every(isCommand),
-    'what is run',
+    'the list of commands',
     commands,
     'a list of commands',
     'prepared.commands has those of a kernel',
@@ -244,22 +244,22 @@ export function expectCommands(commands: readonly Command[]): void {
 }
 
 export function expectBuffer(buffer: DeviceBuffer, call: string): void {
-  expectArgument(isRecord(buffer), `the buffer of ${call}`, buffer, 'what alloc gives')
+  expectArgument(isRecord(buffer), `the buffer of ${call}`, buffer, 'a buffer from alloc')
 }
 
 export function expectData(data: HostArray): void {
-  expectArgument(ArrayBuffer.isView(data), 'what is uploaded', data, 'a typed array')
+  expectArgument(ArrayBuffer.isView(data), 'the uploaded data', data, 'a typed array')
 }
 
 export function expectModule(module: ModuleText): void {
   expectArgument(
     isRecord(module) && typeof module.text === 'string' && Array.isArray(module.entries),
-    'what is compiled',
+    'the compiled module',
     module,
-    'one of the texts that emit gives',
+    'a module from kernel.emit',
   )
 }
 
 export function expectStream(stream: Stream): void {
-  expectArgument(isRecord(stream), 'the stream', stream, 'what device.stream gives, or none')
+  expectArgument(isRecord(stream), 'the stream', stream, 'a stream from device.stream, or none')
 }

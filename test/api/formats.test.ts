@@ -93,9 +93,11 @@ describe('in kernels', () => {
     const loose = k as never as Record<string, (...xs: unknown[]) => unknown>
     expect(await complaint(() => k.parts('A'))).toBe('schedule/no-parts: no step before stores A in a format')
     expect(await complaint(() => k.as('A', 'csr').parts('B'))).toMatch(/^schedule\/no-parts/)
-    expect(await complaint(() => loose.each!('A'))).toMatch(/^api\/argument/)
+    expect(await complaint(() => loose.each!('A'))).toBe(
+      'api/argument: the callback of each cannot be undefined',
+    )
     expect(await complaint(() => (k.as('A', 'csr') as never as typeof loose).each!('A', () => 5))).toBe(
-      'api/argument: what is done for part  cannot be 5',
+      'api/argument: the result of the callback cannot be 5',
     )
     expect(await complaint(() => k.as('A', 'csr').mergeParts('A'))).toMatch(/^schedule\/nothing-to-merge/)
     expect(await complaint(() => k.as('A', 'csr +'))).toMatch(/^parse\//)

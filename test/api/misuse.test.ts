@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import * as api from '../../src/node.ts'
 import { refusal } from '../support/refusal.ts'
-import { complaint, TEXT } from './support.ts'
+import { complaint, errorOf, TEXT } from './support.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: calls that TypeScript would refuse are what is tested
 type Loose = any
@@ -283,6 +283,37 @@ describe('misuse', () => {
     const said = refusal(() => api.dense([1], Int16Array.of(3) as never))
     expect(said.hint).toContain('Int32Array.from(values)')
     expect(api.dense([1], Uint16Array.from(Int16Array.of(-2)), 'f16').values).toEqual(Uint16Array.of(0xfffe))
+  })
+
+  test('messages of devices and resident tensors name the argument, and where to get it', async () => {
+    const { c } = scene
+    const dispatch = (await api.load(`${TEXT}schedule mul.one choose { otherwise blocked(2) }`)).kernel()
+    const memory = c.device.alloc(4, 'x')
+    for (const [call, subject, expected] of [
+      [() => c.device.run(5), 'the list of commands', 'a list of commands'],
+      [() => c.device.compile(5), 'the compiled module', 'a module from kernel.emit'],
+      [() => c.device.upload(5, B), 'the buffer of an upload', 'a buffer from alloc'],
+      [() => c.device.upload(memory, 5), 'the uploaded data', 'a typed array'],
+      [
+        () => loose.planConversion(c.device, 5),
+        'the target format',
+        'the result of storageFormat(kernel, tensor)',
+      ],
+      [
+        () => loose.prepareResident(c, { A: 5 }),
+        'resident tensor A',
+        "the result of convertForKernel(kernel, 'A', …)",
+      ],
+      [
+        () => dispatch.schedule('one').choose('cpu', { resident: { A: 5 } } as never),
+        'resident tensor A',
+        'the result of resident or of a conversion',
+      ],
+    ] as const)
+      expect((await errorOf(call)).diagnostics[0]).toMatchObject({
+        message: `${subject} cannot be 5`,
+        expected,
+      })
   })
 
   test('freed objects are rejected', async () => {

@@ -62,6 +62,7 @@ describe('resident tensors', () => {
     const said = await refusal(() => prepareResident(sum!, { A: parts }))
     expect(said).toMatchObject({
       code: 'convert/other-format',
+      expected: 'a tensor that was converted to storageFormat(kernel, name)',
       hint: "parts belong to one kernel: convert with convertForKernel(kernel, 'A', parts)",
     })
     const prepared = await prepareResident(sum!, { A: await convertForKernel(sum!, 'A', parts) })

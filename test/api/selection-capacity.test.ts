@@ -254,8 +254,13 @@ schedule product.auto choose {
   await expect(prepared.run()).rejects.toThrow('choose/requirement')
 })
 
-test('a run that has updated a tensor fails, and the next run takes the alternative', async () => {
-  const program = await load(`${LIVE.panels.text}
+test.each([
+  ['0.9', 'fill_ratio(A, panels(1, 1)) < 0.9 does not hold: fill_ratio(A, panels(1, 1)) is 1'],
+  ['2', 'a list exceeded its capacity'],
+])(
+  'a run that has updated a tensor fails, and the next run takes the alternative: < %s',
+  async (below, why) => {
+    const program = await load(`${LIVE.panels.text}
 kernel added(m: size, k: size) {
   axis i = dense_fixed(m)
   axis q = dense_fixed(k)
@@ -266,31 +271,33 @@ kernel added(m: size, k: size) {
 schedule added.live { A as panels(1, 1) live in place capacity 2 }
 schedule added.plain { split add.i by 2 }
 schedule added.auto choose {
-  when (fill_ratio(A, panels(1, 1)) < 0.9) live
+  when (fill_ratio(A, panels(1, 1)) < ${below}) live
   otherwise plain
 }`)
-  const cpu = await devices.cpu()
-  const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)
-  const more = Float32Array.of(1, 1, 1, 0, 0, 0, 2, 0)
-  const prepared = await (await program.kernel().schedule('auto').compile(cpu)).prepare({
-    tensors: { A: dense([2, 4], few), C: dense([2], Float32Array.of(10, 20)) },
-  })
-  await prepared.run()
-  expect([prepared.selection!.text, [...(await prepared.read('C')).values!]]).toEqual(['live', [11, 22]])
-  await prepared.write('A', more)
-  await expect(prepared.run()).rejects.toThrow('run/overflow')
-  const [before] = (await prepared.read('C')).values!
-  await prepared.run()
-  const { text, overflowedSchedule, fillRatios } = prepared.selection!
-  expect([text, overflowedSchedule]).toEqual(['plain', 'live'])
-  expect(Object.values(fillRatios)).toMatchObject([{ value: 1, source: 'overflow' }])
-  expect((await prepared.read('C')).values![0]).toBe(Number(before) + 3)
-  // A sample finds that there is room again.
-  await prepared.write('A', few)
-  for (const _ of [0, 1]) await prepared.run()
-  expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['live', null])
-  prepared.free()
-})
+    const cpu = await devices.cpu()
+    const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)
+    const more = Float32Array.of(1, 1, 1, 0, 0, 0, 2, 0)
+    const prepared = await (await program.kernel().schedule('auto').compile(cpu)).prepare({
+      tensors: { A: dense([2, 4], few), C: dense([2], Float32Array.of(10, 20)) },
+    })
+    await prepared.run()
+    expect([prepared.selection!.text, [...(await prepared.read('C')).values!]]).toEqual(['live', [11, 22]])
+    await prepared.write('A', more)
+    await expect(prepared.run()).rejects.toThrow('run/overflow')
+    const [before] = (await prepared.read('C')).values!
+    await prepared.run()
+    const { text, overflowedSchedule, fillRatios } = prepared.selection!
+    expect([text, overflowedSchedule]).toEqual(['plain', 'live'])
+    expect(prepared.selection!.rejectedBranches).toEqual([`live: ${why}`])
+    expect(Object.values(fillRatios)).toMatchObject([{ value: 1, source: 'overflow' }])
+    expect((await prepared.read('C')).values![0]).toBe(Number(before) + 3)
+    // A sample finds that there is room again.
+    await prepared.write('A', few)
+    for (const _ of [0, 1]) await prepared.run()
+    expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['live', null])
+    prepared.free()
+  },
+)
 
 describe('a schedule that stores what the kernel updates in another format', () => {
   const few = Float32Array.of(1, 0, 0, 0, 0, 0, 2, 0)

@@ -143,7 +143,7 @@ export function decide(
     const isFirst = (text: string, k: number): boolean => all.findIndex((c) => c.text === text) === k
     const calls = all.filter((c, k) => !passed.has(c.text) && isFirst(c.text, k))
     if (calls.length === 0) {
-      rejectedBranches.push(`${all.map((c) => c.text).join(', ')}: there was no room for what was found`)
+      rejectedBranches.push(`${all.map((c) => c.text).join(', ')}: a list exceeded its capacity`)
       continue
     }
     return calls.map(({ call, given, text: called }) => ({

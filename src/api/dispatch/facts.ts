@@ -48,7 +48,7 @@ export class Facts {
     expectInputs(inputs)
     const { tensors = {} } = inputs
     expectArgument(isRecord(resident), 'resident', resident, 'resident tensors by name')
-    for (const [name, t] of Object.entries(resident)) checkResident(t, `what is resident as ${name}`)
+    for (const [name, t] of Object.entries(resident)) checkResident(t, `resident tensor ${name}`)
     this.#queried = queried ?? NOTHING
     this.#on = on
     this.#device = { capability, processors, features }

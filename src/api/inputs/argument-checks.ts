@@ -109,7 +109,7 @@ export function coordinatesOf(values: unknown, what: string): Int32Array {
 export function checkTensor(
   name: string,
   t: unknown,
-  what = `what is bound to ${name}`,
+  what = `the value bound to ${name}`,
 ): asserts t is Tensor {
   expectArgument(
     isRecord(t) && (t.kind === 'dense' || t.kind === 'coords' || t.kind === 'stored'),

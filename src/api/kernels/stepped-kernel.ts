@@ -76,7 +76,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
 
   apply(steps: readonly Step[]): K {
     const isStep = (s: unknown) => isRecord(s) && [1, 2, 'parts'].includes(s.stage as number)
-    expectEach('what is applied', steps, isStep, 'step', 'as steps() gives them')
+    expectEach('the applied steps', steps, isStep, 'step', 'as steps() gives them')
     return this.after(steps)
   }
 
@@ -103,12 +103,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
 
   /** Applies steps to each part of a tensor: `each('A', (k, p) => k.split(p.loop('io'), 8 / p.constants.width))`. */
   each(buffer: string, steps: (kernel: K, part: Part) => K): K {
-    expectArgument(
-      typeof steps === 'function',
-      'what is done for each part',
-      steps,
-      '(kernel, part) => kernel',
-    )
+    expectArgument(typeof steps === 'function', 'the callback of each', steps, '(kernel, part) => kernel')
     return this.parts(buffer).reduce<K>((k, p) => {
       const next: unknown = steps(k, p)
       const trace = next instanceof SteppedKernel ? next.trace : []
@@ -118,7 +113,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
         k.trace.every((step, at) => trace[at] === step)
       expectArgument(
         goesOn,
-        `what is done for part ${p.label}`,
+        `the result of the callback${p.label && ` for part ${p.label}`}`,
         next,
         'the kernel that is given, with further steps',
       )

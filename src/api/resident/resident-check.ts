@@ -27,7 +27,7 @@ import {
 /** Throws SptError `api/argument` unless the argument is a resident tensor, and `device/freed` if it has been freed. */
 export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
   const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
-  expectArgument(holds, what, tensor, 'what resident or a conversion gives')
+  expectArgument(holds, what, tensor, 'the result of resident or of a conversion')
   checkNotFreed(tensor)
 }
 
@@ -120,7 +120,7 @@ export function checkFormat(
   if (tensor.instance !== to)
     failAs('convert/other-format', {
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
-      expected: 'a tensor that was converted to formatOf(kernel, name)',
+      expected: 'a tensor that was converted to storageFormat(kernel, name)',
       hint: `parts belong to one kernel: convert with convertForKernel(kernel, '${name}', parts)`,
     })
   checkNotFreed(tensor)

@@ -71,7 +71,7 @@ export function planConversion(device: Device, to: Instance, fill = 0): Conversi
   checkDevice(device)
   const isInstance =
     isRecord(to) && Array.isArray(to.parts) && Array.isArray(to.over) && to.tree !== undefined
-  expectArgument(isInstance, 'what is converted to', to, 'what formatOf(kernel, tensor) gives')
+  expectArgument(isInstance, 'the target format', to, 'the result of storageFormat(kernel, tensor)')
   expectArgument(typeof fill === 'number', 'the fill value', fill, 'a number')
   const plan = planOf(device, to, fill)
   return {
@@ -176,7 +176,7 @@ export async function prepareResident(
   for (const [name, t] of Object.entries(tensors))
     expectArgument(
       t instanceof ResidentParts,
-      `what is resident as ${name}`,
+      `resident tensor ${name}`,
       t,
       `the result of convertForKernel(kernel, '${name}', …)`,
     )

@@ -132,7 +132,7 @@ export function factorsNotFinite({ kernel, dense }: Bound): string | undefined {
       // Intermediate values are not checked.
       if (found.length === 0 && f.element && f.loads.every(({ tensor }) => dense.has(tensor))) continue
       const what = found.length > 0 ? `${found.join(', ')}, and ` : ''
-      return `${by} takes 0 times ${f.text}, where ${tensor} holds nothing, for 0: ${what}0 times NaN or infinity is NaN; an if or a select that asks ${tensor} leaves out what is not to count`
+      return `${by} takes 0 times ${f.text}, where ${tensor} holds nothing, for 0: ${what}0 times NaN or infinity is NaN; exclude these terms with an if or a select on ${tensor}`
     }
   return undefined
 }
