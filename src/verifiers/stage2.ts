@@ -13,13 +13,7 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/statements/loops.
 import { hasReduction, initsOf } from '../ir/statements/reductions.ts'
 import { hasBarrier, piecesOf } from '../ir/statements/tree.ts'
 import { type ExprType, scalarType } from '../ir/values/dtype.ts'
-import {
-  type CheckStatement,
-  checkOverParams,
-  type Rules,
-  type Scope,
-  verifyStatements,
-} from './statements.ts'
+import { type Check, checkOverParams, type Rules, type Scope, verifyStatements } from './statements.ts'
 
 /** Throws `InternalError` naming the first violated invariant. */
 export function verify2(kernel: Kernel2): void {
@@ -92,12 +86,7 @@ const rulesOf = (params: ReadonlyMap<string, ExprType>, buffers: ReadonlyMap<str
   },
 })
 
-function verifyFor(
-  s: For,
-  check: CheckStatement,
-  path: readonly For[],
-  params: ReadonlyMap<string, ExprType>,
-): void {
+function verifyFor(s: For, check: Check, path: readonly For[], params: ReadonlyMap<string, ExprType>): void {
   for (const g of s.guards) {
     check(g.dtype === 'bool', () => `guard ${printExpr(g)} is ${g.dtype}`)
     const belongsHere = freeVars(g).has(s.var) || path.every((l) => !freeVars(g).has(l.var))
@@ -137,7 +126,7 @@ function verifyFor(
   }
 }
 
-function verifyReduce(s: Reduce, check: CheckStatement, buffers: ReadonlyMap<string, Buffer>): void {
+function verifyReduce(s: Reduce, check: Check, buffers: ReadonlyMap<string, Buffer>): void {
   const n = s.reducer.fields.length
   check(s.targets.length === n && s.values.length === n, `the reducer has ${n} components`)
   if (s.atomic) {

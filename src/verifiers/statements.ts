@@ -4,13 +4,17 @@ import type { Expr, Load } from '../ir/expressions/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../ir/expressions/expr-tree.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import { isReadOnly, targetsOf } from '../ir/statements/accesses.ts'
+import { boundBy } from '../ir/statements/definitions.ts'
 import type { Buffer, For, Stmt, Store } from '../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf } from '../ir/statements/tree.ts'
 import { type ExprType, elementType, isWord } from '../ir/values/dtype.ts'
 import { MATH } from '../ir/values/math.ts'
 
 /** Throws `InternalError` with the location unless the condition holds. */
-export type Check = (condition: boolean, message: () => string) => void
+export type Check = (holds: boolean, problem: string | (() => string)) => void
+
+const textOf = (problem: string | (() => string)): string =>
+  typeof problem === 'string' ? problem : problem()
 
 /** Variables and buffers in scope. Names are unique, so the end of a body removes the bindings of the body. */
 export interface Scope {
@@ -20,15 +24,12 @@ export interface Scope {
   readonly boundNames: Set<string>
 }
 
-/** Throws `InternalError` with the location of the statement unless the condition holds. */
-export type CheckStatement = (holds: boolean, problem: string | (() => string)) => void
-
 /** The invariants of a stage; `path`: the loops around. */
 export interface Rules {
   readonly where: (s: Stmt) => string
   /** The variable of a loop is in scope. */
-  readonly statement: (s: Stmt, check: CheckStatement, path: readonly For[]) => void
-  readonly target: (t: Load | Store, b: Buffer, check: CheckStatement) => void
+  readonly statement: (s: Stmt, check: Check, path: readonly For[]) => void
+  readonly target: (t: Load | Store, b: Buffer, check: Check) => void
   readonly node: (e: Expr, check: Check, path: readonly For[]) => void
 }
 
@@ -38,37 +39,35 @@ export function verifyStatements(body: Body, scope: Scope, rules: Rules, path: r
   const verified = new Set<Expr>()
   for (const s of body) {
     const where = (): string => rules.where(s)
-    const check: CheckStatement = (holds, problem) =>
-      invariant(holds, () => `${where()}: ${typeof problem === 'string' ? problem : problem()}`)
-    const verify = (e: Expr, nodes: Set<Expr>, around: readonly For[]): void =>
-      verifyExpr(e, scope, where, nodes, (x, checkNode) => rules.node(x, checkNode, around))
-    const bind = (name: string): void => {
-      check(!scope.boundNames.has(name), `${name} is bound twice`)
-      scope.boundNames.add(name)
+    const check: Check = (holds, problem) => invariant(holds, () => `${where()}: ${textOf(problem)}`)
+    const verify = (exprs: readonly Expr[], nodes: Set<Expr>, around: readonly For[]): void => {
+      for (const e of exprs)
+        verifyExpr(e, scope, where, nodes, (x, checkNode) => rules.node(x, checkNode, around))
     }
-    for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s)) verify(e, verified, path)
+    verify(s.kind === 'for' ? [s.extent] : exprsOf(s), verified, path)
     for (const t of targetsOf(s)) {
       const b = scope.buffers.get(t.buffer)
       invariant(b, () => `${where()}: no buffer ${t.buffer} here`)
       check(!isReadOnly(b), `${t.buffer} is read only`)
       rules.target(t, b, check)
     }
+    for (const name of boundBy(s)) {
+      check(!scope.boundNames.has(name), `${name} is bound twice`)
+      scope.boundNames.add(name)
+    }
     const inside = s.kind === 'for' ? [...path, s] : path
     if (s.kind === 'for') {
-      bind(s.var)
       check(isWord(s.extent.dtype), `the extent of ${s.var} is ${s.extent.dtype}`)
       scope.vars.set(s.var, 'index')
-      for (const g of s.guards) verify(g, new Set(), inside)
+      verify(s.guards, new Set(), inside)
     } else if (s.kind === 'if' || s.kind === 'while')
       check(s.cond.dtype === 'bool', `the condition is ${s.cond.dtype}`)
     else if (s.kind === 'alloc') {
       const { name, scope: memory, shape } = s.buffer
-      bind(name)
       check(memory !== 'global', `${name} is allocated in global memory`)
       const isConstant = shape.every((e) => e.kind === 'const' && e.value >= 1)
       check(isConstant, `the shape of ${name} is not constant`)
-    } else if (s.kind === 'let') bind(s.name)
-    else if (s.kind === 'instr')
+    } else if (s.kind === 'instr')
       for (const p of piecesOf(s))
         check(p.kind === 'value' || scope.buffers.has(p.buffer), `${s.instr} has an operand that is not here`)
     rules.statement(s, check, path)
@@ -76,7 +75,7 @@ export function verifyStatements(body: Body, scope: Scope, rules: Rules, path: r
     if (s.kind === 'for') scope.vars.delete(s.var)
     if (s.kind === 'alloc') scope.buffers.set(s.buffer.name, s.buffer)
     if (s.kind === 'let') scope.vars.set(s.name, s.dtype)
-    if (s.kind === 'alloc' || s.kind === 'let') declared.push(s.kind === 'let' ? s.name : s.buffer.name)
+    if (s.kind !== 'for') declared.push(...boundBy(s))
   }
   for (const name of declared) if (!scope.vars.delete(name)) scope.buffers.delete(name)
 }
@@ -90,8 +89,8 @@ function verifyExpr(
   checkNode: (e: Expr, check: Check) => void,
 ): void {
   const verify = (x: Expr): void => {
-    const check: Check = (condition, message) => {
-      if (!condition) throw new InternalError(`${where()}: ${printExpr(x)}: ${message()}`)
+    const check: Check = (holds, problem) => {
+      if (!holds) throw new InternalError(`${where()}: ${printExpr(x)}: ${textOf(problem)}`)
     }
     verifyNode(x, scope, check)
     checkNode(x, check)
@@ -130,6 +129,6 @@ function verifyNode(e: Expr, { vars, buffers }: Scope, check: Check): void {
 export function checkOverParams(e: Expr, params: ReadonlyMap<string, ExprType>, where: () => string): void {
   for (const v of freeVars(e))
     invariant(params.has(v), () => `${where()}: ${printExpr(e)} depends on ${v}, not only on parameters`)
-  const isOther = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
-  invariant(!isOther, () => `${where()}: ${printExpr(e)} reads memory or hardware indices`)
+  const readsState = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
+  invariant(!readsState, () => `${where()}: ${printExpr(e)} reads memory or hardware indices`)
 }
