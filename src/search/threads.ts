@@ -15,7 +15,7 @@ interface PendingRequest<Answer> {
 export class Thread<Task, Answer = never> {
   readonly #worker: Worker
   readonly #gone: () => void
-  #asked: PendingRequest<Answer> | null = null
+  #pending: PendingRequest<Answer> | null = null
 
   constructor(script: string, gone: (thread: Thread<Task, Answer>) => void) {
     this.#gone = () => gone(this)
@@ -24,27 +24,27 @@ export class Thread<Task, Answer = never> {
       .on('message', (answer: Answer) => this.#settled()?.resolve(answer))
       .on('error', (e) => this.end(e))
       .on('exit', (code) => this.end(new Error(`the thread ended with ${code}`)))
-      // A process that ends waits for no thread that nobody waits for.
+      // A thread without a request in flight does not keep the process alive.
       .unref()
   }
 
   get isBusy(): boolean {
-    return this.#asked !== null
+    return this.#pending !== null
   }
 
   /** @throws DataCloneError for values that cannot be cloned */
-  tell(task: Task): void {
+  send(task: Task): void {
     this.#worker.postMessage(task)
   }
 
-  /** Sends a request. Rejects if the thread ends, after `patience` milliseconds with `late`, and as `tell`. */
-  ask(task: Task, patience: number | undefined, late: () => Error): Promise<Answer> {
+  /** Sends a request. Rejects if the thread ends, after `patience` milliseconds with `late`, and as `send`. */
+  request(task: Task, patience: number | undefined, late: () => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const timer = patience === undefined ? undefined : setTimeout(() => this.end(late()), patience)
-      this.#asked = { timer, resolve, reject }
+      this.#pending = { timer, resolve, reject }
       this.#worker.ref()
       try {
-        this.tell(task)
+        this.send(task)
       } catch (e) {
         this.#settled()?.reject(e as Error)
       }
@@ -52,11 +52,11 @@ export class Thread<Task, Answer = never> {
   }
 
   #settled(): PendingRequest<Answer> | null {
-    const asked = this.#asked
-    this.#asked = null
-    clearTimeout(asked?.timer)
+    const pending = this.#pending
+    this.#pending = null
+    clearTimeout(pending?.timer)
     this.#worker.unref()
-    return asked
+    return pending
   }
 
   /** @param why rejects the request in flight */
@@ -100,7 +100,7 @@ export class Threads<Task, Answer = never> {
     return this.#threads.some((t) => t.isBusy)
   }
 
-  /** Nobody waits for them any more. */
+  /** Ends the threads after `idle` milliseconds without a request. */
   rest(): void {
     clearTimeout(this.#ends)
     this.#ends = setTimeout(() => this.end(), this.idle).unref()

@@ -133,7 +133,7 @@ export interface StrategyOptions {
   readonly prior?: ((points: readonly Point[]) => readonly number[]) | undefined
   /** Budget of the search; the prior uses a part of it, or unlimited time without a budget. */
   readonly seconds?: number | undefined
-  /** Those of the search: of few, it is not worth while to look at many points before. Left out: there may be many. */
+  /** Trials of the search: for few trials, strategies rank fewer points in advance. Absent: unlimited. */
   readonly trials?: number | undefined
 }
 

@@ -27,7 +27,7 @@ function slow(limits: ConstructorParameters<typeof RankingTime>[0]) {
 
 test('pauses of the search do not count as time for ranking', () => {
   const { expected, time, asked, wait } = slow({ seconds: 400 })
-  const work = expected.asked(points, time)
+  const work = expected.costs(points, time)
   while (!work.next().done) wait(1)
   expect(time.spent).toBe(100 * asked.length)
 })
@@ -39,16 +39,16 @@ test('the prior first takes 1.5 s or a quarter of the search, later a quarter of
     [4, 10],
   ] as const) {
     const { expected, time, asked, wait } = slow({ seconds })
-    const costs = atOnce(expected.asked(points, time))
+    const costs = atOnce(expected.costs(points, time))
     expect(asked).toHaveLength(first)
     expect(costs.filter(Number.isFinite)).toHaveLength(first)
     for (const [k, cost] of costs.entries()) if (Number.isFinite(cost)) expect(cost).toBe(k + 1)
     // From all over the list.
     expect(Math.max(...asked.map((p) => Number(p.a)))).toBeGreaterThan(350)
-    atOnce(expected.asked(points, time))
+    atOnce(expected.costs(points, time))
     expect(asked).toHaveLength(first)
     wait(90_000)
-    atOnce(expected.asked(points, time))
+    atOnce(expected.costs(points, time))
     expect(asked.length / first).toBeGreaterThan(2)
     expect(new Set(asked).size).toBe(asked.length)
   }
@@ -56,9 +56,9 @@ test('the prior first takes 1.5 s or a quarter of the search, later a quarter of
 
 test('a fraction of the remaining time is respected', () => {
   const { expected, time, asked } = slow({ seconds: 60 })
-  atOnce(expected.asked(points, time, 1 / 2))
+  atOnce(expected.costs(points, time, 1 / 2))
   expect(asked).toHaveLength(8)
-  atOnce(expected.asked(points, time, 1 / 2))
+  atOnce(expected.costs(points, time, 1 / 2))
   expect(asked).toHaveLength(12)
 })
 
@@ -81,7 +81,7 @@ test('work within the remaining time ends with it', () => {
 
 test('a search without a limit ranks all points, in their order', () => {
   const { expected, time, asked } = slow({})
-  expect(atOnce(expected.asked(points, time))).toEqual(points.map((p) => 1 + Number(p.a)))
+  expect(atOnce(expected.costs(points, time))).toEqual(points.map((p) => 1 + Number(p.a)))
   expect(asked).toEqual(points)
 })
 
@@ -92,10 +92,10 @@ test('for few trials the prior takes at least a quarter of their time, and more 
     [10_000, 15],
   ] as const) {
     const { expected, time, asked, wait } = slow({ trials })
-    atOnce(expected.asked(points, time))
+    atOnce(expected.costs(points, time))
     expect(asked).toHaveLength(first)
     wait(60_000)
-    atOnce(expected.asked(points, time))
+    atOnce(expected.costs(points, time))
     expect(asked.length).toBeGreaterThan(first)
   }
 })

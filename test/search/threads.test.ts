@@ -30,13 +30,13 @@ const threads = (idle = PATIENCE) => new Threads<unknown, [string, number]>(join
 
 test('threads are reused while they live', async () => {
   const all = threads()
-  const ask = async (k: number): Promise<number> => (await all.first(2)[k]!.ask('a', PATIENCE, late))[1]
+  const ask = async (k: number): Promise<number> => (await all.first(2)[k]!.request('a', PATIENCE, late))[1]
   const [first, second] = [await ask(0), await ask(1)]
   expect([await ask(0), await ask(1)]).toEqual([first, second])
   expect(first).not.toBe(second)
-  await expect(all.first(1)[0]!.ask(() => 0, PATIENCE, late)).rejects.toThrow(/could not be cloned/)
+  await expect(all.first(1)[0]!.request(() => 0, PATIENCE, late)).rejects.toThrow(/could not be cloned/)
   expect(await ask(0)).toBe(first)
-  const asleep = all.first(1)[0]!.ask('sleep', PATIENCE, late)
+  const asleep = all.first(1)[0]!.request('sleep', PATIENCE, late)
   all.end()
   await expect(asleep).rejects.toThrow('closed')
 })
@@ -49,14 +49,14 @@ test('a broken, ended or slow thread is replaced', async () => {
     ['sleep', 1, 'late'],
   ] as const) {
     const [thread] = all.first(1)
-    await expect(thread!.ask(task, patience, late)).rejects.toThrow(why)
+    await expect(thread!.request(task, patience, late)).rejects.toThrow(why)
     const [next] = all.first(1)
     expect(next).not.toBe(thread)
-    expect((await next!.ask('b', PATIENCE, late))[0]).toBe('b')
+    expect((await next!.request('b', PATIENCE, late))[0]).toBe('b')
   }
   // Nobody waits for this one.
   const [told] = all.first(1)
-  told!.tell('break')
+  told!.send('break')
   await expect.poll(() => all.first(1)[0] === told, { timeout: PATIENCE }).toBe(false)
   all.end()
 })
@@ -64,7 +64,7 @@ test('a broken, ended or slow thread is replaced', async () => {
 test('idle threads end, unless they are needed before', async () => {
   const all = threads(1)
   const [thread] = all.first(1)
-  const asleep = thread!.ask('sleep', PATIENCE, late)
+  const asleep = thread!.request('sleep', PATIENCE, late)
   all.rest()
   expect(all.first(1)[0]).toBe(thread)
   all.rest()

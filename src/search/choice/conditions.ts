@@ -74,7 +74,7 @@ export function questionsOf(kernel: Kernel): Questions {
     ['capability', { kind: 'capability' }],
     ['processors', { kind: 'processors' }],
   ])
-  const asking = { kernel: source.name, name: 'tuned', statistics, device }
+  const queried = { kernel: source.name, name: 'tuned', statistics, device }
   return {
     measures: [
       ...DEVICE_KINDS.map((kind) => measure(kind, null, true)),
@@ -92,7 +92,7 @@ export function questionsOf(kernel: Kernel): Questions {
       measure('processors'),
     ],
     valuesOn(on, inputs) {
-      const look = new Facts(asking, source, on, inputs, kernel.allFormatInputs).lookup()
+      const look = new Facts(queried, source, on, inputs, kernel.allFormatInputs).lookup()
       const names = [...sizes, ...statistics.keys(), ...device.keys()]
       return new Map(
         names.flatMap((name) => {

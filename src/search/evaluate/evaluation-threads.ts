@@ -74,7 +74,7 @@ export class EvaluationThreads {
     const cancel = (): void => thread.end(signal!.reason as Error)
     signal?.addEventListener('abort', cancel, { once: true })
     try {
-      const answer = await this.#ask(thread, task, job, signal)
+      const answer = await this.#request(thread, task, job, signal)
       if ('result' in answer) return answer.result
       throw new SptError(answer.diagnostics)
     } finally {
@@ -84,14 +84,14 @@ export class EvaluationThreads {
     }
   }
 
-  #ask(
+  #request(
     thread: EvaluationThread,
     task: Task,
     { description, timeout }: Job,
     signal: AbortSignal | undefined,
   ): Promise<Answer> {
     return thread
-      .ask(task, timeout, () => timeoutError(description, timeout))
+      .request(task, timeout, () => timeoutError(description, timeout))
       .catch((e: Error): Answer => {
         signal?.throwIfAborted()
         // Data that cannot be cloned are processed in this thread.

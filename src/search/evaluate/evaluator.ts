@@ -221,10 +221,10 @@ class Batch {
     const share = Math.max(...group.map((e) => e.candidate.share))
     const prepared = group.map((e) => e.prepared!)
     const results = await this.bench.measure(prepared, share, this.signal)
-    const isLost = (o: Outcome): boolean => o.status === 'failed' && o.code === 'device/lost'
-    const loss = results.find(isLost)
+    const isLoss = (o: Outcome): boolean => o.status === 'failed' && o.code === 'device/lost'
+    const loss = results.find(isLoss)
     // The first of the lost candidates may have caused the loss, so it is not retried.
-    const [, ...survivors] = group.filter((_, k) => isLost(results[k]!))
+    const [, ...survivors] = group.filter((_, k) => isLoss(results[k]!))
     for (const [k, e] of group.entries()) if (!survivors.includes(e)) settle(e, results[k]!)
     return loss ? { survivors, outcome: loss } : null
   }

@@ -37,7 +37,7 @@ export interface SearchOptions {
    * through `externalTrials`.
    */
   readonly evaluate: (
-    asked: readonly EvaluationRequest[],
+    requests: readonly EvaluationRequest[],
     context: EvaluationContext,
   ) => Promise<readonly (Outcome | null)[]>
   /**
@@ -203,15 +203,15 @@ function refuse(point: Point, share: number, before: number): never {
  * @throws SptError `search/outcomes` if the number of outcomes differs from the number of points
  */
 export function expectOutcomes(
-  asked: readonly { readonly point: Point }[],
+  requests: readonly { readonly point: Point }[],
   given: unknown,
   mayBeNull = false,
 ): readonly (Outcome | null)[] {
   const isList = Array.isArray(given)
-  if (!isList || given.length !== asked.length)
+  if (!isList || given.length !== requests.length)
     return failWith(
       'search/outcomes',
-      `${asked.length} points were measured, and ${isList ? `${given.length} outcomes` : show(given)} came`,
+      `${requests.length} points were measured, and ${isList ? `${given.length} outcomes` : show(given)} came`,
       { expected: 'a list with an outcome for each point, in their order' },
     )
   return given.map((outcome, k) => {
@@ -220,6 +220,6 @@ export function expectOutcomes(
     if (fault === null) return outcome
     const { what, expected, isTime } = fault
     if (isTime) return { status: 'failed', code: 'search/outcomes', message: `${what}, not ${expected}` }
-    return failWith('search/outcomes', `${what}: of ${JSON.stringify(asked[k]!.point)}`, { expected })
+    return failWith('search/outcomes', `${what}: of ${JSON.stringify(requests[k]!.point)}`, { expected })
   })
 }

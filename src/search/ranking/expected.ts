@@ -124,7 +124,7 @@ export class Expected {
    * @param share of the time that is left
    * @throws SptError `search/prior`
    */
-  *asked(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {
+  *costs(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {
     const unranked = points.filter((p) => !this.#costs.has(pointKey(p)))
     const queue = time.isLimited ? scattered(unranked) : unranked
     const reservedTime = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
@@ -192,7 +192,7 @@ export class Expected {
   }
 }
 
-/** In an order in which the first of them are from all over the list, whatever its length. */
+/** A permutation whose prefixes are spread evenly over the list. */
 function scattered<T>(list: readonly T[]): readonly T[] {
   const place = (k: number): number => goldenSequence(k + 1)
   return [...list.keys()].sort((a, b) => place(a) - place(b)).map((k) => list[k]!)

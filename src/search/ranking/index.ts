@@ -35,11 +35,11 @@ export class Ranking {
   readonly #threads: number
   readonly #script: string | null
   #origin: RankingOrigin | null | undefined
-  readonly #ask: () => RankingOrigin | null
+  readonly #makeOrigin: () => RankingOrigin | null
 
   constructor({ cost, origin, threads = defaultThreads() }: RankingOptions) {
     this.#cost = cost
-    this.#ask = origin
+    this.#makeOrigin = origin
     this.#threads = threads
     this.#script = threads > 0 ? threadScript('ranking-worker') : null
   }
@@ -57,7 +57,7 @@ export class Ranking {
 
   #sendTo<T>(work: (script: string, origin: RankingOrigin) => T): T | null {
     if (this.#script === null) return null
-    if (this.#origin === undefined) this.#origin = this.#ask()
+    if (this.#origin === undefined) this.#origin = this.#makeOrigin()
     return this.#origin && work(this.#script, this.#origin)
   }
 
@@ -132,6 +132,6 @@ function send(script: string, count: number, origin: RankingOrigin, work: Rankin
   for (const thread of threads.first(count)) {
     const isSent = origins.get(thread) === origin
     origins.set(thread, origin)
-    thread.tell({ origin: isSent ? undefined : origin, work })
+    thread.send({ origin: isSent ? undefined : origin, work })
   }
 }

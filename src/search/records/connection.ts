@@ -30,16 +30,15 @@ export function connect(Database: typeof Libsql, path: string, address: string):
   })
 }
 
-/** Closes it, with the file as it is to stay. */
+/** Closes the connection. If no other is open, the file alone holds all records, without a log next to it. */
 export function disconnect(db: Connection): void {
   try {
-    // So that the file alone has everything; where others read, later.
     db.prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
-    // Without a log beside it, which ends of processes leave behind, where nobody else has it open: others are not waited for.
+    // Other connections prevent the change, and this one does not wait for them.
     db.exec('PRAGMA busy_timeout = 0')
     db.prepare('PRAGMA journal_mode = DELETE').get()
   } catch {
-    // A file that is only read, or that others use.
+    // The file is read-only, or other connections use it.
   }
   db.close()
 }

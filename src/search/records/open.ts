@@ -87,7 +87,7 @@ export interface Opened {
 const writers = new Map<string, { readonly db: Connection; users: number }>()
 let closesAtExit = false
 
-/** Those that a process leaves open are closed as it exits. */
+/** Closes open connections when the process exits. */
 function closeAtExit(): void {
   if (closesAtExit) return
   closesAtExit = true

@@ -104,7 +104,7 @@ export function deleteTrials(db: Connection, { olderThan, keepBest, studies }: P
   const deleted = db.prepare(`DELETE FROM trials ${sql} RETURNING study`).all(...values) as {
     readonly study: string
   }[]
-  // Not those that somebody has just begun.
+  // Empty studies without deleted trials stay: another process may have just begun them.
   const deleteEmpty = db.prepare('DELETE FROM studies WHERE id = ? AND id NOT IN (SELECT study FROM trials)')
   for (const id of new Set([...deleted.map((t) => t.study), ...(isWholeStudy ? studies! : [])]))
     deleteEmpty.run(id)

@@ -44,7 +44,7 @@ export interface Study extends StudyKey {
   /** Hash of the key (`studyId`). */
   readonly id: string
   readonly kernelName: string
-  /** Those it was begun with: others may go on with it. */
+  /** Strategy and seed of the first search; later searches of the study may use others. */
   readonly strategy?: string | undefined
   readonly seed?: number | undefined
   /** None of those that an older version kept. */

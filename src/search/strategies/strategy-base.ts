@@ -76,7 +76,7 @@ export abstract class StrategyBase implements Strategy {
   /** Predicted costs; `Infinity` without a prediction or time for it. @param share - Fraction of the time left */
   protected *expected(points: readonly Point[], share = 1): Stepwise<readonly number[]> {
     if (!this.#expected) return points.map(() => Number.POSITIVE_INFINITY)
-    return yield* this.#expected.asked(points, this.#time, share)
+    return yield* this.#expected.costs(points, this.#time, share)
   }
 
   /** Points that the prior has not ranked, for lack of time. */

@@ -45,13 +45,13 @@ function outlineOf(root: Rest, nodes: readonly Rest[]): Outline {
   const pointsBelow = (node: Rest): number => node.count!.points
   const ways = new Map(nodes.map((node) => [node, noWays()]))
   Object.assign(ways.get(root)!, { always: new Set(), count: 1 })
-  const asked = new Map<string, DecisionWays>()
+  const decisions = new Map<string, DecisionWays>()
   for (const node of nodes) {
     const here = ways.get(node)!
     // Values that lead to no point are omitted.
     if (!node.open || pointsBelow(node) === 0) continue
     const { name, ordered, values } = node.open
-    const one = getOrAdd(asked, name, () => ({ ...noWays(), ordered, points: new Map() }))
+    const one = getOrAdd(decisions, name, () => ({ ...noWays(), ordered, points: new Map() }))
     addWays(one, here, here.always!)
     const decided = new Set([...here.always!, name])
     const after = groupBy(
@@ -70,7 +70,7 @@ function outlineOf(root: Rest, nodes: readonly Rest[]): Outline {
     }
   }
   return {
-    decisions: [...asked].map(([name, one]) => decision(name, one, asked)),
+    decisions: [...decisions].map(([name, one]) => decision(name, one, decisions)),
     points: pointsBelow(root),
     isExact: true,
   }
@@ -104,7 +104,7 @@ function decision(name: string, one: DecisionWays, all: ReadonlyMap<string, Deci
   }
 }
 
-/** A decision, wherever in the space it is asked for. */
+/** A decision, merged over all partial points that it follows. */
 export interface OutlinedDecision {
   readonly name: string
   /** Values that occur in some point; numbers that are ordered ascend. */
@@ -114,7 +114,7 @@ export interface OutlinedDecision {
   readonly ordered: boolean
   /** Number of points with each value; `null` if the space was sampled. */
   readonly points: readonly number[] | null
-  /** It is asked for only where each of these was decided to be one of the values. */
+  /** The decision is made only if each of these decisions has one of the values. */
   readonly dependsOn: readonly { readonly name: string; readonly values: readonly DecisionValue[] }[]
 }
 

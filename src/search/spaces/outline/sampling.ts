@@ -11,7 +11,7 @@ import { type Outline, type OutlinedDecision, wholeOutline } from './enumeration
 
 /** One random walk: the decisions by name with their depth, and the values. */
 interface Walk {
-  readonly asked: readonly OpenDecision[]
+  readonly decisions: readonly OpenDecision[]
   readonly places: ReadonlyMap<string, number>
   readonly point: Point
   /** True if the walk reached a point. */
@@ -78,10 +78,10 @@ export function seeded(): Random {
 function meanProduct(walks: Iterable<Walk>): number {
   const effort = new Effort(COUNT_LIMIT)
   let [sum, count] = [0, 0]
-  for (const { asked } of walks) {
-    sum += asked.reduce((n, { values }) => n * values.length, 1)
+  for (const { decisions } of walks) {
+    sum += decisions.reduce((n, { values }) => n * values.length, 1)
     count++
-    for (const open of asked) effort.spend(open)
+    for (const open of decisions) effort.spend(open)
     if (effort.isSpent && count >= MIN_WALKS) break
   }
   return sum / count
@@ -93,33 +93,33 @@ function* walksDown(space: PointSpace, random: Random): Iterable<Walk> {
   for (let k = 0; k < WALKS && !(effort.isSpent && k >= MIN_WALKS); k++) {
     const one = walk(space, random)
     yield one
-    for (const open of one.asked) effort.spend(open)
+    for (const open of one.decisions) effort.spend(open)
   }
 }
 
 function walk(space: PointSpace, random: Random): Walk {
-  const asked: OpenDecision[] = []
+  const decisions: OpenDecision[] = []
   let point: Point = {}
   for (let open = space.next(point); open; open = space.next(point)) {
-    asked.push(open)
+    decisions.push(open)
     const { name, values } = open
     if (values.length === 0) break
     point = withValue(point, name, values[Math.floor(random() * values.length)]!)
   }
   return {
-    asked,
+    decisions,
     point,
-    isWhole: asked.every((o) => o.values.length > 0),
-    places: new Map(asked.map((o, k) => [o.name, k])),
+    isWhole: decisions.every((o) => o.values.length > 0),
+    places: new Map(decisions.map((o, k) => [o.name, k])),
   }
 }
 
 /** Looks for points off the walks, with bounded effort. */
 function reachIn(space: PointSpace): (walk: Walk, name: string, value: DecisionValue) => boolean {
   const all = Effort.ofPlaces(COUNT_LIMIT)
-  return ({ asked, places, point }, name, value) => {
+  return ({ decisions, places, point }, name, value) => {
     if (all.isSpent) return false
-    const before = asked.slice(0, places.get(name)!).map((o) => [o.name, point[o.name]!] as const)
+    const before = decisions.slice(0, places.get(name)!).map((o) => [o.name, point[o.name]!] as const)
     const own = new Effort(SEARCH_EFFORT)
     const next = (partial: Point): OpenDecision | null => {
       const open = space.next(partial)
@@ -140,7 +140,7 @@ function visitedDecisions(
   walks: readonly Walk[],
   leads: (walk: Walk, name: string, value: DecisionValue) => boolean,
 ): readonly VisitedDecision[] {
-  const visits = walks.flatMap((walk) => walk.asked.map((open) => ({ open, walk })))
+  const visits = walks.flatMap((walk) => walk.decisions.map((open) => ({ open, walk })))
   return [...groupBy(visits, ({ open }) => open.name)]
     .map(([name, group]): VisitedDecision => {
       const here = group.map(({ walk }) => walk)
