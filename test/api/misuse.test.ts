@@ -135,6 +135,12 @@ const CASES: Readonly<Record<string, (s: Scene) => unknown>> = {
   'replay of half a step on coordinates': replay({ kind: 'coords', step: { kind: 'reorder' } }),
   'replay of half a step on loops': replay({ kind: 'loops', step: { kind: 'split' } }),
   'replay of no step': replay({ kind: 'loops' }),
+  'replay of a format with an argument that is not in a list': replay({
+    kind: 'as',
+    buffer: 'A',
+    format: 'bsr',
+    args: 2,
+  }),
   'replay of a format without arguments': replay({ kind: 'as', buffer: 'A', format: 'bsr' }),
   'show(9)': ({ k }) => k.show(9),
   "emit('metal')": ({ k }) => k.emit('metal'),

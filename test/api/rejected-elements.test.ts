@@ -87,7 +87,7 @@ describe('ready-made parts', () => {
             },
           ],
         ),
-      'the arrays of axis jo of part 0 cannot be 3 {{ indptr, indices }, or what the axis has of them}',
+      'the arrays of axis jo of part 0 cannot be 3 {{ indptr, indices }, or those that the axis has}',
     ],
   ])('%s', (_, f, message) => expect(said(f)).toBe(`api/argument: ${message}`))
 
@@ -107,7 +107,7 @@ describe('ready-made parts', () => {
 
 test('arrays by axis, coordinates by dimension', () => {
   expect(said(() => stored([4, 6], { j: null } as Loose))).toBe(
-    'api/argument: the arrays of axis j cannot be null {{ indptr, indices }, or what the axis has of them}',
+    'api/argument: the arrays of axis j cannot be null {{ indptr, indices }, or those that the axis has}',
   )
   const format = program.format('csr')
   expect(said(() => format.convert({ ...A, coords: [A.coords[0], [2, 5]] } as Loose))).toBe(

@@ -171,13 +171,13 @@ export function refuseFill(what: string, tensor: Tensor): void {
 }
 
 /** Checks that `arrays` maps axes to objects of arrays. @throws SptError `api/argument`, `api/unknown-option` */
-export function expectLevels(what: string, arrays: unknown, of: (axis: string) => string): void {
+export function expectLevels(what: string, arrays: unknown, subjectOf: (axis: string) => string): void {
   expectArgument(isRecord(arrays), what, arrays, 'arrays by axis: { j: { indptr, indices } }')
   for (const [axis, own] of Object.entries(arrays as object)) {
-    expectArgument(isRecord(own), of(axis), own, '{ indptr, indices }, or what the axis has of them')
+    expectArgument(isRecord(own), subjectOf(axis), own, '{ indptr, indices }, or those that the axis has')
     const name = Object.keys(own as object).find((k) => !LEVEL_ARRAYS.some((array) => array === k))
     if (name !== undefined)
-      failWith('api/unknown-option', `${of(axis)} cannot include ${name}`, {
+      failWith('api/unknown-option', `${subjectOf(axis)} cannot include ${name}`, {
         lookup: { name, candidates: LEVEL_ARRAYS },
         expected: `some of ${LEVEL_ARRAYS.join(', ')}`,
       })

@@ -183,7 +183,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
       )
       if (s.kind === 'as') {
         const { args = [] } = s as Partial<typeof s>
-        expectArgument(Array.isArray(args), 'what a format is given in a trace', args, 'a list')
+        expectArgument(Array.isArray(args), 'the argument list of a format in a trace', args, 'a list')
         return k.onCoord({ ...s, ...chooseFormat(s.format, args, this.surroundings.formats) })
       }
       return s.kind === 'coords' ? k.onCoord(s.step as never) : k.onLoop(s.step)
