@@ -24,6 +24,20 @@ const codeOf = (e: unknown): string => {
   throw e
 }
 
+// Both are false for every p if m is 1; the first names p only before it is simplified.
+test.for(['m > 2 or p < p', 'm > 2 and p < 4'])(
+  'the condition %s does not apply without a step that mentions p',
+  async (condition) => {
+    const items = `p in 1, 2\n  only where (${condition})\n  use refused(p) or tiled\n`
+    const program = await load(`${KERNEL}schedule product.s choose by search {\n  ${items}}\n`)
+    const space = await program
+      .kernel('product')
+      .space('s')
+      .bind('cpu', { params: { m: 1, d: 4 } })
+    expect([...points(space)]).toEqual([{ use: 'tiled' }])
+  },
+)
+
 describe('generated spaces', () => {
   property.prop([drawn], { numRuns: runs(30) })(
     'have the points of the enumerated list, and round-trip',

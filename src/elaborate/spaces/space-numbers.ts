@@ -78,9 +78,8 @@ export class SpaceNumbers {
     if (!e) return []
     const expr = condition(e, this.#names)
     if (!expr) return []
-    const free = freeVars(expr)
-    const numbers = this.#declared.map((n) => n.name.name).filter((n) => free.has(n))
-    return [{ expr, text: printExpr(e), numbers, span: e.span }]
+    // Folding can remove a number from the expression, as in `p < p`.
+    return [{ expr, text: printExpr(e), numbers: [...this.mentionedIn(e)], span: e.span }]
   }
 
   condition(e: Ast.Expr): void {

@@ -133,7 +133,7 @@ export class Walk {
         value,
         options.map((o) => o.text),
       )
-    const values = options.filter((o) => this.#isPossible(o.conditions)).map((o) => o.text)
+    const values = options.filter((o) => this.#isPossible(o)).map((o) => o.text)
     this.open = { name: own, values, ordered: false, considered: options.length }
     return null
   }
@@ -193,9 +193,13 @@ export class Walk {
     return space.numbers.some((n) => n.name === v.name) ? undefined : known(v)
   }
 
-  /** True if no condition is known to be false, of the conditions so far and `more`. */
-  #isPossible(more: readonly SpaceCondition[] = []): boolean {
-    return this.#hold([...this.#applicable, ...more])
+  /** True if no condition is known to be false, of the conditions so far and those of an option. */
+  #isPossible(option?: Option): boolean {
+    const applies = (n: string): boolean => this.#mentioned.has(n) || option!.numbers.has(n)
+    return this.#hold([
+      ...this.#applicable,
+      ...(option?.conditions.filter((c) => c.numbers.every(applies)) ?? []),
+    ])
   }
 
   #hold(conditions: readonly SpaceCondition[]): boolean {
@@ -213,9 +217,10 @@ export class Walk {
     return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !isFixed
   }
 
+  /** The conditions on decided numbers only: steps that are not chosen may be the only ones that mention a number. */
   get #applicable(): readonly SpaceCondition[] {
-    if (!this.#isChosen) return this.#conditions
-    return this.#conditions.filter((c) => c.numbers.every((n) => this.#numbers.has(n)))
+    const names = this.#isChosen ? this.#numbers : this.#mentioned
+    return this.#conditions.filter((c) => c.numbers.every((n) => names.has(n)))
   }
 
   /** A key of the remainder of the space; empty for a complete point. */
