@@ -117,7 +117,7 @@ export class Walk {
     const own = this.#prefix + name
     const before = this.#chosen.get(name)
     if (before) return options.indexOf(before)
-    const value = this.#said(own)
+    const value = this.#pointValue(own)
     const k = options.length === 1 ? 0 : options.findIndex((o) => o.text === value)
     const option = options[k]
     if (option) {
@@ -157,10 +157,10 @@ export class Walk {
     const all = numbersOf(next, this.#known)
     // A condition that waits for other numbers as well rejects no value.
     const decidable = this.#applicable.filter((c) => !this.#waits(c, next.name))
-    const isAsked = decidable.some((c) => c.numbers.includes(next.name))
-    const isPossible = isAsked || this.#isPossible()
+    const isMentioned = decidable.some((c) => c.numbers.includes(next.name))
+    const isPossible = isMentioned || this.#isPossible()
     // If no condition mentions the number, either all values are possible or no value is.
-    const values = isAsked
+    const values = isMentioned
       ? all?.filter((v) => {
           this.#numbers.set(next.name, v)
           return this.#hold(decidable)
@@ -170,17 +170,17 @@ export class Walk {
         : all && []
     this.#numbers.set(next.name, undefined)
     this.isUnknown = values === undefined && this.#isPossible()
-    const considered = isAsked ? (all?.length ?? 0) : 0
+    const considered = isMentioned ? (all?.length ?? 0) : 0
     this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true, considered }
   }
 
   /** The value in the point; undefined if it has no value. Names are the user's, for example `__proto__`. */
-  #said(name: string): number | string | undefined {
+  #pointValue(name: string): number | string | undefined {
     return Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
   }
 
   #given(name: string): number | undefined {
-    const value = this.#said(this.#prefix + name)
+    const value = this.#pointValue(this.#prefix + name)
     if (value !== undefined) this.#decided.push(this.#prefix + name)
     if (value === undefined || typeof value === 'number') return value
     return notAmong(this.#prefix + name, value, ['an integer'])
