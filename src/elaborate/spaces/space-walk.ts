@@ -193,7 +193,7 @@ export class Walk {
     return space.numbers.some((n) => n.name === v.name) ? undefined : known(v)
   }
 
-  /** True if no condition is known to be false, of the conditions so far and those of an option. */
+  /** True if no condition so far and no condition of `option` is known to be false. */
   #isPossible(option?: Option): boolean {
     const applies = (n: string): boolean => this.#mentioned.has(n) || option!.numbers.has(n)
     return this.#hold([
@@ -217,7 +217,7 @@ export class Walk {
     return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !isFixed
   }
 
-  /** The conditions on decided numbers only: steps that are not chosen may be the only ones that mention a number. */
+  /** Conditions on mentioned numbers: a number that no chosen step mentions is not decided. */
   get #applicable(): readonly SpaceCondition[] {
     const names = this.#isChosen ? this.#numbers : this.#mentioned
     return this.#conditions.filter((c) => c.numbers.every((n) => names.has(n)))
