@@ -5,7 +5,7 @@ import type { CallPiece } from '../ir/instructions/instr-call.ts'
 import { mapSame } from '../ir/lists.ts'
 import { accessesOf, type BufferAccess } from '../ir/statements/accesses.ts'
 import { freeVarsOf } from '../ir/statements/bindings.ts'
-import type { Buffer, Launch, Plan } from '../ir/statements/loops.ts'
+import type { Buffer, Kernel3, Launch } from '../ir/statements/loops.ts'
 import { piecesOf, stmtsOf } from '../ir/statements/tree.ts'
 import type { ArgSpec } from './module.ts'
 
@@ -13,21 +13,21 @@ import type { ArgSpec } from './module.ts'
 export interface LaunchUse {
   readonly launch: Launch
   readonly buffers: readonly { readonly buffer: Buffer; readonly access: 'read' | 'read_write' }[]
-  readonly scalars: Plan['params']
+  readonly scalars: Kernel3['params']
 }
 
 /** Buffers and parameters of each launch, in the plan's order. */
-export function launchUses(plan: Plan): LaunchUse[] {
+export function launchUses(plan: Kernel3): LaunchUse[] {
   return plan.steps.flatMap((step) => (step.kind === 'launch' ? [launchUse(plan, step)] : []))
 }
 
 /** The plan with `f` applied to its launches; the same plan if none changes. */
-export function mapLaunches(plan: Plan, f: (launch: Launch) => Launch): Plan {
+export function mapLaunches(plan: Kernel3, f: (launch: Launch) => Launch): Kernel3 {
   const steps = mapSame(plan.steps, (s) => (s.kind === 'launch' ? f(s) : s))
   return steps === plan.steps ? plan : { ...plan, steps }
 }
 
-function launchUse(plan: Plan, launch: Launch): LaunchUse {
+function launchUse(plan: Kernel3, launch: Launch): LaunchUse {
   const read = new Set<string>()
   const written = new Set<string>()
   for (const a of accessesOf(launch.body))

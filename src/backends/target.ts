@@ -1,5 +1,5 @@
 /** Interface of target languages; `targets/index.ts` lists them. */
-import type { Plan } from '../ir/statements/loops.ts'
+import type { Kernel3 } from '../ir/statements/loops.ts'
 import type { PrintedModule } from './module.ts'
 
 /** Devices that run generated code. */
@@ -33,7 +33,7 @@ export interface Target {
   readonly reusesShared: boolean
   readonly declared: DeclaredTexts
   /** Prints all launches of a plan. @throws SptError `emit/…` */
-  readonly print: (plan: Plan, options: TextOptions) => PrintedModule[]
+  readonly print: (plan: Kernel3, options: TextOptions) => PrintedModule[]
 }
 
 /** Capabilities that the source of declared instructions and memories can use in the language. */

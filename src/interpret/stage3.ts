@@ -6,7 +6,7 @@
  * Memory holds numbers; 16-bit floats are not rounded.
  */
 import { invariant } from '../ast/diagnostics/diagnostic.ts'
-import type { Launch, Plan } from '../ir/statements/loops.ts'
+import type { Kernel3, Launch } from '../ir/statements/loops.ts'
 import { evaluate } from '../ir/values/evaluate.ts'
 import { compileBody, lockstep, type Threads } from './lockstep.ts'
 import { type Cells, cellsOf } from './memory-cells.ts'
@@ -19,7 +19,7 @@ import type { Frame, Instructions } from './thread-code.ts'
  * instructions without `instructions`
  */
 export function interpretPlan(
-  plan: Plan,
+  plan: Kernel3,
   buffers: ReadonlyMap<string, Cells>,
   params: ReadonlyMap<string, number>,
   instructions?: Instructions,

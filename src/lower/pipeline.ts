@@ -6,7 +6,7 @@ import type { Kernel1 } from '../ir/coordinates/stage1.ts'
 import { type Names, namesOf } from '../ir/expressions/bound-names.ts'
 import { int, THREAD_AXES } from '../ir/expressions/expr.ts'
 import { memoize } from '../ir/memoize.ts'
-import type { Kernel2, Launch, Plan } from '../ir/statements/loops.ts'
+import type { Kernel2, Kernel3, Launch } from '../ir/statements/loops.ts'
 import { outlineLaunches } from './launches/launch-outlining.ts'
 import { flatBuffers } from './memory/buffer-flattening.ts'
 import type { LaunchPass, LowerOptions } from './passes.ts'
@@ -14,7 +14,7 @@ import { LAST_REJECTING_PASS, LAUNCH_OUTLINING, LAUNCH_PASSES, LOOP_PASSES, POSI
 import { lowerToPositions as positionsOf } from './positions/index.ts'
 
 /** Called after every pass, by verifiers, timers and `spt show`. */
-export type Observer = (pass: string, result: Kernel2 | Plan) => void
+export type Observer = (pass: string, result: Kernel2 | Kernel3) => void
 
 /** Lowers a kernel from Stage I (coordinates) to Stage II (loops over positions). */
 export const lowerToPositions = (kernel: Kernel1): Kernel2 =>
@@ -31,13 +31,13 @@ export function checkLowering(kernel: Kernel2, options: LowerOptions): void {
 const REJECTING = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REJECTING_PASS) + 1
 
 /** Lowers a kernel from Stage II (loops) to Stage III (launches); `observe` is called after every pass. */
-export const lowerToMemory = (kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Plan =>
+export const lowerToMemory = (kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Kernel3 =>
   lowerThrough(LAUNCH_PASSES, kernel, observe, options)
 
 /** Loop nests, or the plan that launch outlining made of them. */
 interface State {
   readonly kernel: Kernel2
-  readonly plan?: Plan
+  readonly plan?: Kernel3
   /** Names in use. */
   readonly names?: Names
 }
@@ -49,7 +49,7 @@ function lowerThrough(
   kernel: Kernel2,
   observe: Observer | undefined,
   options: LowerOptions,
-): Plan {
+): Kernel3 {
   let state = beginning(kernel)
   const advance = (pass: Cached, next: (before: State) => State): void => {
     state = inPass(passTitle(pass.name, kernel), () => latest(pass, state, next))
@@ -89,7 +89,7 @@ function latest({ name, run, dependsOnTarget }: Cached, before: State, next: (s:
 function outlined(loops: Kernel2, lanes: number): State {
   const names = namesOf(loops)
   const { name, params, runtimeLists, lostWrites, facts } = loops
-  const plan: Plan = {
+  const plan: Kernel3 = {
     stage: 3,
     name,
     params,
@@ -118,4 +118,4 @@ const extentsOf = ({ grid, block }: Launch): HardwareExtents =>
   new Map([...grid, ...block.map(int)].map((e, k) => [THREAD_AXES[k]!, e]))
 
 /** Lowers an unscheduled kernel from Stage I to Stage III. */
-export const lower = (kernel: Kernel1): Plan => lowerToMemory(lowerToPositions(kernel))
+export const lower = (kernel: Kernel1): Kernel3 => lowerToMemory(lowerToPositions(kernel))

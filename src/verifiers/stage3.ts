@@ -6,7 +6,7 @@ import { InternalError, invariant } from '../ast/diagnostics/diagnostic.ts'
 import { binaryType, type Expr } from '../ir/expressions/expr.ts'
 import { printExpr } from '../ir/print/print-stage2.ts'
 import { writesOf } from '../ir/statements/accesses.ts'
-import type { Buffer, Launch, Plan } from '../ir/statements/loops.ts'
+import type { Buffer, Kernel3, Launch } from '../ir/statements/loops.ts'
 import { piecesOf } from '../ir/statements/tree.ts'
 import { computeType, type ExprType, isFloat } from '../ir/values/dtype.ts'
 import { isCompare } from '../ir/values/math.ts'
@@ -29,7 +29,7 @@ export type Milestone = (typeof MILESTONES)[number]
 type HasRun = (pass: Milestone) => boolean
 
 /** Throws `InternalError` naming the first violated invariant. `hasRun`: true for passes that have run; default: all. */
-export function verify3(plan: Plan, hasRun: HasRun = () => true): void {
+export function verify3(plan: Kernel3, hasRun: HasRun = () => true): void {
   const params = new Map<string, ExprType>(
     plan.params.map((p) => [p.name, p.kind === 'size' ? 'index' : p.dtype]),
   )
@@ -58,7 +58,7 @@ export function verify3(plan: Plan, hasRun: HasRun = () => true): void {
 
 interface Verified {
   readonly launch: Launch
-  readonly plan: Plan
+  readonly plan: Kernel3
   readonly milestones: string
 }
 
@@ -66,7 +66,7 @@ interface Verified {
 const verified = new WeakMap<Launch['body'], Verified>()
 
 /** True if nothing that the invariants of a launch depend on has changed since they were verified. */
-function isVerified(l: Launch, plan: Plan, hasRun: HasRun): boolean {
+function isVerified(l: Launch, plan: Kernel3, hasRun: HasRun): boolean {
   const previous = verified.get(l.body)
   return (
     previous !== undefined &&

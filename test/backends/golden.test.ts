@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { emit, type ModuleText, TARGET_NAMES, TARGETS } from '../../src/backends/targets/index.ts'
-import type { Plan } from '../../src/ir/statements/loops.ts'
+import type { Kernel3 } from '../../src/ir/statements/loops.ts'
 import { packBuffers } from '../../src/lower/launches/buffer-packing.ts'
 import { devices, type Kernel, load } from '../../src/node.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
@@ -91,7 +91,7 @@ const SEARCH = `kernel search(m: size, n: size) {
 }`
 
 /** A kernel's plan for a target. */
-type Case = (target: ModuleText['target']) => Promise<Plan>
+type Case = (target: ModuleText['target']) => Promise<Kernel3>
 
 const kernel =
   (text: string, change: (k: Kernel) => Kernel = (k) => k): Case =>
@@ -112,7 +112,7 @@ const CASES: Readonly<Record<string, Case>> = {
   packed: async (target) => packBuffers(await kernel(SEARCH, (k) => k.parallel())(target), 3).plan,
 }
 
-const textOf = (plan: Plan, target: ModuleText['target']): string =>
+const textOf = (plan: Kernel3, target: ModuleText['target']): string =>
   emit(plan, target)
     .map((m) => m.text.trimEnd())
     .join('\n\n// ----\n\n')

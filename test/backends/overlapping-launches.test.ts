@@ -4,7 +4,7 @@ import { insertWait, overlapsOf } from '../../src/backends/targets/cuda/programm
 import { emit } from '../../src/backends/targets/index.ts'
 import { int, load as loadOf, lt } from '../../src/ir/expressions/expr.ts'
 import { accessesOf } from '../../src/ir/statements/accesses.ts'
-import type { Launch, Plan, PlanStep, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Launch, PlanStep, Stmt } from '../../src/ir/statements/loops.ts'
 import { type Body, bodiesOf } from '../../src/ir/statements/tree.ts'
 import { load } from '../../src/node.ts'
 import { scaled } from '../support/cases.ts'
@@ -44,7 +44,7 @@ function conflicts(first: PlanStep, second: Launch): Set<string> {
   return out
 }
 
-function check(plan: Plan): number {
+function check(plan: Kernel3): number {
   const overlaps = overlapsOf(plan)
   let next = 0
   for (const [k, step] of plan.steps.entries()) {

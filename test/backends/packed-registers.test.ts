@@ -6,7 +6,7 @@ import { SPELLINGS } from '../../src/backends/targets/cuda/spellings.ts'
 import { vectorAccesses } from '../../src/backends/vectors/vectorize-accesses.ts'
 import { constant, int, load } from '../../src/ir/expressions/expr.ts'
 import type { Memory } from '../../src/ir/instructions/instr.ts'
-import type { Buffer, Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Buffer, Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { local, store } from '../../src/ir/statements/statement-builders.ts'
 import { type Body, stmt } from '../../src/ir/statements/tree.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
@@ -29,7 +29,7 @@ const plain: Buffer = local('P', 'f16', [int(SLOTS)], 'register')
 
 /** The list after the pass. */
 function packed(list: Body, buffer: Buffer): Body {
-  const plan: Plan = {
+  const plan: Kernel3 = {
     stage: 3,
     name: 'k',
     params: [],

@@ -16,7 +16,7 @@ import {
   select,
   variable,
 } from '../../src/ir/expressions/expr.ts'
-import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { local, store, when } from '../../src/ir/statements/statement-builders.ts'
 import { type Body, stmt, walkStmts } from '../../src/ir/statements/tree.ts'
 
@@ -77,7 +77,7 @@ test('a select that reads before the vector load is kept scalar', () => {
 })
 
 describe('a straight line', () => {
-  const planOf = (body: Body): Plan => ({
+  const planOf = (body: Body): Kernel3 => ({
     stage: 3,
     name: 'k',
     params: [],

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { instructionsOf } from '../../src/analysis/instructions/match.ts'
 import type { Cells } from '../../src/interpret/memory-cells.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
-import type { Kernel2, Plan } from '../../src/ir/statements/loops.ts'
+import type { Kernel2, Kernel3 } from '../../src/ir/statements/loops.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { load, readTensor } from '../../src/node.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
@@ -17,7 +17,7 @@ import { Skipped } from '../support/compared.ts'
 type Traffic = Record<string, readonly [reads: number, writes: number]>
 
 /** Arrays that note each element read and written, while the plan is interpreted. */
-function observed(plan: Plan, bound: Bound): Traffic {
+function observed(plan: Kernel3, bound: Bound): Traffic {
   const out: Record<string, [number, number]> = {}
   const memory = new Map<string, Cells>()
   for (const b of plan.buffers) {
@@ -46,7 +46,7 @@ function observed(plan: Plan, bound: Bound): Traffic {
 }
 
 /** Nothing where conditions depend on what the plan computes. */
-function counted(plan: Plan, loops: Kernel2, bound: Bound): Traffic | undefined {
+function counted(plan: Kernel3, loops: Kernel2, bound: Bound): Traffic | undefined {
   const out: Record<string, [number, number]> = Object.fromEntries(
     plan.buffers.map((b) => [b.name, [0, 0] as [number, number]]),
   )

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { poisonValue } from '../../src/interpret/memory-cells.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
-import type { Plan } from '../../src/ir/statements/loops.ts'
+import type { Kernel3 } from '../../src/ir/statements/loops.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { dense, load } from '../../src/node.ts'
 import { type Bound, bindInputs } from '../../src/run/bind/index.ts'
@@ -16,7 +16,7 @@ import { integers, matrix, patterns } from '../support/kernels.ts'
 import { statementsOf } from '../support/plans.ts'
 
 /** What stands in the stored parts of an output, in the caller's coordinates. */
-function interpreted(plan: Plan, bound: Bound, output: string) {
+function interpreted(plan: Kernel3, bound: Bound, output: string) {
   const memory = new Map(
     plan.buffers.map((b) => {
       const given = bound.arrays.get(b.name)

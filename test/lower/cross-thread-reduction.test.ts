@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
-import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
@@ -125,10 +125,10 @@ const program = await load(TEXT)
 const scheduled = (kernel: string, schedule: string, ...args: number[]): Kernel =>
   program.kernel(kernel).schedule(schedule, ...args)
 
-const count = (plan: Plan, holds: (s: Stmt) => boolean): number => statementsOf(plan, holds).length
-const barriers = (p: Plan): number => count(p, (s) => s.kind === 'barrier')
-const shared = (p: Plan): number => count(p, (s) => s.kind === 'alloc' && s.buffer.scope === 'shared')
-const exchanges = (p: Plan): number => count(p, (s) => s.kind === 'let' && s.lane !== undefined)
+const count = (plan: Kernel3, holds: (s: Stmt) => boolean): number => statementsOf(plan, holds).length
+const barriers = (p: Kernel3): number => count(p, (s) => s.kind === 'barrier')
+const shared = (p: Kernel3): number => count(p, (s) => s.kind === 'alloc' && s.buffer.scope === 'shared')
+const exchanges = (p: Kernel3): number => count(p, (s) => s.kind === 'let' && s.lane !== undefined)
 
 const sizes = fc.record({
   m: fc.integer({ min: 0, max: 5 }),
@@ -255,7 +255,7 @@ test('rows of different lengths: lanes of a row synchronise separately', () => {
 })
 
 describe('the minimum number of barriers', () => {
-  const plan = (w: number, l: number): Plan =>
+  const plan = (w: number, l: number): Kernel3 =>
     scheduled('rows', 'lanes', 2, w).compilation.planFor({ lanes: l })
   test('lanes of a warp need no shared memory and no barrier', () => {
     for (const w of [2, 4, 8, 16, 32]) {

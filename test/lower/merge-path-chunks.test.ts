@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, dense } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
-import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
@@ -300,7 +300,7 @@ test.each([0, 1])('devices agree with the reference (%i)', async (device) => {
 })
 
 describe('the lowered plan', () => {
-  const statements = (plan: Plan, holds: (s: Stmt) => boolean): number => {
+  const statements = (plan: Kernel3, holds: (s: Stmt) => boolean): number => {
     let n = 0
     for (const step of plan.steps)
       if (step.kind === 'launch') walkStmts(step.body, (s) => void (holds(s) && n++))
@@ -308,7 +308,7 @@ describe('the lowered plan', () => {
   }
   const isAtomic = (s: Stmt): boolean => s.kind === 'reduce' && s.atomic
   const storesC = (s: Stmt): boolean => s.kind === 'store' && s.buffer === 'C'
-  const plan = (...of: Parameters<typeof scheduled>): Plan => scheduled(...of).compilation.plan
+  const plan = (...of: Parameters<typeof scheduled>): Kernel3 => scheduled(...of).compilation.plan
 
   test('segments within a chunk are stored if their elements are unwritten', () => {
     expect(statements(plan('product', 'one', 2, 8, 1), storesC)).toBeGreaterThan(0)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Names } from '../../src/ir/expressions/bound-names.ts'
 import { all, builtin, lt, type ThreadAxis } from '../../src/ir/expressions/expr.ts'
-import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { type Body, stmt } from '../../src/ir/statements/tree.ts'
 import { Varying } from '../../src/lower/divergence/divergence-analysis.ts'
@@ -42,13 +42,13 @@ schedule product.blocks(tile, lanes) {
   cache_write C at fi in register
   cache_read A at jo in shared
 }`)
-const plan = (schedule: string, args: readonly number[], lanes: number, together = false): Plan =>
+const plan = (schedule: string, args: readonly number[], lanes: number, together = false): Kernel3 =>
   program
     .kernel()
     .schedule(schedule, ...args)
     .compilation.planFor({ lanes, together })
 
-const barriers = (p: Plan): readonly Stmt[] => statementsOf(p, (s) => s.kind === 'barrier')
+const barriers = (p: Kernel3): readonly Stmt[] => statementsOf(p, (s) => s.kind === 'barrier')
 
 test('values exchanged by lanes of a row arrive', () => {
   fc.assert(

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
-import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
 import { interpretedPlan } from '../support/interpreted.ts'
@@ -110,7 +110,7 @@ const numbers = (n: number, seed: number): number[] =>
 const rowsOf = ({ j_indptr, j_indices }: Matrix): number[] =>
   j_indices.map((_, p) => j_indptr.findLastIndex((start) => start <= p))
 
-const count = (plan: Plan, holds: (s: Stmt) => boolean): number => statementsOf(plan, holds).length
+const count = (plan: Kernel3, holds: (s: Stmt) => boolean): number => statementsOf(plan, holds).length
 
 describe('sums over chunks of nonzeros', () => {
   test('of a product', () => {

@@ -2,15 +2,15 @@
 import { expect, test } from 'vitest'
 import { InternalError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { cast, int, lt, search, variable } from '../../src/ir/expressions/expr.ts'
-import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { alloc, define, fill } from '../../src/ir/statements/statement-builders.ts'
 import { verify3 } from '../../src/verifiers/stage3.ts'
 import { at, buffer, expr, loop, reduce, store } from '../support/stage2-builders.ts'
 
-const plan = (...body: Stmt[]): Plan => ({
+const plan = (...body: Stmt[]): Kernel3 => ({
   stage: 3,
   name: 'p',
-  params: [{ name: 'm', kind: 'size', dtype: 'i32' } as Plan['params'][number]],
+  params: [{ name: 'm', kind: 'size', dtype: 'i32' } as Kernel3['params'][number]],
   buffers: [buffer('X', ['m'], 'in'), buffer('Y', ['m'], 'out'), buffer('ends', ['m'], 'index')],
   steps: [{ kind: 'launch', name: 'p_0', grid: [int(1), int(1), int(1)], block: [32, 1, 1], body }],
 })
@@ -23,7 +23,7 @@ test('a plan verifies', () => {
   verify3(plan(over([registers('R', [2]), put('i')])))
 })
 
-test.each<[string, string, Plan]>([
+test.each<[string, string, Kernel3]>([
   ['a variable after its loop', 'i: not bound here', plan(over([put('i')]), put('i'))],
   ['a local after its body', 'no buffer R here', plan(over([registers('R', [1])]), store(at('R', [0]), 1))],
   ['a name of two loops', 'i is bound twice', plan(over([put('i')]), over([put('i')]))],

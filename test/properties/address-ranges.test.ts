@@ -10,7 +10,7 @@ import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
 import type { Expr } from '../../src/ir/expressions/expr.ts'
 import { add, binary, cast, int, lt, neg, select, variable } from '../../src/ir/expressions/expr.ts'
-import type { Plan } from '../../src/ir/statements/loops.ts'
+import type { Kernel3 } from '../../src/ir/statements/loops.ts'
 import { when } from '../../src/ir/statements/statement-builders.ts'
 import { evaluate } from '../../src/ir/values/evaluate.ts'
 import type { BinaryOp } from '../../src/ir/values/math.ts'
@@ -40,7 +40,7 @@ const LARGE = [
 ]
 
 /** Why sizes are refused. */
-function refusal(plan: Plan, sizes: ReadonlyMap<string, number>): string | undefined {
+function refusal(plan: Kernel3, sizes: ReadonlyMap<string, number>): string | undefined {
   try {
     for (const b of plan.buffers) elements(b, { params: sizes })
     checkRanges(plan, sizes)
@@ -85,7 +85,7 @@ test('plans count and address exactly, or are rejected', () => {
     fc.property(numbers, (choices) => {
       const c = new Choices(choices)
       const text = c.chance(60) ? products(c) : generate(c).text
-      let plan: Plan
+      let plan: Kernel3
       let trace: readonly string[]
       try {
         const { program, formats } = readSample({ text })
@@ -284,7 +284,7 @@ test('wrapping values of a program do not hide overflow in compiler-generated in
   const value = cast(variable('m'), 'i32')
   const text = binary('mul', value, value)
   const made = binary('mul', variable('m'), int(4))
-  const asked = (cond: Expr): Plan => {
+  const asked = (cond: Expr): Kernel3 => {
     const [launch] = plan.steps.filter((s) => s.kind === 'launch')
     return { ...plan, steps: [{ ...launch!, body: [when(cond, [])] }] }
   }

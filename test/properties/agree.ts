@@ -6,7 +6,7 @@ import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { TARGETS as LANGUAGES } from '../../src/backends/targets/index.ts'
 import { print3 } from '../../src/ir/print/print-stage2.ts'
 import { loopsOf } from '../../src/ir/statements/definitions.ts'
-import type { Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { walkStmts } from '../../src/ir/statements/tree.ts'
 import type { LowerOptions } from '../../src/lower/passes.ts'
 import { type RefResult, reference } from '../../src/reference/index.ts'
@@ -46,7 +46,7 @@ export function agreeOnStages(c: Compilation, bound: Bound, expected: Expected):
 interface Verified {
   /** How it was lowered. */
   readonly what: string
-  readonly plan: Plan
+  readonly plan: Kernel3
 }
 const verified = new WeakMap<Compilation, readonly Verified[]>()
 
@@ -82,7 +82,7 @@ const bindsThreads = (body: readonly Stmt[]): boolean =>
   loopsOf(body).some((l) => l.mode.kind === 'bind' && l.mode.to.startsWith('thread'))
 
 /** Whether any lanes exchange registers or meet without their block. */
-function meetsInRows(plan: Plan): boolean {
+function meetsInRows(plan: Kernel3): boolean {
   let found = false
   for (const step of plan.steps)
     if (step.kind === 'launch')

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { dense, packIndices, unpackIndices } from '../../src/api/inputs/tensors.ts'
 import { parseProgram } from '../../src/api/programs/program.ts'
 import { runLaunches, runLoops } from '../../src/api/stages/stage-check.ts'
-import type { Kernel2, Plan } from '../../src/ir/statements/loops.ts'
+import type { Kernel2, Kernel3 } from '../../src/ir/statements/loops.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/results/reference-inputs.ts'
@@ -221,7 +221,7 @@ test.each(DEVICES)(
 
 test('every pass preserves the result', () => {
   const c = compiled(FORMATS[0].text, ' packed 2')
-  const results: [string, Kernel2 | Plan][] = []
+  const results: [string, Kernel2 | Kernel3][] = []
   c.observe((pass, result) => results.push([pass, result]))
   expect(results.map(([pass]) => pass)).toContain('packed-load-expansion')
   fc.assert(

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { emit } from '../../src/backends/targets/index.ts'
 import type { Cells } from '../../src/interpret/memory-cells.ts'
-import type { Plan } from '../../src/ir/statements/loops.ts'
+import type { Kernel3 } from '../../src/ir/statements/loops.ts'
 import { decoder, encoder, newValues } from '../../src/storage/tensor.ts'
 
 export const compilerOfC = ['cc', 'gcc', 'clang'].find((c) => spawnSync(c, ['--version']).status === 0)
 
 export interface PlanOnArrays {
-  readonly plan: Plan
+  readonly plan: Kernel3
   readonly params: ReadonlyMap<string, number>
   readonly memory: Map<string, Cells>
   /** True for 64-bit indices. */

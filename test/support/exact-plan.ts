@@ -6,7 +6,7 @@
 import { type Expr, THREAD_AXES } from '../../src/ir/expressions/expr.ts'
 import { children } from '../../src/ir/expressions/expr-tree.ts'
 import { printExpr } from '../../src/ir/print/print-stage2.ts'
-import type { Buffer, Plan, Stmt } from '../../src/ir/statements/loops.ts'
+import type { Buffer, Kernel3, Stmt } from '../../src/ir/statements/loops.ts'
 import { piecesOf } from '../../src/ir/statements/tree.ts'
 import { isFloat } from '../../src/ir/values/dtype.ts'
 import type { BinaryOp } from '../../src/ir/values/math.ts'
@@ -28,7 +28,7 @@ const same = (x: bigint): Both => ({ exact: x, word: word(x), data: false, made:
 
 /** `undefined` where nothing that was met differs. */
 export function differenceIn(
-  plan: Plan,
+  plan: Kernel3,
   sizes: ReadonlyMap<string, number>,
   below: (n: number) => number,
 ): string | undefined {

@@ -12,7 +12,7 @@ import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expr
 import { children, substitute } from '../../ir/expressions/expr-tree.ts'
 import { targetsOf } from '../../ir/statements/accesses.ts'
 import { allocations } from '../../ir/statements/definitions.ts'
-import type { For, Launch, Plan, Stmt } from '../../ir/statements/loops.ts'
+import type { For, Kernel3, Launch, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, piecesOf } from '../../ir/statements/tree.ts'
 import { type Box, type Over, overOf, Ranges, type Scope, scopeOf } from './expression-ranges.ts'
 import { beyond, HIGHEST, type Interval, interval } from './interval.ts'
@@ -41,7 +41,7 @@ export const WIDEST = 2 ** 53 - 1
  * Returns the first expression of a plan that may exceed the greatest value of the type `index` (default: that of 32
  * bits) for some sizes of the box; undefined if there is no such expression.
  */
-export function overflowOf(plan: Plan, box: Box, most: number = HIGHEST): Overflow | undefined {
+export function overflowOf(plan: Kernel3, box: Box, most: number = HIGHEST): Overflow | undefined {
   const counted = [
     // The host compares the capacity with counts of a run, so it must have the same value on devices.
     ...capacitiesOf(plan).map((c) => ({
@@ -86,7 +86,7 @@ class Walk {
   readonly #arrays: ReadonlySet<string>
   readonly #isWide: boolean
 
-  constructor(plan: Plan, launch: Launch, box: Box, refine: boolean, most: number) {
+  constructor(plan: Kernel3, launch: Launch, box: Box, refine: boolean, most: number) {
     this.#launch = launch
     this.#ranges = new Ranges(plan.buffers, box, refine, most)
     this.#isWide = most > HIGHEST

@@ -15,7 +15,7 @@ import { type Cells, poisonValue } from '../../interpret/memory-cells.ts'
 import { interpret, type Order } from '../../interpret/stage2.ts'
 import { interpretPlan } from '../../interpret/stage3.ts'
 import { groupBy } from '../../ir/memoize.ts'
-import type { Buffer, Kernel2, Plan } from '../../ir/statements/loops.ts'
+import type { Buffer, Kernel2, Kernel3 } from '../../ir/statements/loops.ts'
 import { someStmt } from '../../ir/statements/tree.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import { convert } from '../../ir/values/numeric.ts'
@@ -43,7 +43,7 @@ export function runLoops(loops: Kernel2, bound: Bound, order: Order): Memory {
 }
 
 /** Returns the memory after running the launches. Throws InternalError like `interpretPlan`. */
-export function runLaunches(plan: Plan, bound: Bound): Memory {
+export function runLaunches(plan: Kernel3, bound: Bound): Memory {
   const memory = memoryOf(plan.buffers, bound)
   interpretPlan(plan, memory, bound.params)
   return memory
@@ -109,7 +109,7 @@ export function checkStages(c: Compilation): StageCheck {
     const known = skipped.get(why) ?? []
     if (!known.includes(what)) skipped.set(why, [...known, what])
   }
-  const plans = new Map<string, Plan>()
+  const plans = new Map<string, Kernel3>()
   for (const [way, options] of WAYS) {
     const plan = resultOrError(() => c.planFor(options))
     if (plan instanceof SptError) skip(way, messageOf(plan))
@@ -150,5 +150,5 @@ export function checkStages(c: Compilation): StageCheck {
 
 const messageOf = (e: SptError): string => e.diagnostics[0]!.message
 
-const callsInstructions = (plan: Plan): boolean =>
+const callsInstructions = (plan: Kernel3): boolean =>
   plan.steps.some((step) => step.kind === 'launch' && someStmt(step.body, (s) => s.kind === 'instr'))

@@ -2,7 +2,7 @@
 import { inPass, unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { memoize } from '../../ir/memoize.ts'
-import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
+import type { Kernel2, Kernel3 } from '../../ir/statements/loops.ts'
 import { PASSES } from '../../lower/passes.ts'
 import type { Observer } from '../../lower/pipeline.ts'
 import type { CompilationStage, StageObserver } from '../../run/compile/compile.ts'
@@ -34,7 +34,7 @@ export const titleOf = (stage: 1 | 2 | 3, { kernel, schedule }: Omit<Compilation
   `stage ${stage} of kernel ${kernel}${schedule === null ? '' : ` under schedule ${schedule}`}`
 
 /** Verifies a program. `pass`: the last pass that ran; all if omitted. Throws InternalError. */
-export function verifyStage(program: Kernel1 | Kernel2 | Plan, pass?: string): void {
+export function verifyStage(program: Kernel1 | Kernel2 | Kernel3, pass?: string): void {
   switch (program.stage) {
     case 1:
       verify1(program)

@@ -1,6 +1,6 @@
 /** All target languages by name, and the printing of plans for them (`emit`). */
 import { invariant } from '../../ast/diagnostics/diagnostic.ts'
-import type { Plan } from '../../ir/statements/loops.ts'
+import type { Kernel3 } from '../../ir/statements/loops.ts'
 import type { PrintedModule } from '../module.ts'
 import { DEVICE_KINDS, type DeviceKind, type Target, type TextOptions } from '../target.ts'
 import { C } from './c/index.ts'
@@ -35,5 +35,5 @@ export interface ModuleText extends PrintedModule {
  * Prints all launches of a plan for a target: one module, or (WGSL) one for each launch.
  * @throws SptError `emit/…` for features that the target lacks
  */
-export const emit = (plan: Plan, target: TargetName, options: TextOptions = {}): ModuleText[] =>
+export const emit = (plan: Kernel3, target: TargetName, options: TextOptions = {}): ModuleText[] =>
   TARGETS[target].print(plan, options).map((m) => ({ target, ...m }))

@@ -15,7 +15,7 @@ import { reuseIfSame } from '../../ir/lists.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
 import { buffersByName } from '../../ir/statements/definitions.ts'
-import type { Buffer, Launch, Plan, Stmt, Store } from '../../ir/statements/loops.ts'
+import type { Buffer, Kernel3, Launch, Stmt, Store } from '../../ir/statements/loops.ts'
 import { define, vectorLoad, vectorStore } from '../../ir/statements/statement-builders.ts'
 import type { Body } from '../../ir/statements/tree.ts'
 import {
@@ -47,11 +47,11 @@ export interface Widths {
   readonly eagerOps?: object | undefined
 }
 
-export function vectorAccesses(plan: Plan, widths: Widths): Plan {
+export function vectorAccesses(plan: Kernel3, widths: Widths): Kernel3 {
   return mapLaunches(plan, (launch) => vectorizeLaunch(launch, plan, widths))
 }
 
-function vectorizeLaunch(launch: Launch, plan: Plan, widths: Widths): Launch {
+function vectorizeLaunch(launch: Launch, plan: Kernel3, widths: Widths): Launch {
   let body = new Vectorizer(launch, plan, widths).body(launch.body)
   if (widths.storesVectors && body !== launch.body) {
     const elementwise = elementwiseStored(launch.body, new Addresses(launch.body, plan.facts))
@@ -84,7 +84,7 @@ class Vectorizer {
   /** Arrays that instructions access by name, so that they remain arrays of elements. */
   readonly #instrArrays = new Set<string>()
 
-  constructor(launch: Launch, plan: Plan, widths: Widths) {
+  constructor(launch: Launch, plan: Kernel3, widths: Widths) {
     this.#buffers = buffersByName(plan.buffers, launch.body)
     this.#widths = widths
     this.#addresses = new Addresses(launch.body, plan.facts)

@@ -11,7 +11,7 @@ import { withFileErrors } from '../../io/node-files.ts'
 import { binary, type Expr } from '../../ir/expressions/expr.ts'
 import { rewriteExpr } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
-import type { Clear, Launch, Plan } from '../../ir/statements/loops.ts'
+import type { Clear, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import type { CommandSpec } from '../arguments/command.ts'
 import {
   BIND,
@@ -136,7 +136,7 @@ interface NamedText {
 }
 
 /** Generated modules, preceded by comments with the information needed to launch them. */
-function withLaunchComments(modules: readonly ModuleText[], plan: Plan): NamedText[] {
+function withLaunchComments(modules: readonly ModuleText[], plan: Kernel3): NamedText[] {
   let step = 0
   return modules.map((m) => {
     const lines: string[] = []

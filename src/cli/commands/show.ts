@@ -3,7 +3,7 @@ import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { print2, print3 } from '../../ir/print/print-stage2.ts'
-import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
+import type { Kernel2, Kernel3 } from '../../ir/statements/loops.ts'
 import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
 import { type Call, type CommandSpec, without } from '../arguments/command.ts'
@@ -192,12 +192,12 @@ function afterPass(
   if (stage !== undefined && stage !== resultStage)
     call.reject(`pass ${pass} gives stage ${resultStage}, not ${stage}`, { hint: 'leave out --stage' })
   if (pass === POSITIONS) return kernel.show(2)
-  let result: Kernel2 | Plan | undefined
+  let result: Kernel2 | Kernel3 | undefined
   kernel.compilation.observe(
     (name, program) => {
       if (name === pass) result = program
     },
     TARGETS[targetOf({ kind: device })].lowering,
   )
-  return result!.stage === 2 ? print2(result as Kernel2) : print3(result as Plan)
+  return result!.stage === 2 ? print2(result as Kernel2) : print3(result as Kernel3)
 }

@@ -3,7 +3,7 @@ import { unreachable } from '../../ast/diagnostics/diagnostic.ts'
 import { kernelIdentifier } from '../coordinates/derived-names.ts'
 import type { Expr, Load } from '../expressions/expr.ts'
 import type { CallPiece } from '../instructions/instr-call.ts'
-import type { Buffer, For, Kernel2, LoopMode, Plan, Stmt } from '../statements/loops.ts'
+import type { Buffer, For, Kernel2, Kernel3, LoopMode, Stmt } from '../statements/loops.ts'
 import { piecesOf } from '../statements/tree.ts'
 import { exprPrinter, plainConstant } from './print-expr.ts'
 
@@ -187,7 +187,7 @@ export function print2(kernel: Kernel2, options: PrintOptions = {}): string {
 // Stage III as text: the buffers that a plan allocates and the steps that it runs.
 
 /** A plan as text, without a final line break. */
-export function print3(plan: Plan): string {
+export function print3(plan: Kernel3): string {
   const params = plan.params.map((p) => `${p.name}: ${p.kind === 'size' ? 'size' : p.dtype}`).join(', ')
   const out = [`plan ${plan.name}(${params})`, ...plan.buffers.map((b) => `  ${printBuffer(b)}`)]
   for (const s of plan.steps) {

@@ -279,8 +279,8 @@ export interface Clear {
 
 export type PlanStep = Clear | Launch
 
-/** Stage III: the buffers to allocate and the steps to run, in order, for any sizes. */
-export interface Plan {
+/** Stage III: the buffers to allocate and the steps to run, in order, for any sizes. A `Plan` (`plan/schema.ts`) is its serialised form. */
+export interface Kernel3 {
   readonly stage: 3
   readonly name: string
   readonly params: readonly Param[]

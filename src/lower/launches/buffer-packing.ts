@@ -8,7 +8,7 @@ import { type Names, namesOf, unusedName } from '../../ir/expressions/bound-name
 import { add, ceildiv, type Expr, int, load, mul, variable } from '../../ir/expressions/expr.ts'
 import { buffersRead, freeVars } from '../../ir/expressions/expr-tree.ts'
 import { readsOf, targetsOf, writesOf } from '../../ir/statements/accesses.ts'
-import type { Buffer, Fact, Launch, Plan, PlanStep, Stmt } from '../../ir/statements/loops.ts'
+import type { Buffer, Fact, Kernel3, Launch, PlanStep, Stmt } from '../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, mapBodies, rewriteStmts, someStmt } from '../../ir/statements/tree.ts'
 
 /** An array stored inside an arena. */
@@ -27,12 +27,12 @@ export interface Arena {
 }
 
 export interface PackedPlan {
-  readonly plan: Plan
+  readonly plan: Kernel3
   readonly arenas: readonly Arena[]
 }
 
 /** The global buffers of the plan that a launch reads or writes. */
-export function buffersOf(plan: Plan, launch: Launch): readonly Buffer[] {
+export function buffersOf(plan: Kernel3, launch: Launch): readonly Buffer[] {
   const used = new Set([...readsOf(launch.body), ...writesOf(launch.body)])
   return plan.buffers.filter((b) => used.has(b.name))
 }
@@ -41,7 +41,7 @@ export function buffersOf(plan: Plan, launch: Launch): readonly Buffer[] {
  * Packs as few arrays as necessary for every launch to use at most `limit` buffers, index arrays first. Launches that still exceed the
  * limit are left for the caller to reject. A plan within the limit is returned unchanged.
  */
-export function packBuffers(whole: Plan, limit: number): PackedPlan {
+export function packBuffers(whole: Kernel3, limit: number): PackedPlan {
   const plan = withSlices(whole, limit)
   const launches = plan.steps.filter((s) => s.kind === 'launch').map((s) => buffersOf(plan, s))
   if (launches.every((l) => l.length <= limit)) return { plan, arenas: [] }
@@ -55,7 +55,7 @@ export function packBuffers(whole: Plan, limit: number): PackedPlan {
 }
 
 /** Splits the launches that would exceed the limit even after packing. */
-function withSlices(plan: Plan, limit: number): Plan {
+function withSlices(plan: Kernel3, limit: number): Kernel3 {
   const fits = (launch: Launch): boolean => {
     const used = buffersOf(plan, launch)
     const readOnly = used.filter((b) => RANK[b.role] !== undefined)
@@ -129,7 +129,7 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
 /** Vector width in elements on devices with few bindings. */
 const ALIGN = 4
 
-function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {
+function withArenas(plan: Kernel3, arenas: readonly Arena[]): Kernel3 {
   const home = new Map(arenas.flatMap((a) => a.members.map((m) => [m.buffer.name, { ...m, arena: a }])))
   const body = (b: Body): Body =>
     rewriteStmts(b, {
@@ -162,7 +162,7 @@ function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {
  * Returns the slices of a launch, each within the limit if dependences allow; only the launch itself if it cannot or need not be split.
  */
 function slicesOf(
-  plan: Plan,
+  plan: Kernel3,
   launch: Launch,
   fits: (slice: Launch) => boolean,
   nameOf: (base: string) => string,
@@ -184,7 +184,7 @@ function slicesOf(
 }
 
 /** Partitions the written buffers of a launch into groups that depend on each other or are written together. */
-function dependentGroups(plan: Plan, launch: Launch): readonly ReadonlySet<string>[] {
+function dependentGroups(plan: Kernel3, launch: Launch): readonly ReadonlySet<string>[] {
   const planBuffers = new Set(plan.buffers.map((b) => b.name))
   const written = [...writesOf(launch.body)].filter((b) => planBuffers.has(b))
   const groupOf = new Map(written.map((b) => [b, new Set([b])]))

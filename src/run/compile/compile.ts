@@ -8,7 +8,7 @@ import { emit, type ModuleText, TARGETS } from '../../backends/targets/index.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd, memoize } from '../../ir/memoize.ts'
 import { sharedLoops } from '../../ir/statements/clone-loops.ts'
-import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
+import type { Kernel2, Kernel3 } from '../../ir/statements/loops.ts'
 import { type LowerOptions, PASSES, POSITIONS } from '../../lower/passes.ts'
 import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../../lower/pipeline.ts'
 import type { CoordStep } from '../../schedule/coordinates/steps.ts'
@@ -39,7 +39,7 @@ export interface CompilationStage {
 }
 
 /** Callback for the kernel as written and after every step and pass. */
-export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: CompilationStage) => void
+export type StageObserver = (program: Kernel1 | Kernel2 | Kernel3, at: CompilationStage) => void
 
 /** Properties that steps do not change, except the name of the schedule. */
 interface Origin {
@@ -73,7 +73,7 @@ export class Compilation {
   readonly #early: readonly EarlyStep[]
   #lowered: ScheduleState | undefined
   // Lazy, because most compilations are intermediate and their plans are never needed.
-  #plans: Map<string, Plan> | undefined
+  #plans: Map<string, Kernel3> | undefined
   #texts: Map<string, ModuleText[]> | undefined
 
   private constructor(
@@ -145,19 +145,19 @@ export class Compilation {
   }
 
   /** The plan (Stage III: launches) without target properties. */
-  get plan(): Plan {
+  get plan(): Kernel3 {
     return this.planFor({})
   }
 
   /** Returns the plan (Stage III: launches) for a target; lowered once per target. */
-  planFor(options: LowerOptions): Plan {
+  planFor(options: LowerOptions): Kernel3 {
     this.#plans ??= new Map()
     const observer = this.#origin.observer ? this.#tell : undefined
     return getOrAdd(this.#plans, planKey(options), () => lowerToMemory(this.loops, observer, options))
   }
 
   /** Stores a plan for a target that was lowered elsewhere, such as in another thread. */
-  adopt(plan: Plan, options: LowerOptions): void {
+  adopt(plan: Kernel3, options: LowerOptions): void {
     this.#plans ??= new Map()
     this.#plans.set(planKey(options), plan)
   }
@@ -189,7 +189,7 @@ export class Compilation {
   }
 
   /** Stage III; calls `observer` after every pass. */
-  observe(observer: Observer, options: LowerOptions = {}): Plan {
+  observe(observer: Observer, options: LowerOptions = {}): Kernel3 {
     const both: Observer = (pass, result) => {
       this.#tell(pass, result)
       observer(pass, result)
@@ -250,7 +250,7 @@ export class Compilation {
   readonly #tell: Observer = (name, result) =>
     this.#observed(result, { what: 'pass', name, number: PASSES.indexOf(name) + 1, of: PASSES.length })
 
-  #observed(program: Kernel1 | Kernel2 | Plan, after: CompilationStage['after']): void {
+  #observed(program: Kernel1 | Kernel2 | Kernel3, after: CompilationStage['after']): void {
     this.#origin.observer?.(program, { ...this.place, after })
   }
 

@@ -4,7 +4,7 @@ import { position, SourceText } from '../../ast/diagnostics/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../../ast/diagnostics/span.ts'
 import type { DeviceKind, TextOptions } from '../../backends/target.ts'
 import { emit, type ModuleText, TARGETS, targetOf } from '../../backends/targets/index.ts'
-import type { Launch, Plan } from '../../ir/statements/loops.ts'
+import type { Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
 import { type Arena, packBuffers } from '../../lower/launches/buffer-packing.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
@@ -45,7 +45,7 @@ export interface Instead {
 export interface Program {
   readonly device: Device
   /** The plan for this device; small arrays may be packed into arenas. */
-  readonly plan: Plan
+  readonly plan: Kernel3
   readonly arenas: readonly Arena[]
   readonly texts: readonly ModuleText[]
   /** Sources into which the plan's spans point. */
@@ -66,7 +66,11 @@ export interface Program {
  * Compiles the code of a plan. With `sources`, faults of its kernels name source lines. Throws SptError `device/compile`,
  * `device/no-instruction`, `emit/…`, `plan/…`.
  */
-export async function compileOn(device: Device, whole: Plan, sources: Sources = new Map()): Promise<Program> {
+export async function compileOn(
+  device: Device,
+  whole: Kernel3,
+  sources: Sources = new Map(),
+): Promise<Program> {
   const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)
   const { plan, arenas } = packed
   const allModules: CompiledModule[] = []
@@ -106,7 +110,7 @@ export async function compileOn(device: Device, whole: Plan, sources: Sources = 
 export type Sources = ReadonlyMap<string, Source>
 
 /** Adds the source line of the first statement of each launch, if known: `program.spt:15`. */
-function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: Sources): ModuleText[] {
+function withPlaces(texts: readonly ModuleText[], plan: Kernel3, sources: Sources): ModuleText[] {
   const launches = plan.steps.filter((s) => s.kind === 'launch')
   let next = 0
   return texts.map((text) => ({

@@ -8,7 +8,7 @@ import {
   sharedArrays,
 } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
-import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
+import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { buffersOf, type PackedPlan } from '../../lower/launches/buffer-packing.ts'
 import type { Device } from '../../runtime/device.ts'
 import { storedBytes } from '../../runtime/webgpu/widened-elements.ts'
@@ -55,7 +55,7 @@ function checkShared(device: Device, launch: Launch): void {
   })
 }
 
-function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
+function checkBuffers(device: Device, plan: Kernel3, launch: Launch): void {
   const used = buffersOf(plan, launch)
   const limit = device.limits.maxBuffersPerLaunch
   const nests = [...new Set(launch.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]
@@ -78,7 +78,7 @@ function fissionOf({ body }: Launch): string | undefined {
 }
 
 /** Throws SptError `run/requirement` if the sizes violate a requirement of the schedule. */
-export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void {
+export function checkFacts(plan: Kernel3, sizes: ReadonlyMap<string, number>): void {
   const broken = brokenFact(plan.facts, sizes)
   if (!broken) return
   failAs('run/requirement', {

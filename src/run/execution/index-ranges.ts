@@ -9,7 +9,7 @@ import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
 import { printExpr } from '../../ir/print/print-stage2.ts'
-import type { Buffer, Plan } from '../../ir/statements/loops.ts'
+import type { Buffer, Kernel3 } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Device } from '../../runtime/device.ts'
 
@@ -20,7 +20,7 @@ interface KnownSizes {
 }
 
 /** Most recent first. */
-const within = new WeakMap<Plan, KnownSizes[]>()
+const within = new WeakMap<Kernel3, KnownSizes[]>()
 const MOST_BOXES = 8
 
 /** True if code for a device of this kind can have 64-bit indices. */
@@ -30,7 +30,7 @@ export const hasWideIndices = (device: Pick<Device, 'kind'>): boolean => TARGETS
  * Returns whether a plan needs 64-bit indices, which `canBeWide` permits. The analysis covers sizes up to the next power of
  * two; after an overflow, the given sizes. Throws SptError `plan/overflow`.
  */
-export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>, canBeWide = false): boolean {
+export function checkRanges(plan: Kernel3, sizes: ReadonlyMap<string, number>, canBeWide = false): boolean {
   const known = within.get(plan) ?? []
   within.set(plan, known)
   const params = new Map(
@@ -73,7 +73,7 @@ const holds = (box: Box, sizes: ReadonlyMap<string, number>): boolean =>
 const LONGEST = 160
 
 function refuse(
-  plan: Plan,
+  plan: Kernel3,
   { of, expr, lo, hi, launch }: Overflow,
   sizes: ReadonlyMap<string, number>,
   most: number,

@@ -4,7 +4,7 @@ import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { physicalGrid } from '../../backends/grid-folding.ts'
 import { capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
-import type { Launch, Plan, PlanStep } from '../../ir/statements/loops.ts'
+import type { Kernel3, Launch, PlanStep } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { ArgValue, Command, Device, DeviceBuffer, Graph, Outcome } from '../../runtime/device.ts'
 import type { Bound } from '../bind/index.ts'
@@ -46,7 +46,7 @@ export function commandsOf(
 }
 
 /** Buffers in which runs record lost writes and overflows until they are checked. */
-export const reportedBuffers = (plan: Plan): ReadonlySet<string> =>
+export const reportedBuffers = (plan: Kernel3): ReadonlySet<string> =>
   new Set([...capacityCounts(plan), ...(plan.lostWrites ? [plan.lostWrites.buffer] : [])])
 
 /** Commands of a complete run. If the run can fail, the last launch refers to the outcome. */

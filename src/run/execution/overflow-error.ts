@@ -5,7 +5,7 @@ import { isDense } from '../../ir/coordinates/axis.ts'
 import { capacitiesOf, capacityCounts } from '../../ir/coordinates/runtime-lists.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { printExpr1 } from '../../ir/print/print-stage1.ts'
-import type { Plan } from '../../ir/statements/loops.ts'
+import type { Kernel3 } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import type { Bound } from '../bind/index.ts'
@@ -28,7 +28,7 @@ export function storedElsewhere(
 }
 
 type Counts = ArrayLike<number | bigint | boolean>
-type ListCapacities = Pick<Plan, 'name' | 'runtimeLists'>
+type ListCapacities = Pick<Kernel3, 'name' | 'runtimeLists'>
 
 /** Checks the counts of lists after a run. Returns the error, or undefined if no list exceeds its capacity. */
 export async function overflow(

@@ -3,7 +3,7 @@ import { gcd } from '../../analysis/integers/divisors.ts'
 import { THREAD_AXES, type ThreadAxis } from '../../ir/expressions/expr.ts'
 import type { Instr } from '../../ir/instructions/instr.ts'
 import { writesOf } from '../../ir/statements/accesses.ts'
-import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
+import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Certainty, Operations } from './explanation.ts'
 import { relevantNames, StatementCounter } from './statement-counter.ts'
@@ -32,7 +32,7 @@ export interface Counted {
 }
 
 /** Arrays with known values: the plan does not write them, and their elements decode to numbers. */
-export function knownArrays(plan: Plan, arrays: KnownData['arrays']): Map<string, Numbers> {
+export function knownArrays(plan: Kernel3, arrays: KnownData['arrays']): Map<string, Numbers> {
   const written = new Set<string>()
   for (const step of plan.steps)
     if (step.kind === 'clear') written.add(step.buffer)

@@ -3,7 +3,7 @@
 import { instructionsOf } from '../../analysis/instructions/match.ts'
 import { allocateShared, sharedArrays } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
-import type { Buffer, Launch, Plan } from '../../ir/statements/loops.ts'
+import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
 import { DTYPE_BYTES } from '../../ir/values/dtype.ts'
 import type { Device, DeviceKind, LaunchCommand } from '../../runtime/device.ts'
 import { type Measurement, measure } from '../../runtime/measure.ts'
@@ -97,7 +97,7 @@ async function explained(
 
 function explanation(
   compilation: Compilation,
-  plan: Plan,
+  plan: Kernel3,
   bound: Bound,
   { kind: device, name: deviceName }: { readonly kind: DeviceKind; readonly name: string | null },
   steps: Explanation['steps'],
@@ -127,7 +127,7 @@ type Unit = (b: Buffer) => number
 
 function stepsOf(
   compilation: Compilation,
-  plan: Plan,
+  plan: Kernel3,
   bound: Bound,
   device: DeviceKind,
   unit: Unit,

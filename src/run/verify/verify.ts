@@ -9,7 +9,7 @@ import type { DeviceKind } from '../../backends/target.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import type { Expr } from '../../ir/expressions/expr.ts'
 import { someExpr } from '../../ir/expressions/expr-tree.ts'
-import type { Kernel2, Launch, Plan, Stmt } from '../../ir/statements/loops.ts'
+import type { Kernel2, Kernel3, Launch, Stmt } from '../../ir/statements/loops.ts'
 import { walkStmts } from '../../ir/statements/tree.ts'
 import { isFloat } from '../../ir/values/dtype.ts'
 import type { Monoid } from '../../ir/values/monoid.ts'
@@ -150,7 +150,7 @@ export interface UnorderedSum {
  * Returns the unordered sums of a plan on a kind of device. If empty, equal inputs give bitwise equal outputs. `loops`: Stage II of the
  * plan.
  */
-export function unorderedSums(loops: Kernel2, plan: Plan, kind: DeviceKind): readonly UnorderedSum[] {
+export function unorderedSums(loops: Kernel2, plan: Kernel3, kind: DeviceKind): readonly UnorderedSum[] {
   // A single thread has a fixed order.
   if (kind === 'cpu') return []
   const instrs = instructionsOf(loops)
@@ -193,7 +193,7 @@ function isRounded(e: Expr): boolean {
 // (tf32).
 
 /** Returns the fewest mantissa bits of any product, as an option of the reference; empty if every product is exact in its type. */
-export function precisionOf(plan: Plan): Pick<RefOptions, 'precision'> {
+export function precisionOf(plan: Kernel3): Pick<RefOptions, 'precision'> {
   let precision: number | undefined
   for (const step of plan.steps)
     if (step.kind === 'launch')

@@ -1,6 +1,6 @@
 /** Lowering and the reference in worker threads, so that this thread reacts to signals and work can be timed out. */
 import { InternalError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { Plan } from '../../ir/statements/loops.ts'
+import type { Kernel3 } from '../../ir/statements/loops.ts'
 import { type Thread, Threads, threadScript } from '../threads.ts'
 import type { Answer, Task, TaskInput, TaskResult, WorkName } from './evaluation-worker.ts'
 import { execute } from './evaluation-worker.ts'
@@ -37,7 +37,7 @@ export class EvaluationThreads {
   }
 
   /** @throws SptError `search/timeout`, and as `lowerToMemory`; the abort reason of `signal`, after which the thread ends */
-  plan(input: TaskInput<'lower'>, kernel: string, signal?: AbortSignal): Promise<Plan> {
+  plan(input: TaskInput<'lower'>, kernel: string, signal?: AbortSignal): Promise<Kernel3> {
     const job = { description: `lowering ${kernel}`, timeout: this.#timeout }
     return this.#submit({ name: 'lower', input }, job, signal)
   }

@@ -1,13 +1,13 @@
 /** Worker thread for lowering and the reference: returns results or diagnostics; other errors end the thread. */
 import { parentPort } from 'node:worker_threads'
 import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
-import type { Kernel2, Plan } from '../../ir/statements/loops.ts'
+import type { Kernel2, Kernel3 } from '../../ir/statements/loops.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import { lowerToMemory } from '../../lower/pipeline.ts'
 import { expectedWithin } from '../../run/bind/results/reference-inputs.ts'
 
 const WORK = {
-  lower: ({ loops, options }: { readonly loops: Kernel2; readonly options: LowerOptions }): Plan =>
+  lower: ({ loops, options }: { readonly loops: Kernel2; readonly options: LowerOptions }): Kernel3 =>
     lowerToMemory(loops, undefined, options),
   reference: expectedWithin,
 }

@@ -12,7 +12,7 @@ import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { packagedLibraries } from '../../io/package/package.ts'
 import { indicesOf, indptrOf, isSparse } from '../../ir/coordinates/axis.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
-import type { Plan } from '../../ir/statements/loops.ts'
+import type { Kernel3 } from '../../ir/statements/loops.ts'
 import { evaluate } from '../../ir/values/evaluate.ts'
 import type { Bound } from '../../run/bind/index.ts'
 import type { Program, Sources } from '../../run/compile/compiled-program.ts'
@@ -40,10 +40,10 @@ interface MatchedRoutine {
   readonly pattern: Kernel1
 }
 
-/** A program that calls the routine. @param whole - Plan of the kernel, whose arrays are used */
-function libraryProgram(device: Device, whole: Plan, of: MatchedRoutine, sources: Sources): Program {
+/** A program that calls the routine. @param whole - Stage III of the kernel, whose arrays are used */
+function libraryProgram(device: Device, whole: Kernel3, of: MatchedRoutine, sources: Sources): Program {
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
-  const plan: Plan = { ...whole, buffers, steps: [], lostWrites: undefined }
+  const plan: Kernel3 = { ...whole, buffers, steps: [], lostWrites: undefined }
   let live = true
   const program: Program = {
     device,
@@ -73,7 +73,7 @@ function libraryProgram(device: Device, whole: Plan, of: MatchedRoutine, sources
 
 function operandsOf(
   { match, pattern }: MatchedRoutine,
-  plan: Plan,
+  plan: Kernel3,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
 ): Operands {

@@ -3,7 +3,7 @@
 import { isOne, variable } from '../../../ir/expressions/expr.ts'
 import type { ThreadAxis } from '../../../ir/expressions/expr-nodes.ts'
 import { dimensionOf } from '../../../ir/instructions/hardware-axes.ts'
-import type { Launch, Plan } from '../../../ir/statements/loops.ts'
+import type { Kernel3, Launch } from '../../../ir/statements/loops.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
 import type { Entry, PrintedModule } from '../../module.ts'
 import { Printer } from '../../print/printer.ts'
@@ -29,7 +29,7 @@ export const C = {
 } as const satisfies Target
 
 /** Prints Stage III as C: one function for each launch. Blocks are iterations of a parallel loop, threads of serial loops. */
-function cModule(plan: Plan, uses: readonly LaunchUse[], wide = false): PrintedModule {
+function cModule(plan: Kernel3, uses: readonly LaunchUse[], wide = false): PrintedModule {
   const helpers: Helpers = new Map()
   const functions: string[] = []
   const entries: Entry[] = []

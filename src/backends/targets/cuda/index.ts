@@ -2,7 +2,7 @@
 
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import { readsOf, writesOf } from '../../../ir/statements/accesses.ts'
-import type { Launch, Plan } from '../../../ir/statements/loops.ts'
+import type { Kernel3, Launch } from '../../../ir/statements/loops.ts'
 import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { BLOCK_INDICES, blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import type { LaunchUse, MatrixUse } from '../../launch-uses.ts'
@@ -63,7 +63,7 @@ const reserved = reservedWords(LANGUAGE, [SPELLINGS], HELPERS, [
 ])
 
 /** Prints Stage III as CUDA C++: one `extern "C"` kernel for each launch. */
-function cudaModule(plan: Plan, uses: readonly LaunchUse[], wide = false): PrintedModule {
+function cudaModule(plan: Kernel3, uses: readonly LaunchUse[], wide = false): PrintedModule {
   const helpers: Helpers = new Map()
   const kernels: string[] = []
   const entries: Entry[] = []

@@ -12,7 +12,7 @@
 import type { InstrCall } from '../../../ir/instructions/instr-call.ts'
 import { instrCall } from '../../../ir/instructions/instr-call.ts'
 import { accessesOf, readsOf, writesOf } from '../../../ir/statements/accesses.ts'
-import type { Plan, Stmt } from '../../../ir/statements/loops.ts'
+import type { Kernel3, Stmt } from '../../../ir/statements/loops.ts'
 import type { Body } from '../../../ir/statements/tree.ts'
 
 export interface Overlap {
@@ -23,7 +23,7 @@ export interface Overlap {
 }
 
 /** Overlap of each launch of the plan, in order. */
-export function overlapsOf(plan: Plan): Overlap[] {
+export function overlapsOf(plan: Kernel3): Overlap[] {
   const readBefore = new Set<string>()
   const writtenBefore = new Set<string>()
   const out: Overlap[] = []

@@ -2,7 +2,7 @@
 
 import { type Expr, int, isOne, type ThreadAxis } from '../../../ir/expressions/expr.ts'
 import { dimensionOf, levelOf } from '../../../ir/instructions/hardware-axes.ts'
-import type { Launch, Plan } from '../../../ir/statements/loops.ts'
+import type { Kernel3, Launch } from '../../../ir/statements/loops.ts'
 import { hasBarrier } from '../../../ir/statements/tree.ts'
 import { BLOCK_INDICES } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
@@ -28,7 +28,7 @@ export const JS = {
 } as const satisfies Target
 
 /** Prints Stage III as a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
-function jsModule(plan: Plan, uses: readonly LaunchUse[], wide = false): PrintedModule {
+function jsModule(plan: Kernel3, uses: readonly LaunchUse[], wide = false): PrintedModule {
   const helpers: Helpers = new Map()
   const functions: string[] = []
   const entries: Entry[] = []

@@ -9,14 +9,14 @@
 
 import { not, variable } from '../../../ir/expressions/expr.ts'
 import { reuseIfSame } from '../../../ir/lists.ts'
-import type { If, Launch, Plan, Stmt } from '../../../ir/statements/loops.ts'
+import type { If, Kernel3, Launch, Stmt } from '../../../ir/statements/loops.ts'
 import { define, when } from '../../../ir/statements/statement-builders.ts'
 import { type Body, bodiesOf, rewriteStmts, stmtsOf, withBodies } from '../../../ir/statements/tree.ts'
 import { mapLaunches } from '../../launch-uses.ts'
 
 const MAX_BRANCHES = 12
 
-export const splitBranches = (plan: Plan): Plan => mapLaunches(plan, splitLaunch)
+export const splitBranches = (plan: Kernel3): Kernel3 => mapLaunches(plan, splitLaunch)
 
 const hasTwoArms = (s: Stmt): s is If => s.kind === 'if' && s.then.length > 0 && s.else.length > 0
 

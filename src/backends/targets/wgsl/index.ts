@@ -1,7 +1,7 @@
 /** WGSL: a module for each launch. */
 
 import { type Expr, isOne } from '../../../ir/expressions/expr.ts'
-import type { Plan } from '../../../ir/statements/loops.ts'
+import type { Kernel3 } from '../../../ir/statements/loops.ts'
 import { computeType } from '../../../ir/values/dtype.ts'
 import { BLOCK_INDICES, blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import { argsOf, type LaunchUse, launchUses } from '../../launch-uses.ts'
@@ -21,7 +21,7 @@ import { type Wgsl, wgsl } from './spellings.ts'
  * Prints Stage III as WGSL: one module for each launch, because a binding has one type in a module. Buffers are bindings 0 … n-1
  * of group 0 in the order of the entry's arguments. Scalars share one uniform block, the next binding.
  */
-const wgslModules = (plan: Plan, uses: readonly LaunchUse[], target: Wgsl): PrintedModule[] =>
+const wgslModules = (plan: Kernel3, uses: readonly LaunchUse[], target: Wgsl): PrintedModule[] =>
   uses.map((use) => wgslModule(plan, use, target))
 
 /** Diagnostic rules of the uniformity analysis, by extension. */
@@ -30,7 +30,7 @@ const UNIFORMITY: Readonly<Record<string, string>> = {
   chromium_experimental_subgroup_matrix: 'chromium.subgroup_matrix_uniformity',
 }
 
-function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
+function wgslModule(plan: Kernel3, use: LaunchUse, target: Wgsl): PrintedModule {
   const { launch } = use
   const helpers: Helpers = new Map()
   const mangler = new Mangler(reserved())

@@ -1,11 +1,11 @@
 /** Rejects features that WGSL lacks, before printing. */
 import { failWith, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { walkExpr } from '../../../ir/expressions/expr-tree.ts'
-import type { Plan, PlanStep, Stmt } from '../../../ir/statements/loops.ts'
+import type { Kernel3, PlanStep, Stmt } from '../../../ir/statements/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../../../ir/statements/tree.ts'
 
 /** Rejects plans with 64-bit floats, which WGSL lacks. @throws SptError `emit/no-f64` */
-export function rejectF64(plan: Plan): void {
+export function rejectF64(plan: Kernel3): void {
   const declaration =
     plan.buffers.find((b) => b.dtype === 'f64') ?? plan.params.find((p) => p.dtype === 'f64')
   const offender = declaration ?? plan.steps.flatMap(f64Nodes)[0]
@@ -26,7 +26,7 @@ export function rejectF64(plan: Plan): void {
 /** WGSL allows 127 levels of braces in a function; compilers count statements and braces, two per level. */
 const MAX_NESTING = 62
 
-export function rejectDeepNesting(plan: Plan): void {
+export function rejectDeepNesting(plan: Kernel3): void {
   const visit = (body: Body, depth: number, enclosing: Stmt | undefined): void => {
     for (const s of body) {
       const innermost = s.span ? s : enclosing
