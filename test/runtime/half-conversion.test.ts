@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../src/ir/values/dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from '../../src/ir/values/half.ts'
+import { roundTo } from '../../src/ir/values/words.ts'
 import type { HostArray } from '../../src/runtime/device.ts'
-import { deviceToHost, hostToDevice, roundTo, wordDtype } from '../../src/runtime/webgpu/widened-elements.ts'
+import { deviceToHost, hostToDevice, wordDtype } from '../../src/runtime/webgpu/widened-elements.ts'
 
 const PATTERNS = Uint16Array.from({ length: 65536 }, (_, k) => k)
 

@@ -5,11 +5,12 @@
 
 import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
+import { roundTo } from '../../ir/values/words.ts'
 import type { ArgValue, Command, LaunchCommand } from '../device.ts'
 import { Clears, type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
-import { roundTo, wordDtype } from './widened-elements.ts'
+import { wordDtype } from './widened-elements.ts'
 
 type BoundCommand =
   | { readonly kind: 'clear'; readonly buffer: GPUBuffer }
