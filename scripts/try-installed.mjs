@@ -1,7 +1,7 @@
 // What a newcomer does, with the package as it is published, in an empty folder: install, ask the doctor and do what it
 // says, type the README's commands, run its program, and compile it as Node and as bundlers resolve modules.
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -33,19 +33,37 @@ const fail = (what) => {
 
 const put = (name, text) => writeFileSync(join(folder, name), text)
 const installed = join(folder, 'node_modules/sparsetile')
+const COMMAND = 'sparsetile/kernels/spmm.spt --bind A=sparsetile/data/cora.mtx --size d=4'
 const page = readFileSync(join(root, 'README.md'), 'utf8')
 const words = (line) => [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
 
-/** Asks the doctor, does what it says of WebGPU, and asks again. */
-async function doctor() {
-  const webgpu = async () =>
-    JSON.parse(await spt('doctor', '--json')).devices.find((d) => d.kind === 'webgpu')
-  const before = await webgpu()
-  if (before.available) return
-  const [, package_] = /^npm install (\S+)$/.exec(before.hint) ?? fail(`doctor says: ${before.hint}`)
-  await npm('install', package_)
-  const after = await webgpu()
-  if (!after.available) fail(`after npm install ${package_}: ${after.reason}`)
+/** Most packages of the default installation, and most MB (2 ** 20 bytes of blocks, as `du` counts them). */
+const MOST_PACKAGES = 1
+const MOST_MB = 10
+
+/** The size of what was installed. */
+async function size() {
+  const packages = (await npm('ls', '--all', '--parseable')).trim().split('\n').length - 1
+  const blocks = (path) => lstatSync(path).blocks * 512
+  const files = readdirSync(join(folder, 'node_modules'), { recursive: true, encoding: 'utf8' })
+  const mb = files.reduce((sum, f) => sum + blocks(join(folder, 'node_modules', f)), 0) / 2 ** 20
+  console.log(`packages: ${packages}, ${mb.toFixed(1)} MB`)
+  if (packages > MOST_PACKAGES || mb > MOST_MB) fail(`at most ${MOST_PACKAGES} packages and ${MOST_MB} MB`)
+}
+
+/** Commands that need another package name it; the doctor's advice on WebGPU is followed until there is a device. */
+async function peers() {
+  const records = await spt('records', 'list', '--db', 'records.db').catch((e) => e.message)
+  if (!records.includes('npm i libsql')) fail(`spt records list without libsql: ${records}`)
+  const cuda = await spt('run', ...words(COMMAND), '--device', 'cuda').catch((e) => e.message)
+  if (!cuda.includes('npm i koffi')) fail(`CUDA without koffi: ${cuda}`)
+  for (const installed = new Set(); ; ) {
+    const webgpu = JSON.parse(await spt('doctor', '--json')).devices.find((d) => d.kind === 'webgpu')
+    if (webgpu.available) return
+    const [, package_] = /^npm i (\S+)$/.exec(webgpu.hint) ?? fail(`doctor says: ${webgpu.hint}`)
+    if (installed.has(package_)) fail(`after npm i ${package_}: ${webgpu.reason}`)
+    await npm('install', installed.add(package_) && package_)
+  }
 }
 
 /** The README's program and kernel, as files. */
@@ -103,9 +121,15 @@ try {
       root,
     )
     put('package.json', '{ "private": true, "type": "module" }')
-    await npm('install', join(folder, packed.trim().split('\n').at(-1)))
+    const { stderr } = await execute(
+      'npm',
+      ['install', '--no-audit', '--no-fund', join(folder, packed.trim().split('\n').at(-1))],
+      { cwd: folder },
+    )
+    if (stderr !== '') fail(`npm install warns:\n${stderr}`)
   })
-  await step('doctor', doctor)
+  await size()
+  await step('peers', peers)
   const commands = [...page.matchAll(/^spt (.*?)(?: +#.*)?$/gm)].map(([, line]) => line)
   if (commands.length < 4) fail('the README has lost its commands')
   const typed = async () => {

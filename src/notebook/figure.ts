@@ -25,7 +25,7 @@ export class Figure extends CellOutput {
       (await rasterize(this.svg)) ??
       failWith('notebook/no-renderer', 'nothing is installed that makes a PNG of SVG', {
         expected: 'the packages @resvg/resvg-wasm and dejavu-fonts-ttf, in Node or Deno',
-        hint: 'npm install @resvg/resvg-wasm dejavu-fonts-ttf',
+        hint: 'npm i @resvg/resvg-wasm dejavu-fonts-ttf',
       })
     )
   }

@@ -2,14 +2,20 @@
  * Loads koffi, the package that calls C libraries. All devices load it here, because the stack size has to be set before the
  * first call.
  */
+import { importOptional, type Missing } from '../ast/diagnostics/optional-packages.ts'
+
 export type Koffi = typeof import('koffi')['default']
 
 /** NVRTC's compiler recurses deeply, and crashes the process on the 128 KiB that koffi gives its threads by default. */
 const STACK_BYTES = 16 * 2 ** 20
 
-/** Loads koffi. Rejects with the loader's error if it is not installed or has no build for this platform. */
-export async function loadKoffi(): Promise<Koffi> {
-  const koffi = (await import('koffi')).default
+/**
+ * Loads koffi, unless it is not installed or has no build for this platform.
+ * @param purpose - See `importOptional`
+ */
+export async function loadKoffi(purpose: string): Promise<Koffi | Missing> {
+  const koffi = await importOptional(purpose, 'koffi', async () => (await import('koffi')).default)
+  if ('reason' in koffi) return koffi
   try {
     koffi.config({ ...koffi.config(), sync_stack_size: STACK_BYTES, async_stack_size: STACK_BYTES })
   } catch {
@@ -20,7 +26,3 @@ export async function loadKoffi(): Promise<Koffi> {
 
 /** True if the stacks of koffi's calls are large enough for a compiler. They are not if another user of koffi made calls first. */
 export const hasDeepStacks = (koffi: Koffi): boolean => (koffi.config().async_stack_size ?? 0) >= STACK_BYTES
-
-/** First line of an error. */
-export const reasonOf = (cause: unknown): string =>
-  (cause instanceof Error ? cause.message : String(cause)).split('\n')[0]!

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
-import { findSwiftShader, isMissing, readTar } from '../../src/runtime/webgpu/swiftshader.ts'
+import { isMissing } from '../../src/ast/diagnostics/optional-packages.ts'
+import { findSwiftShader, readTar } from '../../src/runtime/webgpu/swiftshader.ts'
 
 /** A ustar archive, as far as the reader looks at one. */
 function tarOf(files: readonly { name: string; type: string; bytes: Uint8Array }[]): Uint8Array {

@@ -3,6 +3,7 @@
  * user's cache. Both are keyed by source and build, so they cannot be out of date; missing ones are parsed.
  */
 import { fileURLToPath } from 'node:url'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { type Source, type Span, spanIn } from '../../ast/diagnostics/span.ts'
 import type { Trees } from '../../ast/imports/resolve-imports.ts'
 import { inPackage } from '../../ast/imports/resolve-path.ts'
@@ -34,7 +35,7 @@ export function encodeTree(file: File): Uint8Array {
     last = Number(start)
     return text
   })
-  return Buffer.from(relative.replaceAll(...INFINITE))
+  return deflateRawSync(relative.replaceAll(...INFINITE))
 }
 
 /** A span; stored relative to the previous span and to its start, which compresses to two thirds. */
@@ -42,7 +43,7 @@ const SPAN = /"source":0,"start":(-?\d+),"end":(\d+)/g
 
 export function decodeTree(payload: Uint8Array, source: Source): File {
   let last = 0
-  const text = Buffer.from(payload)
+  const text = inflateRawSync(payload)
     .toString()
     .replaceAll(SPAN, (_, start: string, length: string) => {
       last += Number(start)

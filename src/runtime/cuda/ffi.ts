@@ -1,5 +1,6 @@
 /** Calls C libraries through the optional package `koffi`; if it is missing, the device is reported as absent. */
-import { hasDeepStacks, type Koffi, loadKoffi, reasonOf } from '../koffi.ts'
+import { reasonOf } from '../../ast/diagnostics/optional-packages.ts'
+import { hasDeepStacks, loadKoffi } from '../koffi.ts'
 import { absentError } from './errors.ts'
 
 /** A C function. Results are numbers; pointers and handles are passed as bigints or as views of host memory. */
@@ -40,8 +41,6 @@ export function firstUsable<T>(
   return undefined
 }
 
-const HINT = 'npm install koffi (an optional dependency; prebuilt for Linux, macOS and Windows)'
-
 let loading: Promise<Ffi> | undefined
 
 /** Loads koffi. @throws SptError `device/absent` if it is not installed or has no build for this platform */
@@ -51,15 +50,8 @@ export function loadFfi(): Promise<Ffi> {
 }
 
 async function importKoffi(): Promise<Ffi> {
-  let koffi: Koffi
-  try {
-    koffi = await loadKoffi()
-  } catch (cause) {
-    throw absentError({
-      message: `CUDA needs the package koffi, which cannot be loaded: ${reasonOf(cause)}`,
-      hint: HINT,
-    })
-  }
+  const koffi = await loadKoffi('CUDA needs')
+  if ('reason' in koffi) throw absentError({ message: koffi.reason, hint: koffi.hint })
   if (!hasDeepStacks(koffi))
     throw absentError({
       message:

@@ -4,11 +4,12 @@
  * the GPU).
  */
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { importOptional, type Missing } from '../../ast/diagnostics/optional-packages.ts'
 import type { Device, DeviceReport } from '../device.ts'
 import { createWebGpuDevice } from './device.ts'
 import { adapterLimits, adapterName, capabilities } from './limits.ts'
 import { type NodeWebGpuOptions, WEBGPU_CHOICES, type WebGpuChoice } from './options.ts'
-import { findVulkan, type Missing, withSwiftShader } from './swiftshader.ts'
+import { findVulkan, withSwiftShader } from './swiftshader.ts'
 
 /** An adapter and the `GPU` that returned it. An adapter provides one device. */
 export interface FoundAdapter {
@@ -96,19 +97,12 @@ async function searchAdapter(
   options: NodeWebGpuOptions,
   choice: WebGpuChoice,
 ): Promise<FoundAdapter | Missing> {
-  let create: (flags: string[]) => GPU
-  try {
-    ;({ create } = await import('webgpu'))
-  } catch (e) {
-    return {
-      reason: `the npm package webgpu (Dawn) cannot be loaded: ${(e as Error).message.split('\n')[0]}`,
-      hint: 'npm install webgpu',
-    }
-  }
+  const dawn = await importOptional('WebGPU in Node needs', 'webgpu', () => import('webgpu'))
+  if ('reason' in dawn) return dawn
   const request = async (driver: string): Promise<FoundAdapter | undefined> => {
     const dawnFlags = flags(options)
     const key = [driver, ...dawnFlags].join('\n')
-    const gpu = instances.get(key) ?? create(dawnFlags)
+    const gpu = instances.get(key) ?? dawn.create(dawnFlags)
     instances.set(key, gpu)
     const adapter = await gpu.requestAdapter({
       powerPreference: options.powerPreference ?? 'high-performance',

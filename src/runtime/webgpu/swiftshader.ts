@@ -17,13 +17,14 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
+import { isMissing, type Missing, reasonOf } from '../../ast/diagnostics/optional-packages.ts'
 import { makeFolderSync } from '../../cache/disk-cache.ts'
-import { type Koffi, loadKoffi, reasonOf } from '../koffi.ts'
+import { type Koffi, loadKoffi } from '../koffi.ts'
 
 const PACKAGE = '@sparticuz/chromium'
 /** 147.0.1 and later require Node 22.17; both versions contain the same files. */
 const KNOWN_VERSION = Number(process.versions.node.split('.')[0]) < 23 ? '147.0.0' : '153.0.0'
-const INSTALL = `npm install ${PACKAGE}@${KNOWN_VERSION}`
+const INSTALL = `npm i ${PACKAGE}@${KNOWN_VERSION}`
 const ARCHIVE = 'swiftshader.tar.br'
 const LOADER = 'libvulkan.so.1'
 const ICD = 'vk_swiftshader_icd.json'
@@ -38,14 +39,6 @@ interface SwiftShader {
   readonly icd: string
   readonly version: string
 }
-
-/** Reason for the absence of a driver, and the remedy. */
-export interface Missing {
-  readonly reason: string
-  readonly hint: string
-}
-
-export const isMissing = (x: SwiftShader | Missing): x is Missing => 'reason' in x
 
 let located: SwiftShader | Missing | undefined
 
@@ -190,16 +183,7 @@ interface Vulkan {
 
 type Library = ReturnType<Koffi['load']>
 
-async function findKoffi(): Promise<Koffi | Missing> {
-  try {
-    return await loadKoffi()
-  } catch (e) {
-    return {
-      reason: `the npm package koffi, which loads libraries, cannot be loaded: ${reasonOf(e)}`,
-      hint: 'npm install koffi',
-    }
-  }
-}
+const findKoffi = (): Promise<Koffi | Missing> => loadKoffi('WebGPU without a GPU needs')
 
 /**
  * Loads a Vulkan loader for Dawn and checks that it has a driver. Without a system loader (a container may lack only that), the

@@ -1,6 +1,7 @@
 /** A connection to a SQLite file through `libsql`, which is optional, and diagnostics for its errors. */
 import type Libsql from 'libsql'
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { importOptional } from '../../ast/diagnostics/optional-packages.ts'
 
 export type Connection = Libsql.Database
 
@@ -9,16 +10,8 @@ const PATIENCE_MS = 20_000
 
 /** @throws SptError `records/unavailable` where libsql is not installed or has no build for this platform */
 export async function loadLibsql(): Promise<typeof Libsql> {
-  try {
-    return (await import('libsql')).default
-  } catch (e) {
-    const [line] = (e instanceof Error ? e.message : String(e)).split('\n')
-    return failWith(
-      'records/unavailable',
-      `records need the package libsql, which cannot be loaded: ${line}`,
-      { hint: 'npm install libsql (an optional dependency; prebuilt for Linux, macOS and Windows)' },
-    )
-  }
+  const libsql = await importOptional('records need', 'libsql', async () => (await import('libsql')).default)
+  return 'reason' in libsql ? failWith('records/unavailable', libsql.reason, { hint: libsql.hint }) : libsql
 }
 
 /** @throws SptError `records/…` */

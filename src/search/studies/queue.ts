@@ -5,6 +5,7 @@ import type { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { fail, failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { nameText } from '../../ast/diagnostics/expect-argument.ts'
+import { importOptional } from '../../ast/diagnostics/optional-packages.ts'
 import { trialId } from '../records/identity.ts'
 import type { DeviceIdentity, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'
@@ -239,16 +240,13 @@ interface Packages {
 }
 
 async function packages(): Promise<Packages> {
-  try {
-    return { bullmq: await import('bullmq'), Client: (await import('ioredis')).Redis }
-  } catch (e) {
-    const [line] = (e instanceof Error ? e.message : String(e)).split('\n')
-    return failWith(
-      'studies/unavailable',
-      `shared studies need the packages bullmq and ioredis, which cannot be loaded: ${line}`,
-      { hint: 'npm install bullmq ioredis (optional dependencies)' },
-    )
-  }
+  const packages = await importOptional('shared studies need', 'bullmq ioredis', async () => ({
+    bullmq: await import('bullmq'),
+    Client: (await import('ioredis')).Redis,
+  }))
+  return 'reason' in packages
+    ? failWith('studies/unavailable', packages.reason, { hint: packages.hint })
+    : packages
 }
 
 function addressOf(url: string): string {
