@@ -15,6 +15,7 @@ import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { compilerOfC } from '../support/c-program.ts'
+import { checked } from '../support/checked-plan.ts'
 
 const GATHER = `kernel gather(m: size, n: size, k: size) {
   axis i = dense_fixed(m)
@@ -57,7 +58,7 @@ const codeAndText = (f: () => unknown): string => {
 describe('a tensor of 4.9 billion elements', () => {
   test.each(SCHEDULES)('is read in JavaScript (%s)', (schedule) => {
     const plan = planOf(schedule, 'js')
-    expect(checkRanges(plan, SIZES, true)).toBe(true)
+    expect(checkRanges(checked(plan), SIZES, true)).toBe(true)
     const [module] = emit(plan, 'js', { wide: true })
     const { entries } = module!
     const names = entries.map((e) => e.name)
@@ -147,7 +148,9 @@ test('texts have 64-bit indices only where sizes need them', () => {
     if (target === 'c' || target === 'cuda')
       expect(emit(plan, target, { wide: true })[0]!.text).toMatch(/long long/)
   }
-  expect(checkRanges(planOf('blocks', 'js'), new Map(Object.entries({ m: 9, n: 9, k: 6 })), true)).toBe(false)
+  expect(
+    checkRanges(checked(planOf('blocks', 'js')), new Map(Object.entries({ m: 9, n: 9, k: 6 })), true),
+  ).toBe(false)
 })
 
 // The quotient is a small coordinate, but its dividend may exceed 32 bits.

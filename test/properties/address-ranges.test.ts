@@ -17,6 +17,7 @@ import type { BinaryOp } from '../../src/ir/values/math.ts'
 import { elements } from '../../src/run/execution/buffer-layout.ts'
 import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import { createCpuDevice } from '../../src/runtime/cpu/device.ts'
+import { checked } from '../support/checked-plan.ts'
 import { Choices } from '../support/choices.ts'
 import { differenceIn } from '../support/exact-plan.ts'
 import { generate } from '../support/program-gen.ts'
@@ -43,7 +44,7 @@ const LARGE = [
 function refusal(plan: Kernel3, sizes: ReadonlyMap<string, number>): string | undefined {
   try {
     for (const b of plan.buffers) elements(b, { params: sizes })
-    checkRanges(plan, sizes)
+    checkRanges(checked(plan), sizes)
     return undefined
   } catch (e) {
     if (e instanceof SptError) return e.diagnostics[0]!.code
@@ -217,8 +218,8 @@ test.each([
   const scheduled = chosen ? k.schedule(chosen) : k
   const sizes = new Map(Object.entries({ m, n }))
   const plan = scheduled.compilation.planFor(TARGETS.js.lowering)
-  if (message !== null) expect(() => checkRanges(plan, sizes)).toThrow(message)
-  expect(checkRanges(plan, sizes, true)).toBe(message !== null)
+  if (message !== null) expect(() => checkRanges(checked(plan), sizes)).toThrow(message)
+  expect(checkRanges(checked(plan), sizes, true)).toBe(message !== null)
   const compiled = await scheduled.compile(createCpuDevice())
   expect(compiled.estimateBytes({ params: { m, n } })).toBeGreaterThan(0)
 })

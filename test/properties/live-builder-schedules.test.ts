@@ -11,6 +11,7 @@ import { checkRanges } from '../../src/run/execution/index-ranges.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu/node.ts'
 import { sample } from '../support/cases.ts'
+import { checked } from '../support/checked-plan.ts'
 import { Choices } from '../support/choices.ts'
 import { standard } from '../support/packaged-formats.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
@@ -42,7 +43,10 @@ test.each(sample(ALL, 30))(
           of.parallel().plan.steps.map((x) => (x.kind === 'launch' ? x.block.reduce((a, b) => a * b) : 0))
         const as = parseProgram(s.text).kernel().schedule(name)
         const launches = blocks(as.compilation)
-        checkRanges(as.compilation.parallel().plan, new Map(['m', 'n', 'k'].map((size) => [size, 4096])))
+        checkRanges(
+          checked(as.compilation.parallel().plan),
+          new Map(['m', 'n', 'k'].map((size) => [size, 4096])),
+        )
         const own = launches.filter((x) => x > 0)
         // What is summed over lists may start at 0 before.
         if (name === 'live') expect(own.length).toBe(3 + s.writers)

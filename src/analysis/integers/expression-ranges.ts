@@ -1,72 +1,94 @@
 /**
- * Range analysis of expressions (abstract interpretation over intervals): the range of an expression of a launch, for
- * given sizes, by exact interval arithmetic. Names have the ranges of their values, index arrays have the ranges of
- * their possible contents, and surrounding conditions narrow ranges.
+ * Range analysis of expressions (abstract interpretation over intervals): the range of an expression of a launch, over
+ * the sizes of a plan. Names have the ranges of their values, index arrays have the ranges of their possible contents,
+ * and surrounding conditions narrow ranges.
  */
 
+import type { Param } from '../../ir/coordinates/stage1.ts'
 import type { Expr, Load } from '../../ir/expressions/expr.ts'
 import { children } from '../../ir/expressions/expr-tree.ts'
 import { keyOf } from '../../ir/expressions/structural-equality.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
-import { isFloat, isWord } from '../../ir/values/dtype.ts'
+import { computeType, INT_RANGE, isFloat, isWord, scalarType } from '../../ir/values/dtype.ts'
+import { HIGHEST, LOWEST } from './interval.ts'
 import {
   ANY,
-  beyond,
-  HIGHEST,
-  type Interval,
-  inRegister,
-  interval,
-  intervalOf,
-  LOWEST,
+  atLeast,
+  constantEnd,
+  type End,
+  end,
+  isWithin,
   NATURAL,
-  narrowed,
+  namedEnd,
+  type SymbolicInterval,
+  symbolic,
+  symbolicIntervalOf,
   wholeOf,
-} from './interval.ts'
+} from './symbolic-interval.ts'
 
-/** The least and greatest value of each parameter; an absent parameter is unknown. */
-export type Box = ReadonlyMap<string, readonly [number, number]>
-
-/** An expression that exceeds 32 bits. */
+/** An expression that may exceed the type `index`, with the ends by which it may. */
 export interface Over {
   /** The expression over parameters, loops and index arrays, without names of `let`s. */
   readonly expr: Expr
-  readonly lo: number
-  readonly hi: number
+  readonly lo?: End | undefined
+  readonly hi?: End | undefined
+  /** The expression has 32 bits for any width of the type `index`. */
+  readonly isWord?: true
 }
 
-type Known = ReadonlyMap<string, readonly [number, number]>
+/** Bounds of an expression that conditions imply. */
+interface Bounds {
+  readonly lo?: End | undefined
+  readonly hi?: End | undefined
+}
 
 /** The facts in a body: bounds of expressions, from the conditions around it. */
 export interface Scope {
-  readonly bounds: Known
+  readonly bounds: ReadonlyMap<string, Bounds>
   readonly memo: Map<Expr, Ranged>
   readonly seen: Set<string>
 }
 
-export const scopeOf = (bounds: Known): Scope => ({ bounds, memo: new Map(), seen: new Set() })
+export const scopeOf = (bounds: Scope['bounds'] = new Map()): Scope => ({
+  bounds,
+  memo: new Map(),
+  seen: new Set(),
+})
 
-/** A range, and the part of the expression that exceeds 32 bits, if any. */
-export type Ranged = Interval & { readonly over?: Over }
+/** A range, and the parts of the expression that must be checked, in order. */
+export type Ranged = SymbolicInterval & { readonly overs: readonly Over[] }
 
-export const overOf = (operands: readonly Ranged[]): Over | undefined => operands.find((x) => x.over)?.over
+const oversOf = (operands: readonly Ranged[]): readonly Over[] => {
+  const own = operands.filter((x) => x.overs.length > 0)
+  return own.length < 2 ? (own[0]?.overs ?? NONE) : [...new Set(own.flatMap((x) => x.overs))]
+}
+const NONE: readonly Over[] = []
+
+const ZERO = constantEnd(0)
+const MOST = constantEnd(HIGHEST)
+
+/** Returns the conditions under which 32 bits do not hold the value of a range. */
+export function overOf(expr: Expr, range: SymbolicInterval): Over | undefined {
+  const lo = range.knownLo && range.lo.lo < LOWEST ? range.lo : undefined
+  const hi = range.knownHi && range.hi.hi > HIGHEST ? range.hi : undefined
+  return lo || hi ? { expr, lo, hi } : undefined
+}
 
 export class Ranges {
   readonly lets = new Map<string, Expr>()
-  readonly #box: Box
-  /** True if conditions narrow the ranges of expressions that they mention. */
-  readonly #refine: boolean
+  readonly #params: ReadonlyMap<string, SymbolicInterval>
   readonly #buffers: ReadonlyMap<string, Buffer>
-  readonly #loops = new Map<string, Interval>()
+  readonly #loops = new Map<string, SymbolicInterval>()
   /** Registers that hold positions, with their upper bounds (exclusive); undefined if unknown. */
   readonly #places = new Map<string, Expr | undefined>()
 
-  /** The greatest value of the type `index`. */
-  readonly #most: number
-
-  constructor(buffers: readonly Buffer[], box: Box, refine: boolean, most: number = HIGHEST) {
-    this.#most = most
-    this.#box = box
-    this.#refine = refine
+  constructor(params: readonly Param[], buffers: readonly Buffer[]) {
+    this.#params = new Map(
+      params.flatMap(({ name, kind, dtype }): [string, SymbolicInterval][] => {
+        const value = namedEnd(name, kind === 'size' ? 0 : LOWEST, HIGHEST)
+        return kind === 'size' || dtype === 'i32' ? [[name, symbolic(value, value)]] : []
+      }),
+    )
     this.#buffers = new Map(buffers.map((b) => [b.name, b]))
   }
 
@@ -75,14 +97,15 @@ export class Ranges {
     this.#define(scope, name, this.lets, value)
   }
 
-  /** Adds a loop, or an axis of threads, from 0 on. */
-  iterate(scope: Scope, name: string, extent: Interval): void {
-    this.#define(scope, name, this.#loops, below(extent))
+  /** Adds a loop, or an axis of threads, from 0 on. It has an iteration. */
+  iterate(scope: Scope, name: string, extent: SymbolicInterval): void {
+    const last = end('add', extent.hi, constantEnd(-1))
+    this.#define(scope, name, this.#loops, symbolic(ZERO, atLeast(last, 0), true, extent.knownHi))
   }
 
   /** Adds a register of positions below `end`, if that is known. */
-  hold(scope: Scope, register: string, end: Expr | undefined): void {
-    this.#define(scope, register, this.#places, end)
+  hold(scope: Scope, register: string, below_: Expr | undefined): void {
+    this.#define(scope, register, this.#places, below_)
   }
 
   /** Adds a name. Caches are cleared if it is used again, because copies of a body may have names in common. */
@@ -104,16 +127,15 @@ export class Ranges {
   }
 
   #compute(e: Expr, scope: Scope): Ranged {
-    if (isFloat(e.dtype)) return wholeOf(e.dtype)
+    if (isFloat(e.dtype)) return { ...wholeOf(e.dtype), overs: NONE }
     switch (e.kind) {
       case 'var': {
         const value = this.lets.get(e.name)
         if (value) return this.of(value, scope)
-        const given = this.#box.get(e.name)
-        return this.#loops.get(e.name) ?? (given ? interval(given[0], given[1]) : wholeOf(e.dtype))
+        return { ...(this.#loops.get(e.name) ?? this.#params.get(e.name) ?? wholeOf(e.dtype)), overs: NONE }
       }
       case 'builtin':
-        return this.#loops.get(e.axis) ?? NATURAL
+        return { ...(this.#loops.get(e.axis) ?? NATURAL), overs: NONE }
       case 'load':
         return this.#loaded(e, scope)
       case 'binary': {
@@ -125,44 +147,30 @@ export class Ranges {
       e.kind === 'select'
         ? [this.of(e.cond, scope), this.of(e.then, this.where(e.cond, scope)), this.of(e.else, scope)]
         : children(e).map((x) => this.of(x, scope))
-    const over = overOf(operands) ?? this.#overWord(e, operands)
-    const exact = intervalOf(e, operands, undefined, (x) => this.#defined(x))
-    const range = this.#held(e, exact)
-    const wraps = range !== exact && (over || e.kind === 'cast' || e.dtype !== 'index' || !beyond(exact))
-    if (range === exact || wraps) return over ? { ...range, over } : range
-    return { ...ANY, over: { expr: e, lo: exact.lo, hi: exact.hi } }
-  }
-
-  /** Returns the range of a node in a register. */
-  #held(e: Expr, exact: Interval): Interval {
-    if (this.#most === HIGHEST || e.dtype !== 'index' || e.kind === 'call') return inRegister(e, exact)
-    const isWithin = exact.lo >= -this.#most && exact.hi <= this.#most
-    return isWithin ? exact : interval(-this.#most, this.#most, false)
-  }
-
-  /** Returns the operand of a bit operation, that exceeds 32 bits. */
-  #overWord(e: Expr, operands: readonly Interval[]): Over | undefined {
-    if (e.kind !== 'call' || this.#most === HIGHEST) return undefined
-    const k = operands.findIndex((x, n) => e.args[n]!.dtype === 'index' && beyond(x))
-    return k < 0 ? undefined : { expr: e.args[k]!, lo: operands[k]!.lo, hi: operands[k]!.hi }
+    const overs = [...oversOf(operands), ...overWords(e, operands)]
+    const exact = symbolicIntervalOf(e, operands, (x) => this.#defined(x))
+    if (e.dtype !== 'index' || e.kind === 'cast' || e.kind === 'call')
+      return { ...inRegister(e, exact), overs }
+    const over = overOf(e, exact)
+    const holds = (isKnown: boolean, fits: boolean): boolean => isKnown || fits
+    const isExact =
+      holds(exact.knownLo, exact.lo.lo >= LOWEST) && holds(exact.knownHi, exact.hi.hi <= HIGHEST)
+    return { ...(isExact ? exact : ANY), overs: over ? [...overs, over] : overs }
   }
 
   #loaded(e: Load, scope: Scope): Ranged {
-    const over = overOf(children(e).map((x) => this.of(x, scope)))
+    const overs = oversOf(children(e).map((x) => this.of(x, scope)))
     const buffer = this.#buffers.get(e.buffer)
     let range = wholeOf(e.dtype)
     if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
-    else if (buffer?.below) {
-      const end = this.of(buffer.below, scope)
-      // No code computes this end. Elements have 32 bits, whatever it is.
-      range = end.over ? interval(0, HIGHEST, true, true) : below(end)
-    }
+    // No code computes this end. Elements have 32 bits, whatever it is.
+    else if (buffer?.below) range = below(this.of(buffer.below, scope))
     // The number of positions bounds an offset, but a sum with this bound does not prove an overflow.
-    else if (buffer?.positions) range = interval(0, upTo(this.of(buffer.positions, scope)).hi, true, false)
-    return over ? { ...range, over } : range
+    else if (buffer?.positions) range = symbolic(ZERO, upTo(this.of(buffer.positions, scope)).hi, true, false)
+    return { ...range, overs }
   }
 
-  #place(below_: Expr | undefined, scope: Scope): Interval {
+  #place(below_: Expr | undefined, scope: Scope): SymbolicInterval {
     return below_ ? below(this.of(below_, scope)) : NATURAL
   }
 
@@ -178,9 +186,8 @@ export class Ranges {
     const positions = this.#buffers.get(b.buffer)?.positions
     const alike = a.kind === 'load' && a.buffer === b.buffer
     if (!positions || !(alike || this.#isFound(b.index[0]!))) return undefined
-    const over = overOf([this.of(a, scope), this.of(b, scope)])
-    const most = upTo(this.of(alike ? positions : a, scope))
-    return over ? { ...most, over } : most
+    const overs = oversOf([this.of(a, scope), this.of(b, scope)])
+    return { ...upTo(this.of(alike ? positions : a, scope)), overs }
   }
 
   /** Returns whether the index is the segment that a search found: the one before the first that begins later. */
@@ -204,17 +211,22 @@ export class Ranges {
   #bounded(e: Expr, range: Ranged, { bounds }: Scope): Ranged {
     const said = bounds.size > 0 && e.kind !== 'const' ? bounds.get(keyOf(e)) : undefined
     if (!said) return range
-    return { ...narrowed(range, ...said), ...(range.over ? { over: range.over } : {}) }
+    const lo = said.lo ? (range.knownLo ? end('max', range.lo, said.lo) : said.lo) : range.lo
+    const hi = said.hi ? (range.knownHi ? end('min', range.hi, said.hi) : said.hi) : range.hi
+    // Code with contradictory facts is never reached.
+    return {
+      ...symbolic(lo, end('max', lo, hi), range.knownLo || !!said.lo, range.knownHi || !!said.hi),
+      overs: range.overs,
+    }
   }
 
   where(cond: Expr, scope: Scope): Scope {
-    if (!this.#refine) return scope
     const bounds = new Map(scope.bounds)
-    const before = bounds.size
     let narrower = false
-    const say = (e: Expr, lo: number, hi: number): void => {
+    const say = (e: Expr, { lo, hi }: Bounds): void => {
       const range = this.of(e, scope)
-      if (range.over || (lo <= range.lo && hi >= range.hi)) return
+      const implied = (!lo || lo.hi <= range.lo.lo) && (!hi || hi.lo >= range.hi.hi)
+      if (implied) return
       narrower = true
       const names: Expr[] = [e]
       for (let x = e; x.kind === 'var'; ) {
@@ -225,13 +237,15 @@ export class Ranges {
       }
       for (const x of names) {
         if (x.kind === 'const') continue
-        const said = bounds.get(keyOf(x)) ?? [Math.min(LOWEST, -this.#most), this.#most]
-        bounds.set(keyOf(x), [Math.max(said[0], lo), Math.min(said[1], hi)])
+        const said = bounds.get(keyOf(x)) ?? {}
+        bounds.set(keyOf(x), { lo: both('max', said.lo, lo), hi: both('min', said.hi, hi) })
       }
       // A bound of x + c bounds x as well.
       const sum = names.at(-1)!
-      if (sum.kind === 'binary' && sum.op === 'add' && sum.b.kind === 'const')
-        say(sum.a, lo - sum.b.value, hi - sum.b.value)
+      if (sum.kind === 'binary' && sum.op === 'add' && sum.b.kind === 'const') {
+        const by = constantEnd(-sum.b.value)
+        say(sum.a, { lo: lo && end('add', lo, by), hi: hi && end('add', hi, by) })
+      }
     }
     const read = (e: Expr): void => {
       const c = this.#defined(e)
@@ -246,23 +260,44 @@ export class Ranges {
       const turned = c.op === 'gt' || c.op === 'ge'
       const [low, high] = turned ? [c.b, c.a] : [c.a, c.b]
       const [x, y] = [this.of(low, scope), this.of(high, scope)]
-      if (x.over || y.over) return
-      const [least, most] = [x.knownLo ? x.lo : -Infinity, y.knownHi ? y.hi : Infinity]
+      const [least, most] = [x.knownLo ? x.lo : undefined, y.knownHi ? y.hi : undefined]
       if (c.op === 'eq') {
-        say(low, y.knownLo ? y.lo : -Infinity, most)
-        say(high, least, x.knownHi ? x.hi : Infinity)
+        say(low, { lo: y.knownLo ? y.lo : undefined, hi: most })
+        say(high, { lo: least, hi: x.knownHi ? x.hi : undefined })
       } else if (turned || c.op === 'lt' || c.op === 'le') {
-        const gap = c.op === 'lt' || c.op === 'gt' ? 1 : 0
-        say(low, -Infinity, most - gap)
-        say(high, least + gap, Infinity)
+        const gap = constantEnd(c.op === 'lt' || c.op === 'gt' ? 1 : 0)
+        say(low, { hi: most && end('sub', most, gap) })
+        say(high, { lo: least && end('add', least, gap) })
       }
     }
     read(cond)
-    return narrower || bounds.size > before ? scopeOf(bounds) : scope
+    return narrower ? scopeOf(bounds) : scope
   }
 }
 
-/** Returns the range of an index with this end (exclusive). */
-const below = (extent: Interval): Interval => interval(0, Math.max(0, extent.hi - 1), true, extent.knownHi)
+const both = (op: 'min' | 'max', a: End | undefined, b: End | undefined): End | undefined =>
+  a && b ? end(op, a, b) : (a ?? b)
 
-const upTo = (most: Interval): Interval => interval(0, Math.max(0, most.hi), true, most.knownHi)
+/** Returns the operands of a bit operation that must have 32 bits. */
+function overWords(e: Expr, operands: readonly Ranged[]): readonly Over[] {
+  if (e.kind !== 'call') return NONE
+  return operands.flatMap((x, n): readonly Over[] => {
+    const over = e.args[n]!.dtype === 'index' ? overOf(e.args[n]!, x) : undefined
+    return over ? [{ ...over, isWord: true }] : []
+  })
+}
+
+/** Returns the range of a node in a register; that of its type if the value may wrap. */
+function inRegister(e: Expr, exact: SymbolicInterval): SymbolicInterval {
+  const dtype = e.kind === 'cast' ? scalarType(e.dtype) : computeType(e.dtype)
+  if (isFloat(dtype) || dtype === 'bool') return exact
+  const [lo, hi] = INT_RANGE[dtype as 'i32']
+  return isWithin(exact, lo, hi) ? exact : wholeOf(dtype)
+}
+
+/** Returns the range of an index with this end (exclusive), which has 32 bits. */
+const below = ({ hi, knownHi }: SymbolicInterval): SymbolicInterval =>
+  symbolic(ZERO, end('min', end('max', ZERO, end('add', hi, constantEnd(-1))), MOST), true, knownHi)
+
+const upTo = ({ hi, knownHi }: SymbolicInterval): SymbolicInterval =>
+  symbolic(ZERO, end('max', ZERO, hi), true, knownHi)

@@ -1,7 +1,7 @@
 /** Addresses and sizes of a program's buffers in device memory. */
 
 import { HIGHEST } from '../../analysis/integers/interval.ts'
-import { WIDEST } from '../../analysis/integers/plan-ranges.ts'
+import { rangeChecks, WIDEST } from '../../analysis/integers/range-checks.ts'
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import { countText } from '../../ast/print/message-text.ts'
 import { freeVars } from '../../ir/expressions/expr-tree.ts'
@@ -86,7 +86,7 @@ export function checkFits(
     checkAlloc(bytes, b.name, device.limits)
     total += bytes
   }
-  checkRanges(plan, params, hasWideIndices(device))
+  checkRanges({ ...plan, checks: rangeChecks(plan) }, params, hasWideIndices(device))
   return total
 }
 

@@ -2,6 +2,7 @@
  * Execution of a plan on a device: allocations, uploads, fills, and launches with concrete grids. Data that a device cannot hold or launch
  * is rejected here, with the name of the buffer or kernel, before anything runs.
  */
+import { rangeChecks } from '../../analysis/integers/range-checks.ts'
 import { failWith, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
 import { type Command, type DeviceBuffer, Outcome } from '../../runtime/device.ts'
@@ -38,7 +39,7 @@ async function fitting(program: Program, { params }: Bound): Promise<Program> {
   checkLive(program)
   checkFacts(program.plan, params)
   const canBeWide = !program.instead && hasWideIndices(program.device)
-  if (!checkRanges(program.plan, params, canBeWide)) return program
+  if (!checkRanges({ ...program.plan, checks: rangeChecks(program.plan) }, params, canBeWide)) return program
   const wide = await program.wide()
   // The caller may have released the kernel during the compilation.
   checkLive(wide)

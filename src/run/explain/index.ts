@@ -1,6 +1,7 @@
 /** Explanations of kernels: the model of a plan, next to device properties and measurements. `explanation.ts` defines the counts. */
 
 import { instructionsOf } from '../../analysis/instructions/match.ts'
+import { rangeChecks } from '../../analysis/integers/range-checks.ts'
 import { allocateShared, sharedArrays } from '../../backends/memory/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Buffer, Kernel3, Launch } from '../../ir/statements/loops.ts'
@@ -33,7 +34,7 @@ export type * from './explanation.ts'
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const plan = compilation.planFor(TARGETS[targetOf({ kind })].lowering)
   checkFacts(plan, bound.params)
-  checkRanges(plan, bound.params, hasWideIndices({ kind }))
+  checkRanges({ ...plan, checks: rangeChecks(plan) }, bound.params, hasWideIndices({ kind }))
   const steps = stepsOf(compilation, plan, bound, kind, (b) => DTYPE_BYTES[b.dtype])
   return explanation(compilation, plan, bound, { kind, name: null }, steps, null)
 }

@@ -1,0 +1,41 @@
+/** Integer expressions over sizes as plain data: numbers, names, and `[operator, …operands]`. Serialised plans consist of them. */
+
+/** Quotients by 0 are 0. `div` and `mod` round towards minus infinity, `quo` and `rem` towards zero. */
+export type SizeExpr = number | string | readonly [string, ...SizeExpr[]]
+
+const truth = (x: boolean): number => (x ? 1 : 0)
+
+/** Operators by name. Values are exact up to 2^53. */
+export const SIZE_OPERATORS: Readonly<Record<string, (a: number, b: number) => number>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
+  mod: (a, b) => (b === 0 ? 0 : a - b * Math.floor(a / b)),
+  quo: (a, b) => (b === 0 ? 0 : Math.trunc(a / b)),
+  rem: (a, b) => (b === 0 ? 0 : a % b),
+  min: Math.min,
+  max: Math.max,
+  lt: (a, b) => truth(a < b),
+  le: (a, b) => truth(a <= b),
+  gt: (a, b) => truth(a > b),
+  ge: (a, b) => truth(a >= b),
+  eq: (a, b) => truth(a === b),
+  ne: (a, b) => truth(a !== b),
+  and: (a, b) => truth(a !== 0 && b !== 0),
+  or: (a, b) => truth(a !== 0 || b !== 0),
+  neg: (a) => -a,
+  not: (a) => truth(a === 0),
+}
+
+/** Returns the value for these sizes; undefined if a size is unknown. */
+export function evaluateSize(e: SizeExpr, sizes: ReadonlyMap<string, number>): number | undefined {
+  if (typeof e === 'number') return e
+  if (typeof e === 'string') return sizes.get(e)
+  const [op, first, second, third] = e
+  const a = evaluateSize(first!, sizes)
+  if (a === undefined) return undefined
+  if (op === 'select') return evaluateSize(a !== 0 ? second! : third!, sizes)
+  const b = second === undefined ? 0 : evaluateSize(second, sizes)
+  return b === undefined ? undefined : SIZE_OPERATORS[op]!(a, b) + 0
+}
