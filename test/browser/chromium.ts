@@ -41,6 +41,12 @@ interface Evaluated {
   }
 }
 
+export interface Page {
+  /** The value of an expression, awaiting a promise. */
+  readonly evaluate: (expression: string) => Promise<unknown>
+  readonly send: (method: string, params?: object) => Promise<Record<string, unknown>>
+}
+
 export class Browser {
   readonly #process: ChildProcess
   readonly #profile: string
@@ -92,6 +98,11 @@ export class Browser {
 
   /** Opens `url` and, when it has loaded, gives a function that evaluates an expression there, awaiting a promise. */
   async open(url: string): Promise<(expression: string) => Promise<unknown>> {
+    return (await this.page(url)).evaluate
+  }
+
+  /** As `open`, with the commands of the protocol for the page, such as `Input.insertText`. */
+  async page(url: string): Promise<Page> {
     const { targetId } = await this.#send('Target.createTarget', { url })
     const { sessionId } = await this.#send('Target.attachToTarget', { targetId, flatten: true })
     const evaluate = async (expression: string): Promise<unknown> => {
@@ -111,7 +122,7 @@ export class Browser {
       if (performance.now() - start > START_MS) throw new Error(`${url} did not load`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
-    return evaluate
+    return { evaluate, send: (method, params = {}) => this.#send(method, params, sessionId as string) }
   }
 
   async close(): Promise<void> {

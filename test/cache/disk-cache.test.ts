@@ -16,7 +16,8 @@ import {
   makeFolderSync,
   openCache,
 } from '../../src/cache/disk-cache.ts'
-import { decodeTree, encodeTree, treesIn } from '../../src/io/package/program-trees.ts'
+import { treesIn } from '../../src/io/package/program-trees.ts'
+import { decodeTree, encodeTree } from '../../src/io/package/tree-encoding.ts'
 import { parse } from '../../src/schedule/steps/language.ts'
 import { sample } from '../support/cases.ts'
 

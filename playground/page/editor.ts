@@ -1,0 +1,194 @@
+/** The editor of the text, and read-only views of generated texts. */
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+} from '@codemirror/autocomplete'
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
+import {
+  bracketMatching,
+  HighlightStyle,
+  indentOnInput,
+  type LanguageSupport,
+  type StreamLanguage,
+  syntaxHighlighting,
+} from '@codemirror/language'
+import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from '@codemirror/lint'
+import { EditorState, type Extension, RangeSetBuilder } from '@codemirror/state'
+import {
+  Decoration,
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  rectangularSelection,
+} from '@codemirror/view'
+import { tags } from '@lezer/highlight'
+import type { Mark } from '../protocol.ts'
+import { completions, type KnownNames, spt } from './spt-language.ts'
+
+/** Colours are variables of style.css, so that light and dark need no script. */
+const highlighting = syntaxHighlighting(
+  HighlightStyle.define([
+    { tag: tags.keyword, color: 'var(--keyword)', fontWeight: '600' },
+    { tag: tags.controlKeyword, color: 'var(--step)', fontWeight: '600' },
+    { tag: tags.typeName, color: 'var(--type)' },
+    { tag: tags.comment, color: 'var(--comment)', fontStyle: 'italic' },
+    { tag: tags.string, color: 'var(--string)' },
+    { tag: tags.number, color: 'var(--number)' },
+  ]),
+)
+
+const theme = EditorView.theme({
+  '&': { color: 'var(--text)', backgroundColor: 'var(--surface)', fontSize: 'var(--code-size)' },
+  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.5' },
+  '.cm-content': { caretColor: 'var(--text)' },
+  '.cm-cursor': { borderLeftColor: 'var(--text)' },
+  '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--quiet)', border: 'none' },
+  '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--active)' },
+  '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {
+    backgroundColor: 'var(--selection)',
+  },
+  '.cm-matchingBracket': { backgroundColor: 'var(--selection)' },
+  '.cm-tooltip': {
+    backgroundColor: 'var(--raised)',
+    color: 'var(--text)',
+    border: '1px solid var(--line)',
+    borderRadius: '6px',
+  },
+  '.cm-tooltip-autocomplete > ul > li[aria-selected]': {
+    backgroundColor: 'var(--accent)',
+    color: 'var(--on-accent)',
+  },
+  '.cm-diagnostic': { whiteSpace: 'pre-wrap', padding: '6px 10px', borderLeftWidth: '4px', maxWidth: '60ch' },
+  '.cm-diagnosticAction': {
+    backgroundColor: 'var(--accent)',
+    color: 'var(--on-accent)',
+    fontSize: 'inherit',
+    borderRadius: '4px',
+  },
+  '.cm-changed': { backgroundColor: 'var(--changed)' },
+})
+
+const common: Extension = [highlighting, theme, drawSelection(), highlightSpecialChars(), lineNumbers()]
+
+export interface Editor {
+  readonly view: EditorView
+  show(marks: readonly Mark[]): void
+  /** Replaces the whole text, as one step of the history. */
+  replace(text: string): void
+}
+
+export function createEditor(
+  parent: HTMLElement,
+  {
+    doc,
+    changed,
+    run,
+    known,
+  }: { doc: string; changed: () => void; run: () => void; known: () => KnownNames },
+): Editor {
+  const view = new EditorView({
+    parent,
+    doc,
+    extensions: [
+      // Before the default keys, in which Ctrl+Enter inserts a line.
+      keymap.of([
+        {
+          key: 'Mod-Enter',
+          run: () => {
+            run()
+            return true
+          },
+        },
+      ]),
+      common,
+      history(),
+      highlightActiveLine(),
+      highlightActiveLineGutter(),
+      rectangularSelection(),
+      EditorState.allowMultipleSelections.of(true),
+      indentOnInput(),
+      bracketMatching(),
+      closeBrackets(),
+      autocompletion({ override: [completions(known)] }),
+      lintGutter(),
+      spt,
+      keymap.of([
+        ...closeBracketsKeymap,
+        ...defaultKeymap,
+        ...historyKeymap,
+        ...completionKeymap,
+        ...lintKeymap,
+      ]),
+      EditorView.contentAttributes.of({ 'aria-label': 'Program text (.spt)', spellcheck: 'false' }),
+      EditorView.updateListener.of((u) => {
+        if (u.docChanged) changed()
+      }),
+    ],
+  })
+  return {
+    view,
+    show(marks) {
+      const { length } = view.state.doc
+      view.dispatch(setDiagnostics(view.state, marks.filter((m) => m.to <= length).map(diagnosticOf)))
+    },
+    replace(text) {
+      view.dispatch({
+        changes: { from: 0, to: view.state.doc.length, insert: text },
+        selection: { anchor: 0 },
+        scrollIntoView: true,
+      })
+    },
+  }
+}
+
+const diagnosticOf = (m: Mark): Diagnostic => ({
+  from: m.from,
+  to: m.to,
+  severity: m.severity,
+  source: m.code,
+  message: [m.message, m.expected && `expected: ${m.expected}`, m.hint && `hint: ${m.hint}`]
+    .filter(Boolean)
+    .join('\n'),
+  actions: m.fixes.map((fix) => ({
+    name: `Replace by ${fix}`,
+    apply: (view, from, to) => view.dispatch({ changes: { from, to, insert: fix } }),
+  })),
+})
+
+/** A read-only text. `changed`: numbers of lines that are marked, from 1. */
+export function showText(
+  parent: HTMLElement,
+  text: string,
+  language: StreamLanguage<unknown> | LanguageSupport,
+  label: string,
+  changed: ReadonlySet<number> = new Set(),
+): EditorView {
+  const state = EditorState.create({
+    doc: text,
+    extensions: [
+      common,
+      keymap.of(defaultKeymap),
+      language,
+      EditorState.readOnly.of(true),
+      EditorView.contentAttributes.of({ 'aria-label': label, 'aria-readonly': 'true' }),
+      EditorView.decorations.of((view) => {
+        const marks = new RangeSetBuilder<Decoration>()
+        for (const n of [...changed].sort((a, b) => a - b))
+          if (n <= view.state.doc.lines)
+            marks.add(view.state.doc.line(n).from, view.state.doc.line(n).from, CHANGED)
+        return marks.finish()
+      }),
+    ],
+  })
+  parent.replaceChildren()
+  return new EditorView({ parent, state })
+}
+
+const CHANGED = Decoration.line({ class: 'cm-changed' })

@@ -1,0 +1,129 @@
+/** The selected view of all variants: requested from the compiler, and shown in a column each. */
+import { TEXTS, type TextTarget } from '../protocol.ts'
+import { Superseded } from './client.ts'
+import { byId, element } from './dom.ts'
+import { showCode, showError, showLoops, showNote, showPicture, showResult, timeOf } from './panels.ts'
+import { client, messageOf, store } from './store.ts'
+
+/** True while a run is in flight. */
+let isRunning = false
+/** Increases with each run: an earlier run that ends late changes nothing. */
+let runs = 0
+
+export const running = (): boolean => isRunning
+
+/** A column for each variant. Columns stay while the view does: a new result replaces the old one without a flash. */
+function columns(): readonly HTMLElement[] {
+  const parent = byId('panels')
+  const { view, variants } = store.state
+  const key = `${view} ${variants.length}`
+  if (parent.dataset.key !== key) {
+    parent.dataset.key = key
+    parent.replaceChildren(
+      ...variants.map((_, k) =>
+        element('section', {
+          className: 'panel',
+          aria: { label: variants.length > 1 ? `Variant ${'AB'[k]}` : 'Output' },
+        }),
+      ),
+    )
+  }
+  return [...parent.children] as HTMLElement[]
+}
+
+/** A text in the place of all columns. */
+export function showInstead(text: string): void {
+  const parent = byId('panels')
+  parent.dataset.key = ''
+  parent.classList.remove('stale')
+  showNote(parent, text)
+}
+
+export const markStale = (isStale: boolean): void => void byId('panels').classList.toggle('stale', isStale)
+
+/** Shows a view other than the result. */
+export async function showView(): Promise<void> {
+  const { variants, view } = store.state
+  const { problem } = store
+  if (!problem) return
+  const parents = columns()
+  await Promise.all(
+    variants.map(async (_, k) => {
+      const parent = parents[k]!
+      if (parent.childElementCount === 0) showNote(parent, 'Compiling…')
+      try {
+        const show = await viewOf(k)
+        if (store.state.view === view && parent.isConnected) show(parent)
+      } catch (e) {
+        if (!(e instanceof Superseded) && store.state.view === view) showError(parent, messageOf(e))
+      }
+    }),
+  )
+  if (store.state.view === view) markStale(problem.text !== store.state.text)
+}
+
+/** Requests the view of a variant, and returns a function that shows it. */
+async function viewOf(k: number): Promise<(parent: HTMLElement) => void> {
+  const { variants, view, steps } = store.state
+  const lane = `view ${k}`
+  const common = { problem: store.problem!, variant: variants[k]! }
+  if (view === 'picture') {
+    const picture = await client.latest<'picture'>(lane, { kind: 'picture', ...common })
+    return (parent) => showPicture(parent, picture)
+  }
+  if (view === 'loops') {
+    const loops = await client.latest<'loops'>(lane, { kind: 'loops', ...common, device: store.device })
+    return (parent) =>
+      showLoops(parent, loops, steps[k] ?? -1, (step) => {
+        const known = store.state.steps
+        if (known[k] !== step) store.set({ steps: known.map((s, n) => (n === k ? step : s)) })
+      })
+  }
+  const target: TextTarget = TEXTS.find((t) => t === view)!
+  const code = await client.latest<'code'>(lane, { kind: 'code', ...common, target })
+  return (parent) => showCode(parent, code, target)
+}
+
+/** Runs all variants, one after the other, and shows the results. `changed`: called when a run begins and ends. */
+export async function showRun(changed: () => void): Promise<void> {
+  const { problem } = store
+  if (!problem) return
+  const run = ++runs
+  const parents = columns()
+  const setRunning = (is: boolean): void => {
+    isRunning = is
+    byId('panels').setAttribute('aria-busy', String(is))
+    changed()
+  }
+  setRunning(true)
+  for (const p of parents) if (p.childElementCount === 0) showNote(p, 'Running…')
+  markStale(true)
+  try {
+    const results = await Promise.all(
+      store.state.variants.map((variant, k) =>
+        client
+          .latest<'run'>(`run ${k}`, { kind: 'run', problem, variant, device: store.device })
+          .catch((e: unknown) => {
+            if (e instanceof Superseded) throw e
+            return messageOf(e)
+          }),
+      ),
+    )
+    if (run !== runs) return
+    setRunning(false)
+    if (store.state.view !== 'result') return
+    const times = results.map((r) => (typeof r === 'string' ? 0 : timeOf(r)))
+    const slowest = times.length > 1 && times.every((t) => t > 0) ? Math.max(...times) : 0
+    for (const [k, r] of results.entries()) {
+      if (typeof r === 'string') showError(parents[k]!, r)
+      else showResult(parents[k]!, r, slowest)
+    }
+    markStale(problem.text !== store.state.text)
+    performance.mark('result')
+  } catch (e) {
+    if (!(e instanceof Superseded)) throw e
+    if (run !== runs) return
+    setRunning(false)
+    if (store.state.view === 'result') for (const p of parents) showNote(p, 'Stopped.')
+  }
+}

@@ -1,0 +1,76 @@
+/** A run of a kernel: compiled, bound, compared with the reference, and timed. */
+import { decoder } from '../../src/storage/tensor.ts'
+import type { DeviceChoice, Problem, RunResult, Variant } from '../protocol.ts'
+import { baseOf, deviceOf, inFormat, scheduled } from './compiler.ts'
+
+/** Buffers of more bytes are compared on a sample of rows. */
+const SAMPLE_FROM = 2 ** 24
+const SAMPLED = 200
+/** Milliseconds for timed runs. */
+const TIMING_MS = 100
+
+/** Runs the kernel, compares it with the reference, and times it. */
+export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoice): Promise<RunResult> {
+  const base = await baseOf(problem)
+  const device = await deviceOf(kind)
+  const start = performance.now()
+  const isDefault = variant.schedule.trim() === ''
+  const { kernel, note } =
+    isDefault && base.kernel.dispatch === null
+      ? {
+          kernel: variant.format.trim()
+            ? await inFormat(base.program, base.kernel, variant.format)
+            : base.kernel,
+          note: '',
+        }
+      : await scheduled(base, variant, device)
+  const compiled = await kernel.compile(device)
+  const built = performance.now()
+  try {
+    const prepared = await compiled.prepare(base.inputs)
+    const bound = performance.now()
+    try {
+      const sample = prepared.executable.bytes > SAMPLE_FROM ? { sample: { count: SAMPLED, seed: 1 } } : {}
+      const v = await prepared.verify(sample)
+      const verified = performance.now()
+      const [first = 0] = await prepared.time(1)
+      const repeats = Math.max(1, Math.min(50, Math.floor(TIMING_MS / Math.max(first, 0.01))))
+      const times = repeats > 1 ? await prepared.time(repeats) : [first]
+      const outputs = Object.entries(await prepared.outputs()).map(([name, t]) => {
+        const read = decoder(t.dtype)
+        const values = Array.from({ length: Math.min(8, t.values?.length ?? 0) }, (_, k) =>
+          Number(read ? read(t.values![k]!) : t.values![k]),
+        )
+        return { name, shape: t.shape, values }
+      })
+      return {
+        device: device.name,
+        schedule: note || variant.schedule || 'default schedule',
+        ok: v.ok,
+        verdict: v.verdict,
+        problems: v.problems,
+        warnings: v.warnings,
+        relativeError: v.maxRelativeError,
+        elements: v.elements,
+        compared: v.compared,
+        times,
+        buildMs: built - start,
+        bindMs: bound - built,
+        verifyMs: verified - bound,
+        bytes: prepared.executable.bytes,
+        random: base.kernel.source.buffers
+          .filter(
+            (b) =>
+              (b.role === 'in' || b.role === 'inout') && !b.table && !(b.name in (base.inputs.tensors ?? {})),
+          )
+          .map((b) => b.name),
+        deterministic: prepared.deterministic,
+        outputs,
+      }
+    } finally {
+      prepared.free()
+    }
+  } finally {
+    compiled.release()
+  }
+}
