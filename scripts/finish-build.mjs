@@ -17,6 +17,7 @@ const entries = {
     ['index', 'node', 'search', 'prune', 'notebook'].map((name) => [name, `src/${name}`]),
   ),
   families: 'bench/families',
+  runtime: 'src/web/runtime',
 }
 const programs = {
   spt: 'src/cli/main',

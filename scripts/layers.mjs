@@ -72,6 +72,8 @@ export const ROOMS = {
     'plan',
     'run/bind',
   ],
+  // Without diagnostics and everything else that a page with one plan does not need.
+  web: ['ir', 'backends', 'plan'],
   sketch: [...IR, 'schedule'],
   io: [...IR, 'cache', 'storage'],
   'cost-model': COMPILER,

@@ -4,36 +4,24 @@
  */
 import type { ExprType } from './dtype.ts'
 
-const f64 = new Float64Array(1)
-const words = new Uint32Array(f64.buffer)
-const f32 = new Float32Array(f64.buffer)
+const words = new Uint32Array(1)
+const f32 = new Float32Array(words.buffer)
 
-/** Bits of the nearest float with `fraction` fraction bits and normal exponents `low` to `high`. */
-function roundBits(x: number, fraction: number, low: number, high: number): number {
-  f64[0] = x
-  const sign = words[1]! >>> 31 ? 0x8000 : 0
-  const infinity = (high - low + 2) << fraction
-  if (Number.isNaN(x)) return infinity | (1 << (fraction - 1))
-  const exponent = ((words[1]! >>> 20) & 0x7ff) - 1023
-  if (exponent > high) return sign | infinity
-  const e = Math.max(exponent, low)
-  // Scaling by a power of two is exact, and adding 2^52 rounds a smaller double to an integer, ties to even.
-  const steps = Math.abs(x) * 2 ** (fraction - e) + 2 ** 52 - 2 ** 52
-  // A carry out of the fraction lands in the exponent field, up to infinity: that is the right neighbour.
-  return sign | (((e - low) << fraction) + steps)
+/**
+ * The bits of a double rounded to f32 to odd: a number between two floats becomes the odd one. Rounding the result to a type with at least
+ * two bits less then equals rounding the double once.
+ */
+function bitsToOdd(x: number): number {
+  f32[0] = x
+  const isExact = f32[0] === x
+  if (Math.abs(f32[0]) > Math.abs(x)) words[0]!--
+  return isExact ? words[0]! : words[0]! | 1
 }
 
 /** The f16 bit pattern nearest to a double. */
-export function toF16(x: number): number {
-  // Most doubles are representable in f32; these take the faster path, without powers.
-  f32[0] = x
-  return f32[0] === x ? f32BitsToF16(words[0]!) : roundBits(x, 10, -14, 15)
-}
+export const toF16 = (x: number): number => f32BitsToF16(bitsToOdd(x))
 /** The bf16 bit pattern nearest to a double. */
-export function toBf16(x: number): number {
-  f32[0] = x
-  return f32[0] === x ? f32BitsToBf16(words[0]!) : roundBits(x, 7, -126, 127)
-}
+export const toBf16 = (x: number): number => f32BitsToBf16(bitsToOdd(x))
 
 let table: Uint32Array | undefined
 /** The f32 bits of each f16 pattern. */
