@@ -4,9 +4,10 @@
  *
  * Mutants are drawn from every module of `src/`, in proportion to its lines. A mutant of the compiler is first tried on the
  * emitted code of a few kernels (scripts/mutate/texts.mjs). Then the tests nearest in the import graph run, of those that
- * reach the mutant (one run without mutants records which), until one fails. The same command continues where it stopped:
- * results are kept in node_modules/.cache/mutate. `--score` prints the results so far, `--again` repeats mutants by number,
- * `--tests` runs other files. Survivors that change no result are listed in scripts/mutate/judged.json with the reason.
+ * reach the mutant (one run without mutants records which), until one fails. At last the code of all kernels is compared.
+ * The same command continues where it stopped: results are kept in node_modules/.cache/mutate. `--score` prints the results
+ * so far, `--again` repeats mutants by number, `--tests` runs other files. Survivors that change no result are listed in
+ * scripts/mutate/judged.json with the reason.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -15,7 +16,7 @@ import { build } from './mutate/build.mjs'
 import { testsByDistance } from './mutate/graph.mjs'
 import { mutantsOf, treesOf } from './mutate/mutants.mjs'
 import { report } from './mutate/report.mjs'
-import { changedText } from './mutate/texts.mjs'
+import { allFilesFor, changedText } from './mutate/texts.mjs'
 import { vitest } from './mutate/vitest.mjs'
 
 const { values } = parseArgs({
@@ -36,6 +37,8 @@ const { values } = parseArgs({
 const BUDGETS = [8, 30]
 /** Time limit for emitting code; a mutant that takes longer is left to the tests. */
 const TEXT_SECONDS = 120
+/** The same for the code of all kernels. */
+const ALL_TEXTS_SECONDS = 400
 /** Test files for each mutant, the nearest first; as many more for mutants that none of these reaches. */
 const FILES = 6
 /** Seconds for loading one more file. */
@@ -69,7 +72,15 @@ if (!values.score) {
   })
   const rest = mutants.filter((m) => (again ? again.includes(m.id) : !results[m.id]))
   const reached = values.tests ? undefined : await reachedBy(rest)
-  await inParallel(rest, async (m) => keep(m, await tested(m, reached)))
+  await inParallel(rest, async (m) => {
+    const result = await tested(m, reached)
+    const isAlive = result.verdict === 'survived' || result.verdict === 'unreached'
+    const by =
+      isAlive && !values.tests
+        ? await changedText(m, `${cache}/build`, ALL_TEXTS_SECONDS, allFilesFor(m))
+        : null
+    keep(m, by ? { verdict: 'killed', by } : result)
+  })
 }
 report(
   modules.map((m) => m.name),

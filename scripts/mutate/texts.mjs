@@ -28,9 +28,14 @@ function filesFor(mutant) {
   return (using.size > 0 ? cheapest : SAMPLE).map((f) => `kernels/${f}`)
 }
 
+/** All `.spt` files of the table, if a mutant is in the compiler: CI compares the code of each. */
+export const allFilesFor = (mutant) =>
+  filesFor(mutant).length === 0
+    ? []
+    : [...new Set([...table.values()].map(({ key }) => `kernels/${key.split(' ')[0]}`))]
+
 /** Returns the first text that a mutant changes; `null` if there is none within the time limit. */
-export async function changedText(mutant, root, seconds) {
-  const files = filesFor(mutant)
+export async function changedText(mutant, root, seconds, files = filesFor(mutant)) {
   if (files.length === 0) return null
   const env = { ...process.env, MUTANT: `${mutant.id}` }
   try {
