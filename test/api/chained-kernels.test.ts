@@ -436,6 +436,42 @@ test('merged call queues have one order, with calls in flight too', async () => 
   expect(log.at(-1)).toBe('c2')
 })
 
+test('a queue that leaves no longer orders the queues that it connected', async () => {
+  const [a, b, c] = [new Turns(), new Turns(), new Turns()]
+  const log: string[] = []
+  const gates: (() => void)[] = []
+  const work = (name: string) => () =>
+    new Promise<void>((open) =>
+      gates.push(() => {
+        log.push(name)
+        open()
+      }),
+    )
+  b.join(a)
+  c.join(b)
+  const first = a.take(work('a1'))
+  const after = c.take(work('c1'))
+  expect(gates).toHaveLength(1)
+  b.leave()
+  // Calls made before stay in order; later calls of a and c are independent.
+  const [onA, onC] = [a.take(work('a2')), c.take(work('c2'))]
+  gates[0]!()
+  await first
+  await new Promise((done) => setTimeout(done))
+  expect(gates).toHaveLength(2)
+  gates[1]!()
+  await after
+  await new Promise((done) => setTimeout(done))
+  expect(gates).toHaveLength(4)
+  gates[2]!()
+  gates[3]!()
+  await Promise.all([onA, onC])
+  expect(log.slice(0, 2)).toEqual(['a1', 'c1'])
+  void a.take(work('a3'))
+  void c.take(work('c3'))
+  expect(gates).toHaveLength(6)
+})
+
 test('on CUDA the consumer is launched with the address of the output, also within a graph', async () => {
   const { device, driver } = fakeDevice()
   const k = program.kernel('relu').parallel()

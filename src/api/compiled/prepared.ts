@@ -232,5 +232,6 @@ export class PreparedKernel extends ErrorSources {
   free(): void {
     leakDetector?.forget(this)
     this.#dispatcher.free()
+    this.#turns.leave()
   }
 }
