@@ -10,7 +10,8 @@ import { inPackage } from './ast/imports/resolve-path.ts'
 import { createCpuDevice } from './runtime/cpu/device.ts'
 import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
-import { createWebGpuDevice } from './runtime/webgpu/device.ts'
+import { createWebGpuDevice, shareGpuDevice } from './runtime/webgpu/open.ts'
+import { isShared, type SharedGpuOptions } from './runtime/webgpu/options.ts'
 
 export type { ScheduleCandidate } from './api/auto-schedule/schedule-candidates.ts'
 export {
@@ -87,7 +88,12 @@ export type {
   DeviceBuffer,
   DeviceEvent,
   DeviceLimits,
+  GpuBufferLike,
+  GpuDeviceLike,
+  GpuEncoderLike,
   Graph,
+  NativeMemory,
+  NativeRange,
   Stream,
 } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
@@ -154,9 +160,10 @@ export const devices = {
     expectOptions('devices.cpu', options, [])
     return createCpuDevice()
   },
-  /** The host's GPU, through `navigator.gpu`. @throws SptError `device/absent` */
-  webgpu: async (options: object = {}): Promise<Device> => {
-    expectOptions('devices.webgpu', options, [])
+  /** The host's GPU, through `navigator.gpu`, or your own `GPUDevice`. @throws SptError `device/absent`, `device/lost` */
+  webgpu: async (options: Partial<SharedGpuOptions> = {}): Promise<Device> => {
+    expectOptions('devices.webgpu', options, ['device'])
+    if (isShared(options)) return shareGpuDevice(options.device)
     const { gpu } = (globalThis as { navigator?: { gpu?: GPU } }).navigator ?? {}
     if (!gpu)
       return failWith('device/absent', 'this host has no WebGPU (navigator.gpu)', {

@@ -6,6 +6,7 @@ import {
   checkWithin,
   expectArgument,
   expectOptions,
+  isRecord,
 } from './api/inputs/argument-checks.ts'
 import { verifierFor } from './api/programs/lazy-verifier.ts'
 import type { LoadOptions, SptProgram, TextOrUrl } from './api/programs/program.ts'
@@ -21,7 +22,7 @@ import { readProgramText, refuseFolder, rootedIn, shippedText } from './io/packa
 import { programTrees } from './io/package/program-trees.ts'
 import type { CudaOptions } from './runtime/cuda/index.ts'
 import type { Device } from './runtime/device.ts'
-import type { NodeWebGpuOptions } from './runtime/webgpu/options.ts'
+import { isShared, type NodeWebGpuOptions, type SharedGpuOptions } from './runtime/webgpu/options.ts'
 import { installStoredModels } from './search/calibrate/stored.ts'
 import { checkValueArray, type Tensor } from './storage/tensor.ts'
 
@@ -107,7 +108,9 @@ installStoredModels()
 /** Those that are asked for are loaded. */
 export const devices = {
   cpu: hosted.cpu,
-  webgpu: async (options: NodeWebGpuOptions = {}): Promise<Device> => {
+  webgpu: async (given: NodeWebGpuOptions | SharedGpuOptions = {}): Promise<Device> => {
+    if (isRecord(given) && isShared(given)) return hosted.webgpu(given)
+    const options = given as NodeWebGpuOptions
     const own = ['adapter', 'robustness', 'toggles'] as const
     expectOptions('devices.webgpu', options, [...own, 'powerPreference', 'forceFallbackAdapter', 'features'])
     const { createNodeWebGpu } = await import('./runtime/webgpu/node.ts')

@@ -78,14 +78,17 @@ export function failFreedBuffer({ label }: DeviceBuffer, call: string): never {
   })
 }
 
+export function failForeignBuffer({ label }: DeviceBuffer, call: string): never {
+  return failWith('device/foreign-buffer', `${call}: the buffer ${label} was allocated by another device`, {
+    hint: 'download there and upload here',
+  })
+}
+
 /** Checks a buffer; `call` is named in messages. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
 export function checkBuffer(buffer: DeviceBuffer, owner: object, call: string): void {
   const state = stateOf(buffer, owner)
   if (state === 'freed') failFreedBuffer(buffer, call)
-  if (state === 'foreign')
-    failWith('device/foreign-buffer', `${call}: the buffer ${buffer.label} was allocated by another device`, {
-      hint: 'download there and upload here',
-    })
+  if (state === 'foreign') failForeignBuffer(buffer, call)
 }
 
 /** Checks the target of a module. @throws SptError `device/target` */
@@ -244,7 +247,7 @@ export function expectCommands(commands: readonly Command[]): void {
 }
 
 export function expectBuffer(buffer: DeviceBuffer, call: string): void {
-  expectArgument(isRecord(buffer), `the buffer of ${call}`, buffer, 'a buffer from alloc')
+  expectArgument(isRecord(buffer), `the buffer of ${call}`, buffer, 'a buffer from alloc or wrap')
 }
 
 export function expectData(data: HostArray): void {

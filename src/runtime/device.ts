@@ -5,10 +5,15 @@
 import type { DeviceKind } from '../backends/target.ts'
 import type { ModuleText } from '../backends/targets/index.ts'
 import type { TypedArray } from '../ir/values/arrays.ts'
+import type { LibraryText, Routine } from './library-text.ts'
+import type { GpuEncoderLike, NativeRange } from './native-memory.ts'
 
 export type { ArgSpec, Entry } from '../backends/module.ts'
 export type { DeviceKind } from '../backends/target.ts'
 export type { ModuleText } from '../backends/targets/index.ts'
+
+export type * from './library-text.ts'
+export type * from './native-memory.ts'
 
 export type HostArray = TypedArray
 
@@ -124,6 +129,13 @@ export interface Device {
    * device that learns of exhaustion later (WebGPU) rejects the first transfer or run that needs the buffer.
    */
   alloc(bytes: number, label: string): DeviceBuffer
+  /**
+   * A buffer in the caller's memory, which `free` leaves intact. On webgpu the bytes up to the next multiple of 16 belong to the
+   * buffer, too. Rejects with `device/usage`, `device/range`, `device/foreign-buffer`, `device/freed-buffer`, `device/buffer-too-large`.
+   */
+  wrap(range: NativeRange, label: string): Promise<DeviceBuffer>
+  /** The memory of a live buffer, for other libraries on the same device. */
+  native(buffer: DeviceBuffer): NativeRange
   upload(buffer: DeviceBuffer, data: HostArray, byteOffset?: number): Promise<void>
   /** Reads `bytes` (default: all) back. */
   download(buffer: DeviceBuffer, bytes?: number): Promise<ArrayBuffer>
@@ -141,10 +153,15 @@ export interface Device {
    * repeat, unmeasured. The times include launch overhead if the host is slower than the device: see `Graph.time`.
    */
   time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]>
+  /**
+   * Appends commands to the caller's encoder (webgpu) or to a stream, without a submission or a wait. Work runs in the order of the
+   * submissions. Later calls that wait report errors. @throws SptError as `run`, `device/foreign`
+   */
+  record(commands: readonly Command[], into: Stream | GpuEncoderLike): void
   /** Records commands for replays (`device.ts`). @throws SptError as `run` */
   graph(commands: readonly Command[]): Promise<Graph>
-  /** A queue in addition to that of `run` (`device.ts`). */
-  stream(label: string): Stream
+  /** A queue in addition to that of `run` (`device.ts`). `handle`: the caller's own CUDA stream, which `free` leaves intact. */
+  stream(label: string, handle?: bigint): Stream
   event(): DeviceEvent
   /** Resolves when all that was queued on any stream has finished; rejects as `run`. */
   finish(): Promise<void>
@@ -168,6 +185,7 @@ export interface DeviceReport {
 export class Outcome {
   readonly #check: () => Promise<void>
   #isOpen = false
+  #isRecorded = false
 
   /** @param check - Throws the recorded error; called when no launch is in flight */
   constructor(check: () => Promise<void>) {
@@ -178,15 +196,20 @@ export class Outcome {
     this.#isOpen = true
   }
 
+  /** Notes launches in a caller's encoder: every later check reads the outcome, because the time of the submission is unknown. */
+  markRecorded(): void {
+    this.#isRecorded = true
+  }
+
   async settle(): Promise<void> {
-    if (!this.#isOpen) return
+    if (!this.#isOpen && !this.#isRecorded) return
     this.#isOpen = false
     await this.#check()
   }
 
   /** Drops a pending check because its memory was freed. */
   forget(): void {
-    this.#isOpen = false
+    this.#isOpen = this.#isRecorded = false
   }
 }
 
@@ -237,64 +260,4 @@ export interface DeviceEvent {
   /** Milliseconds from `earlier` to this event, when both have happened. @throws SptError `device/not-recorded` */
   since(earlier: DeviceEvent): Promise<number>
   free(): void
-}
-
-// Declarations of vendor libraries, called through their C interface. Files, calls and arguments are data (`data/libraries/`).
-
-/**
- * An argument of a call: a number; a name (`handle`, `variant`, a created object, a size, or a buffer, passed by address); an
- * array of an axis or its number of entries; or a float, passed by host address.
- */
-export type LibraryArgument =
-  | number
-  | string
-  | { readonly of: 'offsets' | 'indices' | 'entries'; readonly axis: string }
-  /** A float constant, or a scalar by name. */
-  | { readonly float: number | string }
-
-/** An object created by a call, whose first argument is the address of the handle. */
-export interface LibraryObject {
-  readonly into: string
-  readonly call: string
-  readonly arguments: readonly LibraryArgument[]
-  readonly destroy: string
-}
-
-export interface Routine {
-  readonly name: string
-  /** Name of the equivalent kernel. */
-  readonly computes: string
-  /** Algorithms, by name. */
-  readonly variants: Readonly<Record<string, number>>
-  readonly make: readonly LibraryObject[]
-  /** Leading arguments of every call of the routine. */
-  readonly arguments: readonly LibraryArgument[]
-  /** Call that returns the size of its workspace in bytes. */
-  readonly size?: string
-  /** Call that is made once with the arguments and the workspace. */
-  readonly prepare?: string
-  readonly run: string
-}
-
-export interface LibraryText {
-  readonly name: string
-  /** File name of the library without its extension. */
-  readonly file: string
-  /** Folder next to the compiler's, in installations with a folder per library. */
-  readonly folder: string
-  /** Libraries that have to be loaded first. */
-  readonly needs: readonly string[]
-  readonly create: string
-  readonly destroy: string
-  /** Call that sets the stream. */
-  readonly stream: string
-  /** Call that returns the version as a number, and the units of its parts (1000 for the major version, for example). */
-  readonly version: { readonly call: string; readonly units: readonly number[] }
-  /** Statuses of `prepare` for routines without a preparation. */
-  readonly unsupported: readonly number[]
-  /** Workspace for the library, because its own allocations cannot be recorded in a graph. */
-  readonly workspace?: { readonly call: string; readonly bytes: number }
-  /** The parameters of each call in C; each returns a status, 0 for success. */
-  readonly prototypes: Readonly<Record<string, string>>
-  readonly routines: readonly Routine[]
 }

@@ -1,7 +1,7 @@
 /** Streams and events of a device with a single queue, whose calls take effect in their order (`device.ts`). */
 
 import { failAs, failWith } from '../ast/diagnostics/diagnostic.ts'
-import { nameText } from '../ast/diagnostics/expect-argument.ts'
+import { expectArgument, nameText } from '../ast/diagnostics/expect-argument.ts'
 import type { Command, DeviceEvent, DeviceLimits, Graph, Stream } from './device.ts'
 import { checkCommands, checkRepeats, expectLabel, expectStream } from './device-checks.ts'
 import { Outcomes } from './outcomes.ts'
@@ -119,8 +119,14 @@ export abstract class InOrderDevice {
   /** Resolves when all queued work has finished. */
   protected abstract waitIdle(): Promise<void>
 
-  stream(label: string): Stream {
+  stream(label: string, handle?: bigint): Stream {
     expectLabel(label, 'a stream')
+    expectArgument(
+      handle === undefined,
+      'the handle of a stream',
+      handle,
+      'none: only cuda has streams of its own',
+    )
     this.checkAlive(`stream ${label}`)
     return new InOrderStream(label, this.order)
   }
@@ -143,8 +149,11 @@ export abstract class InOrderDevice {
   }
 }
 
+/** True for a stream of any device, as opposed to an encoder. */
+export const isStream = (into: object): into is Stream => 'record' in into && 'wait' in into
+
 /** Checks that a replay can be queued on a stream. @throws SptError `device/foreign`, `device/freed` */
-function checkStream(stream: Stream | undefined, owner: InOrder): void {
+export function checkStream(stream: Stream | undefined, owner: InOrder): void {
   if (stream === undefined) return
   expectStream(stream)
   if (!(stream instanceof InOrderStream) || stream.owner !== owner)

@@ -8,8 +8,7 @@ export class Outcomes {
 
   /** Checks completed commands. If several failed, the next waiting call reports the next error. */
   async settleCompleted(commands: readonly Command[]): Promise<void> {
-    const outcomes = outcomesOf(commands)
-    this.#markQueued(outcomes, undefined)
+    const outcomes = this.markQueued(commands, undefined)
     await this.#settle(outcomes)
   }
 
@@ -28,11 +27,11 @@ export class Outcomes {
     return {
       launch: (stream) => {
         graph.launch(stream)
-        this.#markQueued(outcomes, stream)
+        this.markQueued(commands, stream)
       },
       time: async (repeats, between) => {
         const times = await graph.time(repeats, between)
-        this.#markQueued(outcomes, undefined)
+        this.markQueued(commands, undefined)
         await this.#settle(outcomes)
         return times
       },
@@ -40,11 +39,18 @@ export class Outcomes {
     }
   }
 
-  #markQueued(outcomes: readonly Outcome[], stream: Stream | undefined): void {
+  markQueued(commands: readonly Command[], stream: Stream | undefined): readonly Outcome[] {
+    const outcomes = outcomesOf(commands)
     for (const outcome of outcomes) {
       outcome.markQueued()
       this.#pending.set(outcome, stream)
     }
+    return outcomes
+  }
+
+  /** For commands in a caller's encoder, which may be submitted at any time. */
+  markRecorded(commands: readonly Command[]): void {
+    for (const outcome of outcomesOf(commands)) outcome.markRecorded()
   }
 
   async #settle(outcomes: readonly Outcome[]): Promise<void> {

@@ -123,13 +123,15 @@ export class FakeDriver implements CudaDriver {
     return 0
   }
 
+  /** The first address and the bytes of the allocation around an address. */
+  allocationOf(address: bigint): readonly [bigint, Uint8Array] | undefined {
+    return [...this.memory].find(([base, { length }]) => address >= base && address <= base + BigInt(length))
+  }
+
   #block(address: bigint): Uint8Array {
-    for (const [base, block] of this.memory) {
-      if (address >= base && address <= base + BigInt(block.length)) {
-        return block.subarray(Number(address - base))
-      }
-    }
-    throw new Error(`no memory at ${address}`)
+    const [base, block] = this.allocationOf(address) ?? []
+    if (!block) throw new Error(`no memory at ${address}`)
+    return block.subarray(Number(address - base!))
   }
 
   #table(): DriverCalls {
@@ -153,6 +155,14 @@ export class FakeDriver implements CudaDriver {
         free[0] = BigInt(this.memoryBytes - this.held)
         total[0] = BigInt(this.memoryBytes)
         return 0
+      },
+      cuPointerGetAttribute: (out, _attribute, address) =>
+        this.allocationOf(address) ? put(out, FAKE_CHIP.device) : 1,
+      cuMemGetAddressRange_v2: (start, size, address) => {
+        const [base, bytes] = this.allocationOf(address) ?? []
+        if (base === undefined) return 1
+        size[0] = BigInt(bytes!.length)
+        return put(start, base)
       },
       cuMemAlloc_v2: (out, bytes) => {
         if (bytes === 0) return 1

@@ -1,18 +1,19 @@
 /** The cpu device: emitted JavaScript over typed arrays, on the calling thread. Works in any JavaScript host. */
 
-import { failAs, failWith, invariant } from '../../ast/diagnostics/diagnostic.ts'
-import { getOrAdd } from '../../ir/memoize.ts'
-import { arrayClass } from '../../ir/values/arrays.ts'
-import type { Dtype } from '../../ir/values/dtype.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument, show } from '../../ast/diagnostics/expect-argument.ts'
 import type {
   Command,
   CompiledModule,
   Device,
   DeviceBuffer,
   DeviceLimits,
+  GpuEncoderLike,
   Graph,
   HostArray,
   ModuleText,
+  NativeRange,
+  Stream,
 } from '../device.ts'
 import {
   checkAlloc,
@@ -27,10 +28,12 @@ import {
   expectData,
   expectLabel,
   expectModule,
+  expectStream,
   failDisposed,
   type Owned,
 } from '../device-checks.ts'
-import { InOrderDevice, InOrderStream, inOrderGraph } from '../in-order.ts'
+import { checkStream, InOrderDevice, InOrderStream, inOrderGraph } from '../in-order.ts'
+import { CpuBuffer } from './buffer.ts'
 
 /** Largest ArrayBuffer of current engines. */
 const MAX_BUFFER = 2 ** 33
@@ -65,7 +68,8 @@ class CpuDevice extends InOrderDevice implements Device {
     this.checkAlive(`alloc ${label}`)
     checkAlloc(bytes, label, this.limits)
     try {
-      return new CpuBuffer(bytes, label, this)
+      // Rounded up to 8 bytes, so that a view of any type covers the buffer.
+      return new CpuBuffer(bytes, label, this, new ArrayBuffer(Math.ceil(bytes / 8) * 8))
     } catch {
       return failWith('device/out-of-memory', `no memory for the ${bytes} bytes of ${label}`, {
         hint: 'use a smaller size, or free buffers',
@@ -73,13 +77,49 @@ class CpuDevice extends InOrderDevice implements Device {
     }
   }
 
+  async wrap({ memory: own, offset, bytes }: NativeRange, label: string): Promise<DeviceBuffer> {
+    expectLabel(label, 'a buffer')
+    this.checkAlive(`wrap ${label}`)
+    expectArgument(own instanceof ArrayBuffer, `the memory of ${label}`, own, 'an ArrayBuffer')
+    const memory = own as ArrayBuffer
+    checkAlloc(bytes, label, this.limits)
+    if (
+      !(
+        Number.isSafeInteger(offset) &&
+        offset >= 0 &&
+        offset % 8 === 0 &&
+        offset + bytes <= memory.byteLength
+      )
+    )
+      failAs('device/range', {
+        message: `${label} needs ${bytes} bytes from byte ${show(offset)} on, and the ArrayBuffer has ${memory.byteLength}`,
+        expected: 'a range within the buffer that begins at a multiple of 8',
+      })
+    return new CpuBuffer(bytes, label, this, memory, offset)
+  }
+
+  native(buffer: DeviceBuffer): NativeRange {
+    expectBuffer(buffer, 'native')
+    const { memory, offset, bytes } = this.#resolve(buffer, 'native')
+    return { memory, offset, bytes }
+  }
+
+  record(commands: readonly Command[], into: Stream | GpuEncoderLike): void {
+    expectCommands(commands)
+    expectStream(into as Stream)
+    checkStream(into as Stream, this.order)
+    this.check(commands, 'run')
+    execute(commands)
+    this.outcomes.markQueued(commands, into as Stream)
+  }
+
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
     expectBuffer(buffer, 'an upload')
     expectData(data)
-    const memory = this.#memoryOf(buffer, `upload to ${buffer.label}`)
+    const { memory, offset: start } = this.#resolve(buffer, `upload to ${buffer.label}`)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
     for (const [offset, n] of chunkRanges(data.byteLength))
-      new Uint8Array(memory, byteOffset + offset, n).set(
+      new Uint8Array(memory, start + byteOffset + offset, n).set(
         new Uint8Array(data.buffer, data.byteOffset + offset, n),
       )
   }
@@ -87,9 +127,9 @@ class CpuDevice extends InOrderDevice implements Device {
   async download(buffer: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
     expectBuffer(buffer, 'a download')
     const bytes = length ?? buffer.bytes
-    const memory = this.#memoryOf(buffer, `download from ${buffer.label}`)
+    const { memory, offset } = this.#resolve(buffer, `download from ${buffer.label}`)
     checkRange(buffer, 0, bytes, 'downloading')
-    return memory.slice(0, bytes)
+    return memory.slice(offset, offset + bytes)
   }
 
   async compile(module: ModuleText): Promise<CompiledModule> {
@@ -154,46 +194,14 @@ class CpuDevice extends InOrderDevice implements Device {
   /** Commands run when they are queued, so nothing is in flight. */
   protected async waitIdle(): Promise<void> {}
 
-  #memoryOf(buffer: DeviceBuffer, call: string): ArrayBuffer {
+  #resolve(buffer: DeviceBuffer, call: string): CpuBuffer {
     this.checkAlive(call)
     checkBuffer(buffer, this, call)
-    return (buffer as CpuBuffer).memory
+    return buffer as CpuBuffer
   }
 }
 
 type Fn = (...args: (HostArray | number | boolean)[]) => void
-
-class CpuBuffer implements DeviceBuffer, Owned {
-  #memory: ArrayBuffer | null
-  readonly #views = new Map<Dtype, HostArray>()
-
-  constructor(
-    readonly bytes: number,
-    readonly label: string,
-    readonly owner: object,
-  ) {
-    // Rounded up to 8 bytes, so that a view of any type covers the buffer.
-    this.#memory = new ArrayBuffer(Math.ceil(bytes / 8) * 8)
-  }
-
-  get freed(): boolean {
-    return this.#memory === null
-  }
-
-  get memory(): ArrayBuffer {
-    invariant(this.#memory, `${this.label} was freed`)
-    return this.#memory
-  }
-
-  view(dtype: Dtype): HostArray {
-    return getOrAdd(this.#views, dtype, () => new (arrayClass(dtype))(this.memory))
-  }
-
-  free(): void {
-    this.#memory = null
-    this.#views.clear()
-  }
-}
 
 class CpuModule implements CompiledModule, Owned {
   readonly functions: Readonly<Record<string, Fn>>
@@ -238,8 +246,8 @@ function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
 function execute(commands: readonly Command[]): void {
   for (const c of commands) {
     if (c.kind === 'clear') {
-      const { memory } = c.buffer as CpuBuffer
-      for (const [offset, n] of chunkRanges(memory.byteLength)) new Uint8Array(memory, offset, n).fill(0)
+      const { memory, offset: start, bytes } = c.buffer as CpuBuffer
+      for (const [offset, n] of chunkRanges(bytes)) new Uint8Array(memory, start + offset, n).fill(0)
       continue
     }
     const module = c.module as CpuModule

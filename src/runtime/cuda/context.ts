@@ -15,6 +15,8 @@ const YIELD_MS = 20
 
 export interface CudaQueue {
   readonly handle: Handle
+  /** False for a stream of the caller. */
+  readonly isOwn: boolean
   /** Event that is recorded to make another queue wait for this one. */
   readonly joinEvent: Handle
   /** True if work was queued since the queue was last seen idle. */
@@ -98,14 +100,15 @@ export class CudaContext {
     return driverError(error, action)
   }
 
-  /** Creates a queue. The context must be current. */
-  openQueue(): CudaQueue {
-    const handle = obtain(this.driver, 'cuStreamCreate', STREAM_NON_BLOCKING)
+  /** Creates a queue, or adopts the caller's stream. The context must be current. */
+  openQueue(callers?: Handle): CudaQueue {
+    const isOwn = callers === undefined
+    const handle = callers ?? obtain(this.driver, 'cuStreamCreate', STREAM_NON_BLOCKING)
     const out = new BigUint64Array(1)
     const code = this.calls.cuEventCreate(out, EVENT_DISABLE_TIMING)
-    if (code !== CUDA.SUCCESS) this.calls.cuStreamDestroy_v2(handle)
+    if (code !== CUDA.SUCCESS && isOwn) this.calls.cuStreamDestroy_v2(handle)
     this.check('cuEventCreate', code)
-    const queue: CudaQueue = { handle, joinEvent: out[0]!, busy: false, kernels: new Set() }
+    const queue: CudaQueue = { handle, isOwn, joinEvent: out[0]!, busy: false, kernels: new Set() }
     this.#queues.add(queue)
     return queue
   }
@@ -119,7 +122,7 @@ export class CudaContext {
 
   #destroyQueue(queue: CudaQueue): void {
     this.calls.cuEventDestroy_v2(queue.joinEvent)
-    this.calls.cuStreamDestroy_v2(queue.handle)
+    if (queue.isOwn) this.calls.cuStreamDestroy_v2(queue.handle)
   }
 
   /** Records a queued kernel. With `wait`, waits for it, so that a fault is attributed to it. */

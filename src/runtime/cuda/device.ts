@@ -7,17 +7,19 @@
  */
 
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import { nameText } from '../../ast/diagnostics/expect-argument.ts'
+import { expectArgument, nameText } from '../../ast/diagnostics/expect-argument.ts'
 import type {
   Command,
   Device,
   DeviceBuffer,
   DeviceLimits,
+  GpuEncoderLike,
   Graph,
   HostArray,
   Library,
   LibraryText,
   ModuleText,
+  NativeRange,
   Stream,
 } from '../device.ts'
 import {
@@ -88,7 +90,7 @@ export class CudaDevice implements Device {
     this.limits = chipLimits(chip, MAX_ARGUMENTS)
     this.features = chipFeatures(chip)
     this.#libraries = parts.libraries
-    this.#memory = new CudaMemory(driver, this.limits)
+    this.#memory = new CudaMemory(driver, this.limits, chip.device)
     this.#context = new CudaContext(driver, chip, (requested, label) => this.#memory.state(requested, label))
     this.#timer = new Timer(this.#context)
     this.#modules = new CudaModules(this.#context, chip, parts.compiler)
@@ -109,6 +111,19 @@ export class CudaDevice implements Device {
     return this.#context.inContext(`allocating '${label}'`, () =>
       this.#memory.alloc(bytes, label, (buffer) => this.#free(buffer)),
     )
+  }
+
+  async wrap(range: NativeRange, label: string): Promise<DeviceBuffer> {
+    expectLabel(label, 'a buffer')
+    return this.#context.inContext(`wrapping '${label}'`, () =>
+      this.#memory.wrap(range, label, (buffer) => this.#free(buffer)),
+    )
+  }
+
+  native(handle: DeviceBuffer): NativeRange {
+    expectBuffer(handle, 'native')
+    const { address, bytes } = this.#memory.resolve(handle, 'native')
+    return { memory: address, offset: 0, bytes }
   }
 
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
@@ -206,17 +221,28 @@ export class CudaDevice implements Device {
     return times
   }
 
+  record(commands: readonly Command[], into: Stream | GpuEncoderLike): void {
+    expectCommands(commands)
+    const stream = this.#checkStream(into as Stream)
+    this.#context.inContext(`recording on ${stream.label}`, () =>
+      this.#launcher.queue(commands, stream.queue, this.#graphs.waitForEach),
+    )
+    this.#outcomes.markQueued(commands, stream)
+  }
+
   async graph(commands: readonly Command[]): Promise<Graph> {
     expectCommands(commands)
     const graph = this.#context.inContext('recording a graph', () => new CudaGraph(this.#graphs, commands))
     return this.#outcomes.graph(graph, commands)
   }
 
-  stream(label: string): CudaStream {
+  stream(label: string, handle?: bigint): CudaStream {
     expectLabel(label, 'a stream')
+    const isHandle = handle === undefined || (typeof handle === 'bigint' && handle >= 0n)
+    expectArgument(isHandle, 'the handle of a stream', handle, 'a CUstream as a bigint')
     return this.#context.inContext(
       `opening the stream ${label}`,
-      () => new CudaStream(this.#context, label, this.#context.openQueue(), this.#outcomes),
+      () => new CudaStream(this.#context, label, this.#context.openQueue(handle), this.#outcomes),
     )
   }
 

@@ -47,6 +47,10 @@ const PARAMETERS = {
   cuMemGetInfo_v2: 'uint64s, uint64s',
   cuMemAlloc_v2: 'uint64s, size_t',
   cuMemFree_v2: 'uint64_t',
+  /** First address; bytes; an address within the allocation. */
+  cuMemGetAddressRange_v2: 'uint64s, uint64s, uint64_t',
+  /** Value; attribute; address. */
+  cuPointerGetAttribute: 'int32s, int32_t, uint64_t',
   cuMemcpyHtoDAsync_v2: 'uint64_t, host, size_t, uintptr_t',
   cuMemcpyDtoHAsync_v2: 'host, uint64_t, size_t, uintptr_t',
   cuMemsetD8Async: 'uint64_t, uint8_t, size_t, uintptr_t',

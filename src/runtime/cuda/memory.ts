@@ -1,7 +1,8 @@
 /** Device memory: allocation, accounting, and range checks. */
-import { failWith } from '../../ast/diagnostics/diagnostic.ts'
-import type { DeviceBuffer, DeviceLimits, ModuleText } from '../device.ts'
-import { checkAlloc, checkBuffer } from '../device-checks.ts'
+import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
+import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
+import type { DeviceBuffer, DeviceLimits, ModuleText, NativeRange } from '../device.ts'
+import { checkAlloc, checkBuffer, failForeignBuffer } from '../device-checks.ts'
 import type { Chip } from './chip.ts'
 import { type CudaDriver, check } from './driver.ts'
 import { CUDA, outOfMemory } from './errors.ts'
@@ -9,6 +10,11 @@ import type { ArgumentBlock } from './pack-arguments.ts'
 
 /** Allocation size of empty buffers, which gives every buffer a distinct address. */
 const EMPTY_BYTES = 256
+
+/** `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`. */
+const DEVICE_ORDINAL = 9
+/** Kernels may read 16 bytes at once. */
+const ADDRESS_ALIGN = 16
 
 export class CudaBuffer implements DeviceBuffer {
   freed = false
@@ -20,6 +26,8 @@ export class CudaBuffer implements DeviceBuffer {
     readonly label: string,
     readonly address: bigint,
     release: (buffer: CudaBuffer) => void,
+    /** False for memory of the caller. */
+    readonly isOwn = true,
   ) {
     this.#release = release
   }
@@ -36,6 +44,8 @@ export class CudaMemory {
   constructor(
     private readonly driver: CudaDriver,
     private readonly limits: DeviceLimits,
+    /** Number of the device. */
+    private readonly device: number,
   ) {}
 
   /** Allocates a buffer. The context must be current. @throws SptError `device/out-of-memory`, `device/buffer-too-large` */
@@ -51,6 +61,42 @@ export class CudaMemory {
     return buffer
   }
 
+  /**
+   * A buffer in the caller's memory. The context must be current.
+   * @throws SptError `api/argument`, `device/range`, `device/foreign-buffer`
+   */
+  wrap(
+    { memory, offset, bytes }: NativeRange,
+    label: string,
+    release: (buffer: CudaBuffer) => void,
+  ): CudaBuffer {
+    const call = `wrap ${label}`
+    expectArgument(typeof memory === 'bigint', `the memory of ${label}`, memory, 'a device address: a bigint')
+    checkAlloc(bytes, label, this.limits)
+    expectArgument(
+      Number.isSafeInteger(offset) && offset >= 0,
+      `the offset of ${label}`,
+      offset,
+      'an integer from 0 on',
+    )
+    const address = (memory as bigint) + BigInt(offset)
+    const { calls } = this.driver
+    const [ordinal, start, size] = [new Int32Array(1), new BigUint64Array(1), new BigUint64Array(1)]
+    const isKnown = calls.cuPointerGetAttribute(ordinal, DEVICE_ORDINAL, address) === CUDA.SUCCESS
+    const isOurs = isKnown && ordinal[0] === this.device
+    const buffer = new CudaBuffer(this, bytes, label, address, release, false)
+    if (!isOurs || calls.cuMemGetAddressRange_v2(start, size, address) !== CUDA.SUCCESS)
+      failForeignBuffer(buffer, call)
+    const end = start[0]! + size[0]!
+    if (address % BigInt(ADDRESS_ALIGN) !== 0n || address + BigInt(bytes) > end)
+      failAs('device/range', {
+        message: `${label} needs ${bytes} bytes from address ${address} on, and the allocation ends at ${end}`,
+        expected: `a range within the allocation, at a multiple of ${ADDRESS_ALIGN} bytes`,
+      })
+    this.live.add(buffer)
+    return buffer
+  }
+
   /** The buffer behind a handle. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
   resolve(buffer: DeviceBuffer, call: string): CudaBuffer {
     checkBuffer(buffer, this, call)
@@ -61,6 +107,7 @@ export class CudaMemory {
   free(buffer: CudaBuffer): number {
     buffer.freed = true
     this.live.delete(buffer)
+    if (!buffer.isOwn) return CUDA.SUCCESS
     this.allocated -= buffer.bytes
     return this.driver.calls.cuMemFree_v2(buffer.address)
   }

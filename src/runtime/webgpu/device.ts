@@ -2,66 +2,39 @@
  * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`node.ts` provides a `GPU`). Elements narrower than
  * 32 bits are stored as 32-bit words (`widened-elements.ts`), except f16 with `shader-f16`. There is no f64.
  */
-import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type {
   Command,
   CompiledModule,
   Device,
   DeviceBuffer,
   DeviceLimits,
+  GpuEncoderLike,
   Graph,
   HostArray,
   ModuleText,
+  NativeRange,
+  Stream,
 } from '../device.ts'
-import { checkRepeats, disposedDevices, expectCommands, expectModule } from '../device-checks.ts'
-import { InOrderDevice, InOrderStream, inOrderGraph } from '../in-order.ts'
+import {
+  checkRepeats,
+  disposedDevices,
+  expectBuffer,
+  expectCommands,
+  expectModule,
+} from '../device-checks.ts'
+import { checkStream, InOrderDevice, InOrderStream, inOrderGraph, isStream } from '../in-order.ts'
+import type { GpuBuffer } from './buffer.ts'
+import { expectEncoder } from './callers-buffer.ts'
 import { Launcher, type TimestampRange } from './launch.ts'
-import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits, lanesOf } from './limits.ts'
-import { type GpuBuffer, Memory } from './memory.ts'
+import { adapterName, capabilities, deviceLimits } from './limits.ts'
+import { Memory } from './memory.ts'
 import { compileModule } from './module.ts'
-import type { WebGpuOptions } from './options.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './session.ts'
 import { Clock, REPEATS_PER_CLOCK, readDeviceClock, timesOf } from './timing.ts'
+import { Clears } from './zero-fill.ts'
 
-/**
- * Opens a device on the adapter selected by `gpu`, with all of the adapter's limits, and with `shader-f16`, `subgroups` and
- * `timestamp-query` if it supports them. `obtained`: an adapter already obtained from `gpu`.
- * @throws SptError `device/absent` without an adapter
- */
-export async function createWebGpuDevice(
-  gpu: GPU,
-  options: WebGpuOptions = {},
-  obtained?: GPUAdapter,
-): Promise<Device> {
-  const adapter =
-    obtained ??
-    (await gpu.requestAdapter({
-      powerPreference: options.powerPreference ?? 'high-performance',
-      forceFallbackAdapter: options.forceFallbackAdapter ?? false,
-    }))
-  if (!adapter)
-    failWith('device/absent', 'WebGPU has no adapter here', {
-      hint: 'check that the browser has WebGPU enabled and the GPU driver is up to date',
-    })
-  const name = adapterName(adapter.info)
-  let device: GPUDevice
-  try {
-    device = await adapter.requestDevice({
-      label: 'sparsetile',
-      requiredFeatures: adapterFeatures(adapter, options.features ?? []),
-      requiredLimits: adapterLimits(adapter),
-    })
-  } catch (e) {
-    failWith('device/absent', `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`, {
-      hint: obtained
-        ? 'take a new adapter: each gives one device'
-        : 'check that the GPU driver is up to date',
-    })
-  }
-  return new WebGpuDevice(device, name, adapter.info, await lanesOf(device, adapter.info.subgroupMinSize))
-}
-
-class WebGpuDevice extends InOrderDevice implements Device {
+export class WebGpuDevice extends InOrderDevice implements Device {
   readonly kind = 'webgpu'
   readonly storage = 'words'
   readonly name: string
@@ -73,21 +46,48 @@ class WebGpuDevice extends InOrderDevice implements Device {
   readonly #memory: Memory
   readonly #launcher: Launcher
 
-  constructor(device: GPUDevice, name: string, info: GPUAdapterInfo, lanes: number) {
+  constructor(device: GPUDevice, info: GPUAdapterInfo, lanes: number, isOwn: boolean) {
     super()
+    const name = adapterName(info)
     this.name = name
     this.driver = info.description.trim()
     this.isSoftware = info.isFallbackAdapter
     this.limits = { ...deviceLimits(device.limits), lanes }
     this.features = capabilities(device.features, info, lanes)
-    this.owner = new Session(device, name)
+    this.owner = new Session(device, name, isOwn)
     void device.lost.then(() => disposedDevices.add(this))
-    this.#memory = new Memory(this.owner, this.limits)
-    this.#launcher = new Launcher(this.owner)
+    const clears = new Clears(this.owner)
+    this.#memory = new Memory(this.owner, this.limits, clears)
+    this.#launcher = new Launcher(this.owner, clears)
   }
 
   alloc(bytes: number, label: string): DeviceBuffer {
     return this.#memory.alloc(bytes, label)
+  }
+
+  wrap(range: NativeRange, label: string): Promise<DeviceBuffer> {
+    return this.#memory.wrap(range, label)
+  }
+
+  native(handle: DeviceBuffer): NativeRange {
+    expectBuffer(handle, 'native')
+    const { gpu, offset, bytes } = this.#memory.resolve(handle, 'native')
+    return { memory: gpu, offset, bytes }
+  }
+
+  record(commands: readonly Command[], into: Stream | GpuEncoderLike): void {
+    expectCommands(commands)
+    const call = describe(commands)
+    this.check(commands, call)
+    if (isStream(into)) {
+      checkStream(into, this.order)
+      this.owner.unawaited(() => this.#launcher.submit(commands))
+      this.outcomes.markQueued(commands, into)
+      return
+    }
+    expectEncoder(into)
+    this.owner.unawaited(() => this.#launcher.recordInto(into, commands))
+    this.outcomes.markRecorded(commands)
   }
 
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset?: number): Promise<void> {
@@ -169,9 +169,7 @@ class WebGpuDevice extends InOrderDevice implements Device {
   #check(commands: readonly Command[], call: string): Promise<void> | undefined {
     this.check(commands, call)
     const unconfirmed = new Set<GpuBuffer>()
-    for (const c of commands)
-      for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
-        if (typeof a !== 'number' && !(a as GpuBuffer).isConfirmed) unconfirmed.add(a as GpuBuffer)
+    for (const b of commands.flatMap(buffersOf)) if (!b.isConfirmed) unconfirmed.add(b)
     return unconfirmed.size === 0 ? undefined : this.#confirm([...unconfirmed])
   }
 
@@ -192,7 +190,9 @@ class WebGpuDevice extends InOrderDevice implements Device {
     const { failure } = this.owner.scoped(submit)
     const done = this.owner.device.queue.onSubmittedWorkDone()
     const [error] = await this.owner.wait(Promise.all([failure, done]), call)
-    if (error) throw submissionError(commands, call, error)
+    if (!error) return
+    for (const b of new Set(commands.flatMap(buffersOf))) await this.#memory.probe(b, call)
+    throw submissionError(commands, call, error)
   }
 
   async #time(
@@ -247,6 +247,9 @@ function submissionError(commands: readonly Command[], call: string, error: GpuF
     hint: 'free buffers that are no longer used, or run on a device with more memory',
   })
 }
+
+const buffersOf = (c: Command): GpuBuffer[] =>
+  (c.kind === 'clear' ? [c.buffer] : c.args).filter((a): a is GpuBuffer => typeof a !== 'number')
 
 const kernelNames = (commands: readonly Command[]): string[] => [
   ...new Set(commands.flatMap((c) => (c.kind === 'launch' ? [c.entry] : []))),

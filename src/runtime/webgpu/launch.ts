@@ -3,17 +3,19 @@
  * set of values once, addressed by dynamic offsets. So a bind group depends on the buffers only and is created once.
  */
 
-import { failAs, invariant } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
 import { roundTo } from '../../ir/values/words.ts'
 import type { ArgValue, Command, LaunchCommand } from '../device.ts'
-import { Clears, type GpuBuffer, USAGE } from './memory.ts'
+import type { GpuBuffer } from './buffer.ts'
+import { USAGE } from './callers-buffer.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
 import { wordDtype } from './widened-elements.ts'
+import type { Clears } from './zero-fill.ts'
 
 type BoundCommand =
-  | { readonly kind: 'clear'; readonly buffer: GPUBuffer }
+  | { readonly kind: 'clear'; readonly buffer: GpuBuffer }
   | {
       readonly kind: 'launch'
       readonly pipeline: GPUComputePipeline
@@ -29,78 +31,58 @@ export interface TimestampRange {
   readonly end: number
 }
 
-const MIN_ARENA_BYTES = 4096
+/** Bytes for the scalars of a submission; a longer list of commands gets a buffer of its own. */
+const ARENA_BYTES = 2 ** 16
 
-let arenaCount = 0
+/** Scalars of commands: the offset of each command, and the words of each distinct set. */
+interface ScalarLayout {
+  readonly offsets: readonly number[]
+  readonly data: Uint32Array<ArrayBuffer>
+}
 
-/** The uniform buffer with the scalars of a submission. */
-class Scalars {
-  readonly #session: Session
-  readonly #align: number
-  #buffer: GPUBuffer | undefined
-  /** Current contents of the buffer, so that a repeated list of commands writes nothing. */
-  #shadow = new Uint32Array(0)
-  /** Identifies the current buffer, because bind groups refer to it. */
-  id = 0
-
-  constructor(session: Session) {
-    this.#session = session
-    this.#align = session.device.limits.minUniformBufferOffsetAlignment
-  }
-
-  get buffer(): GPUBuffer {
-    invariant(this.#buffer, 'no scalars have been written')
-    return this.#buffer
-  }
-
-  /** Lays out and writes the scalars of all launches; returns the offset of each command. */
-  write(commands: readonly Command[]): number[] {
-    const offsetByValues = new Map<string, number>()
-    const blocks: { offset: number; words: Uint32Array }[] = []
-    let end = 0
-    const offsets = commands.map((c) => {
-      if (c.kind === 'clear') return 0
-      const entry = entryOf(c)
-      if (entry.uniformBytes === 0) return 0
-      const words = scalarWords(entry, c.args)
-      const key = words.join()
-      let offset = offsetByValues.get(key)
-      if (offset === undefined) {
-        offset = end
-        offsetByValues.set(key, offset)
-        blocks.push({ offset, words })
-        end = Math.ceil((offset + entry.uniformBytes) / this.#align) * this.#align
-      }
+function layOutScalars(commands: readonly Command[], align: number): ScalarLayout {
+  const offsetByValues = new Map<string, number>()
+  const blocks: { offset: number; words: Uint32Array }[] = []
+  let end = 0
+  const offsets = commands.map((c) => {
+    if (c.kind === 'clear') return 0
+    const entry = entryOf(c)
+    if (entry.uniformBytes === 0) return 0
+    const words = scalarWords(entry, c.args)
+    return getOrAdd(offsetByValues, words.join(), () => {
+      const offset = end
+      blocks.push({ offset, words })
+      end = Math.ceil((offset + entry.uniformBytes) / align) * align
       return offset
     })
-    if (end === 0) return offsets
-    const data = new Uint32Array(end / 4)
-    for (const b of blocks) data.set(b.words, b.offset / 4)
-    this.#reserve(end)
-    if (data.some((w, k) => w !== this.#shadow[k])) {
-      this.#session.device.queue.writeBuffer(this.buffer, 0, data)
-      this.#shadow.set(data)
-    }
-    return offsets
+  })
+  const data = new Uint32Array(end / 4)
+  for (const b of blocks) data.set(b.words, b.offset / 4)
+  return { offsets, data }
+}
+
+/** A uniform buffer with the scalars of a submission. */
+class Scalars {
+  readonly #session: Session
+  readonly buffer: GPUBuffer
+  /** Contents of the buffer, so that a repeated list of commands writes nothing. New buffers are zero-filled. */
+  readonly #shadow: Uint32Array
+
+  constructor(session: Session, bytes: number) {
+    this.#session = session
+    const usage = USAGE.uniform | USAGE.copyDst
+    this.buffer = session.device.createBuffer({ label: 'scalars', size: Math.max(16, bytes), usage })
+    this.#shadow = new Uint32Array(bytes / 4)
+  }
+
+  write(data: Uint32Array<ArrayBuffer>): void {
+    if (data.every((w, k) => w === this.#shadow[k])) return
+    this.#session.device.queue.writeBuffer(this.buffer, 0, data)
+    this.#shadow.set(data)
   }
 
   free(): void {
-    this.#buffer?.destroy()
-    this.#buffer = undefined
-  }
-
-  #reserve(bytes: number): void {
-    if (this.#buffer && this.#buffer.size >= bytes) return
-    const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, MIN_ARENA_BYTES)))
-    this.#buffer?.destroy()
-    this.#buffer = this.#session.device.createBuffer({
-      label: 'scalars',
-      size,
-      usage: USAGE.uniform | USAGE.copyDst,
-    })
-    // New buffers are zero-filled.
-    this.#shadow = new Uint32Array(size / 4)
-    this.id = ++arenaCount
+    this.buffer.destroy()
   }
 }
 
@@ -114,13 +96,14 @@ export interface RecordedCommands {
 
 export class Launcher {
   readonly #session: Session
-  readonly #scalars: Scalars
   readonly #clears: Clears
+  #arena: Scalars | undefined
+  /** Lists of commands that were recorded in callers' encoders, with scalars that later submissions do not overwrite. */
+  readonly #recorded = new WeakMap<readonly Command[], RecordedCommands>()
 
-  constructor(session: Session) {
+  constructor(session: Session, clears: Clears) {
     this.#session = session
-    this.#scalars = new Scalars(session)
-    this.#clears = new Clears(session)
+    this.#clears = clears
   }
 
   /**
@@ -128,30 +111,50 @@ export class Launcher {
    * them, so calls may overlap.
    */
   submit(commands: readonly Command[], stamps?: TimestampRange): void {
-    const offsets = this.#scalars.write(commands)
-    this.#encode(
-      this.#bindAll(commands, offsets, (entry, args) => this.#cachedGroup(entry, args)),
+    const layout = this.#layOut(commands)
+    if (layout.data.byteLength > ARENA_BYTES) {
+      const recorded = this.#record(commands, layout)
+      this.replay(recorded, stamps)
+      recorded.free()
+      return
+    }
+    // Created once, so cached bind groups stay valid.
+    this.#arena ??= new Scalars(this.#session, ARENA_BYTES)
+    const scalars = this.#arena
+    scalars.write(layout.data)
+    this.#submit(
+      this.#bindAll(commands, layout.offsets, (entry, args) => this.#cachedGroup(entry, args, scalars)),
       stamps,
     )
   }
 
   /** Records commands with a separate uniform buffer, which other submissions do not overwrite. */
   record(commands: readonly Command[]): RecordedCommands {
-    const scalars = new Scalars(this.#session)
-    const offsets = scalars.write(commands)
+    return this.#record(commands, this.#layOut(commands))
+  }
+
+  /** Encodes commands without a submission. A repeated list reuses its scalars. */
+  recordInto(encoder: GPUCommandEncoder, commands: readonly Command[]): void {
+    encode(encoder, getOrAdd(this.#recorded, commands, () => this.record(commands)).commands)
+  }
+
+  #layOut(commands: readonly Command[]): ScalarLayout {
+    return layOutScalars(commands, this.#session.device.limits.minUniformBufferOffsetAlignment)
+  }
+
+  #record(commands: readonly Command[], { offsets, data }: ScalarLayout): RecordedCommands {
+    const scalars = new Scalars(this.#session, data.byteLength)
+    scalars.write(data)
     const groups = new Map<GpuEntry, Map<string, GPUBindGroup>>()
     const bound = this.#bindAll(commands, offsets, (entry, args) => {
-      const key = buffersOf(args)
-        .map((b) => b.id)
-        .join()
       const entryGroups = getOrAdd(groups, entry, () => new Map<string, GPUBindGroup>())
-      return getOrAdd(entryGroups, key, () => this.#bind(entry, args, scalars))
+      return getOrAdd(entryGroups, keyOf(args), () => this.#bind(entry, args, scalars))
     })
     return { commands: bound, free: () => scalars.free() }
   }
 
   replay(recorded: RecordedCommands, stamps?: TimestampRange): void {
-    this.#encode(recorded.commands, stamps)
+    this.#submit(recorded.commands, stamps)
   }
 
   /** Binds commands. Clears among launches become dispatches, which do not end the pass. */
@@ -165,7 +168,7 @@ export class Launcher {
       if (c.kind === 'clear') {
         const buffer = c.buffer as GpuBuffer
         const clear = hasLaunches ? this.#clears.launchFor(buffer) : undefined
-        return clear ? { kind: 'launch', ...clear, offsets: [] } : { kind: 'clear', buffer: buffer.gpu }
+        return clear ? { kind: 'launch', ...clear, offsets: [] } : { kind: 'clear', buffer }
       }
       const entry = entryOf(c)
       return {
@@ -178,19 +181,19 @@ export class Launcher {
     })
   }
 
-  #encode(commands: readonly BoundCommand[], stamps?: TimestampRange): void {
+  #submit(commands: readonly BoundCommand[], stamps?: TimestampRange): void {
     const { device } = this.#session
     const encoder = device.createCommandEncoder()
     encode(encoder, commands, stamps)
     device.queue.submit([encoder.finish()])
   }
 
-  #cachedGroup(entry: GpuEntry, args: readonly ArgValue[]): GPUBindGroup {
+  #cachedGroup(entry: GpuEntry, args: readonly ArgValue[], scalars: Scalars): GPUBindGroup {
     const buffers = buffersOf(args)
-    const key = `${entry.uniformBytes > 0 ? this.#scalars.id : ''}:${buffers.map((b) => b.id).join()}`
+    const key = keyOf(args)
     const cached = entry.bindGroups.get(key)
     if (cached) return cached.group
-    const group = this.#bind(entry, args, this.#scalars)
+    const group = this.#bind(entry, args, scalars)
     const drop = (): void => {
       entry.bindGroups.delete(key)
       for (const b of buffers) b.onFree.delete(drop)
@@ -205,7 +208,7 @@ export class Launcher {
     checkAliases(entry, buffers)
     const entries: GPUBindGroupEntry[] = buffers.map((b, binding) => ({
       binding,
-      resource: { buffer: b.gpu },
+      resource: b.binding,
     }))
     if (entry.uniformBytes > 0)
       entries.push({
@@ -219,11 +222,24 @@ export class Launcher {
 const buffersOf = (args: readonly ArgValue[]): GpuBuffer[] =>
   args.filter((a): a is GpuBuffer => typeof a !== 'number')
 
-/** Rejects a buffer that is bound to two arguments, one of which may be written (forbidden by WebGPU). @throws SptError */
+const keyOf = (args: readonly ArgValue[]): string =>
+  buffersOf(args)
+    .map((b) => b.id)
+    .join()
+
+/**
+ * Rejects a buffer that is bound to two arguments, one of which may be written (forbidden by WebGPU; for a read and a written argument
+ * even in separate ranges of a `GPUBuffer`). @throws SptError
+ */
 function checkAliases(entry: GpuEntry, buffers: readonly GpuBuffer[]): void {
+  const overlaps = (a: GpuBuffer, b: GpuBuffer): boolean =>
+    a.offset < b.offset + b.size && b.offset < a.offset + a.size
+  const conflicts = (j: number, k: number): boolean =>
+    buffers[j]!.gpu === buffers[k]!.gpu &&
+    (entry.buffers[j]!.access !== entry.buffers[k]!.access || overlaps(buffers[j]!, buffers[k]!))
   buffers.forEach((b, k) => {
-    const first = buffers.indexOf(b)
-    if (first === k) return
+    const first = buffers.findIndex((_, j) => j < k && conflicts(j, k))
+    if (first < 0) return
     const [x, y] = [entry.buffers[first]!, entry.buffers[k]!]
     if (x.access === 'read' && y.access === 'read') return
     failAs('device/aliased-arguments', {
@@ -270,7 +286,7 @@ function encode(
     if (c.kind === 'clear') {
       pass?.end()
       pass = undefined
-      encoder.clearBuffer(c.buffer)
+      encoder.clearBuffer(c.buffer.gpu, c.buffer.offset, c.buffer.size)
       return
     }
     pass ??= beginPass(k === 0, lastClear < k)

@@ -6,8 +6,8 @@
 import { failWith, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { importOptional, type Missing } from '../../ast/diagnostics/optional-packages.ts'
 import type { Device, DeviceReport } from '../device.ts'
-import { createWebGpuDevice } from './device.ts'
 import { adapterLimits, adapterName, capabilities } from './limits.ts'
+import { createWebGpuDevice } from './open.ts'
 import { type NodeWebGpuOptions, WEBGPU_CHOICES, type WebGpuChoice } from './options.ts'
 import { findVulkan, withSwiftShader } from './swiftshader.ts'
 

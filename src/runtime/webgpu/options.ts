@@ -2,6 +2,14 @@
  * Options of `devices.webgpu`. They do not use the types of WebGPU, so that importers need neither the DOM library (TypeScript
  * 6.0 or later) nor the package with these types (before).
  */
+import type { GpuDeviceLike } from '../device.ts'
+
+/** Uses the caller's own `GPUDevice`, with its features and limits. `dispose` leaves it intact. */
+export interface SharedGpuOptions {
+  readonly device: GpuDeviceLike
+}
+
+export const isShared = (options: object): options is SharedGpuOptions => 'device' in options
 
 export interface WebGpuOptions {
   /** Preferred adapter; default `high-performance`. */

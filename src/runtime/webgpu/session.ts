@@ -12,14 +12,23 @@ export class Session {
   #disposed = false
   readonly #waiting = new Set<() => void>()
   #uncapturedError: string | undefined
+  #unawaited: Promise<void> | undefined
+  /** Buffers to destroy with the session, if its device belongs to the caller. */
+  readonly #buffers = new Set<GPUBuffer>()
 
-  constructor(device: GPUDevice, name: string) {
+  /** @param isOwn - `dispose` destroys the device, and all of its errors are ours */
+  constructor(
+    device: GPUDevice,
+    name: string,
+    readonly isOwn = true,
+  ) {
     this.device = device
     this.name = name
-    device.addEventListener('uncapturederror', (event) => {
-      event.preventDefault()
-      this.#uncapturedError ??= event.error.message
-    })
+    if (isOwn)
+      device.addEventListener('uncapturederror', (event) => {
+        event.preventDefault()
+        this.#uncapturedError ??= event.error.message
+      })
     void device.lost.then((info) => {
       this.#lost = info
       for (const wake of this.#waiting) wake()
@@ -35,11 +44,32 @@ export class Session {
     if (message !== undefined) throw validationError(call, message)
   }
 
+  createBuffer(descriptor: GPUBufferDescriptor): GPUBuffer {
+    const buffer = this.device.createBuffer(descriptor)
+    this.#buffers.add(buffer)
+    return buffer
+  }
+
+  destroy(buffer: GPUBuffer): void {
+    this.#buffers.delete(buffer)
+    buffer.destroy()
+  }
+
+  /** Runs a call that does not wait; the next call that does reports its error. */
+  unawaited(body: () => void): void {
+    const { failure } = this.scoped(body)
+    const noted = Promise.all([this.#unawaited, failure]).then(([, f]) => {
+      this.#uncapturedError ??= f?.message
+      if (this.#unawaited === noted) this.#unawaited = undefined
+    })
+    this.#unawaited = noted
+  }
+
   #lostError(call: string, info: GPUDeviceLostInfo): SptError {
     return new SptError({
       code: 'device/lost',
       message: `${call}: the device ${this.name} was lost${info.message ? ` (${info.message.trim()})` : ''}`,
-      hint: 'a kernel may have run too long, or the driver restarted: open a new device, and `await prepared.rebuild(device)`',
+      hint: `a kernel may have run too long, or the driver restarted. Type \`device = await devices.webgpu(${this.isOwn ? '' : '{ device: yourNewGPUDevice }'})\`, and for each prepared kernel \`prepared = await prepared.rebuild(device)\``,
     })
   }
 
@@ -57,7 +87,8 @@ export class Session {
       }
       const onEnd = (): void => settle(() => {})
       this.#waiting.add(onEnd)
-      promise.then(
+      const all = this.#unawaited ? this.#unawaited.then(() => promise) : promise
+      all.then(
         (value) => settle(() => resolve(value)),
         // A lost device first rejects calls in flight, and then reports the loss, which is the better reason.
         (error: unknown) =>
@@ -93,9 +124,15 @@ export class Session {
   async dispose(): Promise<void> {
     if (this.#disposed) return
     this.#disposed = true
-    // The loss ends every wait.
-    this.device.destroy()
-    await this.device.lost
+    if (this.isOwn) {
+      // The loss ends every wait.
+      this.device.destroy()
+      await this.device.lost
+      return
+    }
+    for (const buffer of this.#buffers) buffer.destroy()
+    this.#buffers.clear()
+    for (const wake of this.#waiting) wake()
   }
 }
 

@@ -1,5 +1,5 @@
 /** The device's clock: timestamps of passes, read back after all submitted work has finished. */
-import { USAGE } from './memory.ts'
+import { USAGE } from './callers-buffer.ts'
 import type { Session } from './session.ts'
 
 /** Maximum number of timestamps in a query set. */
