@@ -26,6 +26,7 @@ export type { BindInputs, SelectionContext, SelectionInputs } from './api/dispat
 export type { PredictedTime, Selection } from './api/dispatch/dispatch-conditions.ts'
 export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatch/measurements.ts'
 export { type ConvertedPart, ConvertedTensor } from './api/inputs/converted-tensor.ts'
+export { type DeviceTensorOptions, deviceTensor } from './api/inputs/device-tensor.ts'
 export { type FormatData, SptFormat } from './api/inputs/format-values.ts'
 export {
   type Bindable,
@@ -72,7 +73,7 @@ export type { Dtype } from './ir/values/dtype.ts'
 export type { PartReport, TensorReport } from './pictures/format-figures.ts'
 export type { PictureOptions } from './pictures/picture/index.ts'
 export type { PartFormat, TensorFormat } from './run/bind/index.ts'
-export type { ResidentDense } from './run/execution/external-memory.ts'
+export type { CallersDense, ResidentDense } from './run/execution/external-memory.ts'
 export type { KernelGraph } from './run/execution/launch-commands.ts'
 export type {
   ClearExplanation,

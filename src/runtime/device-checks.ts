@@ -247,7 +247,7 @@ export function expectCommands(commands: readonly Command[]): void {
 }
 
 export function expectBuffer(buffer: DeviceBuffer, call: string): void {
-  expectArgument(isRecord(buffer), `the buffer of ${call}`, buffer, 'a buffer from alloc or wrap')
+  expectArgument(isRecord(buffer), `the buffer of ${call}`, buffer, 'a buffer from alloc')
 }
 
 export function expectData(data: HostArray): void {

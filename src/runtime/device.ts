@@ -166,6 +166,7 @@ export interface Device {
   /** Resolves when all that was queued on any stream has finished; rejects as `run`. */
   finish(): Promise<void>
   dispose(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Availability of a device, or the reason for its absence, for `spt doctor`. */
@@ -240,6 +241,7 @@ export interface Graph {
   time(repeats: number, between?: Graph): Promise<number[]>
   /** Frees the graph. Idempotent. */
   free(): void
+  [Symbol.dispose](): void
 }
 
 /** A queue whose work runs in order. */
@@ -253,6 +255,7 @@ export interface Stream {
   finish(): Promise<void>
   /** Waits for the queued work. Idempotent. */
   free(): void
+  [Symbol.dispose](): void
 }
 
 /** A point in a stream, which can be recorded repeatedly. */
@@ -260,4 +263,5 @@ export interface DeviceEvent {
   /** Milliseconds from `earlier` to this event, when both have happened. @throws SptError `device/not-recorded` */
   since(earlier: DeviceEvent): Promise<number>
   free(): void
+  [Symbol.dispose](): void
 }

@@ -4,6 +4,7 @@ import { failAs, failWith } from '../ast/diagnostics/diagnostic.ts'
 import { expectArgument, nameText } from '../ast/diagnostics/expect-argument.ts'
 import type { Command, DeviceEvent, DeviceLimits, Graph, Stream } from './device.ts'
 import { checkCommands, checkRepeats, expectLabel, expectStream } from './device-checks.ts'
+import { ASYNC_DISPOSE, DISPOSE } from './dispose.ts'
 import { Outcomes } from './outcomes.ts'
 
 export interface InOrder {
@@ -35,6 +36,10 @@ class InOrderEvent implements DeviceEvent {
   free(): void {
     this.#freed = true
     this.#time = undefined
+  }
+
+  [DISPOSE](): void {
+    this.free()
   }
 }
 
@@ -69,6 +74,10 @@ export class InOrderStream implements Stream {
   free(): void {
     this.#freed = true
   }
+
+  [DISPOSE](): void {
+    this.free()
+  }
 }
 
 /** A recording of commands on a device with one queue. */
@@ -88,6 +97,10 @@ export function inOrderGraph(order: InOrder, recording: Recording): Graph {
     if (isFreed) failFreed('the graph')
     recording.check()
   }
+  const free = (): void => {
+    if (!isFreed) recording.free()
+    isFreed = true
+  }
   return {
     launch(stream) {
       checkStream(stream, order)
@@ -99,10 +112,8 @@ export function inOrderGraph(order: InOrder, recording: Recording): Graph {
       use()
       return recording.time(repeats, between, use)
     },
-    free() {
-      if (!isFreed) recording.free()
-      isFreed = true
-    },
+    free,
+    [DISPOSE]: free,
   }
 }
 
@@ -118,6 +129,11 @@ export abstract class InOrderDevice {
   protected abstract now(): Promise<bigint>
   /** Resolves when all queued work has finished. */
   protected abstract waitIdle(): Promise<void>
+  abstract dispose(): Promise<void>
+
+  [ASYNC_DISPOSE](): Promise<void> {
+    return this.dispose()
+  }
 
   stream(label: string, handle?: bigint): Stream {
     expectLabel(label, 'a stream')

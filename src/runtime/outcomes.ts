@@ -1,5 +1,6 @@
 /** Checks for errors without a fault when a call waits for launches. */
 import type { Command, Graph, Outcome, Stream } from './device.ts'
+import { DISPOSE } from './dispose.ts'
 
 /** Outcomes of queued launches that no call has awaited. */
 export class Outcomes {
@@ -36,6 +37,7 @@ export class Outcomes {
         return times
       },
       free: () => graph.free(),
+      [DISPOSE]: () => graph.free(),
     }
   }
 

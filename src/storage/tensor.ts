@@ -89,6 +89,8 @@ export abstract class DenseOnDevice implements DenseTensor {
   readonly dtype: Dtype
   /** A description for messages: `H of layer`. */
   readonly origin: string
+  /** True for memory of the caller, which a kernel may write; the output of a kernel is written by that kernel only. */
+  readonly isCallers: boolean = false
 
   constructor({ shape, dtype, origin }: Pick<DenseOnDevice, 'shape' | 'dtype' | 'origin'>) {
     this.shape = shape

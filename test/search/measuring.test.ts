@@ -378,6 +378,7 @@ function fakeDevice(log: string[]): Device {
     return {
       launch: () => {},
       free: () => void log.push('free'),
+      [Symbol.dispose]: () => undefined,
       time: async (n, between) => {
         log.push(`${labels.length} × ${labels[0]}${between ? ' flushed' : ''}`)
         if (labels[0] === 'faulty') fail({ code: 'device/fault', message: 'no', hint: 'none' })

@@ -6,6 +6,7 @@ import { isRefusedByDevice } from '../../run/compile/device-limits.ts'
 import { compileOn, lanesOf, type Program } from '../../run/execution/execute.ts'
 import { type UnorderedSum, unorderedSums } from '../../run/verify/verify.ts'
 import type { Device } from '../../runtime/device.ts'
+import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { CompiledCode } from '../dispatch/branches.ts'
 import type { SelectionInputs } from '../dispatch/device-facts.ts'
@@ -55,6 +56,10 @@ export abstract class CompiledKernel extends ErrorSources implements CompiledCod
   /** Binds data and uploads them. @throws SptError `bind/…`, `format/…`, `device/…` */
   abstract prepare(inputs: RunInputs | Bound): Promise<PreparedKernel>
   abstract release(): void
+
+  [DISPOSE](): void {
+    this.release()
+  }
 
   /** Prepares, runs, reads all outputs by name, and frees. */
   async run(inputs: RunInputs): Promise<Record<string, Tensor>> {

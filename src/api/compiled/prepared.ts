@@ -8,8 +8,9 @@ import type { Origin, ResidentDense } from '../../run/execution/external-memory.
 import type { KernelGraph } from '../../run/execution/launch-commands.ts'
 import type { ExplainOptions, Explanation } from '../../run/explain/index.ts'
 import { type Verification, verify, verifyAgainst } from '../../run/verify/verify.ts'
-import type { Command, Device } from '../../runtime/device.ts'
+import type { Command, Device, GpuEncoderLike, Stream } from '../../runtime/device.ts'
 import { MAX_RUNS } from '../../runtime/device-checks.ts'
+import { DISPOSE } from '../../runtime/dispose.ts'
 import type { Measurement, MeasureOptions } from '../../runtime/measure.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { CompiledCode } from '../dispatch/branches.ts'
@@ -111,8 +112,8 @@ export class PreparedKernel extends ErrorSources {
 
   /**
    * Writes new values of an input with the same structure: in the order of the bound entries, or as a tensor with some of the
-   * bound coordinates (the others get the fill value). Entries stay in their parts, even if parts were selected by value. Do not change the
-   * array until the call has resolved.
+   * bound coordinates (the others get the fill value). Entries stay in their parts, even if parts were selected by value. The call
+   * copies the values at once.
    * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (for
    * a resident tensor, write to your memory)
    */
@@ -126,6 +127,15 @@ export class PreparedKernel extends ErrorSources {
   /** Runs all launches; resolves when they have finished. */
   run(): Promise<void> {
     return this.#running((e) => e.run())
+  }
+
+  /**
+   * Appends a run to your `GPUCommandEncoder` (WebGPU) or to a stream, at once and without a submission. Await earlier calls first. The
+   * memory must live until your submission has finished; later calls that wait, such as `read`, report errors.
+   * @throws SptError `device/…`
+   */
+  record(into: Stream | GpuEncoderLike): void {
+    this.#within.record(into)
   }
 
   /** Records all launches for replays with one call, with new values by `write`, next to other work on a stream. */
@@ -233,5 +243,9 @@ export class PreparedKernel extends ErrorSources {
     leakDetector?.forget(this)
     this.#dispatcher.free()
     this.#turns.leave()
+  }
+
+  [DISPOSE](): void {
+    this.free()
   }
 }

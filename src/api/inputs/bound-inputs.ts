@@ -19,7 +19,7 @@ import {
 import { agreedSizes } from '../../run/bind/sizes/bound-sizes.ts'
 import type { ResidentTensor } from '../../storage/engines/device/index.ts'
 import { missingValue } from '../../storage/format-operands.ts'
-import { listTensor, type Tensor, type ValueArray } from '../../storage/tensor.ts'
+import { DenseOnDevice, listTensor, type Tensor, type ValueArray } from '../../storage/tensor.ts'
 import {
   checkTensor,
   coordinatesOf,
@@ -29,7 +29,7 @@ import {
   isTyped,
   numbersOf,
 } from './argument-checks.ts'
-import { type Bindable, dtypeOf } from './tensors.ts'
+import { type Bindable, copyOf, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
   /**
@@ -99,7 +99,8 @@ export function valuesIn(
     'an integer, or none for no random data',
   )
   const { tensors: given = {} } = inputs
-  for (const name of Object.keys(given)) expectInput(kernel, name)
+  for (const [name, value] of Object.entries(given))
+    if (!(value instanceof DenseOnDevice && value.isCallers)) expectInput(kernel, name)
   const tensors = byName<Tensor>()
   const flat: [string, Bare][] = []
   for (const [name, value] of Object.entries(given)) {
@@ -153,13 +154,13 @@ function byPosition(
   return { ready: byName(Object.entries(readyByPosition(kernel, all, params))), rest }
 }
 
-/** Returns new values of an input. 16-bit and 8-bit arrays have the buffer's type if it has such elements. */
+/** Returns a copy of new values of an input, which the caller may change afterwards. 16-bit and 8-bit arrays have the buffer's type if it has such elements. */
 export function updateOf(kernel: Kernel1, name: string, values: Bindable): Tensor | BareValues {
   if (!Array.isArray(values) && !isTyped(values)) {
     checkTensor(name, values)
-    return values
+    return copyOf(values)
   }
-  const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray)
+  const array = Array.isArray(values) ? numbersOf(values, name) : (values as ValueArray).slice()
   const dtype = callerTensor(kernel, name)?.first.dtype
   const isOwn = dtype !== undefined && array instanceof arrayClass(dtype)
   return { values: array, dtype: isOwn ? dtype : dtypeOf(array) }

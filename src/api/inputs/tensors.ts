@@ -10,6 +10,7 @@ import {
   type CoordTensor,
   checkValueArray,
   convertValues,
+  DenseOnDevice,
   type DenseTensor,
   type Repair,
   type StoredTensor,
@@ -203,6 +204,17 @@ export function unpackIndices(words: Int32Array, bits: number, count: number): I
 
 const checkBits = (bits: number): void =>
   expectArgument(isFieldWidth(bits), 'the number of bits', bits, FIELD_WIDTHS)
+
+/** A tensor whose arrays are independent of the caller's. */
+export function copyOf(t: Tensor): Tensor {
+  if (t instanceof DenseOnDevice) return t
+  const values = t.values?.slice() ?? null
+  if (t.kind === 'dense') return { ...t, values: values! }
+  if (t.kind === 'coords') return { ...t, coords: t.coords.map((c) => c.slice()), values }
+  const copied = (axis: StoredTensor['arrays'][string]) =>
+    byName(Object.entries(axis).map(([name, a]) => [name, a!.slice()] as const))
+  return { ...t, arrays: byName(Object.entries(t.arrays).map(([axis, of]) => [axis, copied(of)])), values }
+}
 
 /** A value for a buffer: a tensor, or an array that fits a dense one. */
 export type Bindable = Tensor | ValueArray | readonly number[]

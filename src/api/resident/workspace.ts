@@ -15,6 +15,7 @@ import { byteLength } from '../../run/execution/buffer-layout.ts'
 import { reportedBuffers } from '../../run/execution/launch-commands.ts'
 import { precisionOf, type Verification } from '../../run/verify/verify.ts'
 import type { Device, DeviceBuffer } from '../../runtime/device.ts'
+import { DISPOSE } from '../../runtime/dispose.ts'
 import { toDevice } from '../../runtime/webgpu/widened-elements.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import { checkVerify } from '../compiled/check-prepared.ts'
@@ -252,6 +253,10 @@ export class Workspace extends ErrorSources {
   /** Frees device memory that no prepared kernel uses; it is allocated again on demand. */
   free(): void {
     this.#residents.free()
+  }
+
+  [DISPOSE](): void {
+    this.free()
   }
 
   /** Results of the reference for these inputs, computed once for each value of `options`. @throws SptError `reference/…` */

@@ -140,6 +140,8 @@ function sort(
     if (b.kind !== 'tensor' && b.kind !== 'axis') continue
     const t = b.kind === 'tensor' ? b.tensor : undefined
     if (tensor instanceof DenseOnDevice) checkOnDevice(kernel, name, tensor, t)
+    // An output in memory of the caller has no values, and dense axes need no structure.
+    if (tensor instanceof DenseOnDevice && !t?.isInput) continue
     if (t?.isInput && t.asDeclared && t.structured.length === 0 && tensor.kind === 'dense')
       dense.set(name, tensor)
     else if (t?.asDeclared && tensor.kind === 'stored' && !tensor.repair) {

@@ -5,7 +5,13 @@
 import { rangeChecks } from '../../analysis/integers/range-checks.ts'
 import { failWith, invariant, withSources } from '../../ast/diagnostics/diagnostic.ts'
 import type { Buffer } from '../../ir/statements/loops.ts'
-import { type Command, type DeviceBuffer, Outcome } from '../../runtime/device.ts'
+import {
+  type Command,
+  type DeviceBuffer,
+  type GpuEncoderLike,
+  Outcome,
+  type Stream,
+} from '../../runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure } from '../../runtime/measure.ts'
 import { fromDevice, toDevice } from '../../runtime/webgpu/widened-elements.ts'
 import { newValues, type Tensor, type ValueArray } from '../../storage/tensor.ts'
@@ -122,6 +128,8 @@ export class Executable {
 
   /** Returns an output as a device-resident tensor whose calls use the queue `turns`. Throws SptError `run/resident`, `run/shared`. */
   output(name: string, turns: Turns): ResidentDense {
+    const callers = this.#chained.tensors.get(name)
+    if (callers?.isCallers) return callers
     return residentOutput(this.program, this.#bound, {
       name,
       turns,
@@ -201,6 +209,11 @@ export class Executable {
   /** Runs the kernel once. Throws SptError `run/lost-writes` or `run/overflow`; the outputs then lack the lost elements only. */
   async run(): Promise<void> {
     await this.program.device.run(this.commands)
+  }
+
+  /** Appends a run to an encoder or a stream of the caller. Throws SptError like `Device.record`. */
+  record(into: Stream | GpuEncoderLike): void {
+    this.program.device.record(this.commands, into)
   }
 
   /** Milliseconds of each of `repeats` runs. Throws SptError like `run`. */

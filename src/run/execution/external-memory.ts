@@ -3,15 +3,16 @@
 import { failAs, failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { getOrAdd } from '../../ir/memoize.ts'
-import type { Device, DeviceBuffer } from '../../runtime/device.ts'
+import type { Device, DeviceBuffer, NativeRange } from '../../runtime/device.ts'
 import { failFreedBuffer } from '../../runtime/device-checks.ts'
+import { DISPOSE } from '../../runtime/dispose.ts'
 import { fromDevice, storedBytes } from '../../runtime/webgpu/widened-elements.ts'
 import { DenseOnDevice, type DenseTensor, type ValueArray } from '../../storage/tensor.ts'
 import { callerTensor, isRowMajor } from '../bind/bind-plan.ts'
 import type { Bound } from '../bind/index.ts'
 import { extentsOf } from '../bind/sources/coordinate-sources.ts'
 import type { Program } from '../compile/compiled-program.ts'
-import type { Turns } from './call-queue.ts'
+import { Turns } from './call-queue.ts'
 
 /** Tensors that were on the device before. On the host, only their shapes are bound. */
 export interface Residents {
@@ -160,6 +161,11 @@ export class ResidentDense extends DenseOnDevice {
     return this.#memory.buffer
   }
 
+  /** The memory for other libraries on the device: a `GPUBuffer`, an address or an `ArrayBuffer`. @throws SptError `device/freed-buffer` */
+  get native(): NativeRange {
+    return this.device.native(this.memory)
+  }
+
   /** Keeps the memory until the returned function is called. Throws SptError `device/freed`. */
   hold(): () => void {
     return this.#memory.hold(this.origin)
@@ -168,6 +174,27 @@ export class ResidentDense extends DenseOnDevice {
   /** Orders calls on a kernel that is bound to it after earlier calls on the other kernels. */
   joins(turns: Turns): void {
     this.#turns.join(turns)
+  }
+}
+
+/** A dense tensor in memory of the caller. Kernels that are bound to the tensor run in call order. */
+export class CallersDense extends ResidentDense {
+  override readonly isCallers = true
+  readonly #handle: CountedMemory
+
+  constructor(of: Pick<ResidentDense, 'shape' | 'dtype' | 'origin' | 'device'>, memory: DeviceBuffer) {
+    const handle = new CountedMemory(memory)
+    super(of, handle, new Turns(), async () => {})
+    this.#handle = handle
+  }
+
+  /** Ends the use of the memory with the last kernel that is bound to the tensor. The memory itself is left intact. */
+  free(): void {
+    this.#handle.free()
+  }
+
+  [DISPOSE](): void {
+    this.free()
   }
 }
 
@@ -214,15 +241,15 @@ export function residentOutput(
   return new ResidentDense({ shape, dtype: first.dtype, origin, device }, of.lend(), of.turns, of.settle)
 }
 
-/** Outputs of other kernels that are bound to a kernel. */
+/** Dense tensors on the device that are bound to a kernel: outputs of other kernels, and memory of the caller. */
 export class Chained {
   readonly tensors: ReadonlyMap<string, ResidentDense>
   #held: readonly (() => void)[] = []
 
-  /** Collects the chained outputs. Throws SptError `run/other-device`, `run/resident`. */
+  /** Collects the tensors. Throws SptError `run/other-device`, `run/resident`. */
   constructor(program: Program, bound: Bound) {
     const tensors = new Map<string, ResidentDense>()
-    for (const [name, t] of bound.dense) {
+    for (const [name, t] of bound.given) {
       if (!(t instanceof ResidentDense)) continue
       if (t.device !== program.device)
         failAs('run/other-device', {
@@ -264,11 +291,12 @@ export class Chained {
     for (const t of this.tensors.values()) await t.settle()
   }
 
-  /** Returns `bound` with the current values of the outputs. */
+  /** Returns `bound` with the current values of the inputs. */
   async downloaded(bound: Bound): Promise<Bound> {
     if (this.tensors.size === 0) return bound
     const [dense, arrays] = [new Map(bound.dense), new Map(bound.arrays)]
     for (const [name, t] of this.tensors) {
+      if (!bound.dense.has(name)) continue
       const now = await t.downloadNow()
       dense.set(name, now)
       arrays.set(name, now.values)

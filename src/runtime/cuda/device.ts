@@ -33,6 +33,7 @@ import {
   expectModule,
   expectStream,
 } from '../device-checks.ts'
+import { ASYNC_DISPOSE } from '../dispose.ts'
 import { failForeign } from '../in-order.ts'
 import { Outcomes } from '../outcomes.ts'
 import { type Chip, chipFeatures, chipLimits } from './chip.ts'
@@ -264,6 +265,10 @@ export class CudaDevice implements Device {
       this.#modules.release()
       for (const buffer of [...this.#memory.live]) this.#memory.free(buffer)
     })
+  }
+
+  [ASYNC_DISPOSE](): Promise<void> {
+    return this.dispose()
   }
 
   #checkStream(stream: Stream): CudaStream {

@@ -3,6 +3,7 @@
 import type { Command, DeviceBuffer, Graph, LaunchCommand, Stream } from '../device.ts'
 import { memoryOf } from '../device.ts'
 import { checkRepeats } from '../device-checks.ts'
+import { DISPOSE } from '../dispose.ts'
 import { failFreed } from '../in-order.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
 import { type Handle, obtain } from './driver.ts'
@@ -102,6 +103,10 @@ export class CudaGraph implements Graph {
     if (this.#freed) return
     this.#freed = true
     this.#host.context.release('freeing a graph', () => this.release())
+  }
+
+  [DISPOSE](): void {
+    this.free()
   }
 
   /** Frees the driver's resources; the graph must not be in flight. */

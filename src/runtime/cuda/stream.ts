@@ -1,5 +1,6 @@
 /** Streams and events of CUDA. */
 import type { DeviceEvent, Stream } from '../device.ts'
+import { DISPOSE } from '../dispose.ts'
 import { failForeign, failFreed, failNotRecorded } from '../in-order.ts'
 import type { Outcomes } from '../outcomes.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
@@ -55,6 +56,10 @@ export class CudaStream implements Stream {
     const { context } = this
     if (context.isUsable) context.inContext(`freeing ${this.label}`, () => context.closeQueue(this.#queue))
   }
+
+  [DISPOSE](): void {
+    this.free()
+  }
 }
 
 export class CudaEvent implements DeviceEvent {
@@ -100,6 +105,10 @@ export class CudaEvent implements DeviceEvent {
     const { context } = this
     if (context.isUsable) context.inContext('freeing an event', () => this.release())
     else this.#freed = true
+  }
+
+  [DISPOSE](): void {
+    this.free()
   }
 
   /** Destroys the event. The context must be current. */

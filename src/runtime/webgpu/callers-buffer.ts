@@ -2,6 +2,7 @@
 import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../../ast/diagnostics/expect-argument.ts'
 import type { GpuEncoderLike, NativeMemory, Stream } from '../device.ts'
+import type { Session } from './session.ts'
 
 /** Values of `GPUBufferUsage`, which is not a global outside browsers. */
 export const USAGE = {
@@ -76,3 +77,35 @@ export function expectEncoder(
     'a GPUCommandEncoder of the device, or a stream from device.stream',
   )
 }
+
+/** A kernel without an effect, whose submission makes WebGPU check the buffers that the kernel binds. */
+export class Probe {
+  #pipeline: GPUComputePipeline | undefined
+
+  constructor(private readonly session: Session) {}
+
+  /** Binds a buffer, which must belong to the device. The result submits the kernel; the buffer must not be destroyed. */
+  bind({ binding }: { readonly binding: GPUBufferBinding }): () => void {
+    const { device } = this.session
+    const code = PROBE_TEXT
+    this.#pipeline ??= device.createComputePipeline({
+      layout: 'auto',
+      compute: { module: device.createShaderModule({ label: 'probe', code }) },
+    })
+    const pipeline = this.#pipeline
+    const entries = [{ binding: 0, resource: binding }]
+    const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries })
+    return () => {
+      const encoder = device.createCommandEncoder({ label: 'probe' })
+      const pass = encoder.beginComputePass()
+      pass.setPipeline(pipeline)
+      pass.setBindGroup(0, group)
+      pass.dispatchWorkgroups(1)
+      pass.end()
+      device.queue.submit([encoder.finish()])
+    }
+  }
+}
+
+const PROBE_TEXT = `@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@compute @workgroup_size(1) fn probe() { _ = arrayLength(&x); }`

@@ -32,7 +32,6 @@ import { Memory } from './memory.ts'
 import { compileModule } from './module.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './session.ts'
 import { Clock, REPEATS_PER_CLOCK, readDeviceClock, timesOf } from './timing.ts'
-import { Clears } from './zero-fill.ts'
 
 export class WebGpuDevice extends InOrderDevice implements Device {
   readonly kind = 'webgpu'
@@ -56,9 +55,8 @@ export class WebGpuDevice extends InOrderDevice implements Device {
     this.features = capabilities(device.features, info, lanes)
     this.owner = new Session(device, name, isOwn)
     void device.lost.then(() => disposedDevices.add(this))
-    const clears = new Clears(this.owner)
-    this.#memory = new Memory(this.owner, this.limits, clears)
-    this.#launcher = new Launcher(this.owner, clears)
+    this.#memory = new Memory(this.owner, this.limits)
+    this.#launcher = new Launcher(this.owner)
   }
 
   alloc(bytes: number, label: string): DeviceBuffer {

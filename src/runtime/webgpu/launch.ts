@@ -12,7 +12,7 @@ import { USAGE } from './callers-buffer.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
 import { wordDtype } from './widened-elements.ts'
-import type { Clears } from './zero-fill.ts'
+import { Clears } from './zero-fill.ts'
 
 type BoundCommand =
   | { readonly kind: 'clear'; readonly buffer: GpuBuffer }
@@ -101,9 +101,9 @@ export class Launcher {
   /** Lists of commands that were recorded in callers' encoders, with scalars that later submissions do not overwrite. */
   readonly #recorded = new WeakMap<readonly Command[], RecordedCommands>()
 
-  constructor(session: Session, clears: Clears) {
+  constructor(session: Session) {
     this.#session = session
-    this.#clears = clears
+    this.#clears = new Clears(session)
   }
 
   /**

@@ -12,9 +12,8 @@ import {
   failFreedBuffer,
 } from '../device-checks.ts'
 import { bindingBytes, GpuBuffer, outOfMemory, roundUp } from './buffer.ts'
-import { checkGpuBuffer, checkUnmapped, checkUsage, USAGE } from './callers-buffer.ts'
+import { checkGpuBuffer, checkUnmapped, checkUsage, Probe, USAGE } from './callers-buffer.ts'
 import { type Session, validationError } from './session.ts'
-import type { Clears } from './zero-fill.ts'
 
 const MAP_READ = 0x1
 
@@ -24,11 +23,14 @@ const PIECE = 16 * 2 ** 20
 const PIECES_IN_FLIGHT = 4
 
 export class Memory {
+  readonly #probe: Probe
+
   constructor(
     private readonly session: Session,
     private readonly limits: DeviceLimits,
-    private readonly clears: Clears,
-  ) {}
+  ) {
+    this.#probe = new Probe(session)
+  }
 
   /** The buffer behind a handle; it must be live and belong to this device. @throws SptError as `checkBuffer` */
   resolve(buffer: DeviceBuffer, call: string): GpuBuffer {
@@ -65,18 +67,10 @@ export class Memory {
     if (buffer.isOwn) return
     const { session } = this
     checkUnmapped(buffer, call)
-    const { value: launch, failure } = session.scoped(() => this.clears.launchFor(buffer)!)
+    const { value: use, failure } = session.scoped(() => this.#probe.bind(buffer))
     if (await session.wait(failure, call)) failForeignBuffer(buffer, call)
     // The submission makes WebGPU check that the buffer is not destroyed.
-    const { failure: inUse } = session.scoped(() => {
-      const encoder = session.device.createCommandEncoder({ label: call })
-      const pass = encoder.beginComputePass()
-      pass.setPipeline(launch.pipeline)
-      pass.setBindGroup(0, launch.group)
-      pass.dispatchWorkgroups(0)
-      pass.end()
-      session.device.queue.submit([encoder.finish()])
-    })
+    const { failure: inUse } = session.scoped(use)
     if (await session.wait(inUse, call)) failFreedBuffer(buffer, call)
   }
 

@@ -101,14 +101,18 @@ export function checkClaims(kernel: Kernel1, { levels }: Structure, elsewhere: E
 
 // Checks of inputs that are bound to device-resident tensors.
 
-/** Throws SptError `run/resident` if `t` is not a dense, row-major input, and `convert/dtype` if the types differ. */
+/**
+ * Throws SptError `run/resident` if `t` is not a dense, row-major input (or output, in memory of the caller), and `convert/dtype` if the
+ * types differ.
+ */
 export function checkOnDevice(
   kernel: Kernel1,
   name: string,
-  { dtype, origin }: DenseOnDevice,
+  { dtype, origin, isCallers }: DenseOnDevice,
   t: CallerTensor | undefined,
 ): void {
-  if (t?.first.role !== 'in')
+  const role = t?.first.role
+  if (!t || (role !== 'in' && !(isCallers && role !== 'local')))
     failWith(
       'run/resident',
       `${name} of kernel ${kernel.name} is ${t ? 'written by it' : 'structure'}, and is bound to ${origin}, which is resident`,
