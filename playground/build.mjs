@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { examples } from './examples.mjs'
+import { examples, start } from './examples.mjs'
 
 const here = import.meta.dirname
 const root = resolve(here, '..')
@@ -88,21 +88,23 @@ export async function buildPlayground(out = join(here, 'dist'), trees = packageF
     plugins: [computed({ 'playground:words': wordsOf(compiler), 'playground:examples': examples() })],
   })
   cpSync(join(here, 'index.html'), join(out, 'index.html'))
-  for (const file of packageFiles()) {
-    const text = readFileSync(join(root, file), 'utf8')
+  const writeText = (file, text, hasTree) => {
     const to = join(out, 'package', file)
     mkdirSync(dirname(to), { recursive: true })
     writeFileSync(to, text)
-    if (file.endsWith('.spt') && trees.includes(file))
-      writeFileSync(`${to}.tree`, compiler.encodeTree(compiler.parse({ name: `sparsetile/${file}`, text })))
+    if (!hasTree) return
+    writeFileSync(`${to}.tree`, compiler.encodeTree(compiler.parse({ name: `sparsetile/${file}`, text })))
   }
+  writeText('start.spt', start(), true)
+  for (const file of packageFiles())
+    writeText(file, readFileSync(join(root, file), 'utf8'), file.endsWith('.spt') && trees.includes(file))
   return metafile
 }
 
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' }
 
-/** A server of the page, as any static host. `base`: path of the page. */
-export async function servePlayground(out = join(here, 'dist'), { base = '/', port = 0 } = {}) {
+/** A server of the page, as any static host. `base`: path of the page; `policy`: Content-Security-Policy of all files. */
+export async function servePlayground(out = join(here, 'dist'), { base = '/', port = 0, policy } = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost')
     const file = resolve(out, `./${pathname.slice(base.length)}` || '.')
@@ -111,7 +113,10 @@ export async function servePlayground(out = join(here, 'dist'), { base = '/', po
       if (!pathname.startsWith(base) || !file.startsWith(resolve(out))) throw new Error('outside')
       const body = readFileSync(path)
       response
-        .writeHead(200, { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream' })
+        .writeHead(200, {
+          'content-type': TYPES[extname(path)] ?? 'application/octet-stream',
+          ...(policy === undefined ? {} : { 'content-security-policy': policy }),
+        })
         .end(body)
     } catch {
       response.writeHead(404).end()

@@ -46,8 +46,11 @@ const kernels = () =>
     .filter((f) => f.endsWith('.spt'))
     .map((f) => ({ group: 'kernels/', id: `kernels/${f}`, title: f, preset: {} }))
 
+/** The program that the page shows first. */
+export const start = () => read('playground/examples/spmm.spt')
+
 export const examples = () => [
-  { group: 'Start', id: 'spmm', title: 'SpMM', text: read('playground/examples/spmm.spt'), preset: {} },
+  { group: 'Start', id: 'spmm', title: 'SpMM', text: start(), preset: {} },
   ...LESSONS.map(lesson),
   ...kernels(),
 ]

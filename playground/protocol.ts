@@ -32,6 +32,8 @@ export interface Problem {
 
 export type Request =
   | { readonly kind: 'check'; readonly text: string }
+  /** The steps of the text's schedules: whether a step is legal shows when it is applied. */
+  | { readonly kind: 'steps'; readonly text: string }
   | { readonly kind: 'matrix'; readonly matrix: MatrixChoice }
   | { readonly kind: 'picture'; readonly problem: Problem; readonly variant: Variant }
   | {
@@ -87,10 +89,13 @@ export interface KernelInfo {
   readonly names: readonly string[]
 }
 
-export interface Checked {
+export interface Problems {
   readonly marks: readonly Mark[]
   /** Diagnostics without a place in the text, as text. */
   readonly elsewhere: readonly string[]
+}
+
+export interface Checked extends Problems {
   /** `null` if the text has errors outside of schedules. */
   readonly kernels: readonly KernelInfo[] | null
   readonly formats: readonly string[]
@@ -137,8 +142,9 @@ export interface RunResult {
   readonly relativeError: number
   readonly elements: number
   readonly compared: number
-  /** Milliseconds of each timed run. */
+  /** Milliseconds of a run, for each sample; number of runs in all samples. */
   readonly times: readonly number[]
+  readonly runs: number
   readonly buildMs: number
   readonly bindMs: number
   readonly verifyMs: number
@@ -161,6 +167,7 @@ export interface DeviceInfo {
 
 export interface Results {
   readonly check: Checked
+  readonly steps: Problems
   readonly matrix: MatrixInfo
   readonly picture: Picture
   readonly loops: Loops

@@ -45,7 +45,7 @@ export function fillSelect(select: HTMLSelectElement, choices: readonly Choice[]
 export const number = (n: number): string => n.toLocaleString('en-US')
 
 export const milliseconds = (ms: number): string =>
-  ms >= 100 ? `${Math.round(ms)} ms` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${ms.toFixed(3)} ms`
+  ms >= 100 ? `${Math.round(ms)} ms` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${ms.toPrecision(3)} ms`
 
 export const bytes = (n: number): string =>
   n < 1024 ? `${n} bytes` : n < 2 ** 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 2 ** 20).toFixed(1)} MiB`

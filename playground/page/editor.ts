@@ -140,6 +140,7 @@ export function createEditor(
     },
     replace(text) {
       view.dispatch({
+        userEvent: 'input.replace',
         changes: { from: 0, to: view.state.doc.length, insert: text },
         selection: { anchor: 0 },
         scrollIntoView: true,
@@ -147,6 +148,10 @@ export function createEditor(
     },
   }
 }
+
+/** Replaces a range as a step of the history: with this event, it is not joined with typed characters. */
+export const replaceRange = (view: EditorView, from: number, to: number, insert: string): void =>
+  view.dispatch({ changes: { from, to, insert }, userEvent: 'input.replace' })
 
 const diagnosticOf = (m: Mark): Diagnostic => ({
   from: m.from,
@@ -158,7 +163,7 @@ const diagnosticOf = (m: Mark): Diagnostic => ({
     .join('\n'),
   actions: m.fixes.map((fix) => ({
     name: `Replace by ${fix}`,
-    apply: (view, from, to) => view.dispatch({ changes: { from, to, insert: fix } }),
+    apply: (view, from, to) => replaceRange(view, from, to, fix),
   })),
 })
 

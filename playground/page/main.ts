@@ -25,6 +25,8 @@ const LABELS: Readonly<Record<View, string>> = {
 const DEVICE_LABELS: Readonly<Record<DeviceChoice, string>> = { webgpu: 'WebGPU', cpu: 'CPU' }
 
 store.restore()
+/** The first schedules are checked after the first run. */
+let isFirst = true
 /** False until the program has run: it runs once without a click, and later when a control changes. */
 let hasRun = false
 
@@ -53,17 +55,22 @@ async function check(): Promise<void> {
   try {
     const result = await client.latest<'check'>('check', { kind: 'check', text })
     if (text !== store.state.text) return
-    editor.show(result.marks)
-    showProblems(result, editor, performance.now() - start)
     // With errors, the page keeps what the latest correct text gave.
     if (result.kernels === null) {
+      showProblems(result, editor, performance.now() - start)
       if (!store.checked) showInstead('The text has errors.')
       return
     }
     store.checked = result
     store.checkedText = text
     performance.mark('checked')
+    const checkMs = performance.now() - start
     showAll()
+    const stepsStart = performance.now()
+    const problems = await client.latest<'steps'>('steps', { kind: 'steps', text })
+    if (text === store.state.text)
+      showProblems(problems, editor, checkMs + (isFirst ? 0 : performance.now() - stepsStart))
+    isFirst = false
   } catch (e) {
     if (!(e instanceof Superseded)) showStatus(`The text could not be checked: ${messageOf(e)}`, true)
   }

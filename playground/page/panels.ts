@@ -110,7 +110,7 @@ export function showResult(parent: HTMLElement, r: RunResult, slowest: number): 
       'p',
       { className: 'time' },
       element('strong', { textContent: milliseconds(time) }),
-      ` median of ${r.times.length} ${r.times.length === 1 ? 'run' : 'runs'}`,
+      ` median of ${number(r.runs)} runs`,
     ),
     ...(slowest > 0 ? [bar(time, slowest)] : []),
     element(

@@ -1,7 +1,7 @@
 /** The list of diagnostics below the editor, and the line above it. */
-import type { Checked } from '../protocol.ts'
+import type { Problems } from '../protocol.ts'
 import { byId, element } from './dom.ts'
-import type { Editor } from './editor.ts'
+import { type Editor, replaceRange } from './editor.ts'
 
 export function showStatus(text: string, isError = false): void {
   const status = byId('status')
@@ -9,7 +9,9 @@ export function showStatus(text: string, isError = false): void {
   status.className = isError ? 'bad' : ''
 }
 
-export function showProblems({ marks, elsewhere }: Checked, { view }: Editor, ms: number): void {
+/** `ms`: milliseconds of the check. */
+export function showProblems({ marks, elsewhere }: Problems, { view, show }: Editor, ms: number): void {
+  show(marks)
   const count = marks.length + elsewhere.length
   showStatus(
     count === 0
@@ -50,7 +52,7 @@ export function showProblems({ marks, elsewhere }: Checked, { view }: Editor, ms
             className: 'fix',
             textContent: `Replace by ${fix}`,
             onclick: () => {
-              view.dispatch({ changes: { from: m.from, to: m.to, insert: fix } })
+              replaceRange(view, m.from, m.to, fix)
               view.focus()
             },
           }),

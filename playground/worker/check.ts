@@ -1,48 +1,66 @@
-/** Diagnostics of a text: of the program, and of the steps of each schedule that the text declares. */
-import { SptError, type SptProgram } from '../../src/index.ts'
-import type { Checked, Mark } from '../protocol.ts'
+/** Diagnostics of a text: of the program, and of the steps of the schedules that the text declares. */
+import { SptError } from '../../src/index.ts'
+import type { Checked, Mark, Problems } from '../protocol.ts'
 import { kernelInfo, programOf } from './compiler.ts'
 import { errorText, MAIN, markOf } from './diagnostics.ts'
 
-export async function check(text: string): Promise<Checked> {
-  const marks: Mark[] = []
-  const elsewhere: string[] = []
-  const report = (e: unknown): void => {
+class Report implements Problems {
+  readonly elsewhere: string[] = []
+  readonly #text: string
+  /** A step that several schedules use is reported once. */
+  readonly #marks = new Map<string, Mark>()
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  get marks(): readonly Mark[] {
+    return [...this.#marks.values()]
+  }
+
+  add(e: unknown): void {
     if (!(e instanceof SptError)) {
-      elsewhere.push(errorText(e))
+      this.elsewhere.push(errorText(e))
       return
     }
     for (const d of e.diagnostics) {
-      const mark = markOf(d, text)
-      if (mark) marks.push(mark)
-      else elsewhere.push(errorText(Object.assign(new SptError(d), { sources: e.sources })))
+      const mark = markOf(d, this.#text)
+      if (mark) this.#marks.set(`${mark.from} ${mark.to} ${mark.message}`, mark)
+      else this.elsewhere.push(errorText(Object.assign(new SptError(d), { sources: e.sources })))
     }
   }
-  let program: SptProgram
-  try {
-    program = await programOf(text)
-  } catch (e) {
-    report(e)
-    return { marks, elsewhere, kernels: null, formats: [] }
+
+  get data(): Problems {
+    return { marks: this.marks, elsewhere: this.elsewhere }
   }
-  const kernels = []
+}
+
+export async function check(text: string): Promise<Checked> {
+  const report = new Report(text)
+  try {
+    const program = await programOf(text)
+    const kernels = program.kernels.map((name) => kernelInfo(program.kernel(name)))
+    return { marks: [], elsewhere: [], kernels, formats: [...program.formats.keys()] }
+  } catch (e) {
+    report.add(e)
+    return { ...report.data, kernels: null, formats: [] }
+  }
+}
+
+/** Applies the schedules that the text declares, with their default arguments. The text must be correct otherwise. */
+export async function checkSteps(text: string): Promise<Problems> {
+  const program = await programOf(text)
+  const report = new Report(text)
   for (const name of program.kernels) {
     const kernel = program.kernel(name)
-    kernels.push(kernelInfo(kernel))
-    // `load` resolves the names of steps; whether a step is legal shows when it is applied.
     for (const [schedule, { steps, params }] of kernel.declaredSchedules) {
       if (!steps.some((s) => s.span?.source === MAIN) || params.some((p) => p.default === null)) continue
       try {
         kernel.schedule(schedule)
       } catch (e) {
-        report(e)
+        report.add(e)
       }
     }
   }
-  return { marks: unique(marks), elsewhere, kernels, formats: [...program.formats.keys()] }
+  return report.data
 }
-
-/** A step that several schedules use is reported once. */
-const unique = (marks: readonly Mark[]): Mark[] => [
-  ...new Map(marks.map((m) => [`${m.from} ${m.to} ${m.message}`, m])).values(),
-]

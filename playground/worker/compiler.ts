@@ -20,7 +20,11 @@ let latest: { readonly text: string; readonly program: Promise<SptProgram> } | n
 let standard: Promise<SptProgram> | null = null
 
 const readFrom = (text: string): Promise<SptProgram> =>
-  readProgram({ name: MAIN, text }, { files: readText, imports: readText, trees: packageTrees })
+  readProgram(
+    // A path, not a text: the tree of the first example may be ready-made.
+    MAIN,
+    { files: async () => text, imports: readText, trees: packageTrees },
+  )
 
 /** The program of a text; the latest one is kept, also its errors. */
 export function programOf(text: string): Promise<SptProgram> {

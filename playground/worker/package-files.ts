@@ -40,16 +40,24 @@ export async function readText(path: string): Promise<string> {
 }
 
 const tree = (file: string): Promise<string | null> =>
-  once(trees, file, async () => {
-    const response = await pageFile(`${file}.tree`).catch(() => null)
-    return response && response.text()
-  })
+  once(trees, file, () =>
+    pageFile(`${file}.tree`).then(
+      (response) => response.text(),
+      () => null,
+    ),
+  )
 
-/** Trees of the package's files, made with the page; a file without one is parsed. */
+/** The first example, which is shown before the parser is needed. */
+const START = 'start.spt'
+const isStart = async (text: string): Promise<boolean> =>
+  (await once(texts, START, async () => (await pageFile(START)).text()).catch(() => null)) === text
+
+/** Trees of the package's files and of the first example, made with the page; a text without one is parsed. */
 export const packageTrees: Trees = {
   async load(source: Source) {
-    if (!source.name.startsWith(PACKAGE)) return undefined
-    const encoded = await tree(source.name.slice(PACKAGE.length))
+    const isPackage = source.name.startsWith(PACKAGE)
+    if (!isPackage && !(await isStart(source.text))) return undefined
+    const encoded = await tree(isPackage ? source.name.slice(PACKAGE.length) : START)
     return encoded ? decodeTree(encoded, source) : undefined
   },
   async store() {},

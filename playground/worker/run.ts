@@ -1,4 +1,5 @@
 /** A run of a kernel: compiled, bound, compared with the reference, and timed. */
+import type { PreparedKernel } from '../../src/index.ts'
 import { decoder } from '../../src/storage/tensor.ts'
 import type { DeviceChoice, Problem, RunResult, Variant } from '../protocol.ts'
 import { baseOf, deviceOf, inFormat, scheduled } from './compiler.ts'
@@ -6,8 +7,9 @@ import { baseOf, deviceOf, inFormat, scheduled } from './compiler.ts'
 /** Buffers of more bytes are compared on a sample of rows. */
 const SAMPLE_FROM = 2 ** 24
 const SAMPLED = 200
-/** Milliseconds for timed runs. */
+/** Milliseconds for all timed runs; those of a sample. */
 const TIMING_MS = 100
+const SHORT_MS = 2
 
 /** Runs the kernel, compares it with the reference, and times it. */
 export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoice): Promise<RunResult> {
@@ -33,9 +35,7 @@ export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoi
       const sample = prepared.executable.bytes > SAMPLE_FROM ? { sample: { count: SAMPLED, seed: 1 } } : {}
       const v = await prepared.verify(sample)
       const verified = performance.now()
-      const [first = 0] = await prepared.time(1)
-      const repeats = Math.max(1, Math.min(50, Math.floor(TIMING_MS / Math.max(first, 0.01))))
-      const times = repeats > 1 ? await prepared.time(repeats) : [first]
+      const timing = await timesOf(prepared)
       const outputs = Object.entries(await prepared.outputs()).map(([name, t]) => {
         const read = decoder(t.dtype)
         const values = Array.from({ length: Math.min(8, t.values?.length ?? 0) }, (_, k) =>
@@ -53,7 +53,7 @@ export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoi
         relativeError: v.maxRelativeError,
         elements: v.elements,
         compared: v.compared,
-        times,
+        ...timing,
         buildMs: built - start,
         bindMs: bound - built,
         verifyMs: verified - bound,
@@ -73,4 +73,16 @@ export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoi
   } finally {
     compiled.release()
   }
+}
+
+/** Milliseconds of a run, several times. Clocks of browsers are coarse, so a sample of short runs is the mean of many. */
+async function timesOf(
+  binding: Pick<PreparedKernel, 'time' | 'measure'>,
+): Promise<Pick<RunResult, 'times' | 'runs'>> {
+  const [once = 0] = await binding.time(1)
+  const first = Math.max(once, 0.002)
+  const batch = first >= SHORT_MS ? 1 : Math.ceil(SHORT_MS / first)
+  const repeats = Math.max(3, Math.min(50, Math.floor(TIMING_MS / (first * batch))))
+  const { times } = await binding.measure({ warmups: 0, repeats, batch, by: 'launches' })
+  return { times, runs: repeats * batch }
 }

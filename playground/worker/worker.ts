@@ -1,6 +1,6 @@
 /** The worker: answers one request after the other. The page ends it to stop a run that takes too long. */
 import type { DeviceInfo, Reply, Request, Results } from '../protocol.ts'
-import { check } from './check.ts'
+import { check, checkSteps } from './check.ts'
 import { codeOf, deviceOf, loopsOf, pictureOf } from './compiler.ts'
 import { errorText } from './diagnostics.ts'
 import { matrixOf } from './matrices.ts'
@@ -11,6 +11,8 @@ async function answer(request: Request): Promise<Results[keyof Results]> {
   switch (request.kind) {
     case 'check':
       return check(request.text)
+    case 'steps':
+      return checkSteps(request.text)
     case 'matrix': {
       const { shape, coords, dtype } = await matrixOf(request.matrix)
       return { rows: shape[0]!, columns: shape[1]!, nonzeros: coords[0]!.length, dtype }
