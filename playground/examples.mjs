@@ -40,10 +40,10 @@ function lesson([name, files, preset]) {
   return { group: 'Lessons', id: name, title, text, preset }
 }
 
-/** The page fetches these when they are selected. */
+/** Kernels for devices that a page has: those with CUDA instructions are left out. The page fetches a text when it is selected. */
 const kernels = () =>
   readdirSync(join(root, 'kernels'))
-    .filter((f) => f.endsWith('.spt'))
+    .filter((f) => f.endsWith('.spt') && !/^import .*"\.\/instructions\//m.test(read(`kernels/${f}`)))
     .map((f) => ({ group: 'kernels/', id: `kernels/${f}`, title: f, preset: {} }))
 
 /** The program that the page shows first. */

@@ -84,6 +84,8 @@ export interface KernelInfo {
     readonly name: string
     readonly kind: 'size' | 'scalar'
     readonly integer: boolean
+    /** The value unless another is given. */
+    readonly initial: number
   }[]
   /** Names of axes, buffers and parameters, for completion. */
   readonly names: readonly string[]

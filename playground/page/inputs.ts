@@ -62,11 +62,11 @@ export function showValues(
 ): void {
   const focused = document.activeElement?.id
   byId('values').replaceChildren(
-    ...(kernel?.values ?? []).map(({ name, kind, integer }) => {
+    ...(kernel?.values ?? []).map(({ name, kind, integer, initial }) => {
       const input = element('input', {
         id: `value-${name}`,
         type: 'number',
-        value: String(values[name] ?? (kind === 'size' ? 32 : 1)),
+        value: String(values[name] ?? initial),
         min: kind === 'size' ? '0' : '',
         max: kind === 'size' ? '100000' : '',
         step: integer ? '1' : 'any',

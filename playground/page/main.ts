@@ -10,7 +10,7 @@ import { type PageState, VIEWS, type View } from './share.ts'
 import { openShareDialog } from './share-dialog.ts'
 import { client, messageOf, notice, store } from './store.ts'
 import { showVariants } from './variants.ts'
-import { markStale, running, showInstead, showRun, showView } from './views.ts'
+import { markChanged, markStale, running, showInstead, showRun, showView } from './views.ts'
 
 /** Milliseconds from an edit to its check. */
 const CHECK_MS = 150
@@ -34,7 +34,7 @@ const editor = createEditor(byId('editor'), {
   doc: store.state.text,
   changed: () => {
     store.set({ text: editor.view.state.doc.toString() })
-    markStale(true)
+    markChanged()
     checkSoon()
   },
   run: () => run(),
@@ -59,6 +59,7 @@ async function check(): Promise<void> {
     if (result.kernels === null) {
       showProblems(result, editor, performance.now() - start)
       if (!store.checked) showInstead('The text has errors.')
+      else if (store.state.view !== 'result') markStale('Of the latest text without errors')
       return
     }
     store.checked = result
@@ -100,8 +101,8 @@ function showAll(): void {
   if (!kernel) {
     if (checked) showInstead('The text declares no kernel: kernel NAME(n: size) { … }')
   } else if (state.view !== 'result') void showView()
-  else if (!hasRun) run()
-  else markStale(true)
+  else if (!hasRun) startRun(false)
+  else markChanged()
 }
 
 function showTabs(): void {
@@ -144,8 +145,13 @@ function run(): void {
     change({ view: 'result' })
     return
   }
+  startRun(true)
+}
+
+/** `again`: also if nothing has changed since the latest run. */
+function startRun(again: boolean): void {
   hasRun = true
-  void showRun(showRunButton)
+  void showRun(showRunButton, { again })
 }
 
 const onChange = (id: string, act: (value: string) => void): void =>

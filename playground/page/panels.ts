@@ -110,7 +110,7 @@ export function showResult(parent: HTMLElement, r: RunResult, slowest: number): 
       'p',
       { className: 'time' },
       element('strong', { textContent: milliseconds(time) }),
-      ` median of ${number(r.runs)} runs`,
+      ` median of ${number(r.runs)} ${r.runs === 1 ? 'run' : 'runs'}`,
     ),
     ...(slowest > 0 ? [bar(time, slowest)] : []),
     element(

@@ -86,7 +86,7 @@ export const code = StreamLanguage.define(
 function snippetOf(form: string): string {
   let count = 0
   return form
-    .replace(/[A-Z]{1,}[A-Z_]*/g, (operand) => `\${${++count}:${operand.toLowerCase()}}`)
+    .replace(/[A-Z]+(?:[ _][A-Z]+)*/g, (operand) => `\${${++count}:${operand.toLowerCase()}}`)
     .replaceAll(', …', '')
     .replace(/\[[^\]]*\]/g, '')
 }

@@ -1,9 +1,11 @@
 /** The selected view of all variants: requested from the compiler, and shown in a column each. */
-import { TEXTS, type TextTarget } from '../protocol.ts'
+import { type Request, type RunResult, TEXTS, type TextTarget } from '../protocol.ts'
 import { Superseded } from './client.ts'
 import { byId, element } from './dom.ts'
 import { showCode, showError, showLoops, showNote, showPicture, showResult, timeOf } from './panels.ts'
 import { client, messageOf, store } from './store.ts'
+
+type RunRequest = Extract<Request, { readonly kind: 'run' }>
 
 /** True while a run is in flight. */
 let isRunning = false
@@ -35,11 +37,22 @@ function columns(): readonly HTMLElement[] {
 export function showInstead(text: string): void {
   const parent = byId('panels')
   parent.dataset.key = ''
-  parent.classList.remove('stale')
   showNote(parent, text)
 }
 
-export const markStale = (isStale: boolean): void => void byId('panels').classList.toggle('stale', isStale)
+/** Marks what is shown as out of date, with the reason; `null`: it is up to date. */
+export function markStale(note: string | null): void {
+  for (const panel of byId('panels').querySelectorAll<HTMLElement>('.panel')) {
+    if (note === null) delete panel.dataset.note
+    else panel.dataset.note = note
+  }
+}
+
+const CHANGED = 'The text has changed: press Run'
+/** What is shown is of the text before the latest edit. Other views than the result follow the text by themselves. */
+export function markChanged(): void {
+  if (store.state.view === 'result' && !isRunning) markStale(CHANGED)
+}
 
 /** Shows a view other than the result. */
 export async function showView(): Promise<void> {
@@ -59,7 +72,7 @@ export async function showView(): Promise<void> {
       }
     }),
   )
-  if (store.state.view === view) markStale(problem.text !== store.state.text)
+  if (store.state.view === view && problem.text === store.state.text) markStale(null)
 }
 
 /** Requests the view of a variant, and returns a function that shows it. */
@@ -84,10 +97,19 @@ async function viewOf(k: number): Promise<(parent: HTMLElement) => void> {
   return (parent) => showCode(parent, code, target)
 }
 
-/** Runs all variants, one after the other, and shows the results. `changed`: called when a run begins and ends. */
-export async function showRun(changed: () => void): Promise<void> {
-  const { problem } = store
+/** The results that were shown last, and what they are of. */
+let latest: { readonly key: string; readonly results: readonly (RunResult | string)[] } | null = null
+
+/**
+ * Runs all variants, one after the other, and shows the results. `changed`: called when a run begins and ends; `again`:
+ * also if nothing has changed since the latest run.
+ */
+export async function showRun(changed: () => void, { again }: { readonly again: boolean }): Promise<void> {
+  const { problem, device } = store
+  const { variants } = store.state
   if (!problem) return
+  const { name, bytes } = problem.matrix
+  const key = JSON.stringify([{ ...problem, matrix: [name, bytes?.length] }, variants, device])
   const run = ++runs
   const parents = columns()
   const setRunning = (is: boolean): void => {
@@ -95,35 +117,45 @@ export async function showRun(changed: () => void): Promise<void> {
     byId('panels').setAttribute('aria-busy', String(is))
     changed()
   }
+  if (!again && latest?.key === key) {
+    showResults(parents, latest.results)
+    return
+  }
   setRunning(true)
   for (const p of parents) if (p.childElementCount === 0) showNote(p, 'Running…')
-  markStale(true)
+  markStale('Running…')
   try {
-    const results = await Promise.all(
-      store.state.variants.map((variant, k) =>
-        client
-          .latest<'run'>(`run ${k}`, { kind: 'run', problem, variant, device: store.device })
-          .catch((e: unknown) => {
-            if (e instanceof Superseded) throw e
-            return messageOf(e)
-          }),
-      ),
-    )
+    const results = await Promise.all(variants.map((variant, k) => resultOf(k, { problem, variant, device })))
     if (run !== runs) return
     setRunning(false)
-    if (store.state.view !== 'result') return
-    const times = results.map((r) => (typeof r === 'string' ? 0 : timeOf(r)))
-    const slowest = times.length > 1 && times.every((t) => t > 0) ? Math.max(...times) : 0
-    for (const [k, r] of results.entries()) {
-      if (typeof r === 'string') showError(parents[k]!, r)
-      else showResult(parents[k]!, r, slowest)
-    }
-    markStale(problem.text !== store.state.text)
+    latest = { key, results }
+    if (store.state.view === 'result') showResults(parents, results)
     performance.mark('result')
   } catch (e) {
     if (!(e instanceof Superseded)) throw e
     if (run !== runs) return
     setRunning(false)
     if (store.state.view === 'result') for (const p of parents) showNote(p, 'Stopped.')
+    markStale(null)
   }
+}
+
+/** The result of a variant, or the error as text. */
+async function resultOf(k: number, of: Omit<RunRequest, 'kind'>): Promise<RunResult | string> {
+  try {
+    return await client.latest<'run'>(`run ${k}`, { kind: 'run', ...of })
+  } catch (e) {
+    if (e instanceof Superseded) throw e
+    return messageOf(e)
+  }
+}
+
+function showResults(parents: readonly HTMLElement[], results: readonly (RunResult | string)[]): void {
+  const times = results.map((r) => (typeof r === 'string' ? 0 : timeOf(r)))
+  const slowest = times.length > 1 && times.every((t) => t > 0) ? Math.max(...times) : 0
+  for (const [k, r] of results.entries()) {
+    if (typeof r === 'string') showError(parents[k]!, r)
+    else showResult(parents[k]!, r, slowest)
+  }
+  markStale(store.checkedText === store.state.text ? null : CHANGED)
 }

@@ -13,6 +13,9 @@ import { packageTrees, readText } from './package-files.ts'
 
 /** Formats that can be selected without an import. */
 const STANDARD = `import "sparsetile/kernels/formats.spt"\nimport "sparsetile/kernels/formats-composed.spt"\n`
+/** Initial sizes: next to a matrix, and of all dimensions of a kernel without one, where the reference has much to compute. */
+const USUAL = 32
+const SMALL = 8
 /** Most states of the loops that are printed. */
 const MAX_STATES = 80
 
@@ -41,19 +44,31 @@ function standardFormats(): Promise<SptProgram> {
   return standard
 }
 
-/** The tensor that a matrix is bound to: the first sparse input with two dimensions, otherwise the first dense one. */
-function matrixTensor(kernel: Kernel): string | null {
-  const { axes, buffers } = kernel.source
-  const inputs = buffers.filter((b) => b.role === 'in' && b.axes.length === 2 && !b.table)
+interface MatrixTarget {
+  /** The buffer, or the axis if no input has the structure, to which the matrix is bound. */
+  readonly name: string
+  /** The buffer that is stored in a format. */
+  readonly buffer: string
+}
+
+/**
+ * The target of a matrix: the first sparse input with two dimensions; the axis of another sparse buffer, whose structure
+ * must be bound; the first dense input with two dimensions.
+ */
+function matrixTarget({ source: { axes, buffers } }: Kernel): MatrixTarget | null {
   const isSparse = (name: string): boolean => axes.some((a) => a.name === name && !isDense(a))
-  const sparse = inputs.find((b) => b.axes.some(isSparse))
-  const hasOther = buffers.some((b) => b.role === 'in' && b.axes.length !== 2 && b.axes.some(isSparse))
-  return (sparse ?? (hasOther ? undefined : inputs[0]))?.name ?? null
+  const pairs = buffers.filter((b) => b.axes.length === 2 && !b.table)
+  const sparse = pairs.filter((b) => isSparse(b.axes[1]!) && !isSparse(b.axes[0]!))
+  const input = sparse.find((b) => b.role === 'in' || b.role === 'inout')
+  if (input) return { name: input.name, buffer: input.name }
+  if (sparse[0]) return { name: sparse[0].axes[1]!, buffer: sparse[0].name }
+  const dense = pairs.find((b) => b.role === 'in')
+  return dense && !axes.some((a) => !isDense(a)) ? { name: dense.name, buffer: dense.name } : null
 }
 
 export function kernelInfo(kernel: Kernel): KernelInfo {
   const { axes, buffers, params } = kernel.source
-  const matrix = matrixTensor(kernel)
+  const matrix = matrixTarget(kernel)?.buffer ?? null
   const bound = new Set(buffers.find((b) => b.name === matrix)?.axes)
   const known = new Set(
     axes.filter((a) => bound.has(a.name)).flatMap((a) => ('extent' in a ? [...freeVars(a.extent)] : [])),
@@ -67,7 +82,12 @@ export function kernelInfo(kernel: Kernel): KernelInfo {
     matrix,
     values: params
       .filter((p) => !p.measured && !known.has(p.name))
-      .map((p) => ({ name: p.name, kind: p.kind, integer: p.kind === 'size' || /^[iu]/.test(p.dtype) })),
+      .map((p) => ({
+        name: p.name,
+        kind: p.kind,
+        integer: p.kind === 'size' || /^[iu]/.test(p.dtype),
+        initial: p.kind === 'scalar' ? 1 : matrix === null ? SMALL : USUAL,
+      })),
     names: [...axes, ...buffers, ...params].map((x) => x.name),
   }
 }
@@ -83,8 +103,9 @@ function callOf(schedule: string): { readonly name: string; readonly args: reado
 }
 
 export async function inFormat(program: SptProgram, kernel: Kernel, format: string): Promise<Kernel> {
-  const tensor = matrixTensor(kernel)
-  if (tensor === null) throw new Error(`kernel ${kernel.name} has no matrix that can be stored as ${format}`)
+  const tensor = matrixTarget(kernel)?.buffer
+  if (tensor === undefined)
+    throw new Error(`kernel ${kernel.name} has no matrix that can be stored as ${format}`)
   const [name = ''] = /^\s*\w+/.exec(format) ?? []
   if (program.formats.has(name.trim())) return kernel.as(tensor, format)
   const library = await standardFormats()
@@ -114,18 +135,16 @@ export interface Base {
 export async function baseOf(problem: Problem): Promise<Base> {
   const program = await programOf(problem.text)
   const kernel = program.kernel(problem.kernel)
-  const name = matrixTensor(kernel)
+  const target = matrixTarget(kernel)
   const values = Object.fromEntries(
-    kernelInfo(kernel).values.map((v) => [v.name, problem.values[v.name] ?? (v.kind === 'size' ? 32 : 1)]),
+    kernelInfo(kernel).values.map((v) => [v.name, problem.values[v.name] ?? v.initial]),
   )
-  if (name === null) return { program, kernel, inputs: { params: values, seed: 1 }, tensor: null }
+  if (target === null) return { program, kernel, inputs: { params: values, seed: 1 }, tensor: null }
   const tensor = await matrixOf(problem.matrix)
-  const dtype = kernel.source.buffers.find((b) => b.name === name)!.dtype
-  const converted =
-    tensor.values && tensor.dtype !== dtype
-      ? { ...tensor, values: convertValues(tensor.values, tensor.dtype, dtype), dtype }
-      : { ...tensor, dtype }
-  return { program, kernel, inputs: { tensors: { [name]: converted }, params: values, seed: 1 }, tensor }
+  const { dtype } = kernel.source.buffers.find((b) => b.name === target.buffer)!
+  const converted = tensor.values ? { values: convertValues(tensor.values, tensor.dtype, dtype) } : {}
+  const bound = { ...tensor, ...converted, dtype }
+  return { program, kernel, inputs: { tensors: { [target.name]: bound }, params: values, seed: 1 }, tensor }
 }
 
 interface Scheduled {
@@ -216,8 +235,8 @@ export async function codeOf(problem: Problem, variant: Variant, target: keyof t
 /** The picture of the matrix in the variant's format. */
 export async function pictureOf(problem: Problem, variant: Variant): Promise<Picture> {
   const base = await baseOf(problem)
-  const name = matrixTensor(base.kernel)
-  if (name === null || base.tensor === null)
+  const name = matrixTarget(base.kernel)?.buffer
+  if (name === undefined || base.tensor === null)
     throw new Error(
       `kernel ${problem.kernel} has no sparse matrix to draw: its sparse input does not have two dimensions`,
     )

@@ -10,6 +10,8 @@ const SAMPLED = 200
 /** Milliseconds for all timed runs; those of a sample. */
 const TIMING_MS = 100
 const SHORT_MS = 2
+/** Most runs of a sample. */
+const MAX_BATCH = 1024
 
 /** Runs the kernel, compares it with the reference, and times it. */
 export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoice): Promise<RunResult> {
@@ -76,13 +78,16 @@ export async function runOf(problem: Problem, variant: Variant, kind: DeviceChoi
 }
 
 /** Milliseconds of a run, several times. Clocks of browsers are coarse, so a sample of short runs is the mean of many. */
-async function timesOf(
-  binding: Pick<PreparedKernel, 'time' | 'measure'>,
-): Promise<Pick<RunResult, 'times' | 'runs'>> {
-  const [once = 0] = await binding.time(1)
-  const first = Math.max(once, 0.002)
-  const batch = first >= SHORT_MS ? 1 : Math.ceil(SHORT_MS / first)
-  const repeats = Math.max(3, Math.min(50, Math.floor(TIMING_MS / (first * batch))))
-  const { times } = await binding.measure({ warmups: 0, repeats, batch, by: 'launches' })
-  return { times, runs: repeats * batch }
+async function timesOf(binding: Pick<PreparedKernel, 'measure'>): Promise<Pick<RunResult, 'times' | 'runs'>> {
+  let batch = 1
+  let sample = 0
+  const sampled = async (repeats: number): Promise<readonly number[]> =>
+    (await binding.measure({ warmups: 0, repeats, batch, by: 'launches' })).times
+  for (; batch < MAX_BATCH; batch *= 4) {
+    sample = batch * (await sampled(1))[0]!
+    if (sample >= SHORT_MS) break
+  }
+  const fitting = Math.floor(TIMING_MS / Math.max(sample, SHORT_MS))
+  const repeats = Math.min(50, Math.max(sample > TIMING_MS ? 1 : 3, fitting))
+  return { times: await sampled(repeats), runs: repeats * batch }
 }
