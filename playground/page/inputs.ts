@@ -37,7 +37,7 @@ export function showMatrix(matrix: MatrixChoice, kernel: KernelInfo | undefined,
   const info = byId('matrix-info')
   if (!kernel) return
   if (kernel.matrix === null) {
-    info.textContent = 'The sparse input does not have two dimensions: data are random.'
+    info.textContent = 'No sparse matrix of two dimensions: data are random.'
     return
   }
   void client

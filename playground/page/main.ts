@@ -10,7 +10,7 @@ import { type PageState, VIEWS, type View } from './share.ts'
 import { openShareDialog } from './share-dialog.ts'
 import { client, messageOf, notice, store } from './store.ts'
 import { showVariants } from './variants.ts'
-import { markChanged, markStale, running, showInstead, showRun, showView } from './views.ts'
+import { interruptRun, markChanged, markStale, running, showInstead, showRun, showView } from './views.ts'
 
 /** Milliseconds from an edit to its check. */
 const CHECK_MS = 150
@@ -50,6 +50,7 @@ function checkSoon(delay = CHECK_MS): void {
 }
 
 async function check(): Promise<void> {
+  interruptRun()
   const { text } = store.state
   const start = performance.now()
   try {
@@ -79,6 +80,7 @@ async function check(): Promise<void> {
 
 /** Changes the state and shows what follows from it. */
 function change(patch: Partial<PageState>): void {
+  interruptRun()
   store.set(patch)
   hasRun = false
   showAll()

@@ -14,6 +14,14 @@ let runs = 0
 
 export const running = (): boolean => isRunning
 
+/** Milliseconds after which a change ends a run, so that its check need not wait. Loading the compiler again takes a second. */
+const PATIENCE_MS = 2000
+let runStart = 0
+/** Ends a long run of an earlier state. */
+export function interruptRun(): void {
+  if (isRunning && performance.now() - runStart > PATIENCE_MS) client.stop()
+}
+
 /** A column for each variant. Columns stay while the view does: a new result replaces the old one without a flash. */
 function columns(): readonly HTMLElement[] {
   const parent = byId('panels')
@@ -122,6 +130,7 @@ export async function showRun(changed: () => void, { again }: { readonly again: 
     return
   }
   setRunning(true)
+  runStart = performance.now()
   for (const p of parents) if (p.childElementCount === 0) showNote(p, 'Running…')
   markStale('Running…')
   try {

@@ -13,9 +13,10 @@ import { packageTrees, readText } from './package-files.ts'
 
 /** Formats that can be selected without an import. */
 const STANDARD = `import "sparsetile/kernels/formats.spt"\nimport "sparsetile/kernels/formats-composed.spt"\n`
-/** Initial sizes: next to a matrix, and of all dimensions of a kernel without one, where the reference has much to compute. */
+/** Initial sizes; the small one for kernels over many axes, where the reference has much to compute. */
 const USUAL = 32
 const SMALL = 8
+const MANY_AXES = 4
 /** Most states of the loops that are printed. */
 const MAX_STATES = 80
 
@@ -52,8 +53,8 @@ interface MatrixTarget {
 }
 
 /**
- * The target of a matrix: the first sparse input with two dimensions; the axis of another sparse buffer, whose structure
- * must be bound; the first dense input with two dimensions.
+ * The target of a matrix: the first sparse input with two dimensions, otherwise the axis of another sparse buffer, whose
+ * structure must be bound.
  */
 function matrixTarget({ source: { axes, buffers } }: Kernel): MatrixTarget | null {
   const isSparse = (name: string): boolean => axes.some((a) => a.name === name && !isDense(a))
@@ -61,9 +62,7 @@ function matrixTarget({ source: { axes, buffers } }: Kernel): MatrixTarget | nul
   const sparse = pairs.filter((b) => isSparse(b.axes[1]!) && !isSparse(b.axes[0]!))
   const input = sparse.find((b) => b.role === 'in' || b.role === 'inout')
   if (input) return { name: input.name, buffer: input.name }
-  if (sparse[0]) return { name: sparse[0].axes[1]!, buffer: sparse[0].name }
-  const dense = pairs.find((b) => b.role === 'in')
-  return dense && !axes.some((a) => !isDense(a)) ? { name: dense.name, buffer: dense.name } : null
+  return sparse[0] ? { name: sparse[0].axes[1]!, buffer: sparse[0].name } : null
 }
 
 export function kernelInfo(kernel: Kernel): KernelInfo {
@@ -86,7 +85,7 @@ export function kernelInfo(kernel: Kernel): KernelInfo {
         name: p.name,
         kind: p.kind,
         integer: p.kind === 'size' || /^[iu]/.test(p.dtype),
-        initial: p.kind === 'scalar' ? 1 : matrix === null ? SMALL : USUAL,
+        initial: p.kind === 'scalar' ? 1 : matrix === null && axes.length > MANY_AXES ? SMALL : USUAL,
       })),
     names: [...axes, ...buffers, ...params].map((x) => x.name),
   }
