@@ -20,6 +20,8 @@ async function run(program, args, cwd = folder) {
     throw new Error(`${program} ${args.join(' ')}\n${e.stdout ?? ''}${e.stderr || e.message}`)
   }
 }
+/** A tool of the clone: manifests and types as other programs read them. */
+const tool = (path, ...args) => run(process.execPath, [join(root, 'node_modules', path), ...args])
 const npm = (...args) => run('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline'])
 const spt = (...args) => run(process.execPath, [join(folder, 'node_modules/.bin/spt'), ...args])
 async function step(name, work) {
@@ -113,6 +115,7 @@ function links() {
   if (broken.length > 0) fail(`links lead nowhere:\n${broken.join('\n')}`)
 }
 
+let tarball = ''
 try {
   await step('install', async () => {
     const packed = await run(
@@ -121,14 +124,13 @@ try {
       root,
     )
     put('package.json', '{ "private": true, "type": "module" }')
-    const { stderr } = await execute(
-      'npm',
-      ['install', '--no-audit', '--no-fund', join(folder, packed.trim().split('\n').at(-1))],
-      { cwd: folder },
-    )
+    tarball = join(folder, packed.trim().split('\n').at(-1))
+    const { stderr } = await execute('npm', ['install', '--no-audit', '--no-fund', tarball], { cwd: folder })
     if (stderr !== '') fail(`npm install warns:\n${stderr}`)
   })
   await size()
+  await step('publint', () => tool('publint/src/cli.js', 'run', '--strict', tarball))
+  await step('attw', () => tool('@arethetypeswrong/cli/dist/index.js', '--profile', 'esm-only', tarball))
   await step('peers', peers)
   const commands = [...page.matchAll(/^spt (.*?)(?: +#.*)?$/gm)].map(([, line]) => line)
   if (commands.length < 4) fail('the README has lost its commands')

@@ -85,7 +85,7 @@ const voxels = (kept: number, order: 'raster' | 'random'): GroupFamily => ({
   },
 })
 
-export const EXPERTS = 64
+const EXPERTS = 64
 
 /**
  * Tokens go to experts by popularity (Zipf), to `each` different ones, token by token and the first drawn first; of every eight

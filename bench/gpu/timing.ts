@@ -15,16 +15,16 @@ export interface Times {
 }
 
 /** Runs in a graph that is timed back to back. */
-export const COPIES = 20
+const COPIES = 20
 /** A few runs, to choose who is measured. */
-export const SCOUT = { warmUps: 3, repeats: 5, long: 100_000 } as const
-export const WARM_UPS = 10
+const SCOUT = { warmUps: 3, repeats: 5, long: 100_000 } as const
+const WARM_UPS = 10
 /** Runs shorter than `below` are also timed back to back, and compared so when one of the two is under `compare`. */
-export const BACK_TO_BACK = { below: 60, compare: 20, repeats: 30 } as const
+const BACK_TO_BACK = { below: 60, compare: 20, repeats: 30 } as const
 /** Runs that take longer than this are repeated less often than 50 times, 10 times at least. */
 const PATIENCE = 40_000
 
-export const repeatsFor = (us: number): number =>
+const repeatsFor = (us: number): number =>
   us <= PATIENCE ? 50 : Math.max(10, Math.floor((50 * PATIENCE) / us))
 
 /** Microseconds of runs of ours, one by one or the means of batches. */

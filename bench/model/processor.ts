@@ -33,7 +33,7 @@ export const caseOf = ({ kernel, data, width }: Pick<Timing, 'kernel' | 'data' |
   `${kernel} ${data} ${width}`
 
 /** Together what is of one case. */
-export function casesOf<T extends Timing>(timings: readonly T[]): readonly (readonly T[])[] {
+function casesOf<T extends Timing>(timings: readonly T[]): readonly (readonly T[])[] {
   const cases = new Map<string, T[]>()
   for (const t of timings) {
     const own = cases.get(caseOf(t)) ?? []

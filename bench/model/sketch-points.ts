@@ -78,7 +78,7 @@ export async function drawnPoints(device: Measured['device'], chip: string): Pro
 }
 
 /** Of cases with a tensor that has structure; what cannot be made, as records of steps that there are no more, is left out. */
-export function pointSamples(of: PointCase, device: Measured['device'], chip: string): readonly Sample[] {
+function pointSamples(of: PointCase, device: Measured['device'], chip: string): readonly Sample[] {
   const { kernel, tensors } = of
   const sparse = sparseTensors(kernel.source, tensors)
   if (Object.keys(sparse).length === 0) return []

@@ -11,7 +11,7 @@ import type { HostArray } from '../../src/runtime/device.ts'
 const NON_BLOCKING = 1
 const CAPTURE_RELAXED = 2
 /** What is written between runs to empty the L2 cache. */
-export const FLUSH_BYTES = 256 * 2 ** 20
+const FLUSH_BYTES = 256 * 2 ** 20
 const RECORD_EXTERNAL = 1
 
 /** Device memory; `address` for C calls. */

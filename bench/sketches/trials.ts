@@ -23,7 +23,7 @@ export interface CaseOf {
 }
 
 /** Processes beside this one have the device in turn. */
-export const alone = <T>(device: Device, work: () => Promise<T>): Promise<T> =>
+const alone = <T>(device: Device, work: () => Promise<T>): Promise<T> =>
   withDeviceLock(deviceKey(device), work)
 
 /** Milliseconds of a run beyond which it is not repeated. */

@@ -3,7 +3,7 @@ import { Random } from '../../src/run/bind/sources/random-tensors.ts'
 import type { Point } from '../../src/search/types.ts'
 import { type Row, Table } from './table.ts'
 
-export interface LandscapeOptions {
+interface LandscapeOptions {
   readonly seed: number
   /** How much pairs of decisions matter beside single ones. */
   readonly interaction: number
@@ -20,7 +20,7 @@ const SIZES = [1, 2, 4, 8, 16, 32]
  * A format, which has one to three decisions of its own, and three that all have. Each size has a best value, away from which
  * time grows by squares of its logarithm; names differ at random.
  */
-export function landscape(name: string, { seed, interaction, noise, refused }: LandscapeOptions): Table {
+function landscape(name: string, { seed, interaction, noise, refused }: LandscapeOptions): Table {
   const random = new Random(seed)
   const cost = new Map<string, number>()
   const known = (key: string, draw: () => number): number => {

@@ -22,7 +22,7 @@ globalThis.Deno = { jupyter: { display: __show } }
 `
 
 /** A module of the cells; measured ones are left out, and show nothing. */
-export function moduleOf(notebook) {
+function moduleOf(notebook) {
   const parts = codeCells(notebook).map((cell, k) => {
     const begin = `__outputs[(__cell = ${k})] = []\n`
     return isMeasured(cell) ? begin : begin + shown(textOf(cell.source))

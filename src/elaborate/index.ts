@@ -34,13 +34,12 @@ export {
   withNumbers,
 } from './choices/choice-coverage.ts'
 export type { AxisStatistic, DeviceQuestion, Statistic } from './choices/choice-names.ts'
-export { type FormatExpression, parseFormatExpression } from './formats/format-expressions.ts'
+export { parseFormatExpression } from './formats/format-expressions.ts'
 export { type Argument, constantArguments, type Family } from './instructions/instances.ts'
 export { EXPERIMENTAL } from './instructions/target-requirements.ts'
 export { instanceName } from './kernels/kernel-instances.ts'
 export type { ScheduleParam } from './schedules/schedule-params.ts'
 export type {
-  AppliedFormat,
   Branch,
   Choice,
   Condition,
@@ -57,7 +56,7 @@ export {
   soleUse,
 } from './spaces/space-points.ts'
 export { isNested, type Space, type SpaceStep } from './spaces/space-types.ts'
-export type { Known, SpacePoint, SpaceUse } from './spaces/space-values.ts'
+export type { SpacePoint, SpaceUse } from './spaces/space-values.ts'
 
 /** The declarations that the entry file can name, under their names there. */
 export interface Elaborated {

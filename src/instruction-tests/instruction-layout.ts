@@ -28,7 +28,7 @@ export const TWICE = 2
 /** Number of threads of a block that update the same elements. */
 export const THREADS = 32
 
-export interface Dim {
+interface Dim {
   readonly index: Expr
   /** Number of elements; undefined if the dimension is a loop. */
   readonly extent?: number

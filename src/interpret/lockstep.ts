@@ -11,7 +11,7 @@ import { compile, compileAs, compileCombine, compileExpr, type Frame } from './t
 type ThreadProgram = (f: Frame) => Generator<Stop, void>
 
 /** A point where a thread waits: a barrier, an exchange between lanes, or an instruction, which the thread polls itself. */
-export interface Stop {
+interface Stop {
   readonly stmt: Stmt
   readonly lane?: { readonly xor: number; readonly among: number } | undefined
 }

@@ -32,7 +32,7 @@ export const beyondDoubles = (token: string): [message: string, advice: { expect
 ]
 
 /** Rejects a value that does not fit. @throws SptError `io/value-range` */
-export function misfit(where: string, value: string, dtype: Dtype): never {
+function misfit(where: string, value: string, dtype: Dtype): never {
   return failWith('io/value-range', `${where}: the value ${value} does not fit ${dtype}`, {
     expected: rangeOf(dtype),
     hint: "read a wider type, { dtype: 'f64' }, or declare the buffer with a wider type, such as f64",

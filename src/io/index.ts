@@ -7,36 +7,14 @@ import { checkReadable, readTensorFrom, splitAddress, tensorChunks, writeWarning
 import { fileSource, withFile, writeFile } from './node-files.ts'
 import { type Weights, type WeightsOptions, weightsOf } from './safetensors/weights.ts'
 
-export { type ByteSource, blobSource, bytesSource, type Chunks } from './byte-source.ts'
-export { ADDRESSES, READABLE, type ReadOptions, readTensorFrom, tensorChunks, WRITABLE } from './dispatch.ts'
-export { convertValues, valueArray } from './element-arrays.ts'
-export { fileSource, withFile, writeFile } from './node-files.ts'
-export { type NpyOptions, readNpy } from './numpy/npy.ts'
-export { type Npz, openNpz } from './numpy/npz.ts'
-export { readNpzMatrix, readNpzTensor } from './numpy/npz-tensor.ts'
-export { type NamedArray, npyChunks, npzArrays, npzChunks } from './numpy/npz-write.ts'
+export { blobSource, type Chunks } from './byte-source.ts'
+export { ADDRESSES, READABLE, type ReadOptions, readTensorFrom, WRITABLE } from './dispatch.ts'
+export { fileSource, writeFile } from './node-files.ts'
+export { npzArrays, npzChunks } from './numpy/npz-write.ts'
 export { maskPart, masksMetadata, masksOf, PRUNED } from './safetensors/pruned-layer.ts'
-export { openSafetensors, type Safetensors } from './safetensors/safetensors.ts'
-export type { SafetensorsEntry } from './safetensors/safetensors-header.ts'
+export { openSafetensors } from './safetensors/safetensors.ts'
 export { densePart, type SafetensorsPart, safetensorsChunks } from './safetensors/safetensors-write.ts'
-export {
-  type WeightLayer,
-  type Weights,
-  type WeightsOptions,
-  type WeightTensor,
-  weightsOf,
-} from './safetensors/weights.ts'
-export {
-  type BlockMatrix,
-  type CompressedMatrix,
-  type SparseMatrix,
-  toCoords,
-  toStored,
-} from './sparse-matrix.ts'
-export { type EdgeOptions, readEdges } from './text/edges.ts'
-export { readMatrixMarket, type TextOptions } from './text/matrix-market.ts'
-export { matrixMarketChunks } from './text/matrix-market-write.ts'
-export { readSmtx } from './text/smtx.ts'
+export type { Weights, WeightsOptions } from './safetensors/weights.ts'
 
 /**
  * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse

@@ -93,7 +93,7 @@ export const LOOP_PASSES: readonly LoopPass[] = [
   { name: 'padded-copy-versioning', run: versionPaddedCopies },
 ]
 
-export interface Context {
+interface Context {
   readonly kernel: Kernel2
   readonly options: LowerOptions
   readonly names: Names

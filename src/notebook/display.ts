@@ -4,7 +4,7 @@
 export type MimeBundle = Readonly<Record<string, string>>
 
 /** Method through which Deno's Jupyter kernel displays a value. */
-export const JUPYTER_DISPLAY: unique symbol = Symbol.for('Jupyter.display') as never
+const JUPYTER_DISPLAY: unique symbol = Symbol.for('Jupyter.display') as never
 
 /**
  * A displayable value: shown in a notebook as the last value of a cell or through `display`, elsewhere through `bundle` and

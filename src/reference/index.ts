@@ -17,15 +17,12 @@ import { isTranslated, membership, toCallerAxes } from './tensors/reformatted-te
 
 export type { OnReduce } from './tensors/cells.ts'
 export type {
-  RefCoords,
-  RefDense,
   RefDenseResult,
   RefInputs,
   RefOptions,
   RefOutputs,
   RefResult,
   RefSample,
-  RefSparseResult,
   RefStructure,
   RefTensor,
 } from './tensors/inputs-and-results.ts'

@@ -174,7 +174,7 @@ function sampledCoords(t: RefCoords, dim: number, { mask }: Sample): RefCoords {
  * A random subset of 0 … extent-1, ascending, with at least one element unless the extent is 0; deterministic for a
  * seed.
  */
-export function pick(extent: number, options: NonNullable<RefOptions['sample']>): Int32Array {
+function pick(extent: number, options: NonNullable<RefOptions['sample']>): Int32Array {
   const requested = options.count ?? Math.ceil(extent * (options.fraction ?? 1))
   const count = Math.min(extent, Math.max(1, requested))
   let state = (options.seed ?? 0) >>> 0

@@ -35,7 +35,7 @@ export interface Owned {
 /** `foreign`: made by another device. */
 type HandleState = 'live' | 'freed' | 'foreign'
 
-export function stateOf(handle: object, owner: object): HandleState {
+function stateOf(handle: object, owner: object): HandleState {
   const own = handle as Partial<Owned>
   return own.owner !== owner ? 'foreign' : own.freed ? 'freed' : 'live'
 }

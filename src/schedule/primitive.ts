@@ -44,7 +44,7 @@ export interface Example {
  * Returns all loops that the step names, if the step reads and changes a single loop nest: they identify the loop nest
  * and, with the other fields, the step. Returns null if the step may act elsewhere.
  */
-export type Within<S> = (cx: Context, step: S) => readonly LoopRef[] | null
+type Within<S> = (cx: Context, step: S) => readonly LoopRef[] | null
 
 /** A step in text, in TypeScript and in JSON. `S` is the step as data, `A` the arguments of its method. */
 export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {

@@ -17,7 +17,7 @@ import { planParallel } from './parallel.ts'
 import { planSequential } from './running-sums.ts'
 import { type NestNames, type NestShape, nestNaming, nestShapes } from './strands.ts'
 
-export { Decisions, Draft, nextDecision, type PartialPoint, type Schedulable } from './draft.ts'
+export { Decisions, nextDecision, type PartialPoint, type Schedulable } from './draft.ts'
 
 /** Kinds of devices that have sketches. */
 export type SketchDevice = 'cpu' | 'webgpu' | 'cuda'
@@ -143,10 +143,10 @@ export function neighboursOf(rule: (d: Decisions) => void, point: PartialPoint):
 // Fuses stored axes into one loop over all their positions, which balances the elements of segments of any length.
 
 /** Iterators to fuse, qualified by their iteration, from the outermost. */
-export type Fusion = readonly string[]
+type Fusion = readonly string[]
 
 /** Chooses, for each top-level iteration, the number of outermost iterators to fuse. */
-export function chooseFusions(
+function chooseFusions(
   kernel: Kernel1,
   namesOf: (nest: string) => NestNames,
   d: Decisions,
@@ -193,7 +193,7 @@ function guessCount({ iters }: Iteration, maxCount: number): number {
 }
 
 /** Unused name for the fusion of several iterators. */
-export function fusedName({ axes, params, buffers, body }: Kernel1, loops: Fusion): string {
+function fusedName({ axes, params, buffers, body }: Kernel1, loops: Fusion): string {
   const iters = iterationsOf(body).flatMap((it) => it.iters)
   const usedNames = new Set([...axes, ...params, ...buffers, ...iters].map((x) => x.name))
   const names = loops.map((l) => l.slice(l.indexOf('.') + 1))

@@ -49,7 +49,7 @@ export interface LevelSource<C> {
   readonly values: C | null
 }
 
-export interface PartsSource<C> {
+interface PartsSource<C> {
   readonly kind: 'parts'
   readonly parts: readonly Part<C>[]
   readonly fill: number

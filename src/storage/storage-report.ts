@@ -5,7 +5,7 @@ import { parentOf } from '../ir/coordinates/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/values/dtype.ts'
 import { paddedPositions, type Storage } from './storage.ts'
 
-export interface LevelReport {
+interface LevelReport {
   readonly axis: string
   readonly kind: Level['axis']['kind']
   readonly extent: number

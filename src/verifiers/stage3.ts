@@ -23,7 +23,7 @@ export const MILESTONES = [
   'operand-casts',
   'search-expansion',
 ] as const
-export type Milestone = (typeof MILESTONES)[number]
+type Milestone = (typeof MILESTONES)[number]
 
 /** True if the pass has run. */
 type HasRun = (pass: Milestone) => boolean

@@ -19,7 +19,7 @@ const name = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...WORDS.split(' ')) },
   { weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((s) => !RESERVED.has(s)) },
 )
-export const ident: Arb<ast.Ident> = name.map((n) => ({ name: n, span }))
+const ident: Arb<ast.Ident> = name.map((n) => ({ name: n, span }))
 const idents = (minLength: number, maxLength = 3): Arb<ast.Ident[]> =>
   fc.array(ident, { minLength, maxLength })
 const typeName: Arb<ast.TypeName> = fc.constantFrom(...SCALAR_TYPES).map((t) => ({ name: t, span }))
@@ -51,7 +51,7 @@ interface Place {
   /** Whether its blocks hold anything. */
   readonly filled: readonly boolean[]
 }
-export function trivia({ first, blocks, filled }: Place): Arb<ast.Trivia | undefined> {
+function trivia({ first, blocks, filled }: Place): Arb<ast.Trivia | undefined> {
   return fc
     .record({
       blank: rarely(fc.boolean(), false),
@@ -102,64 +102,63 @@ const number: Arb<ast.NumberLit> = fc
 
 const BINARY = ['or', 'and', 'lt', 'le', 'gt', 'ge', 'eq', 'ne', 'add', 'sub', 'mul', 'div', 'mod'] as const
 
-export const { expr, item, access } = fc.letrec<{ expr: ast.Expr; item: ast.Expr; access: ast.Access }>(
-  (tie) => ({
-    item: fc.oneof(
-      { maxDepth: 4, depthIdentifier: 'expr' },
-      { weight: 6, arbitrary: tie('expr') },
-      { weight: 1, arbitrary: ident.map((list): ast.Expr => ({ kind: 'spread', list, span })) },
-      {
-        weight: 1,
-        arbitrary: fc
-          .record({ value: tie('expr'), name: ident, from: tie('expr'), to: fc.option(tie('expr')) })
-          .map(({ value, ...each }): ast.Expr => ({ kind: 'repeat', value, each: { ...each, span }, span })),
-      },
-    ),
-    access: fc.record({
-      kind: fc.constant('access' as const),
-      buffer: ident,
-      index: fc.array(tie('expr'), { maxLength: 3 }),
-      span: fc.constant(span),
-    }),
-    expr: fc.oneof(
-      { maxDepth: 4, depthIdentifier: 'expr' },
-      number,
-      fc.boolean().map((value): ast.Expr => ({ kind: 'bool', value, span })),
-      name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
-      fc.record({ object: ident, field: ident }).map((f): ast.Expr => ({ kind: 'field', ...f, span })),
-      fc
-        .record({ op: fc.constantFrom(...BINARY), a: tie('expr'), b: tie('expr') })
-        .map((e): ast.Expr => ({ kind: 'binary', ...e, span })),
-      fc
-        .record({ op: fc.constantFrom('neg' as const, 'not' as const), x: tie('expr') })
-        .map((e): ast.Expr => ({ kind: 'unary', ...e, span })),
-      fc
-        .record({
-          fn: ident,
-          args: fc.array(tie('item'), { maxLength: 3 }),
-          by: rarely(fc.array(tie('item'), { minLength: 1, maxLength: 2 }), undefined),
-        })
-        .map(({ by, ...e }): ast.Expr => ({ kind: 'call', ...e, ...(by && { by }), span })),
-      fc
-        .record({
-          of: name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
-          parts: fc.array(
-            fc.record({
-              format: ident,
-              args: fc.array(tie('expr'), { maxLength: 2 }),
-              where: fc.option(tie('expr')),
-              span: fc.constant(span),
-            }),
-            { minLength: 1, maxLength: 2 },
-          ),
-        })
-        .map(({ of, parts }): ast.Expr => {
-          return { kind: 'call', fn: { name: 'fill_ratio', span }, args: [of], parts, span }
-        }),
-      tie('access'),
-    ),
+const { expr, item, access } = fc.letrec<{ expr: ast.Expr; item: ast.Expr; access: ast.Access }>((tie) => ({
+  item: fc.oneof(
+    { maxDepth: 4, depthIdentifier: 'expr' },
+    { weight: 6, arbitrary: tie('expr') },
+    { weight: 1, arbitrary: ident.map((list): ast.Expr => ({ kind: 'spread', list, span })) },
+    {
+      weight: 1,
+      arbitrary: fc
+        .record({ value: tie('expr'), name: ident, from: tie('expr'), to: fc.option(tie('expr')) })
+        .map(({ value, ...each }): ast.Expr => ({ kind: 'repeat', value, each: { ...each, span }, span })),
+    },
+  ),
+  access: fc.record({
+    kind: fc.constant('access' as const),
+    buffer: ident,
+    index: fc.array(tie('expr'), { maxLength: 3 }),
+    span: fc.constant(span),
   }),
-)
+  expr: fc.oneof(
+    { maxDepth: 4, depthIdentifier: 'expr' },
+    number,
+    fc.boolean().map((value): ast.Expr => ({ kind: 'bool', value, span })),
+    name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
+    fc.record({ object: ident, field: ident }).map((f): ast.Expr => ({ kind: 'field', ...f, span })),
+    fc
+      .record({ op: fc.constantFrom(...BINARY), a: tie('expr'), b: tie('expr') })
+      .map((e): ast.Expr => ({ kind: 'binary', ...e, span })),
+    fc
+      .record({ op: fc.constantFrom('neg' as const, 'not' as const), x: tie('expr') })
+      .map((e): ast.Expr => ({ kind: 'unary', ...e, span })),
+    fc
+      .record({
+        fn: ident,
+        args: fc.array(tie('item'), { maxLength: 3 }),
+        by: rarely(fc.array(tie('item'), { minLength: 1, maxLength: 2 }), undefined),
+      })
+      .map(({ by, ...e }): ast.Expr => ({ kind: 'call', ...e, ...(by && { by }), span })),
+    fc
+      .record({
+        of: name.map((n): ast.Expr => ({ kind: 'name', name: n, span })),
+        parts: fc.array(
+          fc.record({
+            format: ident,
+            args: fc.array(tie('expr'), { maxLength: 2 }),
+            where: fc.option(tie('expr')),
+            span: fc.constant(span),
+          }),
+          { minLength: 1, maxLength: 2 },
+        ),
+      })
+      .map(({ of, parts }): ast.Expr => {
+        return { kind: 'call', fn: { name: 'fill_ratio', span }, args: [of], parts, span }
+      }),
+    tie('access'),
+  ),
+}))
+export { expr }
 const literal: Arb<ast.Expr> = fc
   .tuple(fc.boolean(), number)
   .map(([negated, x]) => (negated ? { kind: 'unary', op: 'neg', x, span } : x))
@@ -916,7 +915,7 @@ const instr: Arb<ast.Instr> = tileParams
   )
   .map((s) => ({ kind: 'instr', ...s, span }))
 
-export const decl: Arb<Decl> = fc.oneof<Arb<Decl>[]>(
+const decl: Arb<Decl> = fc.oneof<Arb<Decl>[]>(
   kernel,
   monoid,
   format,

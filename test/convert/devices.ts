@@ -9,7 +9,7 @@ import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import type { Tuning } from '../../src/storage/engines/device/tuning.ts'
 
 /** Blocks do what they do on a GPU, small ones, so that small tensors have several. */
-export const IN_BLOCKS: Tuning = {
+const IN_BLOCKS: Tuning = {
   fused: 32,
   scan: { by: 'block', threads: 32, items: 1 },
   digit: 5,

@@ -87,7 +87,7 @@ async function accepted<T>(
 }
 
 /** Runs a kernel with each set of values, and compares every output. */
-export async function runs(
+async function runs(
   kernel: Kernel,
   made: Case,
   expected: readonly Result[],

@@ -14,7 +14,7 @@ export interface Result {
 type Scope = ReadonlyMap<string, number>
 type Reached = ReadonlyMap<string, Position>
 
-export class Evaluator {
+class Evaluator {
   readonly #p: Program
   readonly #buffers: ReadonlyMap<string, Buffer>
   readonly #values = new Map<string, Map<string, number>>()

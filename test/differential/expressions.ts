@@ -38,7 +38,7 @@ const call = (fn: string, type: Type, ...args: Expr[]): Expr => ({ kind: 'call',
 export const cast = (type: Type, of: Expr): Expr => (of.type === type ? of : { kind: 'cast', type, of })
 
 /** An index into a dimension: a coordinate as it is, mostly of its own extent, or something made of coordinates. */
-export function index(s: Scope, axis: string, extent: Extent): Expr {
+function index(s: Scope, axis: string, extent: Extent): Expr {
   const { c } = s
   const own = s.coordinates.filter((x) => x.axis === axis)
   if (own.length > 0 && !c.chance(15)) return coordinate(c.pick(own).name)

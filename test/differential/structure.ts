@@ -46,7 +46,7 @@ export function paths(from: readonly Position[], depth: number): Position[][] {
 }
 
 /** The coordinates that a chain stores down to a depth, each once, in order. */
-export function coordinates(chain: Chain, depth: number): number[][] {
+function coordinates(chain: Chain, depth: number): number[][] {
   const all = paths(positions(chain), depth).map((path) => path.map((p) => p.at))
   const seen = new Map(all.map((c) => [key(c), c]))
   const before = (a: readonly number[], b: readonly number[]): number => {

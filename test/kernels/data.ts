@@ -32,7 +32,7 @@ export function points(
   return { name, shape, columns: shape.map((_, d) => Int32Array.from(kept, (at) => at[d]!)) }
 }
 
-export const tensor = (p: Points, values: Float32Array | Int32Array | null): CoordTensor =>
+const tensor = (p: Points, values: Float32Array | Int32Array | null): CoordTensor =>
   coords(p.shape, p.columns, values)
 
 export const withIntegers = (p: Points, seed: number): CoordTensor =>

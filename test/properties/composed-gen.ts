@@ -55,13 +55,7 @@ export const KERNELS = {
 }`,
 } as const
 
-export const CONDITIONS = [
-  'held(M)',
-  'i < j',
-  'i % 2 == 0',
-  'held(M) and j > 2',
-  'held(M) or i == j',
-] as const
+const CONDITIONS = ['held(M)', 'i < j', 'i % 2 == 0', 'held(M) and j > 2', 'held(M) or i == j'] as const
 
 export interface Composed {
   readonly kernel: keyof typeof KERNELS
@@ -78,7 +72,7 @@ type Names = readonly (keyof typeof KERNELS)[]
 /** All that looks at the lists is one product. */
 export const PRODUCTS: Names = ['plain', 'written']
 
-export function composed(c: Choices, kernels: Names): Composed {
+function composed(c: Choices, kernels: Names): Composed {
   const kernel = c.pick(kernels)
   const n = c.pick([2, 3])
   const pool = [...FORMATS]

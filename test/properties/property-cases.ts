@@ -21,7 +21,7 @@ export const parameters = (usual: number): fc.Parameters<[readonly number[]]> =>
 export { runs }
 
 /** SwiftShader compiles some thousand characters a second: not what has unrolled searches within unrolled loops. */
-export function skipLongTexts(c: Compilation): void {
+function skipLongTexts(c: Compilation): void {
   if (c.texts('wgsl').some(({ text }) => text.length > 60_000)) throw new Skipped('long text')
 }
 

@@ -8,7 +8,7 @@ import type { Outcome } from '../../src/search/types.ts'
 const text = fc.string({ unit: 'binary', maxLength: 12 }).map((s) => s.replaceAll('\0', '?'))
 const ms = fc.double({ min: 0, max: 1e6, noNaN: true }).map((x) => x + 0)
 
-export const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
+const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
   fc.record({ status: fc.constantFrom('rejected' as const, 'failed' as const), code: text, message: text }),
   fc.record({ status: fc.constant('wrong' as const), message: text }),
   fc.record({ status: fc.constant('bounded' as const), atMost: ms }),
@@ -27,7 +27,7 @@ export const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
 )
 
 /** Few, so that some come twice. */
-export const anyPoint = fc.record({
+const anyPoint = fc.record({
   format: fc.constantFrom('csr', 'ell(2)', 'it, "quoted"\n'),
   lanes: fc.constantFrom(1, 2, 4, 8),
 })

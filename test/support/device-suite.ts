@@ -14,7 +14,7 @@ import type {
 } from '../../src/runtime/device.ts'
 
 /** A kernel and how many blocks cover `n` elements (one, where a block handles them all). */
-export interface SuiteKernel {
+interface SuiteKernel {
   readonly module: ModuleText
   readonly grid: (n: number) => readonly [number, number, number]
 }

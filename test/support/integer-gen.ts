@@ -23,8 +23,7 @@ import { evaluate } from '../../src/ir/values/evaluate.ts'
 import { Choices, choiceNumbers } from './choices.ts'
 
 /** Loops of a constant extent, loops of as many rounds as a size says, and sizes. */
-export const NAMES = ['i', 'j', 'v', 'w', 'n', 'm'] as const
-export type Name = (typeof NAMES)[number]
+const NAMES = ['i', 'j', 'v', 'w', 'n', 'm'] as const
 
 /** Extents by loop. */
 export const EXTENTS: ReadonlyMap<string, { readonly extent: Expr }> = new Map([

@@ -129,7 +129,7 @@ export async function packageFormats(): Promise<ReadonlyMap<string, AnyFormat>> 
 }
 
 /** Rows, each with its sorted fibres below: what dimensions look like before a format is chosen. */
-export const overOf = (order: number): readonly StoredAxis[] =>
+const overOf = (order: number): readonly StoredAxis[] =>
   Array.from({ length: order }, (_, k): StoredAxis => {
     const base = { name: NAMES[k]!, extent: variable(`n${k}`) }
     if (k === 0) return { ...base, kind: 'dense_fixed', parent: null }

@@ -52,7 +52,7 @@ const BITS: Partial<Record<ExprType, readonly [bits: number, signed: boolean]>> 
 }
 export const isWhole = (t: ExprType): boolean => BITS[t] !== undefined
 
-export function wrapped(t: ExprType, x: bigint): number {
+function wrapped(t: ExprType, x: bigint): number {
   const [bits, signed] = BITS[t]!
   return Number(signed ? BigInt.asIntN(bits, x) : BigInt.asUintN(bits, x))
 }
@@ -125,7 +125,7 @@ const TRUTH: Readonly<Record<string, (a: number, b: number) => boolean>> = {
 }
 
 /** `a op b` in a type that both have. */
-export function operate(op: Binary['op'], t: ExprType, a: number, b: number): number {
+function operate(op: Binary['op'], t: ExprType, a: number, b: number): number {
   const truth = TRUTH[op]
   if (truth) return truth(a, b) ? 1 : 0
   if (isWhole(t)) return wrapped(t, whole(op, BigInt(a), BigInt(b)))

@@ -70,7 +70,7 @@ async function one(
 }
 
 /** cuSPARSE's block formats. */
-export async function libraries(
+async function libraries(
   s: Session,
   m: Blocks,
   B: Uint16Array,

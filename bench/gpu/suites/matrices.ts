@@ -20,7 +20,7 @@ export interface Operation {
   of(A: Csr, width: number): Operands
 }
 
-export interface Operands {
+interface Operands {
   readonly least: Least
   /** How results are checked. */
   readonly checked: string
@@ -29,7 +29,7 @@ export interface Operands {
   peers(s: Session, A: CsrMemory): Promise<Peers>
 }
 
-export interface Peers {
+interface Peers {
   readonly contestants: readonly Contestant[]
   readonly memory: readonly Memory[]
 }

@@ -33,7 +33,7 @@ export interface Register {
 }
 
 /** Properties of a node that a caller knows in addition to its operands. */
-export interface KnownOfRegister extends Partial<Pick<Register, 'range' | 'ofData'>> {
+interface KnownOfRegister extends Partial<Pick<Register, 'range' | 'ofData'>> {
   /** The least and greatest value of the register in the scope of the query. */
   readonly within?: readonly [number, number]
 }

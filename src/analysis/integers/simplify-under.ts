@@ -47,7 +47,7 @@ export const CONDITION_RULES: readonly ConditionRule[] = [
 const matching = rulesOf(CONDITION_RULES)
 
 /** Returns a function to expressions that are equal under the facts, with fewer and uniform conditions. */
-export function simplifierUnder(facts: Facts): (e: Expr) => Expr {
+function simplifierUnder(facts: Facts): (e: Expr) => Expr {
   const memo = new Map<Expr, Expr>()
   const simplified = (e: Expr): Expr | undefined => {
     if (e.kind !== 'binary' || !isCompare(e.op)) return undefined

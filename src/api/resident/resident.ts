@@ -32,12 +32,9 @@ import { checkedOperands, checkFormat, checkResident, reformatOf } from './resid
 
 export {
   type ConversionPlan,
-  type ResidentCoords,
   ResidentParts,
-  type ResidentStored,
   type ResidentTensor,
 } from '../../storage/engines/device/index.ts'
-export type { ResidentInputs } from './resident-binding.ts'
 
 /**
  * Validates and uploads a sparse tensor. A `stored` tensor needs its `axes`, whose extents are its shape.

@@ -9,7 +9,7 @@ import type { Details, Diagnostic, Problem } from './diagnostic-types.ts'
 import { render } from './render.ts'
 import { type Source, type Span, sourceOf } from './span.ts'
 
-export type { Advice, Details, Diagnostic, Label, Problem, Refusal, Severity } from './diagnostic-types.ts'
+export type { Advice, Details, Diagnostic, Label, Problem, Refusal } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
 
 function withoutRepeats(list: readonly Diagnostic[]): readonly Diagnostic[] {

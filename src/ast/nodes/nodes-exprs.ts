@@ -23,7 +23,7 @@ export interface NumberLit extends Node {
   readonly value: number
   readonly float: boolean
 }
-export interface BoolLit extends Node {
+interface BoolLit extends Node {
   readonly kind: 'bool'
   readonly value: boolean
 }
@@ -68,7 +68,7 @@ export interface Unary extends Node {
   readonly op: UnaryOp
   readonly x: Expr
 }
-export interface Binary extends Node {
+interface Binary extends Node {
   readonly kind: 'binary'
   readonly op: BinaryOp
   readonly a: Expr

@@ -110,7 +110,7 @@ export type StepValue =
  * Two or more values in the place of a value: the step applies to each, in order. The groups of a step have the same
  * length. `(a, b).i` are the loops `a.i` and `b.i`, `(a, b).(i, j)` the lists `(a.i, a.j)` and `(b.i, b.j)`.
  */
-export interface StepValues extends Node {
+interface StepValues extends Node {
   readonly kind: 'group'
   readonly items: readonly StepValue[]
 }
@@ -127,7 +127,7 @@ export interface UseStep extends Item {
 }
 export type UseArgument = Expr | UseGroup
 /** Two or more loops or names: the function applies to each, in order. */
-export interface UseGroup extends Node {
+interface UseGroup extends Node {
   readonly kind: 'group'
   readonly items: readonly Expr[]
 }

@@ -7,7 +7,7 @@ import type { LengthReport, PartReport, TensorReport } from '../../pictures/form
 import { count, linesText, ms, percent, size } from '../output/figures.ts'
 
 /** Figures of an unformatted tensor. */
-export interface PlainReport {
+interface PlainReport {
   readonly shape: readonly number[]
   readonly dtype: TensorReport['dtype']
   readonly stored: number

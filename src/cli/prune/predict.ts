@@ -37,7 +37,7 @@ export const PREDICT_OPTIONS: readonly OptionSpec[] = [
 ]
 
 /** Predicted milliseconds before and after pruning, and the reason if a time is missing. */
-export interface PredictedTimes {
+interface PredictedTimes {
   readonly before: number | null
   readonly after: number | null
   readonly reason: string | null

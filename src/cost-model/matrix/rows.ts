@@ -11,7 +11,7 @@ import type { Rows } from './statistics.ts'
 const MAX_ROWS_AND_COLUMNS = 2 ** 27
 
 /** The rows of a matrix bound by coordinates or rows; otherwise `null`. @throws SptError `search/too-large` */
-export function rowsOf(t: Tensor): Rows | null {
+function rowsOf(t: Tensor): Rows | null {
   const [rows, columns] = t.shape
   if (t.shape.length !== 2 || rows === undefined || columns === undefined) return null
   if (rows + columns > MAX_ROWS_AND_COLUMNS)

@@ -82,7 +82,7 @@ function withFewerRows<T>(
   }
 }
 
-export type { CoordinateRecurrence, Structure } from './index-facts.ts'
+export type { Structure } from './index-facts.ts'
 
 /** Tensors and sizes as they are bound; dense tensors may be omitted if sizes are given. */
 interface StructureInputs {

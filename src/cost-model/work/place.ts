@@ -171,7 +171,7 @@ export const innermostSerial = (frames: readonly Frame[]): number =>
   )
 
 /** The lanes, extended by a frame if it is a loop over threads of a block. */
-export const extendLanes = (lanes: readonly Lane[], { loop, extent }: Frame): readonly Lane[] =>
+const extendLanes = (lanes: readonly Lane[], { loop, extent }: Frame): readonly Lane[] =>
   loop?.mode.kind === 'bind' && levelOf(loop.mode.to) === 'thread'
     ? [...lanes, { axis: loop.mode.to, variable: loop.var, extent }]
     : lanes

@@ -51,7 +51,7 @@ const INTO: Readonly<Record<ExprType, readonly ExprType[]>> = {
 }
 
 /** True if a value of type `from` converts to `to` implicitly: only the precision of large integers may be lost. */
-export const fits = (from: ExprType, to: ExprType): boolean => from === to || INTO[from].includes(to)
+const fits = (from: ExprType, to: ExprType): boolean => from === to || INTO[from].includes(to)
 
 function literalAs(e: Expr, to: ExprType, at: Span): Expr | null {
   if (e.kind === 'select') {

@@ -18,7 +18,7 @@ export const TOO_LONG = 'check/list-range'
 export const BEYOND = 'check/list-index'
 
 /** The elements of each list, by its name. */
-export type Lists = ReadonlyMap<string, readonly string[]>
+type Lists = ReadonlyMap<string, readonly string[]>
 
 export interface Here {
   readonly lists: Lists
@@ -44,7 +44,7 @@ export function unknownList({ name, span }: Ast.Ident, here: Here): null {
   })
 }
 
-export function element(e: Ast.Element, here: Here): Ast.Ident {
+function element(e: Ast.Element, here: Here): Ast.Ident {
   const { name, index, span } = e
   if (index) return { name: indexed(e, index, here) ?? name, span }
   if (here.lists.has(name)) withoutIndex(e)

@@ -12,7 +12,7 @@ import { WORDS } from './templates.ts'
 export type Argument = number | Dtype
 export type Values = ReadonlyMap<string, Argument>
 
-export interface FamilyParam {
+interface FamilyParam {
   readonly name: string
   /** The types that the parameter accepts; null for an integer parameter. */
   readonly types: readonly Dtype[] | null

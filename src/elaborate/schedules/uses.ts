@@ -50,7 +50,7 @@ export function valueIn(e: Ast.UseArgument, kind: Ast.ParamKind): Ast.StepValue 
   return use && { kind: 'instance', of: kind, use }
 }
 
-export function loopIn(e: Ast.Expr): Ast.LoopRef | null {
+function loopIn(e: Ast.Expr): Ast.LoopRef | null {
   if (e.kind === 'name') return { nest: null, name: { name: e.name, span: e.span }, span: e.span }
   return e.kind === 'field' ? { nest: e.object, name: e.field, span: e.span } : null
 }

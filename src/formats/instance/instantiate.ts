@@ -17,8 +17,6 @@ import { type Planned, type PlannedLeaf, planParts, type Selector } from './rule
 import { makeArrayNames, translate, translateQueries } from './translate-names.ts'
 import { testInstance } from './trial.ts'
 
-export type { FormatInstance } from '../../ir/formats/format.ts'
-
 /** A format and its arguments: numbers, and names of lists and sets among the data. */
 export interface InstantiateUse {
   readonly format: AnyFormat

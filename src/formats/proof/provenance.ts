@@ -13,9 +13,9 @@ import { assumptionsOf } from './prove-conditions.ts'
  * `construction`: implied by the meaning of the rule. `proved`: symbolically, for all sizes and tensors. `checked`: on
  * the data, during conversion.
  */
-export type Ground = 'construction' | 'proved' | 'checked'
+type Ground = 'construction' | 'proved' | 'checked'
 
-export interface PartProvenance {
+interface PartProvenance {
   readonly label: string
   /** `blocks(16)`. */
   readonly format: string
@@ -26,7 +26,7 @@ export interface PartProvenance {
   readonly text: string
 }
 
-export interface NodeProvenance {
+interface NodeProvenance {
   /** `partition j into 4`; for cases, the parts that they select. */
   readonly node: string
   /** Labels of the parts below it. */

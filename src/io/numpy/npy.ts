@@ -9,7 +9,7 @@ import { type Chunks, concat, WHOLE } from '../byte-source.ts'
 import { valueArray } from '../element-arrays.ts'
 import { type ElementType, elementType, readElements } from './npy-elements.ts'
 
-export interface NpyHeader {
+interface NpyHeader {
   readonly descriptor: string
   readonly fortranOrder: boolean
   readonly shape: readonly number[]

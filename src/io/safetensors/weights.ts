@@ -11,7 +11,7 @@ import { openSafetensors, openShards, type Safetensors, unknownTensor } from './
 import { countOf, type TensorInfo, typeNamed, typeOfElement } from './safetensors-header.ts'
 import type { SafetensorsPart } from './safetensors-write.ts'
 
-export type WeightTensor = TensorInfo
+type WeightTensor = TensorInfo
 
 /** A tensor of floats as a matrix of outputs × inputs: its first dimension, and all others combined. */
 export interface WeightLayer {

@@ -98,7 +98,7 @@ type AxesOf<K extends AxisWord> = { readonly [X in K]: AxisOf<X> }[K]
 /** Axes that own storage. */
 export type StoredAxis = AxesOf<LevelKind>
 /** Axes that are views of other axes: they can be iterated, but are not stored. */
-export type DerivedAxis = AxesOf<ViewKind>
+type DerivedAxis = AxesOf<ViewKind>
 export type Axis = StoredAxis | DerivedAxis
 
 export type DenseAxis = AxesOf<LevelKind<{ readonly positions: 'extent' }>>

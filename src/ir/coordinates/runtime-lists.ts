@@ -39,7 +39,7 @@ export interface RuntimePart extends PartInstance {
 }
 
 /** If a list needs more than `capacity` groups of `width`, the excess groups are neither written nor read. */
-export interface Capacity {
+interface Capacity {
   /** Name of the array with the number of coordinates found for each list, or for all lists together. */
   readonly counts: string
   readonly width: number

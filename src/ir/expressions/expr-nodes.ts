@@ -56,7 +56,7 @@ export interface Call extends Node {
   readonly args: readonly Expr[]
 }
 /** Only the chosen branch is evaluated: loads in the other may be out of range. */
-export interface Select extends Node {
+interface Select extends Node {
   readonly kind: 'select'
   readonly cond: Expr
   readonly then: Expr

@@ -174,7 +174,7 @@ export const QUERIES = {
   }),
 }
 
-export type QueryKind = keyof typeof QUERIES
+type QueryKind = keyof typeof QUERIES
 
 export type UnnamedQuery = {
   readonly [K in QueryKind]: { readonly kind: K } & Fields<(typeof QUERIES)[K]['takes']>

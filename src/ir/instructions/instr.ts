@@ -37,7 +37,7 @@ export interface Memory {
 }
 
 /** The type of a tile object on each target, and an initialiser with one number in all elements. */
-export interface Opaque {
+interface Opaque {
   readonly types: readonly TileText[]
   readonly fills: readonly TileText[]
 }
@@ -201,7 +201,7 @@ export interface Signals extends BufferElement {
   readonly multicast?: Multicast | undefined
 }
 
-export interface Multicast {
+interface Multicast {
   /** Neighbours on block.x. */
   readonly cluster: number
   /** From 0 to `cluster - 1`. */

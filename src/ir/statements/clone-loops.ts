@@ -33,7 +33,7 @@ export function copyStatements(
  * The mode of a copied loop around other statements. Instruction and pipeline loops become serial: the copy does not
  * execute the instruction, and only the original loop is pipelined.
  */
-export const copiedMode = ({ mode }: For): LoopMode =>
+const copiedMode = ({ mode }: For): LoopMode =>
   mode.kind === 'instr' || mode.kind === 'pipeline' ? { kind: 'serial' } : mode
 
 /**

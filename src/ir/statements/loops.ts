@@ -255,7 +255,7 @@ export interface DisjointWrites {
 }
 
 /** After a run, word k of `buffer` is not 0 if a write to `targets[k]` found no element. */
-export interface LostWrites {
+interface LostWrites {
   readonly buffer: string
   readonly targets: readonly string[]
 }

@@ -246,18 +246,6 @@ export function walkStmts(
   }
 }
 
-/** Replaces each loop by the result of `f`, outer loops first; `path`: the enclosing loops, already replaced. */
-export const mapLoops = (
-  body: Body,
-  f: (loop: For, path: readonly For[]) => For,
-  path: readonly For[] = [],
-): Body =>
-  mapSame(body, (s) => {
-    const next = s.kind === 'for' ? f(s, path) : s
-    const inner = next.kind === 'for' ? [...path, next] : path
-    return mapBodies(next, (b) => mapLoops(b, f, inner))
-  })
-
 /** The statements of one kind, outer before inner. */
 export function stmtsOf<K extends Stmt['kind']>(body: Body, kind: K): readonly Extract<Stmt, { kind: K }>[] {
   const out: Extract<Stmt, { kind: K }>[] = []

@@ -27,7 +27,7 @@ const OP = { '+': 'add', '*': 'mul', min: 'min', max: 'max', and: 'and', or: 'or
 export const initialValue = (identity: Expr, dtype: ExprType): Expr =>
   identity.kind === 'const' ? constant(identity.value, dtype) : identity
 
-export function identityOf(reducer: BuiltinReducer, dtype: ExprType): Expr {
+function identityOf(reducer: BuiltinReducer, dtype: ExprType): Expr {
   const range = isInt(dtype) ? INT_RANGE[scalarType(dtype) as keyof typeof INT_RANGE] : undefined
   switch (reducer) {
     case '+':

@@ -51,7 +51,7 @@ const FLOAT: Readonly<Record<ArithOp, Binary>> = {
 }
 
 /** Arithmetic of exact integers, for divisors other than 0. */
-export const WHOLE: Readonly<Record<ArithOp, Binary>> = { ...FLOAT, div: (a, b) => Math.floor(a / b) }
+const WHOLE: Readonly<Record<ArithOp, Binary>> = { ...FLOAT, div: (a, b) => Math.floor(a / b) }
 
 /** On integers of at most 32 bits every result below is exact in float64, except `mul`. */
 const INT: Readonly<Record<ArithOp, Binary>> = {

@@ -12,7 +12,7 @@ import { local, store, when } from '../../ir/statements/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/statements/tree.ts'
 
 export type LoopValues = ReadonlyMap<string, Expr>
-export const NOTHING: LoopValues = new Map()
+const NOTHING: LoopValues = new Map()
 
 const NO_ELEMENT = int(-2147483648)
 

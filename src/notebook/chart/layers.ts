@@ -12,7 +12,7 @@ export interface AxesOptions extends FrameOptions {
   readonly height?: number | undefined
 }
 
-export interface LayerPoint {
+interface LayerPoint {
   readonly x: Datum
   readonly y: number
   /** Text beside a dot, or along the line from a point. */

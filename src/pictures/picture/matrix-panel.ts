@@ -9,7 +9,7 @@ export interface MatrixPanel extends Panel {
   readonly highlight: Rectangle | null
 }
 
-export interface Rectangle {
+interface Rectangle {
   readonly x: number
   readonly y: number
   readonly width: number

@@ -68,7 +68,7 @@ export interface RefDenseResult {
 }
 
 /** The stored coordinates, tree by tree in lexicographic order, and their values. */
-export interface RefSparseResult {
+interface RefSparseResult {
   readonly kind: 'sparse'
   readonly shape: readonly number[]
   readonly coords: readonly Int32Array[]

@@ -23,10 +23,7 @@ export interface Tensor {
 }
 
 /** The trees of a buffer, each a chain from a root. */
-export function treesOf(
-  b: Buffer1,
-  levels: ReadonlyMap<string, Level>,
-): { leaves: Level[]; dims: number[][] } {
+function treesOf(b: Buffer1, levels: ReadonlyMap<string, Level>): { leaves: Level[]; dims: number[][] } {
   const leaves: Level[] = []
   const dims: number[][] = []
   b.axes.forEach((name, k) => {

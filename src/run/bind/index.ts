@@ -31,7 +31,7 @@ import { remapSources } from './sources/remap-entries.ts'
 import { masksOf, placedValues, Structure } from './sources/structure-assembly.ts'
 import type { Bound, Elsewhere, Inputs, Route } from './types.ts'
 
-export type { Bound, Elsewhere, Inputs, PartFormat, TensorFormat } from './types.ts'
+export type { Bound, Inputs, PartFormat, TensorFormat } from './types.ts'
 
 const NOWHERE: Elsewhere = { tensors: new Set(), levels: new Map() }
 

@@ -12,7 +12,6 @@ import { type Ffi, loadFfi } from './ffi.ts'
 import { includeCandidates, type Machine, resolveHeaders, thisMachine } from './libraries.ts'
 import { chooseTarget, loadNvrtc, type Nvrtc } from './nvrtc.ts'
 
-export type { Chip } from './chip.ts'
 export { CudaDevice } from './device.ts'
 
 /**

@@ -25,7 +25,7 @@ export interface GpuEntry {
 }
 
 /** A cached bind group; `drop` is called when one of its buffers is freed or the module is released. */
-export interface BoundGroup {
+interface BoundGroup {
   readonly group: GPUBindGroup
   drop(): void
 }

@@ -109,7 +109,7 @@ export function valuesOf(
 // new names for names that are unique in the schedule.
 
 /** The names that a call passes. */
-export interface CallNames {
+interface CallNames {
   readonly loops: ReadonlyMap<string, Ast.LoopRef>
   /** Loop nests and buffers. */
   readonly others: ReadonlyMap<string, Ast.Ident>
@@ -117,7 +117,7 @@ export interface CallNames {
   readonly made: ReadonlyMap<string, string>
 }
 
-export class FunctionNames implements Names {
+class FunctionNames implements Names {
   readonly #call: CallNames
   readonly #outer: Names
   /** The loop nest of each new loop, if the steps name it. */

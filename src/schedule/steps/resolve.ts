@@ -30,7 +30,7 @@ import {
 } from './step-fields.ts'
 
 /** The program that steps are applied to. */
-export interface Now extends Program {
+interface Now extends Program {
   /** True if steps on coordinates can no longer be applied. */
   readonly onLoops: boolean
 }

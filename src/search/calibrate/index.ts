@@ -29,7 +29,7 @@ export interface CalibrateOptions {
   readonly onProgress?: ((share: number) => void) | undefined
 }
 
-export const MIN_SECONDS = 5
+const MIN_SECONDS = 5
 const DEFAULT_SECONDS = 30
 /** Maximum share of the time for compiling kernels. */
 const COMPILE_FRACTION = 0.5

@@ -169,7 +169,7 @@ const grouped = (condition: string): string => (/\bor\b/.test(condition) ? `(${c
  * Hash of a kernel before any step and of the schedules that a table calls, with the schedules that these use; of the
  * kernel alone if a search found schedules that are not declared yet.
  */
-export function tableHash(kernel: Kernel, called: readonly string[]): string {
+function tableHash(kernel: Kernel, called: readonly string[]): string {
   const names = [...new Set(called)].sort()
   const declared = names.flatMap((name) => kernel.declaredSchedules.get(name) ?? [])
   const unknown = names.length - declared.length

@@ -24,7 +24,7 @@ import { priorOf } from './expected.ts'
 import { MIN_SHARED, Ranking } from './index.ts'
 import { costOf, createPredictor, type Predict, rankingOrigin, registerPredictor } from './origin.ts'
 
-export { type CostModel, costModel, otherChip } from '../../cost-model/learned/trained-models.ts'
+export { costModel, otherChip } from '../../cost-model/learned/trained-models.ts'
 export type { Prediction } from '../../cost-model/prediction.ts'
 
 installStoredModels()

@@ -211,7 +211,7 @@ const valuesFrom = (row: Row, fields: Readonly<Record<string, Field>>): object =
   )
 
 /** Truncates texts at a NUL, as SQLite's readers do. */
-export const bindable = (cells: readonly Cell[]): Cell[] =>
+const bindable = (cells: readonly Cell[]): Cell[] =>
   cells.map((c) => {
     const isCell = c === null || typeof c === 'string' || Number.isFinite(c) || Buffer.isBuffer(c)
     expectArgument(isCell, 'what is kept', c, 'a text or a number')

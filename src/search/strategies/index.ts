@@ -53,7 +53,7 @@ const STEP = 0.5
  * Regularised evolution (Real et al., 2019): the oldest points are removed, not the slowest, so that a lucky
  * measurement does not persist. Children change one decision, by one step or arbitrarily, or combine two parents.
  */
-export class Evolutionary extends StrategyBase {
+class Evolutionary extends StrategyBase {
   readonly name = 'evolutionary'
   readonly #population: (ReportedTrial & { readonly ms: number })[] = []
 
@@ -101,7 +101,7 @@ export class Evolutionary extends StrategyBase {
 const CHUNK = 1024
 
 /** Every point once, in the order of the values; with a prior, the best expected of the next thousand first. */
-export class Exhaustive extends StrategyBase {
+class Exhaustive extends StrategyBase {
   readonly name = 'exhaustive'
   readonly #points: Generator<Point | undefined>
   #chunk: Point[] = []
@@ -151,7 +151,7 @@ export class Exhaustive extends StrategyBase {
 }
 
 /** Uniformly random points, independent of results: the baseline of the other strategies. */
-export class RandomSearch extends StrategyBase {
+class RandomSearch extends StrategyBase {
   readonly name = 'random'
 
   protected next(): Stepwise<Point | null> {
@@ -170,7 +170,7 @@ const CANDIDATES = 16
  * Asynchronous successive halving (Li et al., 2020): many points get a short measurement, the fastest half of them a
  * longer one, and so on. Worthwhile if measuring dominates the time of a search.
  */
-export class Halving extends StrategyBase {
+class Halving extends StrategyBase {
   readonly name = 'halving'
   /** Measured points by rung. */
   readonly #rungs = SHARES.map(() => new Map<string, ReportedTrial & { readonly ms: number }>())

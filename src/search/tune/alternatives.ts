@@ -105,10 +105,7 @@ async function standardAlternative(kernel: Kernel, device: Device, inputs: RunIn
 }
 
 /** Each sparse input stored dense, unless it is too large. */
-export function denseAlternatives(
-  kernel: Kernel,
-  tensors: NonNullable<Inputs['tensors']>,
-): readonly Alternative[] {
+function denseAlternatives(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>): readonly Alternative[] {
   const { source } = kernel
   const axes = allAxesOf(source)
   return callerTensors(source).flatMap((t): Alternative[] => {

@@ -171,7 +171,7 @@ const isDetermined = (e: Expr, queries: readonly Query[], lists: ReadonlySet<str
   neededBy(e, queries).every(readsList) && !someExpr(e, (x) => x.kind === 'load' && !lists.has(x.buffer))
 
 /** True if a map with lists, or a condition, may contradict the placement of elements. */
-export const needsPlacementCheck = (
+const needsPlacementCheck = (
   { tables }: FormatInstance,
   conditions: readonly Condition[],
   lists: ReadonlyMap<string, unknown>,

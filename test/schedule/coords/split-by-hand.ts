@@ -9,7 +9,7 @@ import type { PartTree } from '../../../src/ir/formats/part-tree.ts'
 import type { Query } from '../../../src/ir/formats/queries.ts'
 import { foldCompare, foldInt } from '../../../src/ir/values/numeric.ts'
 
-export type Coordinate = readonly number[]
+type Coordinate = readonly number[]
 
 export interface Entry {
   readonly at: Coordinate

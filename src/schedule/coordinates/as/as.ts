@@ -52,7 +52,7 @@ import {
 } from './tensor-split.ts'
 
 /** The step as data. Format arguments are numbers, or names of lists and sets in the bound data. */
-export type AsStep = arg.StepOf<'as', typeof takes>
+type AsStep = arg.StepOf<'as', typeof takes>
 
 function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const at: StepSpan = step.span ? { span: step.span } : {}

@@ -35,7 +35,7 @@ interface Digit {
   readonly stride: number
 }
 
-export interface TileDim {
+interface TileDim {
   readonly var: string
   readonly name: string
   readonly extent: number

@@ -32,7 +32,7 @@ import { overParams } from '../../legality/checks.ts'
 import type { Context } from '../../state/context.ts'
 
 /** The iterations of a producer's loop that one iteration of the consumer's loop needs: `low .. low + width`. */
-export interface Window {
+interface Window {
   readonly low: Expr
   /** The number of iterations; null for the single iteration `low`. */
   readonly width: Expr | null

@@ -20,12 +20,7 @@ import * as arg from '../../steps/arguments.ts'
  * Iterations of a bound loop have no order, so the loop may be bound already. Throws `schedule/order-matters` or
  * `schedule/not-serial`.
  */
-export function permuteIterations(
-  cx: Context,
-  loop: For,
-  verb: string,
-  permuted: (at: Expr) => Expr,
-): Outcome {
+function permuteIterations(cx: Context, loop: For, verb: string, permuted: (at: Expr) => Expr): Outcome {
   if (loop.mode.kind !== 'bind') checkSerial(cx, loop, verb)
   checkOrderFree(cx, loop, verb)
   const other = new Map([[loop.var, permuted(variable(loop.var))]])

@@ -46,7 +46,7 @@ const SIGNIFICANCE = 1e-6
  * The number of points is estimated by the mean product of the numbers of values along a walk, which is unbiased
  * (Knuth, Mathematics of Computation 29, 1975).
  */
-export function sampledOutline(space: PointSpace, random: Random): Outline {
+function sampledOutline(space: PointSpace, random: Random): Outline {
   const walks = [...walksDown(space, random)]
   const visited = visitedDecisions(walks, reachIn(space))
   return {
@@ -69,7 +69,7 @@ export function sampledOutline(space: PointSpace, random: Random): Outline {
 export const estimatePoints = (space: PointSpace, random: () => number = seeded()): number =>
   meanProduct(walksDown(space, random))
 
-export function seeded(): Random {
+function seeded(): Random {
   const generator = new Generator(1)
   return () => generator.next()
 }

@@ -38,12 +38,9 @@ import { filledColumn, partition } from './sorting/partition.ts'
 
 export type DevicePart = Part<Column>
 export type { Column } from './kernels/kernel-builder.ts'
-
 export {
   checkNotFreed,
-  type ResidentCoords,
   ResidentParts,
-  type ResidentStored,
   type ResidentTensor,
   releaseConversions,
   releaseSpare,

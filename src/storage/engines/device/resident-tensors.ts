@@ -28,7 +28,7 @@ interface Base {
   free(): void
 }
 
-export type ResidentCoords = Base & CoordSource<Column>
+type ResidentCoords = Base & CoordSource<Column>
 
 export type ResidentStored = Base & LevelSource<Column>
 

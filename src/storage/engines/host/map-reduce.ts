@@ -33,7 +33,7 @@ const namesOf = (frame: F): Names => ({
 })
 
 /** Compiles expressions into steps over chunks of entries. */
-export const programOf = (frame: F, exprs: readonly Expr[]): Program =>
+const programOf = (frame: F, exprs: readonly Expr[]): Program =>
   compile(
     exprs.map((e) => inlineSizes(frame, e)),
     namesOf(frame),

@@ -16,7 +16,7 @@ import type { CompiledModule, Device } from '../../../../runtime/device.ts'
 import { isWord } from '../../../../runtime/webgpu/widened-elements.ts'
 import { columnOf, kernelOf, type LaunchSpec, THREADS, type Use } from '../kernels/kernel-builder.ts'
 
-export interface Argument {
+interface Argument {
   /** `length`: the length of a column, by which generated code clamps reads. */
   readonly kind: 'buffer' | 'length' | 'size'
   readonly name: string
@@ -141,13 +141,13 @@ export const END = 'x_end'
 const instanceName = (name: string, k: number): string => `${name}_of${k}`
 
 /** Splits a name in a fused kernel into the original name and the launch number; −1: shared by all launches. */
-export function parseInstanceName(name: string): { readonly name: string; readonly launch: number } {
+function parseInstanceName(name: string): { readonly name: string; readonly launch: number } {
   const match = /^(.*)_of(\d+)$/.exec(name)
   return match ? { name: match[1]!, launch: Number(match[2]) } : { name, launch: -1 }
 }
 
 /** The fusion of `count` launches with the structure of `spec`; each starts at a multiple of `block` threads. */
-export function fuseLaunches(spec: LaunchSpec, count: number, block: number): LaunchSpec {
+function fuseLaunches(spec: LaunchSpec, count: number, block: number): LaunchSpec {
   const columns: Record<string, Use> = {}
   const sizes: Record<string, number> = {}
   for (let k = 0; k < count; k++) {
