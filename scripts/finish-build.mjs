@@ -7,6 +7,7 @@ import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, write
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
+import { bundledPackages, notices } from './third-party.mjs'
 
 const root = resolve(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -117,14 +118,16 @@ const shared = {
 }
 /** One file for each entry, and chunks of the modules that several entries import. */
 const split = { splitting: true, chunkNames: 'chunks/[name]-[hash]', format: 'esm' }
-await build({
+const { metafile } = await build({
   ...shared,
   ...split,
+  metafile: true,
   outdir: library,
   entryPoints: Object.fromEntries(
     Object.entries({ ...entries, ...programs }).map(([name, path]) => [name, join(root, `${path}.ts`)]),
   ),
 })
+writeFileSync(join(library, 'THIRD_PARTY.txt'), notices(root, bundledPackages(metafile)))
 const types = join(library, 'types')
 const copied = new Set()
 for (const path of Object.values(entries)) copyTypes(join(dist, `${path}.d.ts`))

@@ -1,8 +1,9 @@
 /** The package as others see it: what a browser bundles, and what Node imports once it is built. */
 import { spawnSync } from 'node:child_process'
-import { symlinkSync } from 'node:fs'
+import { readFileSync, symlinkSync } from 'node:fs'
 import { build } from 'esbuild'
 import { afterAll, describe, expect, test } from 'vitest'
+import { bundledPackages } from '../../scripts/third-party.mjs'
 import { Folder } from '../cli/support.ts'
 import { TEXT } from './support.ts'
 
@@ -51,6 +52,30 @@ describe('in a browser', async () => {
     const tensors = { A: coords([1, 2], [[0], [1]], [3]), B: [5, 7] }
     expect([...(await compiled.run({ tensors, params: { d: 1 } })).C!.values!]).toEqual([21])
   })
+})
+
+test('the package has the notices of all libraries that it contains', async () => {
+  const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
+  const { metafile } = await build({
+    entryPoints: ['src/cli/main.ts', 'bench/families.ts'],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    outdir: folder.path,
+    external: [...Object.keys(peerDependencies), '@resvg/resvg-wasm'],
+    write: false,
+    metafile: true,
+  })
+  const notices = readFileSync('dist/lib/THIRD_PARTY.txt', 'utf8')
+  const packages = bundledPackages(metafile)
+  expect(packages).toEqual(expect.arrayContaining(['fflate', 'immer', 'ohm-js']))
+  for (const name of packages)
+    expect(notices).toMatch(new RegExp(`^${name} [\\d.]+ \\(\\S+\\)\n\n.+\n\nCopyright .*`, 'm'))
+})
+
+test('the changelog begins with the version of the package', () => {
+  const [, version] = /^## (\d+\.\d+\.\d+)/m.exec(readFileSync('CHANGELOG.md', 'utf8')) ?? []
+  expect(version).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version)
 })
 
 test('the package has one copy of the compiler, and no source maps', () => {

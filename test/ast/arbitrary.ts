@@ -158,7 +158,9 @@ const { expr, item, access } = fc.letrec<{ expr: ast.Expr; item: ast.Expr; acces
     tie('access'),
   ),
 }))
+
 export { expr }
+
 const literal: Arb<ast.Expr> = fc
   .tuple(fc.boolean(), number)
   .map(([negated, x]) => (negated ? { kind: 'unary', op: 'neg', x, span } : x))
