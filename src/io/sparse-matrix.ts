@@ -1,7 +1,7 @@
 /** Sparse matrices in the layouts of files, and their conversion to tensors. */
 import { failWith } from '../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../ir/values/dtype.ts'
-import type { CoordTensor, StoredTensor, ValueArray } from '../storage/tensor.ts'
+import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
 import { allocate } from './byte-source.ts'
 import { valueArray } from './element-arrays.ts'
 
@@ -133,19 +133,4 @@ export function toCoords(m: SparseMatrix, name = 'matrix'): CoordTensor {
   const segments = segmentOf(m.indptr, m.indices.length, name)
   const coords = m.kind === 'csr' ? [segments, m.indices] : [m.indices, segments]
   return { kind: 'coords', shape: m.shape, coords, values: m.values, dtype: m.dtype }
-}
-
-/**
- * The same arrays as ready-made storage of the compressed axis called `axis`. The shape is in storage order:
- * (rows, columns) for csr, (columns, rows) for csc, (block rows, block columns, r, c) for bsr.
- */
-export function toStored(m: CompressedMatrix | BlockMatrix, axis: string): StoredTensor {
-  const [segments, extent] = extents(m)
-  return {
-    kind: 'stored',
-    shape: m.kind === 'bsr' ? [segments, extent, ...m.block] : [segments, extent],
-    arrays: { [axis]: { indptr: m.indptr, indices: m.indices } },
-    values: m.values,
-    dtype: m.dtype,
-  }
 }

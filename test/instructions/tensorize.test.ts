@@ -4,7 +4,7 @@ import { parseProgram } from '../../src/api/programs/program.ts'
 import { verifyPass } from '../../src/api/stages/stage-verifier.ts'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { print2 } from '../../src/ir/print/print-stage2.ts'
-import { traceFromJson, traceToJson } from '../../src/schedule/state/state.ts'
+import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 import { FRAGMENTS, IN_SHARED, MEMORIES, PRODUCT, scheduled, TILED } from './support.ts'
@@ -224,7 +224,7 @@ test('from TypeScript, memories and instructions are passed by name, and traces 
     .tensorize('ir', 'multiply')
   const text = made.emit('cuda')[0]!.text
   expect(text).toContain('multiply(C_register_0')
-  const steps = traceFromJson(traceToJson(made.compilation.loopSteps))
+  const steps = JSON.parse(JSON.stringify(made.compilation.loopSteps)) as LoopStep[]
   expect(k.apply(steps.map((step) => ({ stage: 2, step }))).emit('cuda')[0]!.text).toBe(text)
   expect(() => k.cacheRead('A', 'i', 'a_tiles')).toThrow(/no memory a_tiles/)
   expect(() => k.tensorize('i', 'multiplied')).toThrow(/no instruction multiplied/)

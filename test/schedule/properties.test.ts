@@ -6,7 +6,7 @@ import { print2 } from '../../src/ir/print/print-stage2.ts'
 import type { For } from '../../src/ir/statements/loops.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import type { ScheduleState } from '../../src/schedule/state/state.ts'
-import { replay, start, traceFromJson, traceToJson, undo } from '../../src/schedule/state/state.ts'
+import { replay, start, undo } from '../../src/schedule/state/state.ts'
 import { type LoopStep, printStep } from '../../src/schedule/steps/step-data.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { LONG, runs } from '../support/cases.ts'
@@ -76,7 +76,7 @@ describe('legal steps', () => {
           expect(s.trace).toEqual(states[k - 1]!.trace)
           expect(s.consumed).toEqual(states[k - 1]!.consumed)
         }
-        const trace = traceFromJson(traceToJson(final.trace))
+        const trace = JSON.parse(JSON.stringify(final.trace)) as LoopStep[]
         expect(trace).toEqual(final.trace)
         expect(replay(sample.kernel, trace).kernel).toEqual(final.kernel)
       }),

@@ -1,11 +1,11 @@
 /** What each primitive refuses, and how the refusal reads. */
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/programs/program.ts'
-import { type Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
+import type { Diagnostic, SptError } from '../../src/ast/diagnostics/diagnostic.ts'
 import { add, constant, type Expr, int, lt, mul, select } from '../../src/ir/expressions/expr.ts'
 import type { Kernel2 } from '../../src/ir/statements/loops.ts'
 import { inAnyOrder } from '../../src/schedule/legality/nest-dependence.ts'
-import { replay, traceFromJson } from '../../src/schedule/state/state.ts'
+import { replay } from '../../src/schedule/state/state.ts'
 import type { LoopStep } from '../../src/schedule/steps/step-data.ts'
 import { pair, run } from '../support/kernel2.ts'
 import { FORMATS } from '../support/program-parts.ts'
@@ -346,11 +346,6 @@ describe('rejections', () => {
     ['an inherited name', { kind: 'toString' }],
   ])('of %s from untyped callers', (_, step) => {
     expect(refusal(rowSums, step as LoopStep).code).toBe('schedule/bad-step')
-    expect(refused(() => traceFromJson(JSON.stringify([step]))).message).toMatch(/^step 1 of the trace: /)
-  })
-
-  test('of invalid traces', () => {
-    for (const text of ['', '{', '{}', '3', 'null']) expect(() => traceFromJson(text)).toThrow(SptError)
   })
 
   test('print the loops, with the wrong ones marked, and the legal ones', () => {

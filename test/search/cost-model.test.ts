@@ -5,7 +5,7 @@ import { DEFAULT_BOOSTING, fitTrees } from '../../src/cost-model/learned/boostin
 import { FEATURE_NAMES } from '../../src/cost-model/learned/features.ts'
 import { evaluateTrees } from '../../src/cost-model/learned/trained-models.ts'
 import { recurrenceOf, reuseWithin, weightedRecurrence } from '../../src/cost-model/matrix/index-facts.ts'
-import { drawStrata } from '../../src/cost-model/matrix/rows.ts'
+import { drawSample } from '../../src/cost-model/matrix/rows.ts'
 import { statisticsOf } from '../../src/cost-model/matrix/statistics.ts'
 import { meanMaximaOf } from '../../src/cost-model/matrix/structure.ts'
 import { longestOverMean } from '../../src/cost-model/threads/thread-groups.ts'
@@ -122,7 +122,11 @@ property.prop(
   const indptr = offsetsOf(long)
   const rows = long.length
   const indices = long.flatMap((n) => Array.from({ length: n }, (_, k) => k))
-  const parts = drawStrata({ rows, columns: longest, indptr, indices }, elements)
+  const parts = drawSample(
+    { rows, columns: longest, indptr, indices },
+    elements,
+    Number.POSITIVE_INFINITY,
+  ).strata
   expect(parts.reduce((n, p) => n + p.rows * p.weight, 0)).toBeCloseTo(rows)
   const alone = parts.find((p) => p.weight === 1 && p.tensor.coords[1]!.some((c) => c === longest - 1))
   expect(alone).toBeDefined()
@@ -137,7 +141,7 @@ property.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ 
   const indptr = new Int32Array(rows + 1)
   for (let r = 0; r < rows; r++) indptr[r + 1] = indptr[r]! + lengths[r]!
   const indices = held.flatMap(() => Array.from({ length }, (_, k) => k))
-  const parts = drawStrata({ rows, columns: length, indptr, indices }, 64)
+  const parts = drawSample({ rows, columns: length, indptr, indices }, 64, Number.POSITIVE_INFINITY).strata
   expect(parts.reduce((n, p) => n + p.rows * p.weight, 0)).toBeCloseTo(rows)
   expect(parts.reduce((n, p) => n + p.rows, 0)).toBeLessThanOrEqual(16 * (held.length + 1) + 1)
   const stands = parts.reduce((n, p) => n + p.weight * p.tensor.coords[0]!.length, 0)

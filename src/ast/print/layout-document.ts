@@ -31,8 +31,11 @@ export function bracketList(open: string, items: readonly Doc[], close: string):
 export const filled = (items: readonly Doc[]): Doc =>
   items.map((d, k) => (k === 0 ? d : [',', group(line, d)]))
 
-export const commaSeparated = (items: readonly Doc[]): Doc =>
-  items.flatMap((d, k) => (k === 0 ? [d] : [',', line, d]))
+/** The items, with a separator between neighbours. */
+export const separated = <T>(items: readonly T[], separator: Doc, doc: (item: T) => Doc): Doc =>
+  items.flatMap((x, k) => (k === 0 ? [doc(x)] : [separator, doc(x)]))
+
+export const commaSeparated = (items: readonly Doc[]): Doc => separated(items, [',', line], (d) => d)
 
 type Frame = readonly [indent: number, flat: boolean, doc: Doc]
 

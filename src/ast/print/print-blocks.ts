@@ -20,37 +20,53 @@ export interface PrintedGroup {
 export class Printer {
   text = ''
   private indent = 0
+  /** Where the current block begins in the text. */
+  private start = 0
 
   private line(text: string): void {
     this.text += `${' '.repeat(this.indent)}${text}\n`
   }
 
-  /** A blank line, unless at the beginning. */
-  gap(): void {
-    if (this.text !== '') this.text += '\n'
+  /** A blank line, unless at the beginning of the file or of a block. */
+  private gap(): void {
+    if (this.text.length > this.start) this.text += '\n'
   }
 
-  comments(list: readonly Comment[] | undefined, first: boolean): void {
-    list?.forEach((c, k) => {
-      if (c.blank && !(first && k === 0)) this.gap()
+  /** Begins a declaration, after a blank line. */
+  section(): void {
+    this.gap()
+    this.start = this.text.length
+  }
+
+  comments(list: readonly Comment[] | undefined): void {
+    for (const c of list ?? []) {
+      if (c.blank) this.gap()
       this.line(c.text)
-    })
+    }
   }
 
-  private printLeading(t: Trivia | undefined, first: boolean): void {
-    this.comments(t?.before, first)
-    if (t?.blank && !(first && !t.before?.length)) this.gap()
+  private printLeading(t: Trivia | undefined): void {
+    this.comments(t?.before)
+    if (t?.blank) this.gap()
   }
 
-  /** A line (or several, if it is too long) with its comments; `first`: of its block. */
-  item(t: Trivia | undefined, first: boolean, doc: Doc): void {
-    this.printLeading(t, first)
+  /** A line (or several, if it is too long) with its comments. */
+  item(t: Trivia | undefined, doc: Doc): void {
+    this.printLeading(t)
     this.line(layout(doc, this.indent, WIDTH) + trailingComments(t?.after))
   }
 
+  /** An item for each node. */
+  items<T extends { readonly trivia?: Trivia | undefined }>(
+    nodes: readonly T[],
+    doc: (node: T) => Doc,
+  ): void {
+    for (const node of nodes) this.item(node.trivia, doc(node))
+  }
+
   /** `head { … } tail` with its comments; on one line if `only`, the text of its single line, fits. */
-  block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void, only?: Doc, tail = ''): void {
-    this.printLeading(t, first)
+  block(t: Trivia | undefined, head: Doc, body: () => void, only?: Doc, tail = ''): void {
+    this.printLeading(t)
     const short = this.oneLine(t, head, only)
     if (short === null) this.braces(layout(head, this.indent, WIDTH - 2), t?.open, t?.end, body)
     else this.text += short
@@ -70,8 +86,8 @@ export class Printer {
   }
 
   /** Several blocks in a row, each with its own comments: `either { … } or { … }`. */
-  groups(t: Trivia | undefined, first: boolean, list: readonly PrintedGroup[]): void {
-    this.printLeading(t, first)
+  groups(t: Trivia | undefined, list: readonly PrintedGroup[]): void {
+    this.printLeading(t)
     const short = list.every((g) => g.only !== undefined && !g.trivia?.open && !g.trivia?.end)
       ? this.fitting(list.map((g): Doc => [g.head, g.only ? [' { ', g.only, ' }'] : ' {}', g.tail]))
       : null
@@ -92,13 +108,15 @@ export class Printer {
     body: () => void,
   ): void {
     this.text += `${this.atLineStart ? ' '.repeat(this.indent) : ''}${head} {${trailingComments(open)}\n`
-    const start = this.text.length
+    const { start } = this
+    this.start = this.text.length
     this.indent += 2
     body()
-    this.comments(end, this.text.length === start)
+    this.comments(end)
     this.indent -= 2
-    if (this.text.length === start && !open?.length) this.text = `${this.text.trimEnd()}}`
+    if (this.text.length === this.start && !open?.length) this.text = `${this.text.trimEnd()}}`
     else this.text += `${' '.repeat(this.indent)}}`
+    this.start = start
   }
 
   close(after: readonly Comment[] | undefined): void {
@@ -110,10 +128,10 @@ export class Printer {
   }
 
   /** Prints an `if` with all its branches; `stmts` prints their statements, and `only` is the text of a single one. */
-  if(s: If, first: boolean, stmts: (list: readonly Stmt[]) => void, only: Doc | undefined): void {
+  if(s: If, stmts: (list: readonly Stmt[]) => void, only: Doc | undefined): void {
     const head = ['if (', exprDoc(s.cond), ')']
     const short = this.oneLine(s.trivia, head, only)
-    this.printLeading(s.trivia, first)
+    this.printLeading(s.trivia)
     if (short === null) this.ifTail(s, stmts)
     else this.text += short
     this.close(s.trivia?.after)

@@ -1,8 +1,9 @@
 /** Formats (with the items of descriptions in canonical order), memories and instructions as text. */
 import type * as ast from '../nodes/nodes.ts'
-import { bracketList, commaSeparated, type Doc, group, line, nest } from './layout-document.ts'
+import { bracketList, commaSeparated, type Doc, group, line, nest, separated } from './layout-document.ts'
 import type { Printer } from './print-blocks.ts'
 import {
+  after,
   alignedPeers,
   axisDoc,
   elementText,
@@ -20,45 +21,38 @@ import {
 
 export function printFormat(p: Printer, f: ast.Format): void {
   const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(listNames(f.over))]
-  p.block(f.trivia, true, head, () =>
+  p.block(f.trivia, head, () =>
     f.body.kind === 'composition' ? printRules(p, f.body.rules) : printDescription(p, f.body),
   )
 }
 
 function paramDoc(x: ast.FormatParam): Doc {
   const head = x.type === 'integer' ? x.name.name : `${x.name.name}: ${x.type}`
-  return x.default ? [`${head} = `, exprDoc(x.default)] : head
+  return [head, after(' = ', x.default)]
 }
 
 function printDescription(p: Printer, d: ast.Description): void {
-  const lines: (readonly [ast.Trivia | undefined, Doc])[] = []
-  for (const s of d.sorts) {
-    const within: Doc = s.within ? [' within ', exprDoc(s.within)] : ''
-    const to = ` -> (${s.place.name}, ${s.at.name})`
-    lines.push([s.trivia, [`sort ${elementText(s.dim)} by `, exprDoc(s.by), within, to]])
-  }
-  d.axes.forEach((a, k) => {
-    lines.push([a.trivia, axisDoc(a, alignedPeers(d.axes, k))])
-  })
+  p.items(d.sorts, (s) => [
+    [`sort ${elementText(s.dim)} by `, exprDoc(s.by)],
+    [after(' within ', s.within), ` -> (${s.place.name}, ${s.at.name})`],
+  ])
+  for (const [k, a] of d.axes.entries()) p.item(a.trivia, axisDoc(a, alignedPeers(d.axes, k)))
   const map = (word: string, m: ast.CoordMap): Doc => [
     word,
     tuple(listNames(m.from)),
     ' -> ',
     tuple(exprs(m.to)),
   ]
-  lines.push([d.map.trivia, map('map ', d.map)], [d.inverse.trivia, map('inverse ', d.inverse)])
-  if (d.mask) lines.push([d.mask.trivia, `mask ${d.mask.name.name}`])
-  if (d.where) lines.push([d.where.trivia, ['where (', exprDoc(d.where.cond), ')']])
-  lines.forEach(([trivia, doc], k) => {
-    p.item(trivia, k === 0, doc)
-  })
+  p.item(d.map.trivia, map('map ', d.map))
+  p.item(d.inverse.trivia, map('inverse ', d.inverse))
+  if (d.mask) p.item(d.mask.trivia, `mask ${d.mask.name.name}`)
+  if (d.where) p.item(d.where.trivia, ['where (', exprDoc(d.where.cond), ')'])
 }
 
 function printRules(p: Printer, list: ast.Composition['rules']): void {
-  list.forEach((r, k) => {
-    if (r.kind === 'part') p.item(r.trivia, k === 0, ruleHead(r))
-    else p.block(r.trivia, k === 0, ruleHead(r), () => printRules(p, r.rules), single(r.rules, partHead))
-  })
+  for (const r of list)
+    if (r.kind === 'part') p.item(r.trivia, ruleHead(r))
+    else p.block(r.trivia, ruleHead(r), () => printRules(p, r.rules), single(r.rules, partHead))
 }
 
 const partHead = (r: ast.Rule): Doc | undefined => (r.kind === 'part' ? ruleHead(r) : undefined)
@@ -96,8 +90,6 @@ export const paramText = ({ name, types }: ast.TileParam): string =>
 /** `tile(f16, 64)`. */
 export const instanceDoc = ({ name, args }: ast.Instance): Doc => [name.name, optional(exprs(args))]
 
-const precisionDoc = ({ bits }: ast.Precision): Doc => ['precision ', exprDoc(bits), ' bits']
-
 const constraintDoc = (x: ast.Limit | ast.Examples): Doc =>
   x.kind === 'limit'
     ? ['require ', exprDoc(x.cond)]
@@ -105,23 +97,19 @@ const constraintDoc = (x: ast.Limit | ast.Examples): Doc =>
 
 const typedShape = (type: string, shape: readonly ast.Expr[]): Doc =>
   bracketList(`${type}[`, exprs(shape), ']')
-const alignmentDoc = (bytes: ast.Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
+const threadsDoc = (word: string, count: ast.Expr | null): Doc =>
+  count ? [word, exprDoc(count), ' threads'] : ''
 
 export function printMemory(p: Printer, m: ast.Memory): void {
-  const threads: Doc = m.threads ? [' of ', exprDoc(m.threads), ' threads'] : ''
   const head: Doc = [
     [`memory ${m.name.name}`, optional(m.params.map(paramText)), ': '],
     typedShape(m.type.name, m.shape),
     ` in ${m.scope.name}`,
-    threads,
+    threadsDoc(' of ', m.threads),
     m.replicated ? ' replicated' : '',
-    alignmentDoc(m.aligned),
+    after(' aligned ', m.aligned),
   ]
-  p.block(m.trivia, true, head, () => {
-    m.items.forEach((x, k) => {
-      p.item(x.trivia, k === 0, itemDoc(x))
-    })
-  })
+  p.block(m.trivia, head, () => p.items(m.items, itemDoc))
 }
 
 function itemDoc(m: ast.MemoryItem): Doc {
@@ -139,22 +127,15 @@ function needsText(needs: readonly ast.Need[]): string {
 }
 
 /** Prints an instruction; the caller's `iterate` prints its iteration. */
-export function printInstr(
-  p: Printer,
-  s: ast.Instr,
-  iterate: (s: ast.Iterate, first: boolean) => void,
-): void {
-  const operands = s.operands.map(operandDoc)
-  const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''
-  const words = s.words.map((w) => ` ${w.name}`)
+export function printInstr(p: Printer, s: ast.Instr, iterate: (s: ast.Iterate) => void): void {
   const params = s.params.length > 0 ? `(${s.params.map(paramText).join(', ')})` : ''
-  const head: Doc = [bracketList(`instr ${s.name.name}${params}(`, operands, ')'), threads, ...words]
-  p.block(s.trivia, true, head, () => {
-    s.items.forEach((x, k) => {
-      if (x.kind === 'iterate') iterate(x, k === 0)
-      else if (x.kind === 'precision') p.item(x.trivia, k === 0, precisionDoc(x))
-      else p.item(x.trivia, k === 0, x.kind === 'text' ? textDoc(x) : constraintDoc(x))
-    })
+  const operands = bracketList(`instr ${s.name.name}${params}(`, s.operands.map(operandDoc), ')')
+  const words = s.words.map((w) => ` ${w.name}`)
+  p.block(s.trivia, [operands, threadsDoc(' by ', s.threads), ...words], () => {
+    for (const x of s.items)
+      if (x.kind === 'iterate') iterate(x)
+      else if (x.kind === 'precision') p.item(x.trivia, ['precision ', exprDoc(x.bits), ' bits'])
+      else p.item(x.trivia, x.kind === 'text' ? textDoc(x) : constraintDoc(x))
   })
 }
 
@@ -162,12 +143,12 @@ const operandDoc = (o: ast.Operand): Doc => [
   `${o.name.name}: `,
   typedShape(o.type.name, o.shape),
   ' in ',
-  ...o.memories.map((m, k): Doc => [k > 0 ? ' or ' : '', instanceDoc(m)]),
-  o.packed ? [' packed ', exprDoc(o.packed)] : '',
-  alignmentDoc(o.aligned),
-  o.ascending ? [' ascending ', exprDoc(o.ascending)] : '',
+  separated(o.memories, ' or ', instanceDoc),
+  after(' packed ', o.packed),
+  after(' aligned ', o.aligned),
+  after(' ascending ', o.ascending),
   o.mapped ? ' mapped' : '',
-  o.mapped?.swizzle ? [' swizzle ', exprDoc(o.mapped.swizzle)] : '',
+  after(' swizzle ', o.mapped?.swizzle),
   o.fenced ? ' fenced' : '',
 ]
 

@@ -4,7 +4,16 @@ import { operandsOf } from '../nodes/axis-kinds.ts'
 import type * as ast from '../nodes/nodes.ts'
 import { INFIX, LEVEL } from '../nodes/nodes-exprs.ts'
 import type { Doc } from './layout-document.ts'
-import { bracketList, commaSeparated, group, layout, line, nest, softline } from './layout-document.ts'
+import {
+  bracketList,
+  commaSeparated,
+  group,
+  layout,
+  line,
+  nest,
+  separated,
+  softline,
+} from './layout-document.ts'
 
 function levelOf(e: ast.Expr): number {
   if (e.kind === 'binary') return INFIX[e.op][1]
@@ -62,29 +71,28 @@ export function exprDoc(e: ast.Expr): Doc {
 
 export const useDoc = ({ format, args }: ast.FormatUse): Doc =>
   args.length === 0 ? format.name : bracketList(`${format.name}(`, args.map(exprDoc), ')')
+/** An optional expression behind a word: ` aligned 16`. */
+export const after = (word: string, e: ast.Expr | null | undefined): Doc => (e ? [word, exprDoc(e)] : '')
 export const whereDoc = (e: ast.Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
 
 /** The parts of a composition on one line, as in a schedule: `blocks(16) where (…) + rows`. */
 export const partsDoc = (parts: readonly ast.AsPart[]): Doc =>
-  group(nest(...parts.map((a, k): Doc => [k === 0 ? '' : [line, '+ '], useDoc(a), whereDoc(a.where)])))
+  group(nest(separated(parts, [line, '+ '], (a) => [useDoc(a), whereDoc(a.where)])))
 
 /** ` for k from 1 to 2`. */
 const forDoc = ({ name, from, to }: ast.For): Doc => [
   ` for ${name.name} from `,
   exprDoc(from),
-  to ? [' to ', exprDoc(to)] : '',
+  after(' to ', to),
 ]
 
 /** `f(a, b by c)`. Without operands, `by -x` would parse as a difference, so the first group is in parentheses. */
 function queryDoc({ fn, args }: ast.Call, by: readonly ast.Expr[]): Doc {
-  const [first, ...otherGroups] = by.map(exprDoc)
-  const needsParentheses = args.length === 0 && by[0] !== undefined && beginsWithMinus(by[0])
-  const groups: Doc = [
-    needsParentheses ? ['by (', first ?? '', ')'] : ['by ', first ?? ''],
-    ...otherGroups.map((d) => [',', line, d]),
-  ]
-  const operands: Doc = args.length === 0 ? '' : [commaSeparated(args.map(exprDoc)), line]
-  return group(`${fn.name}(`, nest(softline, operands, groups), softline, ')')
+  const operands: Doc = args.length === 0 ? '' : [commaSeparated(exprs(args)), line]
+  const groups = by.map(
+    (e, k): Doc => (args.length === 0 && k === 0 && beginsWithMinus(e) ? ['(', exprDoc(e), ')'] : exprDoc(e)),
+  )
+  return group(`${fn.name}(`, nest(softline, operands, 'by ', commaSeparated(groups)), softline, ')')
 }
 
 function beginsWithMinus(e: ast.Expr): boolean {
@@ -176,7 +184,7 @@ export const functionHead = ({ name, params, results }: ast.ScheduleFunction): D
 
 const paramDoc = ({ name, kind, default: value }: ast.ScheduleParam): Doc => [
   kind === 'size' ? name.name : `${name.name}: ${kind}`,
-  value ? [' = ', exprDoc(value)] : '',
+  after(' = ', value),
 ]
 const resultsDoc = (results: readonly ast.Ident[]): Doc =>
   results.length === 0 ? '' : [' -> ', tuple(names(results))]
@@ -203,10 +211,9 @@ function useGroupDoc(items: readonly ast.Expr[]): Doc {
 export function axisDoc(a: ast.AxisDecl, peers: readonly ast.AxisDecl[]): Doc {
   const name = elementText(a.name).padEnd(maxLength(peers.map((x) => elementText(x.name))))
   const claims = a.claims.map((c) => ` ${c.name}`)
-  const padding: Doc = a.padding ? [' padded with ', exprDoc(a.padding)] : ''
-  const packed: Doc = a.packed ? [' packed ', exprDoc(a.packed)] : ''
   const head = `${a.list ? 'list' : 'axis'} ${name} = `
-  return [head, axisDefDoc(a.def), ...claims, padding, packed, a.each ? forDoc(a.each) : '']
+  const options = [after(' padded with ', a.padding), after(' packed ', a.packed)]
+  return [head, axisDefDoc(a.def), ...claims, options, a.each ? forDoc(a.each) : '']
 }
 
 function axisDefDoc(d: ast.AxisDef): Doc {

@@ -1,10 +1,11 @@
 /** Spaces of schedules, and choices among schedules, as text. */
 import { quotedPath } from '../imports/resolve-path.ts'
 import type * as ast from '../nodes/nodes.ts'
-import { commaSeparated, type Doc, group, line, nest } from './layout-document.ts'
+import { commaSeparated, type Doc, group, line, nest, separated } from './layout-document.ts'
 import type { PrintedGroup, Printer } from './print-blocks.ts'
 import { widthsDoc } from './print-declarations.ts'
 import {
+  after,
   callDoc,
   exprDoc,
   kernelText,
@@ -20,21 +21,19 @@ interface StepPrinter {
   readonly doc: (s: ast.Step) => Doc
   /** As `doc`, for the only step of a body; undefined if the step does not fit there. */
   readonly onLine: (s: ast.Step) => Doc | undefined
-  readonly printItem: (p: Printer, s: ast.Step, first: boolean) => void
+  readonly printItem: (p: Printer, s: ast.Step) => void
 }
 
 export function printSpace(p: Printer, s: ast.Space, steps: StepPrinter): void {
-  p.block(s.trivia, true, [scheduleHead(s), ' choose by search'], () => {
-    s.items.forEach((x, k) => {
-      printItem(p, x, k === 0, steps)
-    })
+  p.block(s.trivia, [scheduleHead(s), ' choose by search'], () => {
+    for (const x of s.items) printItem(p, x, steps)
   })
 }
 
-function printItem(p: Printer, x: ast.SpaceItem, first: boolean, steps: StepPrinter): void {
-  if (x.kind === 'either') p.groups(x.trivia, first, groupsOf(x, p, steps))
-  else if (isOneLine(x)) p.item(x.trivia, first, itemDoc(x))
-  else steps.printItem(p, x, first)
+function printItem(p: Printer, x: ast.SpaceItem, steps: StepPrinter): void {
+  if (x.kind === 'either') p.groups(x.trivia, groupsOf(x, p, steps))
+  else if (isOneLine(x)) p.item(x.trivia, itemDoc(x))
+  else steps.printItem(p, x)
 }
 
 type OneLineItem = Exclude<ast.SpaceItem, ast.Step | ast.Either>
@@ -44,13 +43,13 @@ const isOneLine = (x: ast.SpaceItem): x is OneLineItem =>
 function itemDoc(x: OneLineItem): Doc {
   switch (x.kind) {
     case 'formats':
-      return group(`format ${x.name.name} in `, nest(separatedBy(x.options.map(formatOption), ',')))
+      return group(`format ${x.name.name} in `, nest(commaSeparated(x.options.map(formatOption))))
     case 'numbers':
       return group(nest(x.name.name, ' ', numbersDoc(x.values), whereDoc(x.where)))
     case 'only':
       return ['only', whereDoc(x.cond)]
     case 'uses':
-      return group('use ', nest(separatedBy(x.options.map(useOption), ' or')))
+      return group('use ', nest(separated(x.options, [' or', line], useOption)))
   }
 }
 
@@ -64,15 +63,9 @@ const groupsOf = ({ groups }: ast.Either, p: Printer, steps: StepPrinter): reado
         ? ''
         : single(g.steps, (x) => (x.kind === 'either' || x.kind === 'uses' ? undefined : steps.onLine(x))),
     body: () => {
-      g.steps.forEach((s, n) => {
-        printItem(p, s, n === 0, steps)
-      })
+      for (const s of g.steps) printItem(p, s, steps)
     },
   }))
-
-/** `a, b`, one per line if they do not fit on one. */
-const separatedBy = (docs: readonly Doc[], separator: string): Doc =>
-  docs.flatMap((d, k) => (k === 0 ? [d] : [separator, line, d]))
 
 const formatOption = ({ parts, where }: ast.FormatOption): Doc => {
   const [firstPart, secondPart] = parts
@@ -84,21 +77,15 @@ const useOption = (o: ast.UseOption): Doc => [callDoc(o), whereDoc(o.where)]
 
 function numbersDoc(values: ast.NumberList): Doc {
   if (values.kind === 'list') return ['in ', widthsDoc(values.widths)]
-  const { from, to, by: separator } = values
-  return ['from ', exprDoc(from), ' to ', exprDoc(to), separator ? [' by ', exprDoc(separator)] : '']
+  return ['from ', exprDoc(values.from), ' to ', exprDoc(values.to), after(' by ', values.by)]
 }
 
 /** A step or an alternative of steps, on one line. */
 function spaceStepDoc(s: ast.SpaceStep | ast.UseStep, doc: StepPrinter['doc']): Doc {
-  if (s.kind === 'uses') return ['use ', s.options.map((o, k) => [k === 0 ? '' : ' or ', useOption(o)])]
-  if (s.kind === 'either') return eitherDoc(s, doc)
-  return doc(s)
+  if (s.kind === 'uses') return ['use ', separated(s.options, ' or ', useOption)]
+  if (s.kind !== 'either') return doc(s)
+  return ['either ', separated(s.groups, ' or ', (g) => [groupDoc(g, doc), whereDoc(g.where)])]
 }
-
-const eitherDoc = ({ groups }: ast.Either, doc: StepPrinter['doc']): Doc => [
-  'either ',
-  groups.map((g, k) => [k === 0 ? '' : ' or ', groupDoc(g, doc), whereDoc(g.where)]),
-]
 
 /** `{ unroll j by 4; unroll fv }` */
 export const groupDoc = ({ steps }: Pick<ast.StepGroup, 'steps'>, doc: StepPrinter['doc']): Doc => [
@@ -111,46 +98,38 @@ export const groupDoc = ({ steps }: Pick<ast.StepGroup, 'steps'>, doc: StepPrint
 
 export function printChoice(p: Printer, c: ast.Dispatch): void {
   if (c.table) {
-    p.item(c.trivia, true, [scheduleHead(c), ' choose from ', quotedPath(c.table.value)])
+    p.item(c.trivia, [scheduleHead(c), ' choose from ', quotedPath(c.table.value)])
     return
   }
-  p.block(c.trivia, true, [scheduleHead(c), c.isExtension ? ' extends' : ' choose'], () => {
-    c.branches.forEach((b, k) => {
-      printBranch(p, b, k === 0)
-    })
+  p.block(c.trivia, [scheduleHead(c), c.isExtension ? ' extends' : ' choose'], () => {
+    for (const b of c.branches) printBranch(p, b)
   })
 }
 
-function printBranch(p: Printer, b: ast.Branch, first: boolean): void {
+function printBranch(p: Printer, b: ast.Branch): void {
   const head: Doc = b.cond ? ['when (', exprDoc(b.cond), ') '] : 'otherwise '
   const from = b.origin ? ` from ${quotedPath(b.origin.value)}` : ''
-  if (b.isFastest) p.block(b.trivia, first, [head, 'fastest'], () => printCalls(p, b), undefined, from)
-  else p.item(b.trivia, first, [head, namedCallDoc(b.calls[0]!), from])
+  const calls = () => p.items(b.calls, namedCallDoc)
+  if (b.isFastest) p.block(b.trivia, [head, 'fastest'], calls, undefined, from)
+  else p.item(b.trivia, [head, namedCallDoc(b.calls[0]!), from])
 }
 
 export function printTable(p: Printer, { trivia, kernel, types, hash, items }: ast.DispatchTable): void {
   const head = `dispatch ${kernelText(kernel, types)}${hash ? ` hash ${quotedPath(hash.value)}` : ''}`
-  p.block(trivia, true, head, () =>
-    items.forEach((x, k) => {
-      if ('cond' in x) printBranch(p, x, k === 0)
-      else printOrigin(p, x, k === 0)
-    }),
-  )
-}
-
-function printOrigin(p: Printer, { trivia, name, status, fields }: ast.Origin, first: boolean): void {
-  p.block(trivia, first, `origin ${quotedPath(name.value)} ${status.name}`, () =>
-    fields.forEach((f, k) => {
-      const values = f.values.map((x) => ('kind' in x ? exprDoc(x) : quotedPath(x.value)))
-      p.item(f.trivia, k === 0, [f.name.name, ' ', group(nest(commaSeparated(values)))])
-    }),
-  )
-}
-
-function printCalls(p: Printer, { calls }: ast.Branch): void {
-  calls.forEach((c, k) => {
-    p.item(c.trivia, k === 0, namedCallDoc(c))
+  p.block(trivia, head, () => {
+    for (const x of items)
+      if ('cond' in x) printBranch(p, x)
+      else printOrigin(p, x)
   })
+}
+
+function printOrigin(p: Printer, { trivia, name, status, fields }: ast.Origin): void {
+  p.block(trivia, `origin ${quotedPath(name.value)} ${status.name}`, () =>
+    p.items(fields, (f) => {
+      const values = f.values.map((x) => ('kind' in x ? exprDoc(x) : quotedPath(x.value)))
+      return [f.name.name, ' ', group(nest(commaSeparated(values)))]
+    }),
+  )
 }
 
 function namedCallDoc({ schedule, args }: ast.ScheduleCall): Doc {

@@ -9,6 +9,7 @@ import { bracketList, commaSeparated, filled, group, layout, line, nest } from '
 import { Printer } from './print-blocks.ts'
 import { instanceDoc, paramText, printFormat, printInstr, printMemory } from './print-declarations.ts'
 import {
+  after,
   alignedPeers,
   axisDoc,
   callDoc,
@@ -23,22 +24,21 @@ import {
   tuple,
   typeList,
   values,
+  whereDoc,
 } from './print-expr.ts'
 import { groupDoc, printChoice, printSpace, printTable } from './print-spaces.ts'
 
 /** A whole file; ends with a line break unless it is empty. */
 export function print(file: ast.File): string {
   const p = new Printer()
-  file.imports.forEach((i, k) => {
-    p.item(i.trivia, k === 0, importDoc(i))
-  })
+  p.items(file.imports, importDoc)
   for (const d of file.decls) {
-    p.gap()
+    p.section()
     printDeclaration(p, d)
   }
   const end = file.trivia?.end ?? []
-  if (end.length > 0) p.gap()
-  p.comments(end, true)
+  if (end.length > 0) p.section()
+  p.comments(end)
   return p.text
 }
 
@@ -72,14 +72,13 @@ function printDeclaration(p: Printer, d: ast.File['decls'][number]): void {
   else if (d.kind === 'format') printFormat(p, d)
   else if (d.kind === 'memory') printMemory(p, d)
   else if (d.kind === 'table') printTable(p, d)
-  else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
+  else if (d.kind === 'instr') printInstr(p, d, (s) => printStatement(p, s))
   else if (d.kind === 'choice' && d.by === 'rules') printChoice(p, d)
   else if (d.kind === 'choice')
     printSpace(p, d, { doc: stepDoc, onLine: stepOnLine, printItem: printStepItem })
   else
     p.block(
       d.trivia,
-      true,
       d.kind === 'function' ? functionHead(d) : scheduleHead(d),
       () => printSteps(p, d.steps),
       single(d.steps, stepOnLine),
@@ -90,18 +89,17 @@ function printKernel(p: Printer, k: ast.Kernel): void {
   const params = k.params.map((x) => `${x.name.name}: ${x.type.name}`)
   const base = k.base ? ` extends ${k.base.name.name}${typeList(names(k.base.types))}` : ''
   const head = [`kernel ${k.name.name}${typeList(k.typeParams.map(paramText))}`, tuple(params), base]
-  p.block(k.trivia, true, head, () => printMembers(p, k.members))
+  p.block(k.trivia, head, () => printMembers(p, k.members))
 }
 
 /** Consecutive axes and buffers without a gap are aligned. */
 function printMembers(p: Printer, list: readonly ast.Member[]): void {
-  list.forEach((m, k) => {
-    if (m.kind === 'iterate') printStatement(p, m, k === 0)
+  for (const [k, m] of list.entries())
+    if (m.kind === 'iterate') printStatement(p, m)
     else if (m.kind === 'define')
-      p.item(m.trivia, k === 0, [`define ${m.name.name}(${names(m.params).join(', ')}) = `, exprDoc(m.value)])
-    else if (m.kind === 'axis') p.item(m.trivia, k === 0, axisDoc(m, alignedPeers(list, k)))
-    else p.item(m.trivia, k === 0, bufferDoc(m, alignedPeers(list, k)))
-  })
+      p.item(m.trivia, [`define ${m.name.name}(${names(m.params).join(', ')}) = `, exprDoc(m.value)])
+    else if (m.kind === 'axis') p.item(m.trivia, axisDoc(m, alignedPeers(list, k)))
+    else p.item(m.trivia, bufferDoc(m, alignedPeers(list, k)))
 }
 
 const bufferHead = (b: ast.BufferDecl): string => `${b.name.name}:`
@@ -112,32 +110,30 @@ function bufferDoc(b: ast.BufferDecl, peers: readonly ast.BufferDecl[]): Doc {
   const type = bufferType(b).padEnd(maxLength(peers.map(bufferType)))
   return [
     `buffer ${head} ${type} ${b.role.name}`,
-    b.fill ? [' fill ', exprDoc(b.fill)] : '',
+    after(' fill ', b.fill),
     b.accumulate ? ` accumulate ${b.accumulate.name}` : '',
   ]
 }
 
 function printMonoid(p: Printer, m: ast.Monoid): void {
   const fields = m.fields.map((f) => `${f.name.name}: ${f.type.name}`)
-  p.block(m.trivia, true, [`monoid ${m.name.name}`, tuple(fields)], () => {
-    p.item(m.lines?.identity, true, ['identity ', values(m.identity)])
-    p.item(m.lines?.combine, false, [`combine (${m.left.name}, ${m.right.name}) = `, values(m.result)])
+  p.block(m.trivia, [`monoid ${m.name.name}`, tuple(fields)], () => {
+    p.item(m.lines?.identity, ['identity ', values(m.identity)])
+    p.item(m.lines?.combine, [`combine (${m.left.name}, ${m.right.name}) = `, values(m.result)])
   })
 }
 
 // Statements ---------------------------------------------------------------------------------------------------
 
 function printStatements(p: Printer, list: readonly ast.Stmt[]): void {
-  list.forEach((s, k) => {
-    printStatement(p, s, k === 0)
-  })
+  for (const s of list) printStatement(p, s)
 }
 
-function printStatement(p: Printer, s: ast.Stmt, first: boolean): void {
-  if (s.kind === 'if') p.if(s, first, (list) => printStatements(p, list), onlyUpdate(s))
+function printStatement(p: Printer, s: ast.Stmt): void {
+  if (s.kind === 'if') p.if(s, (list) => printStatements(p, list), onlyUpdate(s))
   else if (s.kind === 'iterate')
-    p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body), single(s.body, conditionalDoc))
-  else p.item(s.trivia, first, statementDoc(s))
+    p.block(s.trivia, iterateHead(s), () => printStatements(p, s.body), single(s.body, conditionalDoc))
+  else p.item(s.trivia, statementDoc(s))
 }
 
 function statementDoc(s: Exclude<ast.Stmt, ast.If | ast.Iterate>): Doc {
@@ -165,28 +161,19 @@ function iterateHead(s: ast.Iterate): Doc {
     i.name.name === i.axis.name ? i.name.name : `${i.name.name} in ${i.axis.name}`,
   )
   const kinds = s.iters.length > 0 ? ` as ${s.iters.map((i) => i.mode).join('')}` : ''
-  const where: Doc = s.where ? [' where (', exprDoc(s.where), ')'] : ''
-  return [`iterate ${s.name.name} `, bracketList('[', iters, ']'), kinds, where]
+  return [`iterate ${s.name.name} `, bracketList('[', iters, ']'), kinds, whereDoc(s.where)]
 }
 
 // Schedules ----------------------------------------------------------------------------------------------------
 
 function printSteps(p: Printer, list: readonly ast.Step[]): void {
-  list.forEach((step, k) => {
-    printStepItem(p, step, k === 0)
-  })
+  for (const step of list) printStepItem(p, step)
 }
 
-function printStepItem(p: Printer, step: ast.Step, first: boolean): void {
+function printStepItem(p: Printer, step: ast.Step): void {
   if (step.kind === 'each')
-    p.block(
-      step.trivia,
-      first,
-      eachHead(step),
-      () => printSteps(p, step.steps),
-      single(step.steps, stepOnLine),
-    )
-  else p.item(step.trivia, first, stepDoc(step))
+    p.block(step.trivia, eachHead(step), () => printSteps(p, step.steps), single(step.steps, stepOnLine))
+  else p.item(step.trivia, stepDoc(step))
 }
 
 /** The text of the only step of a body; undefined for an `each` with comments in it, or without a single step. */

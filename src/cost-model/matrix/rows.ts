@@ -171,18 +171,10 @@ const isSmall = (m: Rows, elements: number, maxRows: number): boolean =>
 /**
  * Strata of a matrix: windows of neighbouring rows spread over it; the long rows, which few windows would include; and
  * all of the longest rows, because one of them may take longer than the others together. Each has about `elements`
- * elements and between one and `maxRows` rows. A small matrix is one stratum.
- * @param order - All rows, in the order in which they are neighbours
+ * elements and between one and `maxRows` rows. A small matrix is one stratum, the whole matrix.
+ * @param order - Returns all rows, in the order in which they are neighbours; not called for a small matrix
  */
-export const drawStrata = (
-  m: Rows,
-  elements: number,
-  maxRows = Number.POSITIVE_INFINITY,
-  order?: Int32Array,
-): readonly Stratum[] => drawSample(m, elements, maxRows, order && (() => order)).strata
-
-/** The strata, and whether they are the whole matrix; `order` is evaluated only if they are not. */
-function drawSample(
+export function drawSample(
   m: Rows,
   elements: number,
   maxRows: number,

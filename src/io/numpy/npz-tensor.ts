@@ -2,10 +2,9 @@
 import { failWith } from '../../ast/diagnostics/diagnostic.ts'
 import type { Dtype } from '../../ir/values/dtype.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
-import type { SparseMatrix } from '../sparse-matrix.ts'
 import type { Npz } from './npz.ts'
 import { isLayoutName } from './npz-layouts.ts'
-import { checkCoords, hasMatrix, matrixGroups, readCoords, readMatrix } from './scipy.ts'
+import { checkCoords, hasMatrix, matrixGroups, readCoords } from './scipy.ts'
 
 export interface AddressOptions {
   readonly dtype?: Dtype | undefined
@@ -82,15 +81,4 @@ export async function readNpzTensor(
     expected: candidates.map((c) => `${npz.name}#${c}`).join(', '),
     hint: `Name an array, or join coordinate arrays: ${npz.name}#${npz.names.slice(0, 2).join(',')}.`,
   })
-}
-
-/** The sparse matrix of a file or of the group `address`, in its storage layout. @throws SptError `io/unknown-array` */
-export async function readNpzMatrix(
-  npz: Npz,
-  address?: string,
-  options: AddressOptions = {},
-): Promise<SparseMatrix> {
-  const prefix = prefixOf(address)
-  if (!hasMatrix(npz, prefix)) return rejectUnknown(npz, address ?? 'indptr')
-  return readMatrix(npz, prefix, options)
 }

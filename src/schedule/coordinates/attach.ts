@@ -17,7 +17,7 @@ import { findIters, keepParents, parentsIn, refuse, replaceIteration } from './i
 const takes = arg.takes(arg.iterator('loop'), 'to', arg.iterator('to'))
 
 function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>): Kernel1 {
-  const { iteration, iters } = findIters(kernel, [step.loop, step.to], step)
+  const { iteration, iters } = findIters(kernel, [step.loop, step.to])
   const [k, e] = [iters[0]!, iters[1]!]
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const base = axes.get(k.axis)!
@@ -25,14 +25,14 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
   const above = parentsIn(kernel, iteration).find((u) => u.iter === k)?.parent
   const p = iteration.iters.find((x) => x === above && x.axis === parent)
   if (!parent || !p)
-    return refuse(kernel, 'schedule/no-parent', step, {
+    return refuse(kernel, 'schedule/no-parent', {
       message: `the axis of ${k.name} has no parent that this iteration runs over`,
       expected: 'an iterator over a child of an iterated axis',
     })
   const only = iteration.body.length === 1 ? iteration.body[0] : undefined
   const joined = only?.kind === 'if' && only.else.length === 0 ? join(only, p.name, e.name) : false
   if (!joined || only?.kind !== 'if')
-    return refuse(kernel, 'schedule/no-join', step, {
+    return refuse(kernel, 'schedule/no-join', {
       message: `no condition states that ${p.name} and ${e.name} are the same coordinate`,
       expected: `a body of the form if (${p.name} == ${e.name}) { … }`,
       hint: 'add the comparison that attach replaces',
@@ -44,12 +44,12 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
     !isDenseRoot(parentAxis) ||
     !sameExpr(parentAxis.extent, target.extent)
   )
-    return refuse(kernel, 'schedule/extent-differs', step, {
+    return refuse(kernel, 'schedule/extent-differs', {
       message: `coordinates of ${e.name} and positions of ${p.name} do not have the same extent`,
       expected: `${parent} a dense root with the extent of ${e.axis}`,
     })
   if (e.kind === 'R' && p.kind === 'S')
-    return refuse(kernel, 'schedule/spatial-lost', step, {
+    return refuse(kernel, 'schedule/spatial-lost', {
       message: `${p.name} is spatial and ${e.name} is a reduction: elements indexed by ${p.name} would be combined`,
       expected: `${e.name} spatial, or ${p.name} a reduction`,
     })
@@ -71,7 +71,7 @@ function applyAttach(kernel: Kernel1, step: arg.StepOf<'attach', typeof takes>):
     axes: [...kernel.axes, attached],
     body: replaceIteration(kernel.body, iteration, by),
   }
-  return keepParents(kernel, iteration, next, by, step, (x) => (x === k ? entered : x === p ? e : x))
+  return keepParents(kernel, iteration, next, by, (x) => (x === k ? entered : x === p ? e : x))
 }
 
 function join(s: If1, p: string, e: string): boolean {

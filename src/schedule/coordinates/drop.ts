@@ -4,7 +4,7 @@
  */
 
 import { withoutIteration } from '../../analysis/sparsity/dead-iterations.ts'
-import { failAt } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import { coordPrimitive } from '../primitive.ts'
@@ -14,9 +14,9 @@ import { iterationNamed } from './iterator-names.ts'
 const takes = arg.takes(arg.nest('nest'))
 
 function applyDrop(kernel: Kernel1, step: arg.StepOf<'drop', typeof takes>): Kernel1 {
-  const left = withoutIteration(kernel, iterationNamed(kernel, step.nest, step))
+  const left = withoutIteration(kernel, iterationNamed(kernel, step.nest))
   if ('kernel' in left) return left.kernel
-  return failAt('schedule/drop', step.span, {
+  return failAs('schedule/drop', {
     message: left.reason,
     ...(left.span ? { labels: [{ span: left.span, text: 'here' }] } : {}),
     expected: 'an iteration that no result depends on, or an iteration that writes the same value everywhere',

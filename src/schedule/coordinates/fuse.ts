@@ -18,13 +18,11 @@ import { areCounted, countedFor, withOffsets } from './live/offsets.ts'
 const takes = arg.takes(arg.iterators(2)('loops'), arg.optional('->', arg.newLoop('into')))
 
 function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kernel1 {
-  const { iteration, iters } = findIters(given, step.loops, step)
+  const { iteration, iters } = findIters(given, step.loops)
   const axesOf = (k: Kernel1) => new Map(k.axes.map((a) => [a.name, a]))
   const chainIn = (k: Kernel1) => iters.map((x) => axesOf(k).get(x.axis)!)
   // Lists that are built at run time have offsets from here on.
-  const kernel = areCounted(given, chainIn(given))
-    ? withOffsets(given, chainIn(given), step.span ? { span: step.span } : {})
-    : given
+  const kernel = areCounted(given, chainIn(given)) ? withOffsets(given, chainIn(given)) : given
   const chain = chainIn(kernel)
   // Independent axes are fused as loops, which must be all spatial or all reductions.
   const isOwn = (a: Axis): boolean => parentOf(a) === null && countedFor(kernel, a).length === 0
@@ -32,7 +30,6 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     refuse(
       kernel,
       'schedule/mixed-reduction',
-      step,
       mixedReduction(iters.map(({ name, kind }) => ({ name, reduce: kind === 'R' }))),
     )
   chain.forEach((axis, k) => {
@@ -40,7 +37,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     const wanted = k === 0 ? null : chain[k - 1]!.name
     const counted = countedFor(kernel, axis)
     if (parent !== wanted)
-      refuse(kernel, 'schedule/not-a-chain', step, {
+      refuse(kernel, 'schedule/not-a-chain', {
         message:
           k === 0
             ? `axis ${axis.name} is not a root`
@@ -57,7 +54,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   iters.forEach((x, k) => {
     const parent = parents.get(x) ?? null
     if (k > 0 && parent !== iters[k - 1])
-      refuse(kernel, 'schedule/not-a-chain', step, {
+      refuse(kernel, 'schedule/not-a-chain', {
         message: `${x.name} is nested in ${parent?.name}, not in ${iters[k - 1]!.name}, which runs over the same axis`,
         expected: 'each iterator with the parent iterator',
         hint: `fuse ${parent?.name} with ${x.name}`,
@@ -74,7 +71,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     ...iterationsOf(kernel.body).flatMap((it) => it.iters.map((x) => x.name)),
   ]
   if (!same && taken.includes(name))
-    refuse(kernel, 'schedule/name-taken', step, {
+    refuse(kernel, 'schedule/name-taken', {
       message: `the name ${name} is taken`,
       expected: 'a new name',
       hint: `write fuse (${step.loops.join(', ')}) -> another`,
@@ -83,7 +80,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   const seen = [...around, iteration, ...iterationsOf(iteration.body)].flatMap((o) => o.iters)
   const other = seen.find((x) => !iters.includes(x) && chain.some((a) => a.name === x.name))
   if (other)
-    refuse(kernel, 'schedule/name-taken', step, {
+    refuse(kernel, 'schedule/name-taken', {
       message: `iterator ${other.name} has the name of axis ${other.name}, which is fused`,
       expected: 'iterator names that differ from the fused axes',
       hint: `rename iterator ${other.name}`,
@@ -107,7 +104,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     axes: same ? kernel.axes : [...kernel.axes, fusedAxis(name, members)],
     body: replaceIteration(kernel.body, iteration, by),
   }
-  return keepParents(kernel, iteration, next, by, step, (x) => (iters.includes(x) ? fused : x))
+  return keepParents(kernel, iteration, next, by, (x) => (iters.includes(x) ? fused : x))
 }
 
 export const fuse = coordPrimitive({

@@ -1,16 +1,16 @@
 /** Iterators of a Stage I kernel: lookup by the names that schedules use, and the parent of each. */
-import { failAt, type Problem } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs, type Problem } from '../../ast/diagnostics/diagnostic.ts'
 import { expectArgument } from '../../ast/diagnostics/expect-argument.ts'
 import { type Axis, isAttached, isFused, isGathered } from '../../ir/coordinates/axis.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1, walkStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { print1 } from '../../ir/print/print-stage1.ts'
 import type { LoopRef } from '../names/kernel-names.ts'
-import { among, type Located } from '../refusals.ts'
+import { among } from '../refusals.ts'
 
 /** Throws an error that prints the current kernel. */
-export const refuse = (kernel: Kernel1, code: string, at: Located, problem: Problem): never =>
-  failAt(code, at.span, { ...problem, notes: [print1(kernel)] })
+export const refuse = (kernel: Kernel1, code: string, problem: Problem): never =>
+  failAs(code, { ...problem, notes: [print1(kernel)] })
 
 /**
  * Returns the iteration that has all these iterators (`name` or `iteration.name`), and the iterators. Throws
@@ -19,7 +19,6 @@ export const refuse = (kernel: Kernel1, code: string, at: Located, problem: Prob
 export function findIters(
   kernel: Kernel1,
   names: readonly string[],
-  at: Located,
 ): { iteration: Iteration; iters: Iter[] } {
   const all = iterationsOf(kernel.body)
   const matches = all.filter((it) => names.every((n) => iterOf(it, n)))
@@ -30,18 +29,18 @@ export function findIters(
   )
   const unknown = names.find((n) => !all.some((it) => iterOf(it, n)))
   if (unknown)
-    refuse(kernel, 'schedule/unknown-loop', at, {
+    refuse(kernel, 'schedule/unknown-loop', {
       message: `there is no iterator ${unknown}`,
       ...among(unknown, candidates),
     })
   if (matches.length === 0)
-    refuse(kernel, 'schedule/not-together', at, {
+    refuse(kernel, 'schedule/not-together', {
       message: `${names.join(', ')} are iterators of different iterations`,
       expected: 'iterators of the same iteration',
       hint: 'change each iteration in a separate step',
     })
   if (matches.length > 1)
-    refuse(kernel, 'schedule/ambiguous-loop', at, {
+    refuse(kernel, 'schedule/ambiguous-loop', {
       message: `${matches.length} iterations have ${names.join(', ')}`,
       expected: `names such as ${matches.map((m) => `${m.name}.${names[0]}`).join(', ')}`,
       hint: "put the iteration's name before the iterator's",
@@ -61,12 +60,12 @@ export const replaceIteration = (body: Body1, old: Iteration, by: Iteration): Bo
   rewriteStmts1(body, (s) => (s === old ? by : undefined))
 
 /** Returns the iteration of this name. @throws SptError `schedule/unknown-nest` */
-export function iterationNamed(kernel: Kernel1, name: string, at: Located): Iteration {
+export function iterationNamed(kernel: Kernel1, name: string): Iteration {
   const all = iterationsOf(kernel.body)
   const candidates = all.map((it) => it.name)
   return (
     all.find((it) => it.name === name) ??
-    refuse(kernel, 'schedule/unknown-nest', at, {
+    refuse(kernel, 'schedule/unknown-nest', {
       message: `there is no iteration ${name}`,
       ...among(name, candidates),
     })
@@ -118,7 +117,6 @@ export function keepParents(
   before: Iteration,
   next: Kernel1,
   after: Iteration,
-  at: Located,
   stands: (old: Iter) => Iter = (x) => x,
 ): Kernel1 {
   const now = parentsIn(next, after)
@@ -129,7 +127,7 @@ export function keepParents(
     // Equal if both are fused, or if the child is entered by the iterator that its parent was compared with.
     const other = child === above ? undefined : found.find((p) => p !== above)
     if (other === undefined) continue
-    refuse(kernel, 'schedule/another-parent', at, {
+    refuse(kernel, 'schedule/another-parent', {
       message: other
         ? `${iter.name} is nested in ${parent.name}, and would be nested in ${other.name}, which runs over the same axis`
         : `${iter.name} is nested in ${parent.name}, which would be removed`,

@@ -6,7 +6,7 @@
  */
 
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
-import { failAt } from '../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../ast/diagnostics/diagnostic.ts'
 import type { Iteration, Kernel1 } from '../../ir/coordinates/stage1.ts'
 import { when1 } from '../../ir/coordinates/stage1-tree.ts'
 import { differs, load } from '../../ir/expressions/expr.ts'
@@ -24,12 +24,12 @@ const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
  * @throws SptError `schedule/mask`, `schedule/unknown-nest`, `schedule/unknown-buffer`
  */
 export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof takes>, 'kind'>): Kernel1 {
-  const it = iterationNamed(kernel, step.nest, step)
+  const it = iterationNamed(kernel, step.nest)
   const buffers = kernel.buffers.filter((b) => !b.table)
   const mask = buffers.find((b) => b.name === step.buffer)
   if (!mask) {
     const candidates = buffers.map((b) => b.name)
-    return refuse(kernel, 'schedule/unknown-buffer', step, {
+    return refuse(kernel, 'schedule/unknown-buffer', {
       message: `there is no buffer ${step.buffer}`,
       ...among(step.buffer, candidates),
     })
@@ -37,7 +37,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
   const isBuiltAtRunTime = kernel.runtimeLists?.some((f) => f.tensor === mask.name)
   if (!('index' in found))
-    return failAt('schedule/mask', step.span, {
+    return failAs('schedule/mask', {
       message: isBuiltAtRunTime
         ? `the consumers of ${mask.name} already iterate over the run-time format: ${found.reason}`
         : found.reason,
@@ -47,7 +47,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
       notes: [print1(kernel)],
     })
   const held = differs(load(mask.name, found.index, mask.dtype), mask.fill)
-  const by: Iteration = { ...it, body: [when1(held, it.body, [], step.span)] }
+  const by: Iteration = { ...it, body: [when1(held, it.body, [])] }
   const passedOver = {
     by: `mask ${step.nest} by ${mask.name}`,
     tensor: mask.name,

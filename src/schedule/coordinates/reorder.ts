@@ -13,9 +13,9 @@ import { findIters, keepParents, namesOf, parentsIn, refuse, replaceIteration } 
 const takes = arg.takes(arg.iterators(1)('loops'))
 
 function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>): Kernel1 {
-  const { iteration, iters } = findIters(kernel, step.loops, step)
+  const { iteration, iters } = findIters(kernel, step.loops)
   if (new Set(iters).size !== iters.length)
-    refuse(kernel, 'schedule/repeated-loop', step, {
+    refuse(kernel, 'schedule/repeated-loop', {
       message: 'an iterator is named twice',
       expected: 'each iterator once',
     })
@@ -51,7 +51,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
     }
     const [child, above] = tooEarly(iters[iters.indexOf(wrong) - 1]!)!
     const isStored = parents.get(child) === above
-    refuse(kernel, 'schedule/parent-first', step, {
+    refuse(kernel, 'schedule/parent-first', {
       message: `${child.name} would come before ${above.name}, ${isStored ? 'the parent of the stored coordinates' : 'which determines its extent'}`,
       expected: `an axis after the parent: ${legal.join(', ')}`,
       hint:
@@ -62,7 +62,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   }
   const by = { ...iteration, iters: order }
   const next = { ...kernel, body: replaceIteration(kernel.body, iteration, by) }
-  return keepParents(kernel, iteration, next, by, step)
+  return keepParents(kernel, iteration, next, by)
 }
 
 export const reorder = coordPrimitive({

@@ -1,6 +1,7 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
-import { failAt, type SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { failAt, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import type { Kernel1 } from '../../ir/coordinates/stage1.ts'
+import { rewriteStmts1 } from '../../ir/coordinates/stage1-tree.ts'
 import { memoize } from '../../ir/memoize.ts'
 import type { Primitive, StepIn } from '../primitive.ts'
 import type { Located } from '../refusals.ts'
@@ -26,10 +27,22 @@ export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
   const key = coordStepsKey([step], true)
   const before = made.get(key)
   if (before) return before
-  const next = (COORD_STEPS[step.kind] as Primitive<CoordStep, Kernel1, Kernel1>).apply(kernel, step)
+  const next = applyLocated(kernel, step)
   if (made.size >= MOST_MADE) made.clear()
   made.set(key, next)
   return next
+}
+
+/** Applies the step. Its errors and new statements without a location get that of the step. */
+function applyLocated(kernel: Kernel1, step: CoordStep): Kernel1 {
+  const { span } = step
+  const primitive = COORD_STEPS[step.kind] as Primitive<CoordStep, Kernel1, Kernel1>
+  const next = resultOrError(() => primitive.apply(kernel, step))
+  if (next instanceof SptError)
+    throw span ? new SptError(next.diagnostics.map((d) => (d.span ? d : { ...d, span }))) : next
+  return span
+    ? { ...next, body: rewriteStmts1(next.body, (s) => (s.span ? undefined : { ...s, span })) }
+    : next
 }
 
 /** Returns a text that is equal for equal steps; with `spans`, equal only for steps at the same source position. */

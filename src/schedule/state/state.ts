@@ -7,7 +7,7 @@
  * use here: kernels are built by constructors, undo returns the previous state, and the trace is the difference of two schedules.
  */
 import { freeze } from 'immer'
-import { failAs, failWith, resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostics/diagnostic.ts'
 import { int } from '../../ir/expressions/expr.ts'
 import { substitute } from '../../ir/expressions/expr-tree.ts'
 import { replaceAt } from '../../ir/lists.ts'
@@ -18,7 +18,7 @@ import type { LoopHandle, LoopRef } from '../names/kernel-names.ts'
 import { checkNewNames, KernelNames, loopNames } from '../names/kernel-names.ts'
 import type { Gone, Outcome, Primitive } from '../primitive.ts'
 import { LOOP_STEPS } from '../primitives.ts'
-import { checkStep, type LoopStep, printStep, stepProblem } from '../steps/step-data.ts'
+import { checkStep, type LoopStep, printStep } from '../steps/step-data.ts'
 import { type Consumed, Context, type NameQuery } from './context.ts'
 import { actsIn, keep, recalled } from './nest-memo.ts'
 
@@ -202,30 +202,4 @@ export const handle = (state: ScheduleState, name: string): LoopHandle =>
 export function loopName(state: ScheduleState, loop: LoopRef): string {
   const cx = new Context(state.kernel, state.consumed, undefined, state.names)
   return loopNames(state.kernel.body).get(cx.loop(loop).loop.var)!
-}
-
-// Traces of loop steps as JSON.
-
-/** Returns a trace as JSON, without spans, which belong to a source text. */
-export const traceToJson = (trace: readonly LoopStep[]): string =>
-  JSON.stringify(trace.map(({ span: _, ...step }) => step))
-
-/** Reads the output of `traceToJson`. Throws `SptError` (`schedule/bad-trace`) for any other text. */
-export function traceFromJson(text: string): readonly LoopStep[] {
-  let data: unknown
-  try {
-    data = JSON.parse(text)
-  } catch {
-    data = undefined
-  }
-  if (!Array.isArray(data))
-    return failWith('schedule/bad-trace', 'this is not a trace of a schedule', {
-      expected: 'a list of steps as JSON',
-    })
-  data.forEach((s: unknown, k) => {
-    const problem = stepProblem(s, LOOP_STEPS)
-    if (problem)
-      failAs('schedule/bad-trace', { ...problem, message: `step ${k + 1} of the trace: ${problem.message}` })
-  })
-  return data as LoopStep[]
 }

@@ -8,7 +8,7 @@
  * (`lower/positions/output-initialization.ts`), whichever part the writer belongs to.
  */
 
-import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { isRecord } from '../../../ast/diagnostics/expect-argument.ts'
 import { orList } from '../../../ast/diagnostics/suggest.ts'
 import { instantiate } from '../../../formats/instance/instantiate.ts'
@@ -40,7 +40,7 @@ import { checkGiven, takenNames } from './name-collisions.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
 import { inPart, inParts, inPieces, type Unused } from './part-statements.ts'
 import { withOwnAxes } from './private-axes.ts'
-import type { Split, StepSpan } from './tensor-split.ts'
+import type { Split } from './tensor-split.ts'
 import {
   checkChildren,
   chosenAxes,
@@ -55,10 +55,8 @@ import {
 type AsStep = arg.StepOf<'as', typeof takes>
 
 function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
-  const at: StepSpan = step.span ? { span: step.span } : {}
-  checkFound(step, at)
-  const buffer =
-    shared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(shared, step, at)
+  checkFound(step)
+  const buffer = shared.buffers.find((b) => b.name === step.buffer && !b.table) ?? unknownBuffer(shared, step)
   const taken = takenNames(shared)
   const unused: Unused = (name, label = '') => {
     const wanted = label === '' ? name : `${name}_${label}`
@@ -66,18 +64,18 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     for (const x of namesOfAxis(out)) taken.add(x)
     return out
   }
-  const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format, at)
-  if (step.live) return applyLive(shared, step, { tensor: buffer, chosen }, unused, at)
+  const chosen = chosenAxes(buffer, new Map(shared.axes.map((a) => [a.name, a])), step.format)
+  if (step.live) return applyLive(shared, step, { tensor: buffer, chosen }, unused)
   const { kernel, over } = withOwnAxes(shared, buffer.name, chosen, unused)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const leaving = withAttached(kernel.axes, leavingOf(over))
-  const instance = instantiate(step, over, unused, at)
-  checkGiven(kernel, instance, at)
+  const instance = instantiate(step, over, unused, step)
+  checkGiven(kernel, instance)
   // Lists are bound data like the parts, so parts must not have their names.
   for (const { name } of instance.given) taken.add(name)
-  checkChildren(kernel, leaving, instance.text, at)
+  checkChildren(kernel, leaving, instance.text)
   const fresh = instance.parts.flatMap((p) => p.instance.axes)
-  const buffers = splitBuffers(kernel, over, leaving, instance, unused, at)
+  const buffers = splitBuffers(kernel, over, leaving, instance, unused)
   const split: Split = {
     over,
     leaving,
@@ -85,7 +83,6 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     buffers,
     axes: new Map([...axes, ...fresh.map((a) => [a.name, a] as const)]),
     views: new Views(unused),
-    at,
   }
   const padding = checkPadding(kernel, split)
   const factors = padding.factors.map((f) => fillFactor(kernel, over, f))
@@ -128,13 +125,13 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     body,
     reformats: [...kernel.reformats, reformat],
   }
-  return withKinds(next, [...fresh, ...views], instance.text, at)
+  return withKinds(next, [...fresh, ...views], instance.text)
 }
 
-function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
+function unknownBuffer(kernel: Kernel1, step: AsStep): never {
   const parts = kernel.reformats.flatMap((r) => r.buffers.find((b) => b.name === step.buffer)?.parts ?? [])
   const candidates = kernel.buffers.filter((b) => !b.table).map((b) => b.name)
-  return failAt('schedule/unknown-buffer', at.span, {
+  return failAs('schedule/unknown-buffer', {
     message:
       parts.length > 0
         ? `${step.buffer} is stored in parts: ${parts.join(', ')}`
@@ -240,9 +237,9 @@ function isOverSizes(x: unknown): boolean {
 const isRoom = (x: unknown): boolean =>
   Array.isArray(x) ? x.length > 0 && x.every(isOverSizes) : isOverSizes(x)
 
-function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
+function checkFound({ live, capacity, total, for: carried }: AsStep): void {
   if (live || !(capacity || total || carried)) return
-  failAt('schedule/bad-step', at.span, {
+  failAs('schedule/bad-step', {
     message: `as has ${carried ? 'for' : 'a capacity'} and no live`,
     expected: "live: 'live', or 'live in place'",
   })

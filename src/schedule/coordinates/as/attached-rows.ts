@@ -46,7 +46,6 @@ export function viewOf(
   const refuse = (message: string, expected: string, hint: string): Diagnostic => ({
     code: 'schedule/format-children',
     message: `iteration ${it.name} enters ${axis.base} ${message}`,
-    ...split.at,
     expected,
     hint,
   })

@@ -17,7 +17,6 @@ import {
 } from '../../../ir/coordinates/stage1-tree.ts'
 import { type Expr, not } from '../../../ir/expressions/expr.ts'
 import { freeVars, someExpr, substitute } from '../../../ir/expressions/expr-tree.ts'
-import type { StepSpan } from './tensor-split.ts'
 
 /** Returns whether the statement is or contains an iteration over one of the axes. */
 export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>
@@ -47,7 +46,6 @@ interface StatementScope {
 interface State {
   readonly leaving: ReadonlySet<string>
   readonly text: string
-  readonly at: StepSpan
   readonly out: Iteration[]
   readonly written: Map<string, number[]>
   readonly nest: string
@@ -62,9 +60,8 @@ export function distribute(
   nest: Iteration,
   leaving: ReadonlySet<string>,
   text: string,
-  at: StepSpan,
 ): readonly Iteration[] {
-  const state: State = { leaving, text, at, out: [], written: new Map(), nest: nest.name, time: 0 }
+  const state: State = { leaving, text, out: [], written: new Map(), nest: nest.name, time: 0 }
   const where = nest.where.map((cond): Shell => ({ time: 0, cond }))
   pieces(nest.body, { name: nest.name, iters: nest.iters, where, shells: [] }, state)
   return state.out
@@ -155,7 +152,7 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
       'schedule/format-distribute',
       `${state.text} separates the iterations inside ${state.nest}, and ${what} reads ${buffer}, which is overwritten before the last use`,
       {
-        ...(read.span ? { span: read.span } : state.at),
+        ...(read.span ? { span: read.span } : {}),
         expected: 'inner iterations that share nothing but buffers indexed by the outer iterators',
         hint: `keep the value in a buffer over ${state.nest}'s axes, written by a separate iteration`,
       },

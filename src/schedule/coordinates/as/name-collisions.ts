@@ -1,12 +1,11 @@
 /** Names used by a kernel and by the formats of its tensors, and checks of names that formats take from the data. */
 
-import { fail, failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { fail, failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { namesOfAxis } from '../../../ir/coordinates/axis.ts'
 import type { Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import { listAndSetDiagnostic } from '../../../ir/formats/format-tables.ts'
-import type { StepSpan } from './tensor-split.ts'
 
 /** Returns all used names, including those of earlier formats, through which data are bound. */
 export function takenNames(kernel: Kernel1): Set<string> {
@@ -44,7 +43,7 @@ export function originOf(kernel: Kernel1, buffer: string): string {
  * Checks that each list and set of a format has one meaning in the data. Tables of formats do not count, because tables
  * are renamed. @throws SptError `format/argument-kind`, `format/argument-name`
  */
-export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepSpan): void {
+export function checkGiven(kernel: Kernel1, { text, given }: Instance): void {
   for (const { name, kind } of given) {
     const other = kernel.reformats.find((r) =>
       r.instance.given.some((g) => g.name === name && g.kind !== kind),
@@ -53,11 +52,10 @@ export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepS
       fail({
         ...listAndSetDiagnostic(name),
         message: `${name} is passed to ${text} as a ${kind}, and to ${other.format} as a ${kind === 'list' ? 'set' : 'list'}`,
-        ...at,
       })
     const what = boundAs(kernel, name, kind)
     if (what !== null)
-      failAt('format/argument-name', at.span, {
+      failAs('format/argument-name', {
         message: `${text} takes the ${kind} ${name}, and ${name} is ${what}`,
         expected: `a ${kind} under a distinct name`,
         hint: `pass another name, and bind the ${kind} under that name`,

@@ -35,9 +35,9 @@ export function inPieces(
   unused: Unused,
   own?: (it: Iteration, part: number) => Stmt1,
 ): Stmt1[] {
-  const { leaving, instance, at } = split
+  const { leaving, instance } = split
   const seen = new Set<string>()
-  return distribute(nest, leaving, instance.text, at).flatMap((piece) => {
+  return distribute(nest, leaving, instance.text).flatMap((piece) => {
     const name = seen.has(piece.name) ? unused(piece.name) : piece.name
     seen.add(name)
     const named = { ...piece, name }

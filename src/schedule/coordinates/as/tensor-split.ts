@@ -1,5 +1,5 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
-import { failAt, type Span } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import type { AttachedAxis, Axis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { attachedAxis, isAttached, isDense, isStored, parentOf } from '../../../ir/coordinates/axis.ts'
 import { partName } from '../../../ir/coordinates/derived-names.ts'
@@ -7,11 +7,6 @@ import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { iterationsOf } from '../../../ir/coordinates/stage1-tree.ts'
 import type { Expr } from '../../../ir/expressions/expr.ts'
 import type { AnyFormat, Instance } from '../../../ir/formats/format.ts'
-
-/** The source span of the step, for errors. */
-export interface StepSpan {
-  readonly span?: Span
-}
 
 /** The position of an element in the lists, and the condition `held` that the element exists. */
 export interface Position {
@@ -34,7 +29,6 @@ export interface Split {
   readonly views: Views
   /** Returns the position of the element at coordinates of the replaced axes; only if the kernel builds the format. */
   readonly position?: ((coordinates: readonly Expr[]) => Position) | undefined
-  readonly at: StepSpan
 }
 
 export interface SplitBuffer {
@@ -55,18 +49,13 @@ export const leavingOf = (over: readonly StoredAxis[]): ReadonlySet<string> =>
  * Returns the buffer's axes that the format replaces: the chain of its structured axis, or its last axes. A format of
  * any order replaces the whole chain, or all axes of a dense buffer. Throws `schedule/format-rank`.
  */
-export function chosenAxes(
-  b: Buffer1,
-  axes: ReadonlyMap<string, Axis>,
-  format: AnyFormat,
-  at: StepSpan,
-): StoredAxis[] {
+export function chosenAxes(b: Buffer1, axes: ReadonlyMap<string, Axis>, format: AnyFormat): StoredAxis[] {
   const stored = b.axes.map((a) => axes.get(a) as StoredAxis)
   const leaf = stored.findLastIndex((a) => !isDense(a))
   const n = format.kind === 'family' ? chainLength(stored, leaf) : format.over.length
   const end = leaf >= 0 && leaf + 1 >= n ? leaf + 1 : stored.length
   if (end < n)
-    failAt('schedule/format-rank', at.span, {
+    failAs('schedule/format-rank', {
       message: `format ${format.name} replaces ${n} axes; ${b.name} is over [${b.axes.join(', ')}]`,
       expected: `a buffer with at least ${n} axes`,
       hint: 'choose a format with that number of dimensions',
@@ -76,7 +65,7 @@ export function chosenAxes(
   for (const a of over) {
     const p = parentOf(a)
     if (p !== null && !names.has(p))
-      failAt('schedule/format-rank', at.span, {
+      failAs('schedule/format-rank', {
         message: `format ${format.name} would replace ${a.name} but not the parent ${p}`,
         expected: 'a format over the whole chain of axes',
         hint: `choose a format over ${p} and ${a.name}`,
@@ -93,12 +82,7 @@ function chainLength(stored: readonly StoredAxis[], leaf: number): number {
 }
 
 /** Checks the axes that stay. @throws SptError `schedule/format-children` if one depends on a leaving axis */
-export function checkChildren(
-  kernel: Kernel1,
-  leaving: ReadonlySet<string>,
-  text: string,
-  at: StepSpan,
-): void {
+export function checkChildren(kernel: Kernel1, leaving: ReadonlySet<string>, text: string): void {
   for (const a of kernel.axes) {
     // Attached axes are replaced by others.
     if (isAttached(a)) continue
@@ -108,7 +92,7 @@ export function checkChildren(
         : null
       : ('members' in a ? a.members : [a.base]).find((x) => leaving.has(x))
     if (uses)
-      failAt('schedule/format-children', at.span, {
+      failAs('schedule/format-children', {
         message: `axis ${a.name} ${isStored(a) ? 'is stored under' : `is ${a.kind}:`} ${uses}, which ${text} replaces`,
         ...(isStored(a)
           ? {
@@ -133,7 +117,6 @@ export function splitBuffers(
   leaving: ReadonlySet<string>,
   instance: Instance,
   unused: (name: string) => string,
-  at: StepSpan,
 ): Map<string, SplitBuffer> {
   const names = over.map((a) => a.name)
   const out = new Map<string, SplitBuffer>()
@@ -141,7 +124,7 @@ export function splitBuffers(
     if (!b.axes.some((a) => leaving.has(a))) continue
     const start = b.axes.indexOf(names[0]!)
     if (start < 0 || names.some((n, k) => b.axes[start + k] !== n))
-      failAt('schedule/format-shared', at.span, {
+      failAs('schedule/format-shared', {
         message: `${b.name} has common axes with the reformatted tensor, but is over [${b.axes.join(', ')}]`,
         expected: `[…, ${names.join(', ')}, …]`,
         hint: `declare ${b.name} over the same axes in the same order`,

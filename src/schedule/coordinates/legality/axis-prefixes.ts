@@ -38,7 +38,6 @@ export function partialProblems(p: PartialIteration, apart = false): readonly Di
 const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => ({
   code: 'schedule/format-partial',
   message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${split.instance.text} may hold`,
-  ...split.at,
   expected: `iterations over each of ${namesOf(split)}`,
   hint: 'choose a format of one part, or an iteration over a separate axis',
 })
@@ -56,7 +55,6 @@ function notDetermined({ it, split, part, wanted, names, known }: PartialIterati
   return {
     code: 'schedule/format-partial',
     message: `iteration ${it.name} is over ${[...known].join(', ')} alone, and ${part.text} has no axes for ${known.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
-    ...split.at,
     expected: `iterations over each of ${old.join(', ')}, or a format with the outer axes of ${[...known].join(', ')}`,
     hint: 'choose another format, or an iteration over a separate axis',
   }
@@ -92,7 +90,6 @@ function otherVisits(
   return {
     code: 'schedule/format-partial',
     message: `iteration ${it.name} is over ${dense ? 'all coordinates' : 'the stored coordinates'} of ${over}, and over ${[...placed, ...names].join(', ')} of ${part.text} it ${what}`,
-    ...split.at,
     expected: dense
       ? `a format with dense axes for ${over}`
       : `a format whose axes for ${over} hold each stored coordinate once`,
@@ -105,7 +102,6 @@ function otherVisits(
 export const visitsTwice = (it: Iteration, x: Iter, split: Split): Diagnostic => ({
   code: 'schedule/format-twice',
   message: `iteration ${it.name} runs over ${x.axis} twice, and ${split.instance.text} replaces ${x.axis} together with ${namesOf(split)}`,
-  ...split.at,
   expected: `one iterator over each of ${namesOf(split)}`,
   hint: 'bind the tensor a second time, over separate axes',
 })
@@ -114,7 +110,6 @@ export const visitsTwice = (it: Iteration, x: Iter, split: Split): Diagnostic =>
 export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split): Diagnostic => ({
   code: 'schedule/format-children',
   message: `iteration ${it.name} enters ${x.axis} by ${parent}, whose iterator ${split.instance.text} replaces together with ${namesOf(split)}`,
-  ...split.at,
   expected: `no iterator over another axis below ${parent}`,
   hint: `declare ${x.axis} over a separate root of the same size, iterate the root, and compare: if (r == ${parent}) { … }`,
 })

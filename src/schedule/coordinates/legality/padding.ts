@@ -7,7 +7,7 @@
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
 import { KnownValues } from '../../../analysis/sparsity/known-values.ts'
 import { sparseInputsOf } from '../../../analysis/sparsity/writes.ts'
-import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isAttached, isDense, isPadded, storesGaps } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, FillFactor, Iteration, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsIn, readsOf1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
@@ -212,7 +212,7 @@ function waysIn(split: Split, iters: Iters): readonly Way[] {
 }
 
 function refuseOutput(kernel: Kernel1, split: Split, b: Buffer1): never {
-  failAt('schedule/format-output', split.at.span, {
+  failAs('schedule/format-output', {
     message: `${b.name} of ${kernel.name} is written at every coordinate of the dense axes, and ${split.instance.text} would omit some`,
     expected: 'a format of dense axes for a dense tensor that is written',
     hint: `declare ${b.name} over sparse axes, or leave out this step`,
@@ -229,7 +229,7 @@ function refuse(
   const names = [...split.buffers.keys()].join(', ')
   const { text } = split.instance
   if (out)
-    failAt('schedule/format-padding', split.at.span, {
+    failAs('schedule/format-padding', {
       message: `${text} skips coordinates of ${names} with the fill value, which would change ${target} of ${kernel.name}`,
       expected:
         'a reduction that padding (the fill value of the tensor) does not change, such as `+=` of products',
@@ -239,7 +239,7 @@ function refuse(
   const padding = first?.axes.filter(isPadded) ?? []
   const dense = first?.axes.filter((a) => isDense(a) || storesGaps(a)) ?? []
   const which = first && first.text !== text ? `${first.text} in ${text}` : text
-  failAt('schedule/format-padding', split.at.span, {
+  failAs('schedule/format-padding', {
     message: `${which} stores coordinates that are absent from ${names}, and visits to these coordinates would change ${target} of ${kernel.name}`,
     expected: 'a reduction that combines the identity at fill values of the tensor',
     hint:

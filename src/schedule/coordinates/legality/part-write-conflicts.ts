@@ -7,7 +7,7 @@ import { type Access, accessesOf } from '../../../analysis/dependence/coordinate
 import { determined, distinctIn } from '../../../analysis/dependence/coordinate-injectivity.ts'
 import { checkKinds } from '../../../analysis/dependence/iterator-kinds.ts'
 import { dependsOn } from '../../../analysis/dependence/query-dependence.ts'
-import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { type Axis, isFused, repeatsCoordinates } from '../../../ir/coordinates/axis.ts'
 import type { Iter, Kernel1 } from '../../../ir/coordinates/stage1.ts'
 import { type Body1, rewriteStmts1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
@@ -18,7 +18,6 @@ import type { Instance } from '../../../ir/formats/format.ts'
 import { childrenOf, type PartTree, partsBelow, selectorsOf } from '../../../ir/formats/part-tree.ts'
 import { getOrAdd, groupBy, memoize } from '../../../ir/memoize.ts'
 import type { DisjointWrites } from '../../../ir/statements/loops.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 import { padsWithFill } from './padding.ts'
 
 /** Returns, for each buffer, iterations over different parts that never write the same elements. */
@@ -220,13 +219,13 @@ function dimensionsOf(a: Class, b: Class): readonly number[] | undefined {
 // becomes a reduction. If the kernel's semantics do not allow that, the format is rejected.
 
 /** Returns the kernel with corrected kinds of iterators over `fresh`. @throws SptError `schedule/format-repeats` */
-export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string, at: StepSpan): Kernel1 {
+export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string): Kernel1 {
   const combining = combiningIters(kernel, new Set(fresh.map((a) => a.name)))
   const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }
   const [problem] = checkKinds(next)
   if (!problem) return next
   const repeated = fresh.filter(repeatsCoordinates).map((a) => a.name)
-  return failAt('schedule/format-repeats', at.span, {
+  return failAs('schedule/format-repeats', {
     message:
       repeated.length > 0
         ? `${text} may hold a coordinate of ${repeated.join(', ')} several times: ${problem.message}`

@@ -1,5 +1,5 @@
 /** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
-import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { quantity } from '../../../ast/parse/checks.ts'
 import { isDense, isDenseRoot, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import type { RuntimeLists } from '../../../ir/coordinates/runtime-lists.ts'
@@ -16,22 +16,21 @@ import type { Expr } from '../../../ir/expressions/expr.ts'
 import { buffersRead, freeVars } from '../../../ir/expressions/expr-tree.ts'
 import type { Instance } from '../../../ir/formats/format.ts'
 import { evaluate } from '../../../ir/values/evaluate.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 import { replaceIteration } from '../iterator-names.ts'
 import { underMask } from '../mask.ts'
 
 /** Throws `schedule/live-tensor` unless the tensor is dense: only a dense tensor can be scanned at every run. */
-export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
+export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[]): void {
   const along = listsUnder(kernel, b)
   if (along)
-    failAt('schedule/live-tensor', at.span, {
+    failAs('schedule/live-tensor', {
       message: `${b.name} of ${kernel.name} is stored over positions that are built at run time from ${along.tensor}, and is not dense any more`,
       expected: 'a dense tensor, over axes that the kernel declares',
       hint: `move the step of ${b.name} before the step of ${along.tensor}`,
     })
   const sparse = over.find((a) => !isDense(a))
   if (sparse)
-    failAt('schedule/live-tensor', at.span, {
+    failAs('schedule/live-tensor', {
       message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}, so the structure is known before the run`,
       expected: 'a dense tensor',
       hint: 'leave out `live`',
@@ -56,11 +55,10 @@ export function checkedRooms(
   { name, params }: Kernel1,
   { capacity, total }: { readonly capacity?: Room | undefined; readonly total?: Room | undefined },
   { parts, text }: Instance,
-  at: StepSpan,
 ): readonly Expr[] | undefined {
   const given = capacity ?? total
   const refuse = (message: string, expected: string, hint?: string): never =>
-    failAt('schedule/live-capacity', at.span, {
+    failAs('schedule/live-capacity', {
       message,
       expected,
       ...(hint && { hint }),
@@ -84,7 +82,7 @@ export function checkedRooms(
     const used = [...freeVars(room)]
     const unknown = used.find((v) => !sizes.includes(v))
     if (unknown !== undefined)
-      failAt('schedule/live-capacity', at.span, {
+      failAs('schedule/live-capacity', {
         message: `the capacity depends on ${unknown}, which is not a size of ${name}`,
         lookup: { name: unknown, candidates: sizes },
         expected: 'an expression over sizes of the kernel',
@@ -104,9 +102,9 @@ export function checkedRooms(
  * Returns the number of statements up to the last write of the tensor; 0 if it is not written.
  * @throws SptError `schedule/live-tensor` if a read comes before
  */
-export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
+export function writtenUpTo(kernel: Kernel1, b: Buffer1): number {
   const refuse = (message: string, hint: string): never =>
-    failAt('schedule/live-tensor', at.span, {
+    failAs('schedule/live-tensor', {
       message: `${b.name} of ${kernel.name} is ${message}`,
       expected: 'a dense tensor that is complete before the first read',
       hint,
@@ -138,12 +136,12 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
  * Returns the number of statements up to the last write of `masks`, the tensors that conditions of the parts read.
  * @throws SptError `schedule/live-tensor` if the tensor is read before
  */
-export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>, at: StepSpan): number {
+export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>): number {
   const { body } = kernel
   const last = body.findLastIndex((s) => [...writtenBuffers1([s])].some((name) => masks.has(name)))
   const early = body.slice(0, last + 1).find((s) => readsIn([s]).some((l) => l.buffer === b.name))
   if (early && !masks.has(b.name))
-    failAt('schedule/live-tensor', at.span, {
+    failAs('schedule/live-tensor', {
       message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes the mask of the parts`,
       expected: 'masks that are computed before the first read of the tensor',
       hint: `compute the mask in an iteration before ${nameOf(early)}`,
@@ -157,13 +155,12 @@ export function checkVisited(
   b: Buffer1,
   body: Body1,
   axes: ReadonlySet<string>,
-  at: StepSpan,
 ): void {
   const reader = body.find((s) => readsIn([s]).some((l) => l.buffer === b.name))
   const isOver = (s: Stmt1): boolean => s.kind === 'iterate' && s.iters.some((x) => axes.has(x.axis))
   if (!reader || someStmt1(body, isOver)) return
   const isAgain = found.some((f) => f.tensor === b.name)
-  failAt('schedule/live-tensor', at.span, {
+  failAs('schedule/live-tensor', {
     message: isAgain
       ? `an earlier step already builds the structure of ${b.name} for every consumer`
       : `no iteration uses the structure of ${b.name}: the loops of ${nameOf(reader)} run over other axes as well`,
@@ -189,9 +186,8 @@ export function carriedTo(
   kernel: Kernel1,
   nest: string,
   { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
-  at: StepSpan,
 ): Kernel1 {
-  const under = underMask(kernel, { nest, buffer: tensor.name, ...at })
+  const under = underMask(kernel, { nest, buffer: tensor.name })
   const it = iterationsOf(under.body).find((x) => x.name === nest)!
   const [condition] = it.body
   const held = condition?.kind === 'if' && condition.cond.kind === 'binary' ? condition.cond.a : undefined
@@ -203,7 +199,7 @@ export function carriedTo(
   const isRoot = (name: string): boolean => under.axes.some((a) => a.name === name && isDenseRoot(a))
   const own = it.iters.filter((x) => over.has(x.name) && isRoot(x.axis))
   if (own.length < chosen.length)
-    failAt('schedule/live-tensor', at.span, {
+    failAs('schedule/live-tensor', {
       message: `${nest} does not iterate over each dimension of ${tensor.name} that the format covers`,
       ...(it.span ? { labels: [{ span: it.span, text: 'here' }] } : {}),
       expected: 'an iteration that accesses a tensor by iterators of the same extents',

@@ -7,7 +7,7 @@
 
 import { linear } from '../../../analysis/integers/linear.ts'
 import { tileReach } from '../../../analysis/integers/tiles.ts'
-import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAt, type Span } from '../../../ast/diagnostics/diagnostic.ts'
 import type { Axis, IndexedAxis, StoredAxis } from '../../../ir/coordinates/axis.ts'
 import {
   chainTo,
@@ -29,7 +29,6 @@ import { keyOf, sameExpr } from '../../../ir/expressions/structural-equality.ts'
 import type { FormatInstance } from '../../../ir/formats/format.ts'
 import { printExpr1 } from '../../../ir/print/print-stage1.ts'
 import { QUERY_TEXTS } from '../as/lookup.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 
 /**
  * A format as its builder needs it: the listed coordinates under each position of `outer`, in groups if `group` is
@@ -66,10 +65,9 @@ const OTHERWISE = 'or bind the tensor in this format: leave out `live`'
 export const refuseLive = (
   text: string,
   why: string,
-  at: StepSpan,
-  wanted?: { readonly expected: string; readonly hint?: string },
+  wanted?: { readonly expected: string; readonly hint?: string; readonly span?: Span | undefined },
 ): never =>
-  failAt('schedule/live-format', at.span, {
+  failAt('schedule/live-format', wanted?.span, {
     message: `${text} cannot be built at run time: ${why}`,
     expected:
       wanted?.expected ??
@@ -82,14 +80,9 @@ const UNPACKED = 'coordinates of 32 bits each'
 type Refuse = (why: string, expected?: string) => never
 
 /** Recognises one part, over these axes of the tensor. @throws SptError `schedule/live-format` */
-export function liveFormat(
-  part: FormatInstance,
-  text: string,
-  over: readonly StoredAxis[],
-  at: StepSpan,
-): LiveFormat {
+export function liveFormat(part: FormatInstance, text: string, over: readonly StoredAxis[]): LiveFormat {
   const refuse: Refuse = (why, expected) =>
-    refuseLive(text, why, at, expected === undefined ? undefined : { expected })
+    refuseLive(text, why, expected === undefined ? undefined : { expected })
   checkSimple(part, refuse)
   const { axis, list } = listedIn(part, refuse)
   const ragged = part.axes.filter(isRagged)

@@ -25,7 +25,6 @@ import {
   sub,
 } from '../../../ir/expressions/expr.ts'
 import type { Unused } from '../as/part-statements.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 import type { LiveFormat } from './format.ts'
 import { bitOf, markNest, type Source, WORD } from './mark.ts'
 import {
@@ -36,10 +35,12 @@ import {
   LANES,
   loopOf,
   namesFor,
+  nest,
   ROUNDS,
   ROWS,
   Steps,
-  statementsAt,
+  set,
+  sum,
   v,
 } from './nests.ts'
 
@@ -135,7 +136,6 @@ export function buildNests(
   format: LiveFormat,
   source: Source,
   unused: Unused,
-  span: StepSpan,
   { capacity, total, label }: { capacity: Expr | undefined; total: Expr | undefined; label: string },
 ): Built {
   const { outer, extent, group } = format
@@ -154,9 +154,8 @@ export function buildNests(
     source,
     { name: nests.mark, word, bit, marks: elementOf(arrays.marks) },
     unused,
-    span,
   )
-  const { place, filled } = placeNest(names, arrays, format, { words, room: capacity && room }, span)
+  const { place, filled } = placeNest(names, arrays, format, { words, room: capacity && room })
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
   const inAll = total && { capacity: max(total, int(0)) }
   const counted = (name: string, end: Expr): StoredAxis => ({
@@ -201,9 +200,7 @@ function placeNest(
   arrays: Arrays,
   format: LiveFormat,
   { words, room }: { readonly words: Expr; readonly room: Expr | undefined },
-  span: StepSpan,
 ): { readonly place: Iteration; readonly filled: Expr } {
-  const { nest, sum, set } = statementsAt(span)
   const { outer, group, width, padding } = format
   const [bit, offset] = [v(loops.bit), v(loops.offset)]
   const mine = add(mul(v(loops.chunk), int(WORD)), v(loops.part))

@@ -10,6 +10,7 @@
  * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`checks.ts`).
  */
 
+import type { Span } from '../../../ast/diagnostics/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../../formats/instance/instantiate.ts'
 import { listAxis, type StoredAxis } from '../../../ir/coordinates/axis.ts'
 import { valuesName } from '../../../ir/coordinates/derived-names.ts'
@@ -21,7 +22,7 @@ import type { FormatInstance, Instance } from '../../../ir/formats/format.ts'
 import { enters, isNest } from '../as/iteration-fission.ts'
 import { inPart, inParts, inPieces, type Unused } from '../as/part-statements.ts'
 import { withOwnAxes } from '../as/private-axes.ts'
-import type { Split, SplitBuffer, StepSpan } from '../as/tensor-split.ts'
+import type { Split, SplitBuffer } from '../as/tensor-split.ts'
 import { checkChildren, leavingOf, partBuffers, splitBuffers, Views } from '../as/tensor-split.ts'
 import { checkPadding, fillFactor } from '../legality/padding.ts'
 import { withKinds } from '../legality/part-write-conflicts.ts'
@@ -50,6 +51,7 @@ interface LiveUse extends InstantiateUse {
   readonly capacity?: Room | undefined
   readonly total?: Room | undefined
   readonly for?: readonly string[] | undefined
+  readonly span?: Span | undefined
 }
 
 /**
@@ -61,38 +63,37 @@ export function applyLive(
   step: LiveUse,
   { tensor, chosen }: { readonly tensor: Buffer1; readonly chosen: readonly StoredAxis[] },
   unused: Unused,
-  at: StepSpan,
 ): Kernel1 {
-  checkDense(shared, tensor, chosen, at)
-  const written = writtenUpTo(shared, tensor, at)
+  checkDense(shared, tensor, chosen)
+  const written = writtenUpTo(shared, tensor)
   const carried = new Set(step.for)
-  const masked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }, at), shared)
+  const masked = [...carried].reduce((k, nest) => carriedTo(k, nest, { tensor, chosen }), shared)
   const { kernel, over } = withOwnAxes(masked, tensor.name, chosen, unused, masked.body.slice(written))
   const buffer = kernel.buffers.find((b) => b.name === tensor.name)!
   const leaving = leavingOf(over)
-  const instance = instantiate(step, over, unused, at)
+  const instance = instantiate(step, over, unused, step)
   const { text } = instance
-  const divided = livePartsOf(kernel, instance, at)
-  const rooms = checkedRooms(shared, step, instance, at)
+  const divided = livePartsOf(kernel, instance)
+  const rooms = checkedRooms(shared, step, instance)
   if (carried.size > 0 && divided.parts.some((p) => p.where))
-    refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, at, {
+    refuseLive(text, `iterations go over the lists of a tensor, \`for\`, where one part has all of it`, {
       expected: 'a single part, without a condition',
       hint: 'leave out `for`',
     })
-  const formats = divided.parts.map((p) => liveFormat(p.instance, text, over, at))
-  checkChildren(kernel, leaving, text, at)
-  const from = Math.max(written, masksFrom(kernel, buffer, divided.masks, at))
+  const formats = divided.parts.map((p) => liveFormat(p.instance, text, over))
+  checkChildren(kernel, leaving, text)
+  const from = Math.max(written, masksFrom(kernel, buffer, divided.masks))
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const readers: Kernel1 = {
     ...kernel,
     buffers: kernel.buffers.map((b) => (b === buffer ? { ...b, role: 'in' } : b)),
     body: kernel.body.slice(from),
   }
-  const buffers = splitBuffers(readers, over, leaving, instance, unused, at)
+  const buffers = splitBuffers(readers, over, leaving, instance, unused)
   const views = new Views(unused)
-  const padding = checkPadding(readers, { over, leaving, instance, buffers, axes, views, at })
+  const padding = checkPadding(readers, { over, leaving, instance, buffers, axes, views })
   const start = buffer.axes.indexOf(over[0]!.name)
-  checkParts(divided, { kernel: readers, buffer, start, over, leaving, text }, at)
+  checkParts(divided, { kernel: readers, buffer, start, over, leaving, text })
   const parts = divided.parts.map((p, k): BuiltPart => {
     const format = formats[k]!
     const { label, where } = p
@@ -101,7 +102,7 @@ export function applyLive(
     const isInAll = step.total !== undefined && format.outer.length > 0
     const [capacity, total] = isInAll ? [undefined, room] : [room, undefined]
     const source = { buffer, start, over, axes: kernel.axes, where, reducer: wordReducer(kernel) }
-    const built = buildNests(format, source, unused, at, { capacity, total, label })
+    const built = buildNests(format, source, unused, { capacity, total, label })
     return { ...p, instance: overLists(p.instance, format, built), format, built, isInAll, source }
   })
   const [only] = parts
@@ -121,13 +122,12 @@ export function applyLive(
     position: isAlone
       ? positionAt(only!.format, only!.built.arrays, only!.instance, over, endOf(only!.format, only!.built))
       : undefined,
-    at,
   }
   const body = withoutConditions(readers.body, carried).flatMap((s) =>
     consumer(s, { split, parts, buffer, start }, unused),
   )
   const built = copied ? withCopies(parts, copied, split, unused) : parts.map((p) => p.built)
-  checkVisited(kernel, buffer, body, new Set(parts.flatMap((p) => p.instance.axes.map((a) => a.name))), at)
+  checkVisited(kernel, buffer, body, new Set(parts.flatMap((p) => p.instance.axes.map((a) => a.name))))
   const next: Kernel1 = {
     ...kernel,
     axes: [...kernel.axes, ...parts.flatMap((p) => p.built.axes)],
@@ -151,7 +151,7 @@ export function applyLive(
         args: step.args,
         parts: parts.map((p, k) => runtimePartOf(p, copied?.parts[k] ?? tensor.name)),
         defaults: built.flatMap((b) => b.defaults),
-        ...at,
+        ...(step.span && { span: step.span }),
       },
     ],
     skippedProducts: [
@@ -164,7 +164,7 @@ export function applyLive(
     ],
   }
   const fresh = parts.flatMap((p) => p.instance.axes)
-  return parts.reduce((k, p) => inOrder(k, p, at), withKinds(next, fresh, text, at))
+  return parts.reduce((k, p) => inOrder(k, p), withKinds(next, fresh, text))
 }
 
 interface BuiltPart extends LivePart {
@@ -182,14 +182,14 @@ function withCopies(
   split: Split,
   unused: Unused,
 ): readonly Built[] {
-  const { over, at } = split
+  const { over } = split
   const local = { ...to.buffer, role: 'local', placed: true, filledAtRunTime: true, span: undefined } as const
   const own = { buffer: local, parts: to.parts, start: to.start }
   const within = { ...split, buffers: new Map([[VALUES, own]]) }
   const buffers = partBuffers(own, over.length, split.instance)
   return parts.map(({ format, built, source, label }, k) => {
     const { nests, defaults } = built
-    const copy = inPart(copyNest(source, unused, label, at), within, k) as Iteration
+    const copy = inPart(copyNest(source, unused, label), within, k) as Iteration
     // The part's own condition is evaluated at valid coordinates only.
     const [own, inside] = source.where ? [copy.where.slice(0, 1), copy.where.slice(1)] : [[], copy.where]
     const held = built.group ? [endOf(format, built)] : []
@@ -215,11 +215,11 @@ function visited(body: Body1, { format, built, instance }: BuiltPart, part: numb
 }
 
 /** A capacity of all lists together needs consecutive lists, so offsets are added. */
-function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: StepSpan): Kernel1 {
+function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart): Kernel1 {
   if (!isInAll) return kernel
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const chain = [...format.outer, built.group ?? built.position].map((a) => axes.get(a.name)!)
-  return withOffsets(kernel, chain, at)
+  return withOffsets(kernel, chain)
 }
 
 function overLists(

@@ -28,9 +28,8 @@ import { freeVars, mentions, substitute } from '../../../ir/expressions/expr-tre
 import { DTYPE_BYTES } from '../../../ir/values/dtype.ts'
 import { builtinMonoid, type Monoid } from '../../../ir/values/monoid.ts'
 import type { Unused } from '../as/part-statements.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 import type { LiveFormat } from './format.ts'
-import { AHEAD, iter, LANES, type Loop, loopOf, ROWS, Steps, statementsAt, THREADS, v } from './nests.ts'
+import { AHEAD, iter, LANES, type Loop, loopOf, nest, ROWS, Steps, sum, THREADS, v } from './nests.ts'
 
 /** The number of coordinates in a word. */
 export const WORD = 32
@@ -75,9 +74,7 @@ export function markNest(
   source: Source,
   { name, word, bit, marks }: Readonly<Record<'name' | 'word' | 'bit', string>> & { readonly marks: Load },
   unused: Unused,
-  span: StepSpan,
 ): { readonly nest: Iteration; readonly defaults: readonly NestDefault[] } {
-  const { nest, sum } = statementsAt(span)
   const { buffer } = source
   const outer = format.outer.map((a) => a.name)
   const listed = add(mul(v(word), int(WORD)), v(bit))

@@ -4,7 +4,6 @@ import type { Buffer1, Iter, Iteration, IterKind, Stmt1 } from '../../../ir/coor
 import { assign1, iteration, reduce1 } from '../../../ir/coordinates/stage1-tree.ts'
 import { type Expr, type Load, load, variable } from '../../../ir/expressions/expr.ts'
 import { builtinMonoid, type Monoid } from '../../../ir/values/monoid.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 
 export const namesFor = <K extends string>(keys: readonly K[], nameOf: (key: K) => string) =>
   Object.fromEntries(keys.map((k) => [k, nameOf(k)])) as Readonly<Record<K, string>>
@@ -31,18 +30,15 @@ export const elementOf = ({ name, axes }: Buffer1, instead: Readonly<Record<stri
     axes.map((a) => instead[a] ?? v(a)),
   )
 
-/** Returns constructors of statements with the location of the step. */
-export const statementsAt = (at: StepSpan) => ({
-  nest: (
-    name: string,
-    iters: readonly Iter[],
-    body: readonly Stmt1[],
-    where: readonly Expr[] = [],
-  ): Iteration => iteration({ name, iters, where, body, ...at }),
-  sum: (target: Load, value: Expr, reducer: Monoid = builtinMonoid('+', 'index')): Stmt1 =>
-    reduce1({ reducer, targets: [target], values: [value], ...at }),
-  set: (target: Load, value: Expr): Stmt1 => assign1([target], [value], at.span),
-})
+export const nest = (
+  name: string,
+  iters: readonly Iter[],
+  body: readonly Stmt1[],
+  where: readonly Expr[] = [],
+): Iteration => iteration({ name, iters, where, body })
+export const sum = (target: Load, value: Expr, reducer: Monoid = builtinMonoid('+', 'index')): Stmt1 =>
+  reduce1({ reducer, targets: [target], values: [value] })
+export const set = (target: Load, value: Expr): Stmt1 => assign1([target], [value])
 
 /** Threads of a block, and threads of a row that exchanges registers. */
 export const THREADS = 256

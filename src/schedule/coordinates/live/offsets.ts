@@ -14,7 +14,6 @@ import type { Expr, Load } from '../../../ir/expressions/expr.ts'
 import { add, ceildiv, div, int, load, lt, min, mod, mul } from '../../../ir/expressions/expr.ts'
 import { buffersRead, substitute } from '../../../ir/expressions/expr-tree.ts'
 import { takenNames } from '../as/name-collisions.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 import {
   AHEAD,
   array,
@@ -22,9 +21,11 @@ import {
   LANES,
   loopOf,
   namesFor,
+  nest,
   ROWS,
   Steps,
-  statementsAt,
+  set,
+  sum,
   THREADS,
   v,
 } from './nests.ts'
@@ -52,12 +53,12 @@ export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
 }
 
 /** Adds a loop nest for the offsets of the last axis, and nests each axis of `chain` in the previous one. */
-export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepSpan): Kernel1 {
+export function withOffsets(kernel: Kernel1, chain: readonly Axis[]): Kernel1 {
   const names = new Names(takenNames(kernel))
   const stored = chain.filter(isStored)
   const axis = stored.at(-1)!
   const counted = (isDense(axis) && axis.count) || int(0)
-  const sums = prefixSum(stored, counted, names, span)
+  const sums = prefixSum(stored, counted, names)
   const read = buffersRead(counted)
   const last = kernel.body.findLastIndex((s) => [...writtenBuffers1([s])].some((b) => read.has(b)))
   const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
@@ -110,7 +111,7 @@ const claimNames = (axis: StoredAxis, free: FreshNames) => {
 type OffsetNames = ReturnType<typeof claimNames>
 
 /** Returns the prefix sum over positions of the outer axes: the sum before each chunk, and the sum inside of the chunk. */
-function prefixSum(stored: readonly StoredAxis[], counted: Expr, free: FreshNames, span: StepSpan) {
+function prefixSum(stored: readonly StoredAxis[], counted: Expr, free: FreshNames) {
   const axis = stored.at(-1)!
   const outer = stored.slice(0, -1)
   const room = isDense(axis) ? axis.capacity : undefined
@@ -141,7 +142,7 @@ function prefixSum(stored: readonly StoredAxis[], counted: Expr, free: FreshName
       { ...array(arrays.offsets, [loops.end]), positions: room ? min(room, worst) : worst },
     ],
     capacity: room && { counts: wanted, width: 1, capacity: room },
-    nest: sumNest(names, wanted, { lengthAt, places, room }, span),
+    nest: sumNest(names, wanted, { lengthAt, places, room }),
     defaults: offsetSteps(names, wanted),
   }
 }
@@ -151,9 +152,7 @@ function sumNest(
   { arrays, loops, nests }: OffsetNames,
   wanted: string,
   { lengthAt, places, room }: { lengthAt: (e: Expr) => Expr; places: Expr; room: Expr | undefined },
-  span: StepSpan,
 ): Iteration {
-  const { nest, sum, set } = statementsAt(span)
   const at = (name: string, index: Expr): Load => load(name, [index])
   const positionOf = (loop: string): Expr => add(mul(v(loops.chunk), int(CHUNK)), v(loop))
   const mine = positionOf(loops.part)

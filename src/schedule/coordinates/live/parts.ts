@@ -6,7 +6,7 @@
  */
 
 import { comesToNothing, writtenIn } from '../../../analysis/sparsity/fill-folding.ts'
-import { failAt } from '../../../ast/diagnostics/diagnostic.ts'
+import { failAs } from '../../../ast/diagnostics/diagnostic.ts'
 import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../../ir/coordinates/axis.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../../ir/coordinates/stage1.ts'
 import { readsOf1, rewriteBody1, walkStmts1 } from '../../../ir/coordinates/stage1-tree.ts'
@@ -31,7 +31,6 @@ import type { PartTree } from '../../../ir/formats/part-tree.ts'
 import type { Query } from '../../../ir/formats/queries.ts'
 import { among } from '../../refusals.ts'
 import { QUERY_TEXTS } from '../as/lookup.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 import { refuseLive } from './format.ts'
 import { atIterators } from './groups.ts'
 
@@ -57,18 +56,17 @@ const KNOWN = {
 }
 
 /** Returns the format's parts, each with the condition on its elements. @throws SptError `schedule/live-format` */
-export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): LiveParts {
+export function livePartsOf(kernel: Kernel1, instance: Instance): LiveParts {
   const found = new Map<number, Expr[]>()
   const open: Expr[][] = []
   const list = instance.given.find((g) => g.kind === 'list')
-  if (list)
-    refuseLive(instance.text, `the list ${list.name}, which comes with the data, decides it`, at, KNOWN)
+  if (list) refuseLive(instance.text, `the list ${list.name}, which comes with the data, decides it`, KNOWN)
   const visit = (tree: PartTree, path: readonly Expr[]): void => {
     if (tree.kind === 'leaf') {
       found.set(tree.part, [...path])
       return
     }
-    const answers = new Map(tree.queries.map((q) => [q.name, answerOf(q, kernel, instance, at)]))
+    const answers = new Map(tree.queries.map((q) => [q.name, answerOf(q, kernel, instance)]))
     const resolved = (e: Expr): Expr => asCondition(substitute(e, answers))
     if (tree.kind === 'index') {
       const index = resolved(tree.index)
@@ -92,19 +90,18 @@ export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): 
 }
 
 /** 1 if the tensor of the kernel holds a value, otherwise 0. */
-function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): Expr {
+function answerOf(q: Query, kernel: Kernel1, instance: Instance): Expr {
   if (q.kind !== 'held')
     return refuseLive(
       instance.text,
       `a condition depends on ${QUERY_TEXTS[q.kind]}, which is not known before the format is built`,
-      at,
       KNOWN,
     )
   const { over } = instance
   const mask = kernel.buffers.find((b) => b.name === q.set && !b.table && !b.filledAtRunTime)
   const names = kernel.buffers.flatMap((b) => (b.table || b.filledAtRunTime ? [] : [b.name]))
   if (!mask)
-    return failAt('schedule/live-format', at.span, {
+    return failAs('schedule/live-format', {
       message: `held(${q.set}) of ${instance.text} names a set that is bound with the data, and a format built at run time needs a tensor of the kernel`,
       ...among(q.set, names),
     })
@@ -113,7 +110,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
     axes.length === over.length &&
     axes.every((a, k) => isDense(a) && isDenseRoot(a) && sameExpr(a.extent, over[k]!.extent))
   if (!isAlike)
-    return failAt('schedule/live-format', at.span, {
+    return failAs('schedule/live-format', {
       message: `held(${q.set}) of ${instance.text} is evaluated at the coordinates of ${over.map(sourceName).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
       expected: 'a mask over dense axes of the same extents',
       hint: `compute a mask of the shape of the tensor from ${q.set} first`,
@@ -165,7 +162,7 @@ interface Readers extends Visited {
  * element outside of all parts: if no condition holds, the statement is skipped or combines its identity.
  * @throws SptError `schedule/live-format`
  */
-export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan): void {
+export function checkParts({ parts, open }: LiveParts, r: Readers): void {
   if (parts.every((p) => p.where === null)) return
   walkStmts1(r.kernel.body, (s, around) => {
     const iters = around.iterations.flatMap((it) => it.iters)
@@ -175,12 +172,11 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
       (l) => l.buffer === r.buffer.name && l.index.some((e) => [...freeVars(e)].some((v) => names.has(v))),
     )
     if (hidden)
-      refuseLive(
-        r.text,
-        `${r.buffer.name} is read at a coordinate that is named by \`let\``,
-        hidden.span ? { span: hidden.span } : at,
-        { expected: 'coordinates of iterators', hint: 'replace the `let` by the value' },
-      )
+      refuseLive(r.text, `${r.buffer.name} is read at a coordinate that is named by \`let\``, {
+        expected: 'coordinates of iterators',
+        hint: 'replace the `let` by the value',
+        span: hidden.span,
+      })
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
     const own = new Map(
       r.over.flatMap((a) => {
@@ -199,7 +195,7 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
     }
     for (const cases of open)
       if (!cases.some((c) => conjuncts(c).every(isIdle)))
-        failAt('schedule/live-format', at.span, {
+        failAs('schedule/live-format', {
           message: `${r.text} does not cover every coordinate, and ${s.targets[0]!.buffer} of ${r.kernel.name} may depend on the missing coordinates`,
           ...(s.span ? { labels: [{ span: s.span, text: 'here' }] } : {}),
           expected: 'statements without effect on elements outside the parts',

@@ -10,21 +10,14 @@ import type { NestDefault } from '../../../ir/coordinates/runtime-lists.ts'
 import type { Buffer1, Iteration } from '../../../ir/coordinates/stage1.ts'
 import { all, constant, load, select } from '../../../ir/expressions/expr.ts'
 import type { Unused } from '../as/part-statements.ts'
-import type { StepSpan } from '../as/tensor-split.ts'
 import type { Source } from './mark.ts'
-import { iter, loopOf, Steps, statementsAt, THREADS, v } from './nests.ts'
+import { iter, loopOf, nest, Steps, set, THREADS, v } from './nests.ts'
 
 /** The name of the copy in statements that are not yet rewritten for one part. */
 export const VALUES = '@values'
 
 /** Returns the loop nest that copies the elements of a part, over coordinates of the tensor. */
-export function copyNest(
-  { buffer, over, where }: Source,
-  unused: Unused,
-  label: string,
-  at: StepSpan,
-): Iteration {
-  const { nest, set } = statementsAt(at)
+export function copyNest({ buffer, over, where }: Source, unused: Unused, label: string): Iteration {
   const own = new Set(over.map((a) => a.name))
   const iters = buffer.axes.map((axis) => iter(own.has(axis) ? axis : unused(axis), 'S', axis))
   const index = iters.map((x) => v(x.name))
